@@ -1,0 +1,41 @@
+"""The command ``ch-s3``."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+
+from airflow_provider_ch_s3 import __version__
+from airflow_provider_ch_s3.cli import demo, plan, sandbox
+from airflow_provider_ch_s3.errors import ChS3Error
+
+# One module per command, with `add_parser(subparsers)` that sets its `run(args) -> int` as the default
+# of `run`. What a command needs from Airflow, moto or a driver is imported when it runs.
+COMMANDS = (plan, sandbox, demo)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; an error of this package becomes a message and exit code 1."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    logging.getLogger("airflow_provider_ch_s3").setLevel(logging.INFO)
+    args = build_parser().parse_args(argv)
+    try:
+        code: int = args.run(args)
+    except ChS3Error as exc:
+        print(f"ch-s3: {exc}", file=sys.stderr)
+        return 1
+    return code
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="ch-s3",
+        description="Bulk loads from object storage into ClickHouse, and a sandbox to try them in.",
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add_parser(subparsers)
+    return parser

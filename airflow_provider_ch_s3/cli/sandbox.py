@@ -1,0 +1,122 @@
+"""``ch-s3 sandbox``: a ClickHouse cluster and an object store on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow_provider_ch_s3.sandbox.info import Sandbox, SandboxConfig
+
+if TYPE_CHECKING:
+    # Known to type checkers only.
+    from argparse import _SubParsersAction
+
+
+def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register ``sandbox`` and its actions."""
+    parser = subparsers.add_parser(
+        "sandbox", help="run a ClickHouse cluster and an object store on this machine", description=__doc__
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+
+    up = actions.add_parser("up", help="start a sandbox; Ctrl-C ends it")
+    up.add_argument("--nodes", type=int, default=3, help="ClickHouse nodes, one shard each (default: 3)")
+    up.add_argument(
+        "--dir",
+        type=Path,
+        help="keeps the tables between two runs (default: a temporary directory, removed at the end)",
+    )
+    up.add_argument("--json", action="store_true", help="print ports and credentials as one line of JSON")
+    up.add_argument("--library", type=Path, help="libchdb.so of another engine (default: the pinned one)")
+    up.add_argument("--memory-bytes-per-node", type=int, help="default: 60%% of the available memory, shared")
+    end = up.add_mutually_exclusive_group()
+    end.add_argument("--detach", action="store_true", help="return when it is ready; `down` ends it")
+    end.add_argument("--until-eof", action="store_true", help="end it when standard input ends, too")
+    up.set_defaults(run=run_up)
+
+    for name, run, text in (
+        ("status", run_status, "say whether a sandbox runs in a directory"),
+        ("down", run_down, "stop the sandbox of a directory"),
+        ("env", run_env, "print the Airflow connections of a running sandbox, for `eval`"),
+    ):
+        action = actions.add_parser(name, help=text)
+        action.add_argument(
+            "--dir", type=Path, required=True, help="the directory that was given to, or named by, `up`"
+        )
+        action.set_defaults(run=run)
+
+
+def run_up(args: argparse.Namespace) -> int:
+    """Run a sandbox in the foreground, or start one in the background."""
+    config = SandboxConfig(
+        nodes=args.nodes,
+        directory=args.dir,
+        library=args.library,
+        memory_bytes_per_node=args.memory_bytes_per_node,
+    )
+
+    def announce(sandbox: Sandbox) -> None:
+        print(sandbox.to_json() if args.json else _summary(sandbox), flush=True)
+
+    if args.detach:
+        from airflow_provider_ch_s3.sandbox.launch import start_detached
+
+        announce(start_detached(config))
+        return 0
+
+    from airflow_provider_ch_s3.sandbox.supervisor import supervise
+
+    if args.until_eof:
+        threading.Thread(target=_stop_at_eof, daemon=True).start()
+    supervise(config, on_ready=announce)
+    return 0
+
+
+def run_status(args: argparse.Namespace) -> int:
+    """Describe the running sandbox of a directory."""
+    from airflow_provider_ch_s3.sandbox.launch import find_sandbox
+
+    print(_summary(find_sandbox(args.dir)))
+    return 0
+
+
+def run_down(args: argparse.Namespace) -> int:
+    """Stop the sandbox of a directory."""
+    from airflow_provider_ch_s3.sandbox.launch import stop_sandbox
+
+    stop_sandbox(args.dir)
+    print(f"The sandbox in {args.dir} has ended.")
+    return 0
+
+
+def run_env(args: argparse.Namespace) -> int:
+    """Print the connections as shell exports. They hold the passwords."""
+    from airflow_provider_ch_s3.sandbox.launch import find_sandbox
+
+    sandbox = find_sandbox(args.dir)
+    print(f"export AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT={shlex.quote(sandbox.airflow_conn_clickhouse)}")
+    print(f"export AIRFLOW_CONN_AWS_DEFAULT={shlex.quote(sandbox.airflow_conn_aws)}")
+    return 0
+
+
+def _summary(sandbox: Sandbox) -> str:
+    http = ", ".join(f"http://127.0.0.1:{port}" for port in sandbox.http_ports)
+    directory = shlex.quote(str(sandbox.directory))
+    return (
+        f"A ClickHouse cluster of {len(sandbox.http_ports)} runs: {http}\n"
+        f"An object store runs: {sandbox.s3_endpoint}\n"
+        f'Use it from Airflow: eval "$(ch-s3 sandbox env --dir {directory})"\n'
+        f"Stop it: ch-s3 sandbox down --dir {directory}"
+    )
+
+
+def _stop_at_eof() -> None:
+    # Not sys.stdin: its lock would trouble the interpreter's end while this thread still reads.
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)

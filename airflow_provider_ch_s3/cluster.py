@@ -1,0 +1,273 @@
+"""The cluster as values: what the connection declares, what the nodes say, and what loads plan with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+from urllib.parse import urlsplit
+
+from airflow_provider_ch_s3.connection_fields import (
+    CONNECTION_FIELDS,
+    DdlMode,
+    field_error,
+    parse_fields,
+)
+from airflow_provider_ch_s3.errors import ClusterError, ConfigError
+from airflow_provider_ch_s3.units import GIB, format_bytes
+
+__all__ = [
+    "ClusterDeclaration",
+    "ClusterSpec",
+    "DdlMode",
+    "NodeSpec",
+    "Origin",
+    "merge_cluster",
+    "parse_declaration",
+    "parse_version",
+    "resolve_ddl_mode",
+]
+
+DEFAULT_INGEST_MEMORY_RATIO = 0.5
+"""Half of a node's memory: the other half stays for queries and merges."""
+
+MEMORY_TOLERANCE_RATIO = 0.05
+"""A machine sold with 64 GiB shows some 62 GiB: that is no difference worth a note."""
+
+
+class Origin(Enum):
+    """Where a fact about the cluster came from."""
+
+    CONNECTION = "connection"
+    DETECTED = "detected"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeSpec:
+    """One ClickHouse server.
+
+    :param host: ``hostName():tcpPort()``, the name by which every report calls the node.
+    :param shard: number of its shard, from 1.
+    :param memory_bytes: what queries on it may use: the server's own limit where an administrator set
+        one, the machine's memory otherwise.
+    """
+
+    host: str
+    shard: int
+    vcpus: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterDeclaration:
+    """What the connection says about the cluster; ``None`` where the cluster is to be asked.
+
+    :param http_endpoints: ``host:port`` of each node, for ``per_host``.
+    :param ledger_table: ``database.table``, or ``None`` for the default place.
+    """
+
+    cluster: str | None = None
+    node_count: int | None = None
+    vcpus_per_node: int | None = None
+    memory_gib_per_node: float | None = None
+    ingest_memory_ratio: float = DEFAULT_INGEST_MEMORY_RATIO
+    ddl_mode: DdlMode = DdlMode.AUTO
+    http_endpoints: tuple[str, ...] = ()
+    ledger_table: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterSpec:
+    """The cluster that a load is planned for.
+
+    :param name: name in ``system.clusters``; ``None`` for one node alone.
+    :param server_version: the oldest over the nodes.
+    :param ddl_mode: never ``AUTO``.
+    :param notes: differences between nodes, or between connection and cluster, for the log.
+    :param declared_node_count: overrides the number of nodes found.
+    """
+
+    name: str | None
+    nodes: tuple[NodeSpec, ...]
+    server_version: tuple[int, int]
+    ingest_memory_ratio: float
+    ddl_mode: DdlMode
+    notes: tuple[str, ...] = ()
+    declared_node_count: int | None = None
+    vcpus_origin: Origin = Origin.DETECTED
+    memory_origin: Origin = Origin.DETECTED
+
+    @property
+    def node_count(self) -> int:
+        """Nodes that share a load."""
+        return self.declared_node_count or len(self.nodes)
+
+    @property
+    def weakest(self) -> NodeSpec:
+        """A node with the fewest cores and the least memory found anywhere: a plan must fit every node."""
+        return replace(
+            min(self.nodes, key=lambda node: (node.memory_bytes, node.vcpus)),
+            vcpus=min(node.vcpus for node in self.nodes),
+            memory_bytes=min(node.memory_bytes for node in self.nodes),
+        )
+
+
+def parse_declaration(extra: Mapping[str, Any], conn_id: str) -> ClusterDeclaration:
+    """Read what a connection's extra says about its cluster.
+
+    :raises ConfigError: if a value is wrong, or two values contradict each other.
+    """
+    fields = parse_fields(extra, CONNECTION_FIELDS, conn_id=conn_id)
+    secure = fields.get("secure", False)
+    declaration = ClusterDeclaration(
+        cluster=fields.get("cluster"),
+        node_count=fields.get("node_count"),
+        vcpus_per_node=fields.get("vcpus_per_node"),
+        memory_gib_per_node=fields.get("memory_gib_per_node"),
+        ingest_memory_ratio=fields.get("ingest_memory_ratio", DEFAULT_INGEST_MEMORY_RATIO),
+        ddl_mode=DdlMode(fields.get("ddl_mode", DdlMode.AUTO.value)),
+        http_endpoints=tuple(
+            _parse_endpoint(endpoint, secure=secure, conn_id=conn_id) for endpoint in fields.get("http_endpoints", ())
+        ),
+        ledger_table=fields.get("ledger_table"),
+    )
+    _check_declaration(declaration, conn_id)
+    return declaration
+
+
+def _parse_endpoint(endpoint: str, *, secure: bool, conn_id: str) -> str:
+    shown = endpoint.rpartition("@")[2]  # what stands before an @ may be a password
+    scheme = "https" if secure else "http"
+    url = urlsplit(endpoint if "://" in endpoint else f"{scheme}://{endpoint}")
+    try:
+        host, port = url.hostname, url.port or (8443 if secure else 8123)
+    except ValueError:
+        host, port = None, 0
+    if not host or url.path not in ("", "/") or url.query or "@" in endpoint or re.search(r"\s", endpoint):
+        remedy = "write host:port of each node; login and password come from the connection"
+        raise field_error("http_endpoints", shown, conn_id=conn_id, remedy=remedy)
+    if url.scheme != scheme:
+        remedy = f"the connection's field secure asks for {scheme}: leave the scheme out, or change secure"
+        raise field_error("http_endpoints", shown, conn_id=conn_id, remedy=remedy)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _check_declaration(declared: ClusterDeclaration, conn_id: str) -> None:
+    mode, endpoints = declared.ddl_mode, declared.http_endpoints
+
+    def refuse(name: str, value: object, remedy: str) -> ConfigError:
+        return field_error(name, value, conn_id=conn_id, remedy=remedy)
+
+    if mode is DdlMode.PER_HOST and not endpoints:
+        raise refuse("ddl_mode", mode.value, "list host:port of every node in http_endpoints")
+    if declared.cluster is None and mode in (DdlMode.ON_CLUSTER, DdlMode.PER_HOST):
+        raise refuse("ddl_mode", mode.value, "name the cluster in cluster, or set ddl_mode to single")
+    if declared.cluster is None and endpoints:
+        raise refuse("http_endpoints", ", ".join(endpoints), "name the cluster in cluster, or leave both empty")
+    if len(set(endpoints)) != len(endpoints):
+        raise refuse("http_endpoints", ", ".join(endpoints), "list each node once")
+    if declared.node_count and resolves_to_endpoints(declared) and declared.node_count != len(endpoints):
+        remedy = f"http_endpoints lists {len(endpoints)}: list every node, or leave node_count empty"
+        raise refuse("node_count", declared.node_count, remedy)
+
+
+def resolves_to_endpoints(declared: ClusterDeclaration) -> bool:
+    """Whether DDL is sent to each of the endpoints."""
+    return declared.ddl_mode is DdlMode.PER_HOST or (
+        declared.ddl_mode is DdlMode.AUTO and bool(declared.http_endpoints)
+    )
+
+
+def resolve_ddl_mode(declared: ClusterDeclaration, count_nodes: Callable[[], int]) -> DdlMode:
+    """Choose how statements get to every node; never ``AUTO``.
+
+    :param count_nodes: asked only when nothing else decides. Given endpoints decide by themselves, so that a
+        query can be killed on the nodes that are left while another one is down.
+    """
+    if declared.ddl_mode is not DdlMode.AUTO:
+        return declared.ddl_mode
+    if declared.cluster is None:
+        return DdlMode.SINGLE
+    if declared.http_endpoints:
+        return DdlMode.PER_HOST
+    return DdlMode.SINGLE if count_nodes() == 1 else DdlMode.ON_CLUSTER
+
+
+def parse_version(text: str) -> tuple[int, int]:
+    """Read year and release of a server version: ``"26.7.2.1"`` becomes ``(26, 7)``.
+
+    :raises ClusterError: if it is not a version.
+    """
+    match = re.match(r"(\d+)\.(\d+)", text)
+    if match is None:
+        raise ClusterError(
+            f"{text!r} is not a ClickHouse version; is the connection's port an HTTP port of ClickHouse?"
+        )
+    return int(match[1]), int(match[2])
+
+
+def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], versions: Sequence[str]) -> ClusterSpec:
+    """Join what the connection declares with what the nodes say.
+
+    What is declared wins; where the nodes say otherwise, a note says so.
+
+    :param versions: of the servers, as they print it.
+    :raises ClusterError: if no node was found.
+    """
+    if not detected:
+        raise ClusterError("no node answered; name a cluster that has nodes in the connection's field cluster")
+    nodes = tuple(sorted(detected, key=lambda node: (node.shard, node.host)))
+    memory_gib = declared.memory_gib_per_node
+    return ClusterSpec(
+        name=declared.cluster,
+        nodes=tuple(
+            replace(
+                node,
+                vcpus=declared.vcpus_per_node or node.vcpus,
+                memory_bytes=round(memory_gib * GIB) if memory_gib else node.memory_bytes,
+            )
+            for node in nodes
+        ),
+        server_version=min(parse_version(version) for version in versions),
+        ingest_memory_ratio=declared.ingest_memory_ratio,
+        ddl_mode=resolve_ddl_mode(declared, lambda: len(nodes)),
+        notes=(*_declared_notes(declared, nodes), *_uneven_notes(declared, nodes, versions)),
+        declared_node_count=declared.node_count,
+        vcpus_origin=Origin.CONNECTION if declared.vcpus_per_node else Origin.DETECTED,
+        memory_origin=Origin.CONNECTION if memory_gib else Origin.DETECTED,
+    )
+
+
+def _declared_notes(declared: ClusterDeclaration, nodes: Sequence[NodeSpec]) -> list[str]:
+    notes = []
+    if declared.node_count and declared.node_count != len(nodes):
+        notes.append(f"the connection says {declared.node_count} nodes, the cluster has {len(nodes)}")
+    if resolves_to_endpoints(declared) and len(declared.http_endpoints) != len(nodes):
+        notes.append(f"http_endpoints lists {len(declared.http_endpoints)} nodes, the cluster has {len(nodes)}")
+    vcpus = declared.vcpus_per_node
+    if vcpus and (others := [node for node in nodes if node.vcpus != vcpus]):
+        said = ", ".join(f"{node.host} has {node.vcpus}" for node in others)
+        notes.append(f"the connection says {vcpus} vCPUs per node: {said}")
+    if declared.memory_gib_per_node:
+        memory_bytes = declared.memory_gib_per_node * GIB
+        others = [n for n in nodes if abs(n.memory_bytes - memory_bytes) > MEMORY_TOLERANCE_RATIO * memory_bytes]
+        if others:
+            said = ", ".join(f"{node.host} has {format_bytes(node.memory_bytes)}" for node in others)
+            notes.append(f"the connection says {format_bytes(memory_bytes)} of memory per node: {said}")
+    return notes
+
+
+def _uneven_notes(declared: ClusterDeclaration, nodes: Sequence[NodeSpec], versions: Sequence[str]) -> list[str]:
+    notes = []
+    vcpus = [node.vcpus for node in nodes]
+    memory = [node.memory_bytes for node in nodes]
+    if not declared.vcpus_per_node and min(vcpus) != max(vcpus):
+        notes.append(f"nodes have {min(vcpus)} to {max(vcpus)} vCPUs: planned by the weakest")
+    if not declared.memory_gib_per_node and max(memory) - min(memory) > MEMORY_TOLERANCE_RATIO * max(memory):
+        between = f"{format_bytes(min(memory))} to {format_bytes(max(memory))}"
+        notes.append(f"nodes have {between} of memory: planned by the weakest")
+    if len(set(versions)) > 1:
+        notes.append(f"nodes run different versions: {', '.join(sorted(set(versions)))}")
+    return notes

@@ -1,0 +1,75 @@
+"""The exception tree: every error says what, which value, where, and what to do.
+
+::
+
+    ChS3Error
+    ├── ConfigError            a connection field or an argument has a wrong value
+    ├── SourceError            the files cannot be listed, read or understood
+    ├── TargetError            the table is missing, differs between nodes, or does not fit
+    ├── ClusterError           the cluster is unknown, or a node cannot be asked
+    │   └── ServerUnreachableError  no answer came: what was sent may run or not
+    ├── PlanError              no plan can be made from what was found
+    ├── ServerError            ClickHouse answered with an error (code and name are kept)
+    ├── LoadError              the load ran and failed
+    │   └── UnknownStateError  nobody can say whether the load ran: never submit a second one
+    ├── SettleError            the parts of a table cannot settle
+    └── SandboxError           the sandbox did not start, or is not there
+"""
+
+from __future__ import annotations
+
+
+class ChS3Error(Exception):
+    """Root of all errors raised by this package."""
+
+
+class ConfigError(ChS3Error):
+    """A connection field or an argument has a wrong value."""
+
+
+class SourceError(ChS3Error):
+    """The source files cannot be listed, read or understood."""
+
+
+class TargetError(ChS3Error):
+    """The target table is missing, differs between nodes, or does not fit the files."""
+
+
+class ClusterError(ChS3Error):
+    """The cluster is unknown, or one of its nodes cannot be asked."""
+
+
+class ServerUnreachableError(ClusterError):
+    """No answer came from a server: what was sent to it may run or not, and only its query id can tell."""
+
+
+class PlanError(ChS3Error):
+    """No plan can be made from the cluster, the source and the target."""
+
+
+class ServerError(ChS3Error):
+    """ClickHouse answered with an error.
+
+    :param message: the server's message, without stack trace and secrets.
+    :param code: the server's error code; 0 if the answer carried none.
+    """
+
+    def __init__(self, message: str, *, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class LoadError(ChS3Error):
+    """The load ran and failed."""
+
+
+class UnknownStateError(LoadError):
+    """Nobody can say whether the load ran, so a second one must not be started."""
+
+
+class SettleError(ChS3Error):
+    """The parts of a table cannot settle."""
+
+
+class SandboxError(ChS3Error):
+    """The sandbox did not start, or is not there."""

@@ -1,0 +1,54 @@
+"""What Airflow learns about this package; found by the entry point ``apache_airflow_provider``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS
+from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR, build_conn_fields
+
+_INTEGRATION = "ClickHouse S3 loads"
+
+
+def get_provider_info() -> dict[str, Any]:
+    """Describe the provider."""
+    return {
+        "package-name": "airflow-provider-ch-s3",
+        "name": "ClickHouse S3 loads",
+        "description": "Bulk loads from object storage into ClickHouse: tuned to the cluster, exactly once.",
+        "integrations": [
+            {
+                "integration-name": _INTEGRATION,
+                "external-doc-url": "https://clickhouse.com/docs/integrations/s3",
+                "tags": ["software"],
+            }
+        ],
+        "transfers": [
+            {
+                "source-integration-name": "Amazon Simple Storage Service (S3)",
+                "target-integration-name": _INTEGRATION,
+                "python-module": "airflow_provider_ch_s3.transfers.s3_to_clickhouse",
+            }
+        ],
+        "hooks": [
+            {
+                "integration-name": _INTEGRATION,
+                "python-modules": ["airflow_provider_ch_s3.hooks.clickhouse_s3"],
+            }
+        ],
+        "sensors": [
+            {
+                "integration-name": _INTEGRATION,
+                "python-modules": ["airflow_provider_ch_s3.sensors.parts_settled"],
+            }
+        ],
+        "connection-types": [
+            {
+                "connection-type": "clickhouse_s3",
+                "hook-class-name": "airflow_provider_ch_s3.hooks.clickhouse_s3.ClickHouseS3Hook",
+                "hook-name": "ClickHouse S3 cluster",
+                "ui-field-behaviour": {key.replace("_", "-"): value for key, value in FIELD_BEHAVIOUR.items()},
+                "conn-fields": build_conn_fields(CONNECTION_FIELDS),
+            }
+        ],
+    }

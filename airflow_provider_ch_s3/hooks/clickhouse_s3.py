@@ -1,0 +1,312 @@
+"""The hook: one ClickHouse cluster, seen through one Airflow connection."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
+
+from airflow.providers.clickhousedb.hooks.clickhouse import ClickHouseHook
+
+from airflow_provider_ch_s3.cluster import (
+    ClusterDeclaration,
+    ClusterSpec,
+    DdlMode,
+    parse_declaration,
+    resolve_ddl_mode,
+)
+from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS, DRIVER_FIELDS, parse_fields
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
+from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR, build_form_widgets
+from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
+from airflow_provider_ch_s3.load.detect import detect_cluster, list_members
+from airflow_provider_ch_s3.sql.nodes import on_cluster
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.units import format_bytes
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Connection
+    from clickhouse_connect.driver.client import Client
+
+Result = TypeVar("Result")
+
+EXECUTE_TIMEOUT_SECONDS = 30 * 24 * 3600
+"""``execute`` waits as long as the statement runs: TCP keep-alive notices a server that is gone, and a load
+limits itself with ``max_execution_time``."""
+
+MAX_PARAMETRIZED_BYTES = 128 * 1024
+"""Query parameters travel in a form, as secrets in the URL would reach the access logs of proxies; and
+ClickHouse reads no longer form field than this (``http_max_field_value_size``)."""
+
+ON_CLUSTER_TOKEN = "{on_cluster}"
+_SECRET_KWARGS = ("password", "access_token", "http_proxy", "https_proxy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ClientKind:
+    """What one driver client is for; each kind is made once.
+
+    :param address: ``host:port`` instead of the connection's own.
+    :param is_patient: waits for long statements.
+    :param has_form: sends query parameters in the body.
+    """
+
+    address: str | None
+    is_patient: bool
+    has_form: bool
+
+
+class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
+    """Run statements on one node or on all nodes of a ClickHouse cluster.
+
+    Everything that works with the official hook works with this one, ``SQLExecuteQueryOperator`` included.
+    A connection of the official type ``clickhouse`` is accepted too.
+
+    :param clickhouse_conn_id: an Airflow connection of the type ``clickhouse_s3`` or ``clickhouse``.
+    """
+
+    conn_name_attr = "clickhouse_conn_id"
+    default_conn_name = "clickhouse_s3_default"
+    conn_type = "clickhouse_s3"
+    hook_name = "ClickHouse S3 cluster"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._clients: dict[_ClientKind, Client] = {}
+        self._clients_lock = threading.Lock()
+
+    @classmethod
+    def get_connection(cls, conn_id: str) -> Connection:
+        """Get the connection with a clean extra.
+
+        A form saves ``null`` for each field that was left empty, and a URI holds texts only. The official
+        hook takes ``verify: null`` for false, and so would check no certificate.
+        """
+        connection = super().get_connection(conn_id)
+        return type(connection)(
+            conn_id=connection.conn_id,
+            conn_type=connection.conn_type,
+            description=connection.description,
+            host=connection.host,
+            login=connection.login,
+            password=connection.password,
+            schema=connection.schema,
+            port=connection.port,
+            extra=json.dumps(_clean_extra(connection.extra_dejson, conn_id)),
+        )
+
+    @cached_property
+    def declaration(self) -> ClusterDeclaration:
+        """What the connection says about the cluster.
+
+        :raises ConfigError: if it says something wrong.
+        """
+        conn_id = self.get_conn_id()
+        return parse_declaration(self.get_connection(conn_id).extra_dejson, conn_id)
+
+    @property
+    def connection_settings(self) -> dict[str, Any]:
+        """The ClickHouse settings in the connection's ``session_settings``."""
+        return dict(self._driver_kwargs.get("settings", {}))
+
+    @cached_property
+    def cluster_spec(self) -> ClusterSpec:
+        """The cluster as loads plan with it; asked once.
+
+        :raises ClusterError: if the cluster is unknown, or a node does not answer.
+        """
+        return detect_cluster(self, self.declaration)
+
+    @cached_property
+    def ddl_mode(self) -> DdlMode:
+        """How DDL gets to every node; asks the connected node at most."""
+        declared = self.declaration
+        return resolve_ddl_mode(declared, lambda: len(list_members(self, declared.cluster or "")))
+
+    def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
+        """Run a statement that returns rows, each as a dict of native Python values.
+
+        :raises ServerError: if ClickHouse answers with an error.
+        :raises ServerUnreachableError: if no answer comes.
+        """
+
+        def run(client: Client) -> list[dict[str, Any]]:
+            result = client.query(statement.text, parameters=dict(statement.parameters), settings=_settings(query_id))
+            return list(result.named_results())
+
+        return self._run(statement, run, is_patient=False)
+
+    def execute(self, statement: Statement, *, query_id: str | None = None) -> None:
+        """Run a statement to its end, however long it takes.
+
+        :raises ServerError: if ClickHouse answers with an error.
+        :raises ServerUnreachableError: if no answer comes: the statement may go on running.
+        """
+        self._execute_at(None, statement, query_id=query_id)
+
+    def execute_everywhere(self, render: Callable[[str | None], Statement]) -> None:
+        """Run a statement on every node, as the connection's ``ddl_mode`` says.
+
+        With ``per_host`` every node is tried, and the first failure is raised when all had their turn.
+
+        :param render: makes the statement, given the cluster's name for ``ON CLUSTER`` or ``None``.
+        """
+        match self.ddl_mode:
+            case DdlMode.ON_CLUSTER:
+                self.execute(render(self.declaration.cluster))
+            case DdlMode.PER_HOST:
+                self._execute_per_host(render(None))
+            case _:
+                self.execute(render(None))
+
+    def run_ddl(self, *statements: str) -> None:
+        """Run DDL on every node, for a DAG that makes its own tables.
+
+        Write ``{on_cluster}`` where ``ON CLUSTER`` belongs: it becomes ``ON CLUSTER `name` `` where the
+        connection's DDL mode asks for that, and nothing otherwise::
+
+            hook.run_ddl("CREATE TABLE IF NOT EXISTS d.t {on_cluster} (a Int8) ENGINE MergeTree ORDER BY a")
+
+        :raises ConfigError: if the mode is ``on_cluster`` and a statement lacks the token; then none is run.
+        """
+        local = [statement for statement in statements if ON_CLUSTER_TOKEN not in statement]
+        if local and self.ddl_mode is DdlMode.ON_CLUSTER:
+            raise ConfigError(
+                f"the DDL mode is on_cluster, and this statement would run on one node only: {local[0]!r}; "
+                f"write {ON_CLUSTER_TOKEN} after the name of the table or database"
+            )
+        for statement in statements:
+            self.execute_everywhere(partial(_render_ddl, statement))
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Ask every node; for the button in the connection form."""
+        secrets: tuple[str, ...] = ()
+        try:
+            secrets = self._secrets
+            return True, _describe(self.cluster_spec)
+        except Exception as error:  # whatever it is, it is shown in a browser
+            return False, scrub(str(error) or type(error).__name__, secrets)
+
+    def get_uri(self) -> str:
+        """Get the SQLAlchemy URI; the official one breaks on a login such as ``me@example.com``."""
+        login = self.get_connection(self.get_conn_id()).login or "default"
+        return str(super().get_uri()).replace(f"//{login}", f"//{quote(login, safe='')}", 1)
+
+    def close(self) -> None:
+        """Close the connections that were opened."""
+        with self._clients_lock:
+            for client in self._clients.values():
+                client.close()
+            self._clients.clear()
+
+    @classmethod
+    def get_connection_form_widgets(cls) -> dict[str, Any]:
+        """Get the form fields for Airflow 2; Airflow 3 reads them from the provider info."""
+        return build_form_widgets(CONNECTION_FIELDS)
+
+    @classmethod
+    def get_ui_field_behaviour(cls) -> dict[str, Any]:
+        """Get labels and placeholders of the standard fields."""
+        return FIELD_BEHAVIOUR
+
+    def _execute_per_host(self, statement: Statement) -> None:
+        failures: list[ChS3Error] = []
+        for address in self.declaration.http_endpoints:
+            try:
+                self._execute_at(address, statement)
+            except ChS3Error as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def _execute_at(self, address: str | None, statement: Statement, *, query_id: str | None = None) -> None:
+        # with progress headers, a statement whose client is gone dies at the next header
+        settings = {**_settings(query_id), "send_progress_in_http_headers": 0}
+
+        def run(client: Client) -> None:
+            client.raw_query(statement.text, parameters=dict(statement.parameters), settings=settings)
+
+        self._run(statement, run, address=address, is_patient=True)
+
+    def _run(
+        self,
+        statement: Statement,
+        run: Callable[[Client], Result],
+        *,
+        address: str | None = None,
+        is_patient: bool,
+    ) -> Result:
+        if statement.parameters and len(statement.text.encode()) > MAX_PARAMETRIZED_BYTES:
+            raise ConfigError(
+                f"a statement of {format_bytes(len(statement.text.encode()))} is too long for one with query "
+                f"parameters, ClickHouse takes {format_bytes(MAX_PARAMETRIZED_BYTES)}; load fewer files, "
+                "or use a named collection or the servers' own role instead of keys"
+            )
+        kind = _ClientKind(address=address, is_patient=is_patient, has_form=bool(statement.parameters))
+        secrets = (*self._secrets, *statement.parameters.values())
+        where = address or f"{self._driver_kwargs['host']}:{self._driver_kwargs['port']}"
+        try:
+            return run(self._client(kind))
+        except Exception as exc:
+            error = explain(exc, address=where, conn_id=self.get_conn_id(), secrets=secrets)
+        raise error  # out here it has no context: the driver's exception holds what was just taken out
+
+    def _client(self, kind: _ClientKind) -> Client:
+        import clickhouse_connect
+
+        with self._clients_lock:
+            if kind not in self._clients:
+                self._clients[kind] = clickhouse_connect.get_client(**_fit_kwargs(self._driver_kwargs, kind))
+            return self._clients[kind]
+
+    @cached_property
+    def _driver_kwargs(self) -> dict[str, Any]:
+        return self._get_client_kwargs()  # type: ignore[no-any-return]
+
+    @property
+    def _secrets(self) -> tuple[str, ...]:
+        return tuple(str(self._driver_kwargs[name]) for name in _SECRET_KWARGS if self._driver_kwargs.get(name))
+
+
+def _fit_kwargs(kwargs: Mapping[str, Any], kind: _ClientKind) -> dict[str, Any]:
+    fitted = {
+        **kwargs,
+        "autogenerate_session_id": False,  # a session runs one query at a time
+        "form_encode_query_params": kind.has_form,
+    }
+    if kind.is_patient:
+        fitted["send_receive_timeout"] = EXECUTE_TIMEOUT_SECONDS
+    if kind.address is not None:
+        host, _, port = kind.address.rpartition(":")
+        fitted.update(host=host.strip("[]"), port=int(port))
+    return fitted
+
+
+def _render_ddl(text: str, cluster: str | None) -> Statement:
+    return Statement(text=text.replace(ON_CLUSTER_TOKEN, on_cluster(cluster).strip()))
+
+
+def _clean_extra(extra: Mapping[str, Any], conn_id: str) -> dict[str, Any]:
+    given = {name: value for name, value in extra.items() if value is not None and value != ""}
+    return {**given, **parse_fields(extra, DRIVER_FIELDS, conn_id=conn_id)}
+
+
+def _settings(query_id: str | None) -> dict[str, Any]:
+    return {} if query_id is None else {"query_id": query_id}
+
+
+def _describe(spec: ClusterSpec) -> str:
+    weakest = spec.weakest
+    version = ".".join(map(str, spec.server_version))
+    where = f"cluster {spec.name!r}" if spec.name else "one server without a cluster"
+    nodes = "1 node" if spec.node_count == 1 else f"{spec.node_count} nodes"
+    found = (
+        f"ClickHouse {version}, {where}: {nodes} with {weakest.vcpus} vCPUs ({spec.vcpus_origin.value}) and "
+        f"{format_bytes(weakest.memory_bytes)} of memory ({spec.memory_origin.value}) each; "
+        f"DDL mode {spec.ddl_mode.value}"
+    )
+    return "; ".join((found, *spec.notes))

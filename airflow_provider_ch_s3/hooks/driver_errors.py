@@ -1,0 +1,90 @@
+"""The driver's exceptions as errors of this package: one clean line, without secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import quote, quote_plus
+
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError, ServerUnreachableError
+from airflow_provider_ch_s3.sql.filters import literal
+
+_CODE = re.compile(r"\bCode: (\d+)|exception, code: (\d+)")
+_NOISE = (
+    re.compile(r"Received ClickHouse exception, code: \d+(?:, server response: )?"),
+    re.compile(r",? ?Stack trace[:( ].*", re.DOTALL),
+    re.compile(r"\(for url [^)]*\)\s*$"),
+    re.compile(r"\(version (?:[^()]|\([^()]*\))*\)"),
+    re.compile(r"<urllib3\.[^>]*>:? ?|(?:HTTPS?Connection(?:Pool)?)\([^)]*\):? ?"),
+)
+
+
+def explain(error: Exception, *, address: str, conn_id: str, secrets: Iterable[str]) -> ChS3Error:
+    """Say what a driver's exception means.
+
+    :param address: ``host:port`` of the server.
+    :param secrets: values that the server may echo; each is replaced by ``***``.
+    """
+    reason = scrub(_clean(_innermost_text(error)), secrets)
+    code = _read_code(error)
+    if code:
+        return ServerError(f"ClickHouse at {address}: {reason}", code=code)
+    if _is_refused_by_driver(error):
+        return ConfigError(f"the driver refuses the connection {conn_id!r}: {reason}; correct the connection's extra")
+    return ServerUnreachableError(
+        f"no answer from ClickHouse at {address}: {reason}; check that it runs, that host and port of the "
+        f"connection {conn_id!r} are those of its HTTP interface, and that secure is set if, and only if, "
+        "that port speaks TLS"
+    )
+
+
+def scrub(text: str, secrets: Iterable[str]) -> str:
+    """Replace every secret in a text by ``***``, also where it stands quoted as SQL or as a URL."""
+    written = {form for secret in secrets if secret for form in _written_forms(secret)}
+    for form in sorted(written, key=len, reverse=True):
+        text = text.replace(form, "***")
+    return text
+
+
+def _written_forms(secret: str) -> tuple[str, ...]:
+    one_line = " ".join(secret.split())  # as the cleaned message has it
+    forms = (
+        secret,
+        one_line,
+        literal(secret)[1:-1],
+        repr(secret)[1:-1],
+        quote(secret, safe=""),
+        quote_plus(secret),
+    )
+    return tuple(form for form in forms if form)
+
+
+def _read_code(error: Exception) -> int:
+    code = getattr(error, "code", None)
+    if isinstance(code, int):
+        return code
+    match = _CODE.search(str(error))
+    return int(match[1] or match[2]) if match else 0
+
+
+def _is_refused_by_driver(error: Exception) -> bool:
+    from clickhouse_connect.driver.exceptions import InterfaceError, NotSupportedError, ProgrammingError
+
+    return isinstance(error, (InterfaceError, NotSupportedError, ProgrammingError, TypeError, ValueError))
+
+
+def _innermost_text(error: Exception) -> str:
+    """What urllib3 found at the bottom, e.g. ``Connection refused``, instead of the tower above it."""
+    cause = error.__cause__
+    while cause is not None:
+        inner = getattr(cause, "reason", None)
+        if not isinstance(inner, BaseException):
+            return str(cause)
+        cause = inner
+    return str(error)
+
+
+def _clean(text: str) -> str:
+    for noise in _NOISE:
+        text = noise.sub("", text)
+    return " ".join(text.split())

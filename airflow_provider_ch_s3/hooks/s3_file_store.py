@@ -1,0 +1,88 @@
+"""S3 through the amazon provider's hook: the listing, and the credentials that ClickHouse may use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from airflow.providers.amazon.aws.hooks.s3 import S3Hook
+from botocore import UNSIGNED
+from botocore.exceptions import BotoCoreError, ClientError
+
+from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.source import S3Access, SourceFile, SourcePattern
+
+_REMEDIES = {
+    "NoSuchBucket": "create it, or correct the bucket in source",
+    "AccessDenied": "give these credentials the right to list the bucket",
+    "InvalidAccessKeyId": "correct the access key of the connection",
+    "SignatureDoesNotMatch": "correct the secret key of the connection",
+    "ExpiredToken": "renew the session token of the connection",
+}
+
+
+class S3FileStore:
+    """The files of one S3 endpoint.
+
+    :param aws_conn_id: an Airflow connection of type ``aws``. None: the worker lists with its own credentials
+        (environment, instance profile), and the ClickHouse servers read with theirs.
+    :param named_collection: a named collection of the servers that holds the keys; the connection then only
+        serves the listing.
+    """
+
+    def __init__(self, *, aws_conn_id: str | None, named_collection: str = "") -> None:
+        self.aws_conn_id = aws_conn_id
+        self.named_collection = named_collection
+
+    @cached_property
+    def _hook(self) -> S3Hook:
+        return S3Hook(aws_conn_id=self.aws_conn_id)
+
+    @cached_property
+    def _client(self) -> Any:
+        return self._hook.get_conn()
+
+    @property
+    def _who(self) -> str:
+        return f"connection {self.aws_conn_id!r}" if self.aws_conn_id else "the worker's own credentials"
+
+    def list_files(self, pattern: SourcePattern) -> Iterator[SourceFile]:
+        """All objects under the pattern's prefixes.
+
+        :raises SourceError: if the bucket is missing, or the credentials are wrong or may not list it.
+        """
+        for prefix in pattern.prefixes:
+            try:
+                pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=pattern.bucket, Prefix=prefix)
+                for page in pages:
+                    for item in page.get("Contents", ()):
+                        yield SourceFile(key=item["Key"], etag=item["ETag"].strip('"'), size_bytes=item["Size"])
+            except ClientError as error:
+                code = error.response.get("Error", {}).get("Code", "")
+                remedy = _REMEDIES.get(code, "check the connection and the bucket")
+                raise SourceError(
+                    f"cannot list bucket {pattern.bucket!r} with {self._who}: {error}; {remedy}"
+                ) from error
+            except BotoCoreError as error:
+                raise SourceError(
+                    f"cannot list bucket {pattern.bucket!r} with {self._who}: {error}; check the connection's"
+                    " endpoint_url, region and keys"
+                ) from error
+
+    def access(self) -> S3Access:
+        """How the ClickHouse servers reach the same endpoint, and with whose rights."""
+        endpoint_url = self._client.meta.endpoint_url
+        if self.named_collection:
+            return S3Access(endpoint_url=endpoint_url, named_collection=self.named_collection)
+        if self.aws_conn_id is None:
+            return S3Access(endpoint_url=endpoint_url)
+        if self._client.meta.config.signature_version is UNSIGNED:
+            return S3Access(endpoint_url=endpoint_url, anonymous=True)
+        credentials = self._hook.get_credentials()
+        return S3Access(
+            endpoint_url=endpoint_url,
+            access_key=credentials.access_key,
+            secret_key=credentials.secret_key,
+            session_token=credentials.token or "",
+        )

@@ -1,0 +1,1 @@
+"""The life of one load. Start with ``run.py``."""

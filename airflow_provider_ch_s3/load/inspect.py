@@ -1,0 +1,173 @@
+"""Ask the table and the files what they are."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
+from airflow_provider_ch_s3.errors import ServerError, SourceError, TargetError
+from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.object_store import ObjectStore
+from airflow_provider_ch_s3.load.request import LoadRequest
+from airflow_provider_ch_s3.source import (
+    FileColumn,
+    SourceSpec,
+    infer_format,
+    parse_structure,
+    path_column_names,
+    select_files,
+    type_text_columns,
+)
+from airflow_provider_ch_s3.sql import load_queries
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import (
+    Distribution,
+    TableColumn,
+    TableName,
+    TargetSpec,
+    parse_distribution,
+    parse_table,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundTable:
+    """The table as the connected server sees it."""
+
+    name: TableName
+    distribution: Distribution | None
+
+
+def find_table(client: ClickHouseClient, text: str) -> FoundTable:
+    """Look the table up on the connected server.
+
+    :raises TargetError: if it does not exist.
+    """
+    session = client.query(load_queries.render_read_session())[0]
+    name = parse_table(text, session["database"])
+    rows = client.query(load_queries.render_read_table(name, None))
+    if not rows:
+        raise TargetError(
+            f"table {name} does not exist on the connected server; create it on every node, or correct table="
+        )
+    if rows[0]["engine"] != "Distributed":
+        return FoundTable(name=name, distribution=None)
+    distribution = parse_distribution(rows[0]["engine_full"])
+    cluster = re.sub(r"\{(\w+)\}", lambda m: session["macros"].get(m[1], m[0]), distribution.cluster)
+    return FoundTable(name=name, distribution=replace(distribution, cluster=cluster))
+
+
+def declare_cluster(declaration: ClusterDeclaration, found: FoundTable) -> ClusterDeclaration:
+    """A Distributed table names its cluster, where the connection does not."""
+    if declaration.cluster is None and found.distribution is not None:
+        return replace(declaration, cluster=found.distribution.cluster)
+    return declaration
+
+
+def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec) -> TargetSpec:
+    """Read the table on every node.
+
+    :raises TargetError: if a node lacks it, or has it with other columns.
+    """
+    local = found.distribution.local if found.distribution else found.name
+    tables = {row["node"]: row for row in client.query(load_queries.render_read_table(local, cluster.name))}
+    lacking = [node.host for node in cluster.nodes if node.host not in tables]
+    if lacking:
+        raise TargetError(
+            f"table {local} does not exist on {', '.join(lacking)}, and each node of the cluster"
+            f" {cluster.name!r} writes a share; create it there too"
+        )
+    columns = _same_columns(_read_columns(client, local, cluster.name), local)
+    if found.distribution:
+        mine = _same_columns(_read_columns(client, found.name, None), found.name)
+        _compare_columns(found.name, mine, local, columns)
+        columns = mine
+    first = next(iter(tables.values()))
+    return TargetSpec(
+        name=found.name,
+        local=local,
+        engine=first["engine"],
+        columns=columns,
+        partition_key=first["partition_key"],
+        sorting_key=first["sorting_key"],
+        distribution=found.distribution,
+        spans_cluster=found.distribution is None and len({node.shard for node in cluster.nodes}) > 1,
+    )
+
+
+def _read_columns(
+    client: ClickHouseClient, table: TableName, cluster: str | None
+) -> dict[str, tuple[TableColumn, ...]]:
+    by_node: dict[str, list[TableColumn]] = defaultdict(list)
+    for row in client.query(load_queries.render_read_columns(table, cluster)):
+        column = TableColumn(name=row["name"], type=row["type"], default_kind=row["default_kind"])
+        by_node[row["node"]].append(column)
+    return {node: tuple(columns) for node, columns in by_node.items()}
+
+
+def _same_columns(by_node: Mapping[str, tuple[TableColumn, ...]], table: TableName) -> tuple[TableColumn, ...]:
+    nodes = list(by_node)
+    for node in nodes[1:]:
+        _compare_columns(f"{table} on {nodes[0]}", by_node[nodes[0]], f"{table} on {node}", by_node[node])
+    return by_node[nodes[0]]
+
+
+def _compare_columns(
+    name: object, columns: Sequence[TableColumn], other_name: object, others: Sequence[TableColumn]
+) -> None:
+    difference = {f"{c.name} {c.type}" for c in columns} ^ {f"{c.name} {c.type}" for c in others}
+    if difference:
+        raise TargetError(
+            f"the columns of {name} and {other_name} differ in {', '.join(sorted(difference))}; make them the"
+            " same with ALTER TABLE"
+        )
+
+
+def read_source(client: ClickHouseClient, store: ObjectStore, request: LoadRequest, target: TargetSpec) -> SourceSpec:
+    """List the files, and ask the server what is in them.
+
+    :raises SourceError: if there are none, or they cannot be read or understood.
+    """
+    files = select_files(store.list_files(request.pattern), request.pattern)
+    data_format, compression = infer_format(files, request.data_format, request.compression)
+    source = SourceSpec(
+        pattern=request.pattern,
+        access=store.access(),
+        files=files,
+        data_format=data_format,
+        compression=compression,
+        columns=(),
+    )
+    in_path = path_column_names(files)
+    if request.structure:
+        return replace(source, columns=parse_structure(request.structure, in_path))
+    # DESCRIBE names the columns of the folders for some addresses only; a query has them always.
+    described = (
+        *(
+            FileColumn(name=row["name"], type=row["type"])
+            for row in query_files(client, load_queries.render_describe_files(source), source)
+            if row["name"] not in in_path
+        ),
+        *(FileColumn(name=name, in_path=True) for name in sorted(in_path)),
+    )
+    if source.is_typed:
+        return replace(source, columns=described)
+    return type_text_columns(source, described, target.columns, skip=frozenset(request.select))
+
+
+def query_files(client: ClickHouseClient, statement: Statement, source: SourceSpec) -> list[dict[str, Any]]:
+    """Run a statement that reads from the files.
+
+    :raises SourceError: if the servers cannot read them.
+    """
+    try:
+        return client.query(statement)
+    except ServerError as error:
+        raise SourceError(
+            f"ClickHouse cannot read {source.pattern} as {source.data_format}: {error}; check that the servers"
+            f" reach {source.access.endpoint_url}, that the credentials may read the bucket, and data_format"
+        ) from error

@@ -1,0 +1,158 @@
+"""Everything before the first row: look, refuse, plan, render. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from airflow_provider_ch_s3.cluster import ClusterSpec
+from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.inspect import FoundTable, query_files, read_source, read_target
+from airflow_provider_ch_s3.load.object_store import ObjectStore
+from airflow_provider_ch_s3.load.request import LoadRequest
+from airflow_provider_ch_s3.mapping import MappedColumn, map_columns
+from airflow_provider_ch_s3.source import SourceSpec
+from airflow_provider_ch_s3.sql import load_queries
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import TargetSpec
+from airflow_provider_ch_s3.tuning import LoadFacts, LoadPlan, ServerSetting, plan_load
+from airflow_provider_ch_s3.units import format_bytes, format_count
+
+SAMPLE_ROWS = 10_000
+# Stored bytes to bytes in memory, where only reading all files would tell: text about doubles when it is
+# compressed five times, columnar files about triple.
+MEMORY_PER_STORED_BYTE_TEXT = 1.5
+MEMORY_PER_STORED_BYTE_COMPRESSED_TEXT = 6.0
+MEMORY_PER_STORED_BYTE_COLUMNAR = 3.0
+_COMPRESSED_ENDINGS = (".gz", ".zst", ".lz4", ".bz2", ".xz", ".br")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedLoad:
+    """A load that could start now."""
+
+    cluster: ClusterSpec
+    source: SourceSpec
+    target: TargetSpec
+    mapping: tuple[MappedColumn, ...]
+    where: str
+    plan: LoadPlan
+
+    def insert(self, *, log_comment: str) -> Statement:
+        """The INSERT, with the plan's settings."""
+        return load_queries.render_insert_load(
+            self.source,
+            self.target,
+            self.mapping,
+            cluster=self.cluster.name,
+            where=self.where,
+            settings={**self.plan.sent, "log_comment": log_comment},
+        )
+
+
+def prepare_load(
+    client: ClickHouseClient,
+    store: ObjectStore,
+    request: LoadRequest,
+    found: FoundTable,
+    cluster: ClusterSpec,
+) -> PreparedLoad:
+    """Inspect target and source, match their columns, measure a sample, plan the settings.
+
+    :raises TargetError: if the table cannot take the files.
+    :raises SourceError: if the files cannot be read.
+    :raises ConfigError: if the request contradicts itself or what was found.
+    """
+    target = read_target(client, found, cluster)
+    source = read_source(client, store, request, target)
+    mapping = map_columns(
+        source.columns, target, data_format=source.data_format, columns=request.columns, select=request.select
+    )
+    source = _measure(client, source, mapping, cluster)
+    plan = plan_load(
+        _facts(cluster, source, target, mapping, request),
+        server=read_server_settings(client),
+        operator=request.settings,
+        connection=request.connection_settings,
+    )
+    return PreparedLoad(
+        cluster=cluster, source=source, target=target, mapping=mapping, where=request.where, plan=plan
+    )
+
+
+def read_server_settings(client: ClickHouseClient) -> dict[str, ServerSetting]:
+    """All settings that the connected server knows, as this user sees them."""
+    rows = client.query(load_queries.render_read_settings())
+    return {row["name"]: ServerSetting(value=row["value"], is_readonly=bool(row["readonly"])) for row in rows}
+
+
+def _measure(
+    client: ClickHouseClient, source: SourceSpec, mapping: Sequence[MappedColumn], cluster: ClusterSpec
+) -> SourceSpec:
+    statement = load_queries.render_sample_files(source, mapping, limit_rows=SAMPLE_ROWS)
+    sample = query_files(client, statement, source)[0]
+    rows = None
+    if source.data_format == "Parquet":
+        footers = query_files(client, load_queries.render_parquet_footers(source, cluster.name), source)
+        rows = int(footers[0]["row_count"])
+    row_bytes = float(sample["mean_row_bytes"]) if sample["row_count"] else None
+    return replace(source, rows=rows, row_bytes=row_bytes)
+
+
+def _facts(
+    cluster: ClusterSpec,
+    source: SourceSpec,
+    target: TargetSpec,
+    mapping: Sequence[MappedColumn],
+    request: LoadRequest,
+) -> LoadFacts:
+    used = {column.source for column in mapping}
+    distribution = target.distribution
+    return LoadFacts(
+        node_count=cluster.node_count,
+        vcpus=cluster.weakest.vcpus,
+        memory_bytes=cluster.weakest.memory_bytes,
+        ingest_memory_ratio=cluster.ingest_memory_ratio,
+        file_count=len(source.files),
+        size_bytes=source.size_bytes,
+        volume_bytes=_volume_bytes(source),
+        data_format=source.data_format,
+        is_clustered=cluster.name is not None,
+        keeps_rows_where_read=distribution is None or distribution.is_random,
+        sharding_key=distribution.sharding_key if distribution else "",
+        uses_path_columns=any(c.in_path and (c.name in used or request.select) for c in source.columns),
+        parses_times=not source.is_typed and any("Date" in column.type for column in target.columns),
+        timeout_seconds=request.timeout_seconds,
+    )
+
+
+def _volume_bytes(source: SourceSpec) -> int:
+    if source.rows is not None and source.row_bytes is not None:
+        return int(source.rows * source.row_bytes)
+    if source.is_typed:
+        factor = MEMORY_PER_STORED_BYTE_COLUMNAR
+    elif source.files[0].key.lower().endswith(_COMPRESSED_ENDINGS):
+        factor = MEMORY_PER_STORED_BYTE_COMPRESSED_TEXT
+    else:
+        factor = MEMORY_PER_STORED_BYTE_TEXT
+    return int(source.size_bytes * factor)
+
+
+def format_plan(prepared: PreparedLoad) -> str:
+    """The plan as text: what is loaded, each setting with its origin and reason, what was left out."""
+    source, plan, node = prepared.source, prepared.plan, prepared.cluster.weakest
+    rows = f"{format_count(source.rows)} rows" if source.rows is not None else "rows not known before reading"
+    width = max(len(f"{s.name} = {s.value}") for s in plan.settings)
+    lines = [
+        f"files     {format_count(len(source.files))} x {source.data_format}, {format_bytes(source.size_bytes)},"
+        f" {rows}, from {source.pattern}",
+        f"table     {prepared.target.name} ({prepared.target.engine}), {len(prepared.mapping)} columns",
+        f"cluster   {prepared.cluster.node_count} x {node.vcpus} cores, {format_bytes(node.memory_bytes)};"
+        f" cores: {prepared.cluster.vcpus_origin.value}, memory: {prepared.cluster.memory_origin.value}",
+        "settings",
+        *(f"  {f'{s.name} = {s.value}':<{width}}  [{s.origin.value}] {s.reason}" for s in plan.settings),
+        *(f"  {name} left out: {reason}" for name, reason in plan.left_out.items()),
+        f"expected  {plan.initial_parts} initial parts or more (each block makes one for each partition in it),"
+        f" {format_bytes(plan.peak_memory_bytes)} peak memory per node",
+    ]
+    return "\n".join(lines)

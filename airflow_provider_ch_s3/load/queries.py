@@ -1,0 +1,160 @@
+"""The one place that knows how a load's query is doing: submit it, ask all nodes for it, kill it.
+
+A query is known by its id alone. The connection that submitted it may break at any time: ClickHouse runs the
+query on, so an answer over HTTP is a hint, and ``system.processes`` and ``system.query_log`` of all nodes are
+the truth.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerError
+from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.request import LoadIdentity
+from airflow_provider_ch_s3.sql import load_queries
+from airflow_provider_ch_s3.sql.statement import Statement
+
+# QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: somebody else submitted it, so there is a query to wait for.
+QUERY_RUNS_ALREADY = 216
+KILL_PATIENCE_SECONDS = 30.0
+KILL_POLL_SECONDS = 0.5
+
+
+class QueryState(Enum):
+    """What all nodes together say of a query.
+
+    ``UNKNOWN``: it was started, and nobody says how it ended. That is not a failure: it may have written all
+    of its rows.
+    """
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self in (QueryState.FINISHED, QueryState.FAILED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryStatus:
+    """One query, over all nodes.
+
+    :param running: its rows in ``system.processes``.
+    :param logged: its rows in ``system.query_log``.
+    """
+
+    query_id: str
+    running: Sequence[Mapping[str, Any]] = ()
+    logged: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def state(self) -> QueryState:
+        if self.running:
+            return QueryState.RUNNING
+        events = {row["event"] for row in self.logged if row["is_initial"]}
+        if "QueryFinish" in events:
+            return QueryState.FINISHED
+        if any(event.startswith("Exception") for event in events):
+            return QueryState.FAILED
+        return QueryState.UNKNOWN
+
+    @property
+    def error(self) -> str:
+        """The server's message, if it failed."""
+        return next((row["exception"] for row in self.ended if row["is_initial"]), "")
+
+    @property
+    def ended(self) -> list[Mapping[str, Any]]:
+        """One row for each node's part of the query that is over."""
+        return [row for row in self.logged if row["event"] != "QueryStart"]
+
+    @property
+    def log_comment(self) -> str:
+        return next((row["log_comment"] for row in (*self.running, *self.logged)), "")
+
+    @property
+    def attempt(self) -> int:
+        return int(self.query_id.rpartition("-")[2])
+
+
+def read_statuses(
+    client: ClickHouseClient, cluster: str | None, identity: LoadIdentity, prefix: str
+) -> dict[str, QueryStatus]:
+    """Every query whose id starts with ``prefix`` that any node knows.
+
+    :raises ServerError: if a node cannot be asked: then nothing is known.
+    """
+    # In this order: a query that ends in between is in the log, or (not flushed yet) UNKNOWN, never FAILED.
+    running = client.query(load_queries.render_running_queries(prefix, cluster))
+    logged = client.query(load_queries.render_logged_queries(prefix, cluster, identity.since.date()))
+    found: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
+    for row in running:
+        found[row["initial_query_id"]][0].append(row)
+    for row in logged:
+        found[row["initial_query_id"]][1].append(row)
+    return {
+        query_id: QueryStatus(query_id=query_id, running=rows[0], logged=rows[1]) for query_id, rows in found.items()
+    }
+
+
+class Submission:
+    """A statement on its way, on a thread of its own that holds the HTTP connection.
+
+    The thread is a daemon: a worker that ends does not wait for it, and ClickHouse does not need it.
+    """
+
+    def __init__(self, client: ClickHouseClient, statement: Statement, query_id: str) -> None:
+        self.query_id = query_id
+        self._refusal: ServerError | None = None
+        self._thread = threading.Thread(target=self._run, args=(client, statement), name=query_id, daemon=True)
+        self._thread.start()
+
+    def _run(self, client: ClickHouseClient, statement: Statement) -> None:
+        try:
+            client.execute(statement, query_id=self.query_id)
+        except ServerError as error:
+            if error.code != QUERY_RUNS_ALREADY:
+                self._refusal = error
+        except ChS3Error:
+            return  # the connection broke, which says nothing of the query
+
+    @property
+    def is_open(self) -> bool:
+        return self._thread.is_alive()
+
+    @property
+    def refusal(self) -> ServerError | None:
+        """The server's own answer that this query failed; None while there is no such answer."""
+        return self._refusal
+
+
+def kill_queries(
+    client: ClickHouseClient,
+    cluster: str | None,
+    prefix: str,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Kill all queries whose id starts with ``prefix``, on all nodes, and see that they are gone.
+
+    :raises LoadError: if something still runs after 30 s.
+    """
+    deadline = time.monotonic() + KILL_PATIENCE_SECONDS
+    while running := client.query(load_queries.render_running_queries(prefix, cluster)):
+        if time.monotonic() > deadline:
+            nodes = ", ".join(sorted({row["node"] for row in running}))
+            raise LoadError(
+                f"query {prefix}… still runs on {nodes} {KILL_PATIENCE_SECONDS:.0f} s after KILL QUERY; look at"
+                " system.processes there before you load again"
+            )
+        client.execute_everywhere(lambda name: load_queries.render_kill_queries(prefix, name))
+        sleep(KILL_POLL_SECONDS)

@@ -1,0 +1,136 @@
+"""What a load did, as the cluster's own logs tell it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_ch_s3.load.progress import expected_work
+from airflow_provider_ch_s3.load.queries import QueryStatus
+from airflow_provider_ch_s3.tuning import LoadPlan
+from airflow_provider_ch_s3.units import format_bytes, format_count, format_seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeReport:
+    """One node's share of a load."""
+
+    files: int
+    rows_written: int
+    peak_memory_bytes: int
+    initial_parts: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadReport:
+    """What a load did.
+
+    :param files_listed: files that the load was asked to read; None if its ``log_comment`` is lost.
+    :param rows_written: less than ``rows_read`` where a condition filters.
+    :param size_bytes: stored size of the files.
+    :param seconds: of the INSERT alone, without merges.
+    :param ended: Unix time of its end, by the server's clock.
+    :param initial_parts: parts that the INSERT wrote, before merges.
+    :param attached: an earlier try submitted the query, and this one took its result.
+    :param settings: name → value, origin, reason; without a plan (``attached``) as the server logged them.
+    :param predicted: the plan's initial parts and peak memory.
+    """
+
+    query_id: str
+    table: str
+    files_listed: int | None
+    files_read: int
+    rows_read: int
+    rows_written: int
+    size_bytes: int | None
+    read_bytes: int
+    s3_requests: int
+    seconds: float
+    ended: float
+    rows_per_second: float
+    peak_memory_bytes: int
+    initial_parts: int
+    attached: bool
+    nodes: Mapping[str, NodeReport]
+    settings: Mapping[str, Mapping[str, Any]]
+    left_out_settings: Mapping[str, str] = field(default_factory=dict)
+    predicted: Mapping[str, int] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON values, for XCom."""
+        return dataclasses.asdict(self)
+
+    def __str__(self) -> str:
+        lines = [
+            f"loaded {format_count(self.rows_written)} rows from {format_count(self.files_read)} files"
+            f" into {self.table} in {format_seconds(self.seconds)}: {format_count(self.rows_per_second)} rows/s,"
+            f" {format_bytes(self.read_bytes)} read, {format_count(self.s3_requests)} S3 requests,"
+            f" {self.initial_parts} initial parts",
+            *(
+                f"  {name}: {format_count(node.rows_written)} rows, {node.files} files,"
+                f" {format_bytes(node.peak_memory_bytes)} peak memory, {node.initial_parts} parts"
+                for name, node in sorted(self.nodes.items())
+            ),
+        ]
+        return "\n".join(lines)
+
+
+def build_report(status: QueryStatus, *, table: str, plan: LoadPlan | None, attached: bool) -> LoadReport:
+    """Read the report off a finished query."""
+    initial = next(row for row in status.ended if row["is_initial"])
+    # With a cluster the other nodes' rows, and the initiator's own share, are secondary queries.
+    workers = [row for row in status.ended if not row["is_initial"]] or [initial]
+    expected = expected_work(status.log_comment)
+    rows_written = initial["written_rows"] or sum(row["written_rows"] for row in workers)
+    seconds = float(initial["duration_seconds"])
+    return LoadReport(
+        query_id=status.query_id,
+        table=table,
+        files_listed=expected.get("files"),
+        files_read=sum(row["files"] for row in workers),
+        rows_read=initial["read_rows"],
+        rows_written=rows_written,
+        size_bytes=expected.get("bytes"),
+        read_bytes=sum(row["s3_bytes"] for row in workers),
+        s3_requests=sum(row["s3_requests"] for row in status.ended),
+        seconds=seconds,
+        ended=float(initial["start_seconds"]) + seconds,
+        rows_per_second=round(rows_written / seconds, 1) if seconds else 0.0,
+        peak_memory_bytes=max(row["peak_memory_bytes"] for row in status.ended),
+        initial_parts=sum(row["initial_parts"] for row in status.ended),
+        attached=attached,
+        nodes={name: _node_report(workers, name) for name in sorted({row["node"] for row in workers})},
+        settings=_settings(plan, initial["settings"]),
+        left_out_settings=dict(plan.left_out) if plan else {},
+        predicted={"initial_parts": plan.initial_parts, "peak_memory_bytes": plan.peak_memory_bytes} if plan else {},
+    )
+
+
+def is_complete(status: QueryStatus) -> bool:
+    """Whether all nodes have logged their share: each flushes its log in its own time."""
+    initial = next((row for row in status.ended if row["is_initial"]), None)
+    if initial is None:
+        return False
+    workers = [row for row in status.ended if not row["is_initial"]]
+    if not workers:
+        # alone, or without any row from the others yet; only a node alone writes and reads itself
+        return bool(initial["files"])
+    return sum(int(row["read_rows"]) for row in workers) >= int(initial["read_rows"])
+
+
+def _node_report(workers: list[Mapping[str, Any]], name: str) -> NodeReport:
+    rows = [row for row in workers if row["node"] == name]
+    return NodeReport(
+        files=sum(row["files"] for row in rows),
+        rows_written=sum(row["written_rows"] for row in rows),
+        peak_memory_bytes=max(row["peak_memory_bytes"] for row in rows),
+        initial_parts=sum(row["initial_parts"] for row in rows),
+    )
+
+
+def _settings(plan: LoadPlan | None, logged: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    if plan is None:
+        return {name: {"value": value, "origin": "server log", "reason": ""} for name, value in logged.items()}
+    return {s.name: {"value": s.value, "origin": s.origin.value, "reason": s.reason} for s in plan.settings}

@@ -1,0 +1,84 @@
+"""What a user asks for, and who asks."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from airflow_provider_ch_s3.source import SourcePattern
+from airflow_provider_ch_s3.tuning import SettingValue
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadRequest:
+    """Load these files into this table.
+
+    :param table: ``table`` or ``database.table``, local or Distributed.
+    :param data_format: ClickHouse's name; None to tell by the file names.
+    :param compression: ClickHouse's name; None to tell by each file name.
+    :param structure: ``name Type, …`` of the files; None to ask the files and the table.
+    :param columns: the table's columns to load; None for all.
+    :param select: table column → flat SQL expression over the columns of the files.
+    :param where: flat SQL condition over the columns of the files.
+    :param settings: ClickHouse settings that win over everything computed.
+    :param connection_settings: those of the Airflow connection.
+    :param timeout_seconds: the task's ``execution_timeout``.
+    """
+
+    pattern: SourcePattern
+    table: str
+    data_format: str | None = None
+    compression: str | None = None
+    structure: str | None = None
+    columns: Sequence[str] | None = None
+    select: Mapping[str, str] = field(default_factory=dict)
+    where: str = ""
+    settings: Mapping[str, SettingValue] = field(default_factory=dict)
+    connection_settings: Mapping[str, SettingValue] = field(default_factory=dict)
+    timeout_seconds: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadIdentity:
+    """Who loads: the task instance, and which of its lives this is.
+
+    :param map_index: -1 for a task that is not mapped.
+    :param generation: rises when the task is cleared, stays the same over its retries.
+    :param is_first_try: nothing can have been submitted before, in this generation.
+    :param since: nothing of this load was submitted earlier (UTC).
+    """
+
+    dag_id: str
+    task_id: str
+    run_id: str
+    map_index: int = -1
+    table: str
+    generation: int = 0
+    try_number: int = 1
+    is_first_try: bool = True
+    since: datetime.datetime
+
+    @property
+    def load_id(self) -> str:
+        """The same for all tries and generations; starts every query id of the load."""
+        names = json.dumps([self.dag_id, self.task_id, self.run_id, self.map_index, self.table])
+        return f"ch-s3-{hashlib.sha256(names.encode()).hexdigest()[:20]}-"
+
+    @property
+    def generation_prefix(self) -> str:
+        """Starts the query ids of this generation, and of no other one."""
+        return f"{self.load_id}{self.generation}-"
+
+    def query_id(self, attempt: int) -> str:
+        """The id of the n-th INSERT of this generation; known before it is submitted."""
+        return f"{self.generation_prefix}{attempt}"
+
+    def log_comment(self, **numbers: int | None) -> str:
+        """JSON for ``system.query_log``: who loads, and what the listing found."""
+        who = {"dag": self.dag_id, "task": self.task_id, "run": self.run_id, "try": self.try_number}
+        if self.map_index >= 0:
+            who["map_index"] = self.map_index
+        return json.dumps(who | numbers)

@@ -1,0 +1,183 @@
+"""What a sandbox is made from, and what its users need to know to reach it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from airflow_provider_ch_s3.errors import ConfigError, ServerError
+
+INFO_NAME = "sandbox.json"
+S3_REGION = "us-east-1"
+QUERY_TIMEOUT_SECONDS = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class SandboxConfig:
+    """How to build a sandbox.
+
+    :param nodes: ClickHouse nodes, one shard each.
+    :param directory: keeps the tables between two runs (the object store is in memory); by default a
+        fresh temporary directory, removed at the end.
+    :param library: the engine's shared library; by default the pinned one, downloaded on first use.
+    :param memory_bytes_per_node: by default 60 % of the available memory, divided by the nodes.
+    :raises ConfigError: if ``nodes`` is below 1.
+    """
+
+    nodes: int = 3
+    directory: Path | None = None
+    library: Path | None = None
+    memory_bytes_per_node: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.nodes < 1:
+            raise ConfigError(
+                f"a sandbox needs at least one node, not {self.nodes}; set nodes (--nodes) to 1 or more"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sandbox:
+    """A running sandbox: where it listens, and with which credentials.
+
+    The nodes have a named collection ``sandbox_s3``, and ``s3()`` without keys uses the nodes' own.
+    Anyone may read the bucket ``public`` (``NOSIGN``).
+
+    :param http_ports: one per node, all on 127.0.0.1; ``tcp_ports`` likewise.
+    :param database: an Atomic database on every node, empty at first.
+    :param directory: the sandbox's files; None for a cluster that we did not start.
+    """
+
+    http_ports: tuple[int, ...]
+    tcp_ports: tuple[int, ...]
+    cluster: str = "sandbox"
+    user: str = "loader"
+    password: str = field(repr=False)
+    database: str = "sandbox"
+    s3_endpoint: str
+    s3_access_key: str
+    s3_secret_key: str = field(repr=False)
+    directory: Path | None = None
+
+    @staticmethod
+    @contextmanager
+    def start(config: SandboxConfig | None = None) -> Iterator[Sandbox]:
+        """Run a sandbox in a child process for as long as the ``with`` block lasts.
+
+        :raises SandboxError: if it does not start; nothing is left running then.
+        """
+        from airflow_provider_ch_s3.sandbox.launch import running_sandbox
+
+        with running_sandbox(config or SandboxConfig()) as sandbox:
+            yield sandbox
+
+    @property
+    def airflow_conn_clickhouse(self) -> str:
+        """The Airflow connection to the cluster, as JSON. Holds the password."""
+        connection = {
+            "conn_type": "clickhouse_s3",
+            "host": "127.0.0.1",
+            "port": self.http_ports[0],
+            "login": self.user,
+            "password": self.password,
+            "schema": self.database,
+            "extra": {
+                "cluster": self.cluster,
+                "ddl_mode": "per_host",
+                "http_endpoints": [f"127.0.0.1:{port}" for port in self.http_ports],
+            },
+        }
+        return json.dumps(connection)
+
+    @property
+    def airflow_conn_aws(self) -> str:
+        """The Airflow connection to the object store, as JSON. Holds the secret key."""
+        connection = {
+            "conn_type": "aws",
+            "login": self.s3_access_key,
+            "password": self.s3_secret_key,
+            "extra": {"endpoint_url": self.s3_endpoint, "region_name": S3_REGION},
+        }
+        return json.dumps(connection)
+
+    def to_json(self) -> str:
+        """One line that :meth:`from_json` reads. Holds all secrets."""
+        document = {
+            "http": self.http_ports,
+            "tcp": self.tcp_ports,
+            "cluster": self.cluster,
+            "user": self.user,
+            "password": self.password,
+            "database": self.database,
+            "s3_endpoint": self.s3_endpoint,
+            "s3_access_key": self.s3_access_key,
+            "s3_secret_key": self.s3_secret_key,
+            "airflow_conn_clickhouse": self.airflow_conn_clickhouse,
+            "airflow_conn_aws": self.airflow_conn_aws,
+            "directory": None if self.directory is None else str(self.directory),
+        }
+        return json.dumps(document)
+
+    @classmethod
+    def from_json(cls, text: str) -> Sandbox:
+        """Read what :meth:`to_json` wrote; the connections and the directory may be missing.
+
+        :raises ConfigError: if it is not JSON, or a key is missing.
+        """
+        try:
+            document = json.loads(text)
+            return cls(
+                http_ports=tuple(document["http"]),
+                tcp_ports=tuple(document["tcp"]),
+                cluster=document["cluster"],
+                user=document["user"],
+                password=document["password"],
+                database=document["database"],
+                s3_endpoint=document["s3_endpoint"],
+                s3_access_key=document["s3_access_key"],
+                s3_secret_key=document["s3_secret_key"],
+                directory=Path(document["directory"]) if document.get("directory") else None,
+            )
+        except (ValueError, KeyError, TypeError) as exc:
+            # The cause may quote the document, secrets and all.
+            raise ConfigError(
+                f"the description of a sandbox cannot be read ({type(exc).__name__}); "
+                "expected the line that `ch-s3 sandbox up --json` prints"
+            ) from None
+
+    def s3_client(self) -> Any:
+        """A boto3 client of the object store."""
+        import boto3
+
+        return boto3.client(
+            "s3",
+            endpoint_url=self.s3_endpoint,
+            aws_access_key_id=self.s3_access_key,
+            aws_secret_access_key=self.s3_secret_key,
+            region_name=S3_REGION,
+        )
+
+    def query(self, sql: str, *, node: int = 0, settings: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
+        """Run one statement on one node over HTTP and return its rows.
+
+        :param node: the node's number, from 0.
+        :param settings: URL parameters: settings, ``query_id``, ``param_…`` values.
+        :raises ServerError: if ClickHouse refuses it.
+        """
+        parameters = {"database": self.database, "default_format": "JSONEachRow", **(settings or {})}
+        connection = HTTPConnection("127.0.0.1", self.http_ports[node], timeout=QUERY_TIMEOUT_SECONDS)
+        with closing(connection):
+            headers = {"X-ClickHouse-User": self.user, "X-ClickHouse-Key": self.password}
+            connection.request("POST", f"/?{urlencode(parameters)}", body=sql.encode(), headers=headers)
+            response = connection.getresponse()
+            body = response.read().decode(errors="replace")
+        if response.status != HTTPStatus.OK:
+            raise ServerError(body.strip(), code=int(response.headers.get("X-ClickHouse-Exception-Code", 0)))
+        return [json.loads(line) for line in body.splitlines()]

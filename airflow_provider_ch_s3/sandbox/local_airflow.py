@@ -1,0 +1,172 @@
+"""An Airflow of our own: a fresh home, SQLite, the example DAGs, connections to a sandbox."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from airflow_provider_ch_s3.errors import SandboxError
+from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.sandbox.supervisor import free_ports
+
+START_SECONDS = 120.0
+STOP_SECONDS = 20.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalAirflow:
+    """Where it lives; nothing runs until a command is run.
+
+    :param environment: the process environment of its commands. Holds the connections with their passwords.
+    """
+
+    home: Path
+    dags: Path
+    environment: Mapping[str, str]
+
+    def command(self, *arguments: str) -> list[str]:
+        """The command line of ``airflow …`` with this interpreter."""
+        return [sys.executable, "-m", "airflow", *arguments]
+
+    def run(self, *arguments: str, on_line: Callable[[str], None] = lambda _: None) -> str:
+        """Run ``airflow …`` to its end.
+
+        :param on_line: called with each line as it is printed.
+        :returns: what it printed.
+        :raises SandboxError: if it fails, with the end of what it printed.
+        """
+        lines = []
+        with subprocess.Popen(
+            self.command(*arguments),
+            env=dict(self.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            for line in process.stdout or ():
+                lines.append(line)
+                on_line(line)
+        if process.returncode:
+            tail = "".join(lines[-20:])
+            raise SandboxError(f"airflow {' '.join(arguments)} failed with exit code {process.returncode}:\n{tail}")
+        return "".join(lines)
+
+
+def make_airflow(home: Path, dags: Path, sandbox: Sandbox, extra: Mapping[str, str] | None = None) -> LocalAirflow:
+    """Prepare a home with an empty database.
+
+    :param extra: more environment variables.
+    :raises SandboxError: if there are no DAGs, or the database cannot be made.
+    """
+    if not dags.is_dir():
+        raise SandboxError(f"there is no folder {dags} with DAGs; run this in a clone of the project, or give --dags")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "AWS_"))}
+    airflow = LocalAirflow(
+        home=home,
+        dags=dags,
+        environment={
+            **kept,
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__DAGS_FOLDER": str(dags.resolve()),
+            "AIRFLOW__CORE__FERNET_KEY": "",
+            "AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT": sandbox.airflow_conn_clickhouse,
+            "AIRFLOW_CONN_AWS_DEFAULT": sandbox.airflow_conn_aws,
+            **(extra or {}),
+        },
+    )
+    airflow.run("db", "migrate")
+    return airflow
+
+
+@contextmanager
+def serving_airflow(airflow: LocalAirflow, is_stopped: Callable[[], bool] = lambda: False) -> Iterator[str]:
+    """Scheduler, triggerer and UI, for as long as the block lasts.
+
+    :param is_stopped: asked while it starts; true ends the waiting.
+    :returns: the address of the UI.
+    :raises SandboxError: if it does not start, with the end of its log.
+    """
+    api_port, worker_log_port, trigger_log_port = free_ports(3)
+    address = f"http://127.0.0.1:{api_port}"
+    environment = {
+        **airflow.environment,
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": str(api_port),
+        "AIRFLOW__API__BASE_URL": address,
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{address}/execution/",
+        "AIRFLOW__CORE__PARALLELISM": "4",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(worker_log_port),
+        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(trigger_log_port),
+    }
+    log_path = airflow.home / "standalone.log"
+    with log_path.open("w") as log:
+        process = subprocess.Popen(
+            airflow.command("standalone"),
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        _wait_until_healthy(address, process, log_path, is_stopped)
+        yield address
+    finally:
+        _end_group(process)
+
+
+def _wait_until_healthy(
+    address: str, process: subprocess.Popen[bytes], log_path: Path, is_stopped: Callable[[], bool]
+) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not (is_stopped() or _is_healthy(address)):
+        if process.poll() is not None or time.monotonic() > deadline:
+            tail = "\n".join(log_path.read_text().splitlines()[-20:])
+            raise SandboxError(f"Airflow is not ready after {START_SECONDS:.0f} s, or ended:\n{tail}")
+        time.sleep(0.5)
+
+
+def _is_healthy(address: str) -> bool:
+    try:
+        with urlopen(f"{address}/api/v2/monitor/health", timeout=5) as response:  # our own address
+            parts = json.load(response)
+    except (URLError, OSError, ValueError):
+        return False
+    needed = ("metadatabase", "scheduler", "triggerer", "dag_processor")
+    return all((parts.get(part) or {}).get("status") == "healthy" for part in needed)
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """End the whole group: Airflow's parts outlive their parent."""
+    for signum in (signal.SIGTERM, signal.SIGKILL):
+        _signal_group(process, signum)
+        deadline = time.monotonic() + STOP_SECONDS
+        while _signal_group(process, 0):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.2)
+        else:
+            return
+
+
+def _signal_group(process: subprocess.Popen[bytes], signum: int) -> bool:
+    """Signal all members; 0 only asks whether there are any."""
+    process.poll()  # a child that nobody waited for counts as a member
+    try:
+        os.killpg(process.pid, signum)
+    except ProcessLookupError:
+        return False
+    return True

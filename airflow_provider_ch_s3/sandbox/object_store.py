@@ -1,0 +1,157 @@
+"""An S3 server on 127.0.0.1: moto's, behind a gate that checks who asks.
+
+Moto can check signatures itself, but answers an anonymous read with 500, and its reset and its other
+services stay open to anyone. So only its S3 part is used, and every request passes the gate first.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+import socket
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+from airflow_provider_ch_s3.errors import SandboxError
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+PUBLIC_BUCKET = "public"
+
+_AUTHORIZATION = re.compile(
+    r"AWS4-HMAC-SHA256 Credential=(?P<access_key>[^/]+)/\d{8}/(?P<region>[^/]+)/s3/aws4_request, ?"
+    r"SignedHeaders=(?P<headers>[^,]+), ?Signature=(?P<signature>[0-9a-f]{64})"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """Why a request is answered with 403, in S3's words."""
+
+    code: str
+    message: str
+
+
+ACCESS_DENIED = Refusal(code="AccessDenied", message="Access Denied")
+UNKNOWN_KEY = Refusal(
+    code="InvalidAccessKeyId", message="The AWS Access Key Id you provided does not exist in our records."
+)
+WRONG_SIGNATURE = Refusal(
+    code="SignatureDoesNotMatch",
+    message="The request signature we calculated does not match the signature you provided. "
+    "Check your key and signing method.",
+)
+
+
+def new_access_key() -> tuple[str, str]:
+    """A random access key and its secret, in the form of AWS's."""
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+    return "AKIA" + "".join(secrets.choice(alphabet) for _ in range(16)), secrets.token_hex(20)
+
+
+def start_object_store(*, port: int, access_key: str, secret_key: str) -> None:
+    """Serve S3 on 127.0.0.1 from a daemon thread, which ends with the process.
+
+    Objects are kept in memory, large ones in unlinked temporary files. There is a bucket ``public``,
+    which anyone may read; everything else needs a request signed with the keys.
+
+    :raises SandboxError: if moto is not installed.
+    :raises OSError: if the port is taken.
+    """
+    try:
+        from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
+    except ImportError as exc:
+        raise SandboxError(
+            "the sandbox's object store needs moto; pip install 'airflow-provider-ch-s3[sandbox]'"
+        ) from exc
+    from werkzeug.serving import make_server
+    from werkzeug.test import Client
+
+    class QuietHandler(MotoRequestHandler):  # type: ignore[misc]
+        def log(self, *_: object) -> None:
+            """Nothing: requests carry credentials."""
+
+    store = create_backend_app("s3")
+    Client(store).put(f"/{PUBLIC_BUCKET}", base_url=f"http://127.0.0.1:{port}", content_length=0)
+    gate = SignatureGate(store, access_key=access_key, secret_key=secret_key)
+    # A socket of our own: make_server would end the whole process if the port were taken.
+    with socket.create_server(("127.0.0.1", port)) as listener:
+        server = make_server(
+            "127.0.0.1", port, gate, threaded=True, request_handler=QuietHandler, fd=listener.fileno()
+        )
+    threading.Thread(target=server.serve_forever, name="object-store", daemon=True).start()
+
+
+class SignatureGate:
+    """WSGI middleware that lets signed requests through, and anonymous reads of the public bucket.
+
+    The signature covers method, path, query and the headers that the client signed; whether the body
+    has the checksum among those headers is not looked at, nor is the clock.
+    """
+
+    def __init__(self, app: WSGIApplication, *, access_key: str, secret_key: str) -> None:
+        self._app = app
+        self._access_key = access_key
+        self._secret_key = secret_key
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        refusal = self._refusal(environ)
+        if refusal is None:
+            return self._app(environ, start_response)
+        body = (
+            '<?xml version="1.0" encoding="UTF-8"?>\n'
+            f"<Error><Code>{refusal.code}</Code><Message>{refusal.message}</Message></Error>"
+        ).encode()
+        headers = [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))]
+        start_response("403 Forbidden", headers)
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+
+    def _refusal(self, environ: WSGIEnvironment) -> Refusal | None:
+        authorization = environ.get("HTTP_AUTHORIZATION")
+        if authorization is None:
+            if not _is_public_read(environ):
+                return ACCESS_DENIED
+            # Moto would ask for a public ACL on each object, unless the request looks signed.
+            environ["HTTP_AUTHORIZATION"] = "public"
+            return None
+        match = _AUTHORIZATION.fullmatch(authorization)
+        if match is None:
+            return ACCESS_DENIED
+        if not hmac.compare_digest(match["access_key"].encode(), self._access_key.encode()):
+            return UNKNOWN_KEY
+        expected = self._sign(environ, match["region"], match["headers"].split(";"))
+        return None if hmac.compare_digest(expected, match["signature"]) else WRONG_SIGNATURE
+
+    def _sign(self, environ: WSGIEnvironment, region: str, signed_headers: list[str]) -> str:
+        from botocore.auth import S3SigV4Auth
+        from botocore.awsrequest import AWSRequest
+        from botocore.credentials import Credentials
+
+        path, _, query = environ["RAW_URI"].partition("?")
+        request = AWSRequest(
+            method=environ["REQUEST_METHOD"],
+            url=f"http://{environ['HTTP_HOST']}{path}",
+            params=parse_qsl(query, keep_blank_values=True),
+            headers={name: _header(environ, name) for name in signed_headers},
+        )
+        request.context["timestamp"] = _header(environ, "x-amz-date")
+        signer: Any = S3SigV4Auth(Credentials(self._access_key, self._secret_key), "s3", region)
+        text = signer.string_to_sign(request, signer.canonical_request(request))
+        signature: str = signer.signature(text, request)
+        return signature
+
+
+def _header(environ: WSGIEnvironment, name: str) -> str:
+    key = name.upper().replace("-", "_")
+    value: str = environ.get(key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}", "")
+    return value
+
+
+def _is_public_read(environ: WSGIEnvironment) -> bool:
+    bucket = environ["PATH_INFO"].lstrip("/").partition("/")[0]
+    return environ["REQUEST_METHOD"] in ("GET", "HEAD") and bucket == PUBLIC_BUCKET

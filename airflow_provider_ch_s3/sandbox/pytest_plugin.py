@@ -1,0 +1,76 @@
+"""Pytest fixtures around a sandbox, or around a cluster that exists already.
+
+Installed with the package (entry point ``pytest11``). Imports little: pytest loads it in every run.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_ch_s3.sandbox.info import Sandbox, SandboxConfig
+
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
+
+CLUSTER_VARIABLE = "CH_S3_TEST_CLUSTER"
+
+Query = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="session")
+def ch_s3_sandbox() -> Iterator[Sandbox]:
+    """A cluster of three nodes and an object store, for the whole session.
+
+    If the variable ``CH_S3_TEST_CLUSTER`` holds the line that ``ch-s3 sandbox up --json`` prints, that
+    cluster is used instead, and left running.
+    """
+    if description := os.environ.get(CLUSTER_VARIABLE):
+        yield Sandbox.from_json(description)
+        return
+    with Sandbox.start(SandboxConfig(nodes=3)) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def ch_s3_query(ch_s3_sandbox: Sandbox) -> Query:
+    """A function that runs one statement: ``ch_s3_query("SELECT 1 AS x", node=2) == [{"x": 1}]``.
+
+    It is :meth:`Sandbox.query`: ``node`` counts from 0, ``settings`` become URL parameters, and a
+    refused statement raises ``ServerError``.
+    """
+    return ch_s3_sandbox.query
+
+
+@pytest.fixture
+def ch_s3_database(ch_s3_sandbox: Sandbox) -> Iterator[str]:
+    """The name of a fresh Atomic database on every node; dropped with all its tables after the test."""
+    name = f"test_{secrets.token_hex(6)}"
+    nodes = range(len(ch_s3_sandbox.http_ports))
+    for node in nodes:
+        ch_s3_sandbox.query(f"CREATE DATABASE {name} ENGINE = Atomic", node=node)
+    yield name
+    for node in nodes:
+        ch_s3_sandbox.query(f"DROP DATABASE {name} SYNC", node=node)
+
+
+@pytest.fixture
+def ch_s3_client(ch_s3_sandbox: Sandbox) -> BaseClient:
+    """A boto3 client of the object store, with the sandbox's keys."""
+    return ch_s3_sandbox.s3_client()
+
+
+@pytest.fixture
+def ch_s3_bucket(ch_s3_client: BaseClient) -> Iterator[str]:
+    """The name of a fresh bucket; emptied and removed after the test."""
+    name = f"test-{secrets.token_hex(6)}"
+    ch_s3_client.create_bucket(Bucket=name)
+    yield name
+    for page in ch_s3_client.get_paginator("list_objects_v2").paginate(Bucket=name):
+        for found in page.get("Contents", []):
+            ch_s3_client.delete_object(Bucket=name, Key=found["Key"])
+    ch_s3_client.delete_bucket(Bucket=name)

@@ -1,0 +1,197 @@
+"""Runs a sandbox: the object store in a thread, each node in a child process."""
+
+from __future__ import annotations
+
+import logging
+import random
+import secrets
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+
+from airflow_provider_ch_s3.errors import SandboxError
+from airflow_provider_ch_s3.sandbox.config import memory_bytes_per_node
+from airflow_provider_ch_s3.sandbox.engine import ensure_library
+from airflow_provider_ch_s3.sandbox.info import INFO_NAME, Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.lock import acquire_lock
+from airflow_provider_ch_s3.sandbox.object_store import new_access_key, start_object_store
+from airflow_provider_ch_s3.sandbox.process import NodeProcess, write_private
+
+LOG_NAME = "supervisor.log"
+
+START_TIMEOUT_SECONDS = 30.0
+STOP_TIMEOUT_SECONDS = 10.0
+START_POLL_SECONDS = 0.02
+WATCH_POLL_SECONDS = 0.1
+# A node that dies again at once must neither busy the machine nor fill the log.
+RESTART_INTERVAL_SECONDS = 1.0
+
+# Below the ports that Linux gives to outgoing connections: one of those could sit on a node's port
+# at the moment when the node comes back.
+PORT_RANGE = range(20_000, 32_000)
+
+
+def supervise(config: SandboxConfig, on_ready: Callable[[Sandbox], None]) -> None:
+    """Run a sandbox until SIGTERM, SIGINT or SIGHUP. Must be called in the main thread.
+
+    :param on_ready: called once, when all nodes answer.
+    :raises SandboxError: if the sandbox does not start within 30 s, or its directory is in use. What
+        was started is stopped then, and the directories that were created are removed.
+    """
+    library = config.library or ensure_library()
+    with ExitStack() as removals, _stop_signals() as stop_requested:
+        directory, created = _make_directory(config.directory)
+        with acquire_lock(directory), _log_file(directory / LOG_NAME) as log:
+            node_directories = [directory / f"node{number + 1}" for number in range(config.nodes)]
+            for path in [directory] if created else [path for path in node_directories if not path.exists()]:
+                removals.callback(shutil.rmtree, path, ignore_errors=True)
+            (directory / INFO_NAME).unlink(missing_ok=True)
+            sandbox = _describe(config.nodes, directory)
+            memory_bytes = config.memory_bytes_per_node or memory_bytes_per_node(config.nodes)
+            nodes = [
+                NodeProcess(sandbox, index=index, directory=path, library=library, memory_bytes=memory_bytes)
+                for index, path in enumerate(node_directories)
+            ]
+            with _stopped_at_the_end(nodes):
+                _start(sandbox, nodes, stop_requested)
+                if config.directory is not None:
+                    removals.pop_all()
+                write_private(directory / INFO_NAME, sandbox.to_json())
+                log.info("ready: %d nodes", len(nodes))
+                on_ready(sandbox)
+                _watch(nodes, stop_requested, log)
+                log.info("stopping")
+            (directory / INFO_NAME).unlink(missing_ok=True)
+
+
+def _make_directory(wanted: Path | None) -> tuple[Path, bool]:
+    """Return the sandbox's directory, and whether it was created."""
+    if wanted is None:
+        return Path(tempfile.mkdtemp(prefix="ch-s3-sandbox-")), True
+    directory = wanted.resolve()
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700)
+    except FileExistsError:
+        return directory, False
+    except OSError as exc:
+        raise SandboxError(f"the directory {directory} cannot be created: {exc.strerror}; choose another") from exc
+    return directory, True
+
+
+def _describe(nodes: int, directory: Path) -> Sandbox:
+    ports = free_ports(2 * nodes + 1)
+    access_key, secret_key = new_access_key()
+    return Sandbox(
+        http_ports=tuple(ports[:nodes]),
+        tcp_ports=tuple(ports[nodes : 2 * nodes]),
+        password=secrets.token_urlsafe(18),
+        s3_endpoint=f"http://127.0.0.1:{ports[-1]}",
+        s3_access_key=access_key,
+        s3_secret_key=secret_key,
+        directory=directory,
+    )
+
+
+def free_ports(count: int) -> list[int]:
+    """Different ports on which nobody listens on 127.0.0.1.
+
+    :raises SandboxError: if there are not enough.
+    """
+    found: list[int] = []
+    for port in random.sample(PORT_RANGE, len(PORT_RANGE)):
+        if len(found) == count:
+            return found
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            found.append(port)
+    raise SandboxError(f"{count} free ports are needed between {PORT_RANGE.start} and {PORT_RANGE.stop - 1}")
+
+
+def _start(sandbox: Sandbox, nodes: Sequence[NodeProcess], stop_requested: Callable[[], bool]) -> None:
+    deadline_seconds = time.monotonic() + START_TIMEOUT_SECONDS
+    for node in nodes:
+        node.start()
+    start_object_store(
+        port=int(sandbox.s3_endpoint.rpartition(":")[2]),
+        access_key=sandbox.s3_access_key,
+        secret_key=sandbox.s3_secret_key,
+    )
+    waiting = list(nodes)
+    while waiting := [node for node in waiting if not node.is_ready()]:
+        if stop_requested():
+            raise SandboxError("the sandbox was stopped by a signal while it started")
+        if time.monotonic() > deadline_seconds:
+            raise SandboxError(
+                f"{waiting[0].name} did not answer within {START_TIMEOUT_SECONDS:.0f} s; "
+                f"its last log lines:\n{waiting[0].last_log_lines()}"
+            )
+        time.sleep(START_POLL_SECONDS)
+
+
+def _watch(nodes: Sequence[NodeProcess], stop_requested: Callable[[], bool], log: logging.Logger) -> None:
+    """Start dead nodes again, until a signal asks for the end."""
+    while not stop_requested():
+        for node in nodes:
+            code = node.exit_code
+            if code is None or time.monotonic() - node.started_at_seconds < RESTART_INTERVAL_SECONDS:
+                continue
+            how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+            log.warning("%s %s; starting it again. Its last log lines:\n%s", node.name, how, node.last_log_lines())
+            node.start()
+        time.sleep(WATCH_POLL_SECONDS)
+
+
+@contextmanager
+def _stopped_at_the_end(nodes: Sequence[NodeProcess]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for node in nodes:
+            node.close()
+        for node in nodes:
+            node.wait(STOP_TIMEOUT_SECONDS)
+
+
+@contextmanager
+def _stop_signals() -> Iterator[Callable[[], bool]]:
+    """Collect the signals that ask for the end, instead of dying from them."""
+    received: list[int] = []
+
+    def remember(number: int, _: FrameType | None) -> None:
+        received.append(number)
+
+    previous = {number: signal.signal(number, remember) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    try:
+        yield lambda: bool(received)
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _log_file(path: Path) -> Iterator[logging.Logger]:
+    """Log to a file, including the error that ends the sandbox."""
+    handler = logging.FileHandler(path)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log = logging.getLogger(f"{__name__}.file")
+    log.propagate = False
+    log.setLevel(logging.INFO)
+    log.addHandler(handler)
+    try:
+        yield log
+    except Exception:
+        log.exception("failed")
+        raise
+    finally:
+        log.removeHandler(handler)
+        handler.close()

@@ -1,0 +1,147 @@
+"""The rule that says when a table's parts have settled.
+
+Neither "no merge is running" (the selector may pause for minutes between merges) nor "one part is left" (which
+never comes) is it. Parts have settled when there are few enough on every node, no merge runs, and the set of
+parts has not changed for a while. A part's modification time is that of the insert or merge that made it, so one
+look is enough to tell, and a sensor needs no memory between two pokes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from airflow_provider_ch_s3.errors import ConfigError, SettleError
+from airflow_provider_ch_s3.units import format_count, format_seconds
+
+# ClickHouse slows inserts down from 1,000 parts in a partition and the published goal of bulk loads is 3,000
+# active parts in a table.
+DEFAULT_MAX_PARTS = 3000
+DEFAULT_STABLE_SECONDS = 10.0
+# The merge selector sleeps for up to a minute when it finds nothing to do; ten times that is no pause.
+DEFAULT_STALLED_SECONDS = 600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeParts:
+    """The active parts of one table on one node.
+
+    :param max_partition_parts: parts of the partition that has most of them.
+    :param unchanged_seconds: age of the newest part; None without parts.
+    :param merge_left_seconds: estimate for the longest running merge; None if it has only begun.
+    :param failed_mutation: what the latest failing mutation says; '' if none fails.
+    """
+
+    node: str
+    active_parts: int = 0
+    max_partition_parts: int = 0
+    rows: int = 0
+    unchanged_seconds: float | None = None
+    running_merges: int = 0
+    merge_left_seconds: float | None = None
+    failed_mutation: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettleRule:
+    """When parts count as settled.
+
+    :param max_parts: active parts per node.
+    :param max_parts_per_partition: active parts per partition and node; None for any number.
+    :param stable_seconds: for so long no part may have come or gone.
+    :param stalled_seconds: too many parts and no merge for so long is an error.
+    """
+
+    max_parts: int = DEFAULT_MAX_PARTS
+    max_parts_per_partition: int | None = None
+    stable_seconds: float = DEFAULT_STABLE_SECONDS
+    stalled_seconds: float = DEFAULT_STALLED_SECONDS
+
+    def __post_init__(self) -> None:
+        """:raises ConfigError: if a limit can never be reached."""
+        for name in ("max_parts", "max_parts_per_partition"):
+            limit = getattr(self, name)
+            if limit is not None and limit < 1:
+                raise ConfigError(f"{name}={limit} is never reached; a partition keeps at least 1 part")
+        for name in ("stable_seconds", "stalled_seconds"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name}={getattr(self, name)} is not a time; give seconds, 0 or more")
+
+    def excess(self, node: NodeParts) -> str:
+        """What is too many on a node; '' if nothing is."""
+        if node.active_parts > self.max_parts:
+            return f"{format_count(node.active_parts)} parts, {format_count(self.max_parts)} allowed"
+        limit = self.max_parts_per_partition
+        if limit is not None and node.max_partition_parts > limit:
+            return f"{format_count(node.max_partition_parts)} parts in one partition, {format_count(limit)} allowed"
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What the rule says.
+
+    :param reason: one line for the log.
+    :param left_seconds: estimate of the time until settled; None where nothing tells.
+    """
+
+    is_settled: bool
+    reason: str
+    left_seconds: float | None = None
+
+
+def judge_parts(rule: SettleRule, nodes: Sequence[NodeParts]) -> Verdict:
+    """Say whether the parts have settled, and if not, why.
+
+    :raises SettleError: if they never will: too many parts, and no merge makes fewer of them.
+    """
+    waiting = [(node, why) for node in nodes if (why := _why_waiting(rule, node))]
+    parts = sum(node.active_parts for node in nodes)
+    merges = sum(node.running_merges for node in nodes)
+    summary = f"{format_count(parts)} parts on {len(nodes)} nodes, {merges} merges running"
+    if not waiting:
+        return Verdict(is_settled=True, reason=f"settled: {summary}", left_seconds=0.0)
+    for node, _ in waiting:
+        _check_alive(rule, node)
+    estimates = [_left_seconds(rule, node) for node, _ in waiting]
+    known = [estimate for estimate in estimates if estimate is not None]
+    left_seconds = max(known) if len(known) == len(estimates) else None
+    left = f"; about {format_seconds(left_seconds)} left" if left_seconds is not None else ""
+    reasons = "; ".join(f"{node.node}: {why}" for node, why in waiting)
+    return Verdict(is_settled=False, reason=f"{summary}; waiting for {reasons}{left}", left_seconds=left_seconds)
+
+
+def _why_waiting(rule: SettleRule, node: NodeParts) -> str:
+    if excess := rule.excess(node):
+        return excess
+    if node.running_merges:
+        return f"{node.running_merges} merges"
+    if node.unchanged_seconds is not None and node.unchanged_seconds < rule.stable_seconds:
+        return f"parts changed {format_seconds(node.unchanged_seconds)} ago"
+    return ""
+
+
+def _check_alive(rule: SettleRule, node: NodeParts) -> None:
+    excess = rule.excess(node)
+    if not excess or node.running_merges:
+        return
+    if node.failed_mutation:
+        raise SettleError(
+            f"{node.node} has {excess}, and a mutation of the table fails: {node.failed_mutation}; repair or kill it"
+            " (system.mutations, KILL MUTATION)"
+        )
+    if node.unchanged_seconds is not None and node.unchanged_seconds >= rule.stalled_seconds:
+        raise SettleError(
+            f"{node.node} has {excess}, and no merge has run for {format_seconds(node.unchanged_seconds)}; merges may"
+            " be stopped (SYSTEM START MERGES), the disk full (system.disks), or the limit below what the server"
+            " merges to, so raise it"
+        )
+
+
+def _left_seconds(rule: SettleRule, node: NodeParts) -> float | None:
+    """The running merges to their end, then the quiet time; how many merges will follow, nobody knows."""
+    if rule.excess(node) and not node.running_merges:
+        return None
+    if node.running_merges:
+        return None if node.merge_left_seconds is None else node.merge_left_seconds + rule.stable_seconds
+    return rule.stable_seconds - (node.unchanged_seconds or 0.0)

@@ -1,0 +1,19 @@
+"""Statements that ask which nodes there are, and what they have."""
+
+from __future__ import annotations
+
+from airflow_provider_ch_s3.sql.render import render
+from airflow_provider_ch_s3.sql.statement import Statement
+
+
+def render_list_members() -> Statement:
+    """All clusters that the connected server knows, one row per server, in the order of ``_shard_num``."""
+    return render("list_members")
+
+
+def render_detect_nodes(cluster: str | None) -> Statement:
+    """Version, cores and memory limit as every node knows them.
+
+    :param cluster: ``None`` asks the connected server alone.
+    """
+    return render("detect_nodes", cluster=cluster)

@@ -1,0 +1,112 @@
+"""Quoting filters: the only way for a value to enter SQL text.
+
+A template that prints a bare value fails with ``UnquotedValueError``; the filters return ``Sql``, the
+one type that may be printed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from airflow_provider_ch_s3.errors import ConfigError
+
+
+class Sql(str):
+    """Text that is safe to print into a statement."""
+
+    __slots__ = ()
+
+
+class UnquotedValueError(TypeError):
+    """A template printed a value that went through no filter."""
+
+
+_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+
+
+def _quote(text: str, quote: str) -> Sql:
+    escapes = _ESCAPES | {quote: f"\\{quote}"}
+    return Sql(quote + "".join(escapes.get(character, character) for character in text) + quote)
+
+
+def literal(value: str | bool | int | float) -> Sql:
+    """Quote a string, or print a number or boolean, as a ClickHouse literal.
+
+    :raises UnquotedValueError: for any other type.
+    """
+    match value:
+        case bool():
+            return Sql("1" if value else "0")
+        case int() | float():
+            return Sql(repr(value))
+        case str():
+            return _quote(value, "'")
+    raise UnquotedValueError(f"cannot write {type(value).__name__} as an SQL literal")
+
+
+def identifier(name: str) -> Sql:
+    """Quote one identifier: a database, a table, a column, a named collection.
+
+    :raises ConfigError: if the name is empty; ClickHouse knows no empty identifiers.
+    """
+    if not name:
+        raise ConfigError("an empty name cannot be an SQL identifier; give the database, table or column a name")
+    return _quote(name, "`")
+
+
+def identifiers(names: Iterable[str]) -> Sql:
+    """Quote a list of identifiers, separated by commas."""
+    return Sql(", ".join(identifier(name) for name in names))
+
+
+def literals(values: Iterable[str | int]) -> Sql:
+    """Quote a list of literals, separated by commas."""
+    return Sql(", ".join(literal(value) for value in values))
+
+
+_SETTING_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def setting_name(name: str) -> Sql:
+    """Check the name of a setting: the SETTINGS clause knows no quoted names.
+
+    :raises ConfigError: if it is not a plain word.
+    """
+    if not _SETTING_NAME.fullmatch(name):
+        raise ConfigError(f"{name!r} is not the name of a ClickHouse setting; use letters, digits and _ only")
+    return Sql(name)
+
+
+def type_name(name: str) -> Sql:
+    """Print a data type as the server itself wrote it, e.g. ``Nullable(DateTime('UTC'))``.
+
+    :raises ConfigError: if its quotes or brackets do not close.
+    """
+    from airflow_provider_ch_s3.sql.expressions import parse_expression
+
+    return Sql(parse_expression(name))
+
+
+def expression(text: str) -> Sql:
+    """Print one flat SQL expression that a user wrote.
+
+    :raises ConfigError: if it is more than one expression, or holds a subquery.
+    """
+    from airflow_provider_ch_s3.sql.expressions import parse_expression
+
+    return Sql(parse_expression(text))
+
+
+FILTERS = {
+    function.__name__: function
+    for function in (literal, literals, identifier, identifiers, setting_name, type_name, expression)
+}
+
+
+def require_quoted(value: Any) -> Any:
+    """Jinja's ``finalize``: let quoted text through, and nothing else."""
+    if isinstance(value, Sql):
+        return value
+    raise UnquotedValueError(f"a template printed an unquoted {type(value).__name__}; pipe it through a filter")

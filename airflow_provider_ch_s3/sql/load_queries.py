@@ -1,0 +1,106 @@
+"""The statements of a load, in the order in which a load uses them."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+
+from airflow_provider_ch_s3.mapping import MappedColumn
+from airflow_provider_ch_s3.source import SourceSpec
+from airflow_provider_ch_s3.sql.render import render
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import TableName, TargetSpec
+from airflow_provider_ch_s3.tuning.setting import SettingValue
+
+
+def render_read_table(table: TableName, cluster: str | None) -> Statement:
+    """Engine and keys of a table, one row for each node that has it."""
+    return render("read_table", table=table, cluster=cluster)
+
+
+def render_read_columns(table: TableName, cluster: str | None) -> Statement:
+    """Columns of a table in their order, for each node that has it."""
+    return render("read_columns", table=table, cluster=cluster)
+
+
+def render_read_session() -> Statement:
+    """The session's database, and the server's macros, which a Distributed table may use for its cluster."""
+    return render("read_session")
+
+
+def render_read_settings() -> Statement:
+    """Every setting that the connected server knows."""
+    return render("read_settings")
+
+
+def render_describe_files(source: SourceSpec) -> Statement:
+    """Names and types of the columns in the files and in their folder names."""
+    return render(
+        "describe_files", parameters=source.access.parameters, source=source, data_format=source.data_format
+    )
+
+
+def render_sample_files(source: SourceSpec, mapping: Sequence[MappedColumn], *, limit_rows: int) -> Statement:
+    """Mean size in memory of the first rows, with the load's own SELECT list."""
+    return render(
+        "sample_files",
+        parameters=source.access.parameters,
+        source=source,
+        mapping=mapping,
+        data_format=source.data_format,
+        structure=source.structure,
+        limit_rows=limit_rows,
+    )
+
+
+def render_parquet_footers(source: SourceSpec, cluster: str | None) -> Statement:
+    """Rows in all files, from their footers alone."""
+    return render("parquet_footers", parameters=source.access.parameters, source=source, cluster=cluster)
+
+
+def render_insert_load(
+    source: SourceSpec,
+    target: TargetSpec,
+    mapping: Sequence[MappedColumn],
+    *,
+    cluster: str | None,
+    where: str,
+    settings: Mapping[str, SettingValue],
+) -> Statement:
+    """The load itself. Flat on purpose: a subquery would make all rows go through one node."""
+    return render(
+        "insert_load",
+        parameters=source.access.parameters,
+        source=source,
+        target=target,
+        mapping=mapping,
+        columns=[column.target for column in mapping],
+        cluster=cluster,
+        data_format=source.data_format,
+        structure=source.structure,
+        where=where,
+        settings=settings,
+    )
+
+
+def render_running_queries(prefix: str, cluster: str | None) -> Statement:
+    """What runs on any node under a query id that starts with ``prefix``."""
+    return render("running_queries", prefix=prefix, cluster=cluster)
+
+
+def render_logged_queries(prefix: str, cluster: str | None, since: datetime.date) -> Statement:
+    """What any node logged since that day under a query id that starts with ``prefix``."""
+    return render("logged_queries", prefix=prefix, cluster=cluster, since_date=since.isoformat())
+
+
+def render_read_uptimes(cluster: str | None) -> Statement:
+    """How long each node has been up."""
+    return render("read_uptimes", cluster=cluster)
+
+
+def render_kill_queries(prefix: str, cluster: str | None) -> Statement:
+    """Kill what runs under query ids that start with ``prefix``.
+
+    :param cluster: set to send the statement to all nodes with ON CLUSTER.
+    """
+    return render("kill_queries", prefix=prefix, cluster=cluster)

@@ -1,0 +1,32 @@
+"""SQL fragments about nodes, shared by every template that looks at all of them.
+
+Registered in the template environment: ``{{ node_name }}``, ``{{ cluster | all_nodes("system.parts") }}`` and
+``{{ cluster | on_cluster }}``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.sql.filters import Sql, identifier, literal
+
+NODE_NAME = Sql("concat(hostName(), ':', toString(tcpPort()))")
+"""Names the node that answers; with the port, because several nodes may run on one machine."""
+
+_SYSTEM_TABLE = re.compile(r"system\.[a-z_]+")
+
+
+def all_nodes(cluster: str | None, table: str) -> Sql:
+    """A table of the ``system`` database on every node of the cluster, or of the one node without a cluster.
+
+    :raises ConfigError: if it is no table of ``system``.
+    """
+    if not _SYSTEM_TABLE.fullmatch(table):
+        raise ConfigError(f"{table!r} is no table of the system database; write system.<table>")
+    return Sql(table if cluster is None else f"clusterAllReplicas({literal(cluster)}, {table})")
+
+
+def on_cluster(cluster: str | None) -> Sql:
+    """`` ON CLUSTER `name` `` with a space before it, or nothing."""
+    return Sql("" if cluster is None else f" ON CLUSTER {identifier(cluster)}")

@@ -1,0 +1,30 @@
+"""One SQL statement, ready to be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """SQL text and the query parameters that travel beside it.
+
+    :param text: the SQL; holds placeholders such as ``{s3_secret:String}``, never a secret.
+    :param parameters: values of the placeholders; may hold secrets, so they are kept out of ``repr``.
+    """
+
+    text: str
+    parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def shorten_lines(text: str, *, limit: int = 300) -> str:
+    """The text for a log: a line that lists thousands of keys is cut in its middle."""
+    return "\n".join(_shorten(line, limit) for line in text.splitlines())
+
+
+def _shorten(line: str, limit: int) -> str:
+    if len(line) <= limit:
+        return line
+    half = limit // 2
+    return f"{line[:half]} … {len(line) - 2 * half:,} characters … {line[-half:]}"

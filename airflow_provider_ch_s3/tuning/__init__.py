@@ -1,0 +1,7 @@
+"""Settings, computed: one function per setting, and the plan that joins them. Pure."""
+
+from airflow_provider_ch_s3.tuning.facts import LoadFacts
+from airflow_provider_ch_s3.tuning.plan import LoadPlan, plan_load
+from airflow_provider_ch_s3.tuning.setting import Origin, ServerSetting, Setting, SettingValue
+
+__all__ = ["LoadFacts", "LoadPlan", "Origin", "ServerSetting", "Setting", "SettingValue", "plan_load"]

@@ -1,0 +1,62 @@
+"""What the rules know of a load: one flat value, so that each rule is a function of one argument."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from airflow_provider_ch_s3.errors import PlanError
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadFacts:
+    """Hardware of the weakest node, the files, and how they reach the table.
+
+    :param memory_bytes: memory of one node.
+    :param ingest_memory_ratio: share of that memory that the load may use, above 0, at most 1.
+    :param size_bytes: stored size of all files.
+    :param volume_bytes: the same rows in the server's memory (measured on a sample, or estimated).
+    :param is_clustered: the files are read by all nodes of a cluster, not by one server alone.
+    :param keeps_rows_where_read: a node may write what it reads (no sharding key to respect).
+    :param uses_path_columns: columns come from ``name=value/`` folders.
+    :param parses_times: text becomes dates or times on the way.
+    :param timeout_seconds: the task's ``execution_timeout``.
+    """
+
+    node_count: int
+    vcpus: int
+    memory_bytes: int
+    ingest_memory_ratio: float
+    file_count: int
+    size_bytes: int
+    volume_bytes: int
+    data_format: str
+    is_clustered: bool = True
+    keeps_rows_where_read: bool = True
+    sharding_key: str = ""
+    uses_path_columns: bool = False
+    parses_times: bool = False
+    timeout_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        """:raises PlanError: if a number is not possible."""
+        for name in ("node_count", "vcpus", "memory_bytes", "file_count"):
+            if getattr(self, name) < 1:
+                raise PlanError(
+                    f"{name} is {getattr(self, name)}, and a plan needs at least 1; declare the hardware in the"
+                    " connection if the server does not tell it"
+                )
+
+    @property
+    def files_per_node(self) -> int:
+        return math.ceil(self.file_count / self.node_count)
+
+    @property
+    def file_bytes(self) -> float:
+        """Mean stored size of a file."""
+        return self.size_bytes / self.file_count
+
+    @property
+    def node_volume_bytes(self) -> float:
+        """What one node holds in memory, were it to hold its share of the rows at once."""
+        return self.volume_bytes / self.node_count

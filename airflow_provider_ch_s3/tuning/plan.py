@@ -1,0 +1,118 @@
+"""All rules together: the plan of a load."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.tuning import insert, limits, read
+from airflow_provider_ch_s3.tuning.facts import LoadFacts
+from airflow_provider_ch_s3.tuning.setting import Origin, ServerSetting, Setting, SettingValue
+
+RULES: tuple[Callable[[LoadFacts], Setting], ...] = (
+    insert.max_insert_threads,
+    insert.min_insert_block_size_bytes,
+    insert.min_insert_block_size_rows,
+    insert.insert_deduplicate,
+    insert.optimize_on_insert,
+    insert.parallel_distributed_insert_select,
+    insert.distributed_foreground_insert,
+    read.max_threads,
+    read.input_format_parallel_parsing,
+    read.max_download_buffer_size,
+    read.s3_throw_on_zero_files_match,
+    read.enable_parallel_replicas,
+    read.use_hive_partitioning,
+    read.date_time_input_format,
+    limits.max_execution_time,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadPlan:
+    """The settings of one load and what they should lead to.
+
+    :param settings: in the order of the rules, then what the user added.
+    :param left_out: computed settings that the server does not take, each with the reason.
+    :param initial_parts: predicted parts before merges, on all nodes, were each block to touch one partition.
+    :param peak_memory_bytes: bound of the insert's memory per node.
+    """
+
+    settings: tuple[Setting, ...]
+    left_out: Mapping[str, str]
+    initial_parts: int
+    peak_memory_bytes: int
+
+    @property
+    def sent(self) -> dict[str, SettingValue]:
+        """What goes into the SETTINGS clause."""
+        return {s.name: s.value for s in self.settings if s.is_sent and s.value is not None}
+
+
+def plan_load(
+    facts: LoadFacts,
+    *,
+    server: Mapping[str, ServerSetting],
+    operator: Mapping[str, SettingValue] | None = None,
+    connection: Mapping[str, SettingValue] | None = None,
+) -> LoadPlan:
+    """Compute every setting; a value of the operator wins over the connection's, that over a computed one.
+
+    :param server: all settings that the server knows (``system.settings``).
+    :raises ConfigError: if the user gave a setting that the server does not know or lets nobody change.
+    """
+    given = {name: (value, Origin.CONNECTION) for name, value in (connection or {}).items()}
+    given |= {name: (value, Origin.OPERATOR) for name, value in (operator or {}).items()}
+    for name, (_, origin) in given.items():
+        _check_given(name, origin, server)
+    settings: list[Setting] = []
+    left_out: dict[str, str] = {}
+    for setting in (rule(facts) for rule in RULES):
+        if setting.name in given:
+            settings.append(_given_setting(setting.name, given.pop(setting.name), computed=setting.value))
+        elif setting.name not in server:
+            if setting.value is not None:
+                left_out[setting.name] = "this server does not know it"
+        elif setting.value is None:
+            settings.append(replace(setting, value=server[setting.name].value, origin=Origin.SERVER))
+        elif server[setting.name].is_readonly:
+            left_out[setting.name] = f"this user may not change it from {server[setting.name].value}"
+        else:
+            settings.append(setting)
+    settings.extend(_given_setting(name, value, computed=None) for name, value in given.items())
+    return _with_prediction(facts, tuple(settings), left_out)
+
+
+def _check_given(name: str, origin: Origin, server: Mapping[str, ServerSetting]) -> None:
+    if name not in server:
+        near = difflib.get_close_matches(name, server, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else "; check its spelling and the server's version"
+        raise ConfigError(f"the {origin} sets {name!r}, which this server does not know{hint}")
+    if server[name].is_readonly:
+        raise ConfigError(
+            f"the {origin} sets {name!r}, and the ClickHouse user may not change it; leave it out, or change"
+            " the user's profile"
+        )
+
+
+def _given_setting(name: str, given: tuple[SettingValue, Origin], *, computed: SettingValue | None) -> Setting:
+    value, origin = given
+    instead = f", instead of the computed {computed}" if computed not in (None, value) else ""
+    return Setting(name=name, value=value, origin=origin, reason=f"set by the {origin}{instead}")
+
+
+def _with_prediction(facts: LoadFacts, settings: tuple[Setting, ...], left_out: Mapping[str, str]) -> LoadPlan:
+    values = {setting.name: setting.value for setting in settings}
+    threads = max(1, int(values.get("max_insert_threads") or 1))
+    block_bytes = max(1, int(values.get("min_insert_block_size_bytes") or 1))
+    share_bytes = facts.node_volume_bytes
+    in_memory_bytes = insert.BLOCKS_IN_MEMORY_PER_THREAD * threads * block_bytes
+    return LoadPlan(
+        settings=settings,
+        left_out=left_out,
+        initial_parts=facts.node_count * max(1, math.ceil(share_bytes / block_bytes)),
+        peak_memory_bytes=int(min(in_memory_bytes, insert.BLOCKS_IN_MEMORY_PER_THREAD * share_bytes)),
+    )

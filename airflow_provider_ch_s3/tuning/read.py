@@ -1,0 +1,97 @@
+"""How each node reads: threads, buffers, parsing.
+
+Sources: ClickHouse's S3 performance guide; Altinity, "Tips for high-performance ClickHouse clusters with S3
+object storage"; docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+from airflow_provider_ch_s3.tuning.facts import LoadFacts
+from airflow_provider_ch_s3.tuning.setting import Setting
+from airflow_provider_ch_s3.units import MIB, format_bytes
+
+# A reader waits for the network most of its time: two for each core keep the core busy.
+READERS_PER_CORE = 2
+SMALL_FILE_BYTES = 100 * MIB
+SMALL_FILE_BUFFER_BYTES = 50 * MIB
+# Formats whose files ClickHouse can cut into pieces and parse on several threads.
+_TEXT_FORMATS = ("CSV", "TSV", "TabSeparated", "JSON", "CustomSeparated", "Values", "LineAsString")
+
+
+def _reads_many_files(facts: LoadFacts) -> bool:
+    return facts.files_per_node >= READERS_PER_CORE * facts.vcpus
+
+
+def max_threads(facts: LoadFacts) -> Setting:
+    """More readers than cores where there are files for them.
+
+    Source: ClickHouse's S3 performance guide ("up to several times the cores").
+    """
+    readers = READERS_PER_CORE * facts.vcpus
+    if _reads_many_files(facts):
+        reason = f"{facts.files_per_node} files per node keep {readers} readers busy, {READERS_PER_CORE} a core"
+        return Setting(name="max_threads", value=readers, reason=reason)
+    reason = f"{facts.files_per_node} files per node leave nothing for more readers than cores"
+    return Setting(name="max_threads", value=None, reason=reason)
+
+
+def input_format_parallel_parsing(facts: LoadFacts) -> Setting:
+    """Off where there are more files than readers: each file then has a thread of its own anyway.
+
+    Source: Altinity measured 20 %.
+    """
+    name = "input_format_parallel_parsing"
+    if not facts.data_format.startswith(_TEXT_FORMATS):
+        return Setting(name=name, value=None, reason=f"{facts.data_format} is not parsed as text")
+    if _reads_many_files(facts):
+        reason = f"{facts.files_per_node} files per node already use every thread, one each"
+        return Setting(name=name, value=0, reason=reason)
+    reason = f"{facts.files_per_node} files per node are few, so cutting each into pieces uses more threads"
+    return Setting(name=name, value=None, reason=reason)
+
+
+def max_download_buffer_size(facts: LoadFacts) -> Setting:
+    """A larger buffer, so that a small file arrives in one piece.
+
+    Source: Altinity, for files under 100 MiB.
+    """
+    name, size = "max_download_buffer_size", format_bytes(facts.file_bytes)
+    if facts.file_bytes < SMALL_FILE_BYTES:
+        reason = f"files of {size} on average arrive in one piece"
+        return Setting(name=name, value=SMALL_FILE_BUFFER_BYTES, reason=reason)
+    return Setting(name=name, value=None, reason=f"files of {size} on average are read in pieces")
+
+
+def s3_throw_on_zero_files_match(_: LoadFacts) -> Setting:
+    """On: files that vanish after the listing are an error, not an empty success."""
+    return Setting(
+        name="s3_throw_on_zero_files_match",
+        value=1,
+        reason="files that vanish between listing and reading must fail the load, not empty it",
+    )
+
+
+def enable_parallel_replicas(_: LoadFacts) -> Setting:
+    """Pinned off: the cluster function already spreads the files (ClickHouse issue 120488 inserted doubly)."""
+    return Setting(
+        name="enable_parallel_replicas",
+        value=0,
+        reason="the files are spread over the nodes already; replicas that spread them again read them twice",
+    )
+
+
+def use_hive_partitioning(facts: LoadFacts) -> Setting:
+    """On where the load takes columns from ``name=value/`` folders; older servers have it off."""
+    name = "use_hive_partitioning"
+    if facts.uses_path_columns:
+        return Setting(name=name, value=1, reason="columns of the load come from the folder names")
+    return Setting(name=name, value=None, reason="no column of the load comes from a folder name")
+
+
+def date_time_input_format(facts: LoadFacts) -> Setting:
+    """Accept ISO 8601, with ``T``, ``Z`` and offsets, where text becomes a time."""
+    name = "date_time_input_format"
+    if facts.parses_times:
+        reason = "text such as 2013-01-01T10:00:00Z becomes a time, which the basic parser refuses"
+        return Setting(name=name, value="best_effort", reason=reason)
+    return Setting(name=name, value=None, reason="no text becomes a time")

@@ -1,0 +1,33 @@
+"""Bytes, counts and durations, printed for people."""
+
+from __future__ import annotations
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+_BYTE_UNITS = ((1024 * GIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
+
+
+def format_bytes(size_bytes: float) -> str:
+    """Print a size with a binary unit: ``1536`` becomes ``1.5 KiB``."""
+    for unit_bytes, name in _BYTE_UNITS:
+        if abs(size_bytes) >= unit_bytes:
+            return f"{size_bytes / unit_bytes:.1f} {name}"
+    return f"{size_bytes:.0f} B"
+
+
+def format_count(count: float) -> str:
+    """Print a whole number with thousands separators: ``336776`` becomes ``336,776``."""
+    return f"{count:,.0f}"
+
+
+def format_seconds(seconds: float) -> str:
+    """Print a duration: ``3.2 s``, ``4 min 05 s``, ``2 h 03 min``."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest_seconds = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest_seconds:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"

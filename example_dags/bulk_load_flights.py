@@ -1,0 +1,37 @@
+"""Load a year of flights at once, and query the table when its parts have settled.
+
+Connections: ``clickhouse_s3_default`` and ``aws_default``. Source and table can be changed in the trigger form.
+"""
+
+from __future__ import annotations
+
+from airflow.providers.common.compat.sdk import DAG, Param
+from airflow.providers.common.sql.operators.sql import SQLExecuteQueryOperator
+from flights_tables import create_tables
+
+from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
+from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+
+with DAG(
+    dag_id="bulk_load_flights",
+    schedule=None,
+    params={
+        "source": Param("s3://flights/dt=2013-*/*.parquet", type="string", title="Files to load"),
+        "max_parts": Param(3000, type="integer", minimum=1, title="Parts per node that are few enough"),
+    },
+    tags=["example", "clickhouse"],
+    doc_md=__doc__,
+) as dag:
+    load = S3ToClickHouseOperator(task_id="load", source="{{ params.source }}", table="flights")
+
+    settled = ClickHousePartsSettledSensor(
+        task_id="settled", table="flights", max_parts="{{ params.max_parts }}", poke_interval=5
+    )
+
+    delays_by_carrier = SQLExecuteQueryOperator(
+        task_id="delays_by_carrier",
+        conn_id="clickhouse_s3_default",
+        sql="SELECT carrier, count(), avg(dep_delay) FROM flights GROUP BY carrier ORDER BY carrier",
+    )
+
+    create_tables() >> load >> settled >> delays_by_carrier

@@ -1,0 +1,47 @@
+"""The tables of the example DAGs: a local table on every node, and a Distributed table over them."""
+
+from __future__ import annotations
+
+from airflow.providers.common.compat.sdk import task
+
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+
+LOCAL_TABLE = """
+CREATE TABLE IF NOT EXISTS flights_local {on_cluster}
+(
+    dt Date,
+    year UInt16,
+    month UInt8,
+    day UInt8,
+    dep_time Nullable(UInt16),
+    sched_dep_time UInt16,
+    dep_delay Nullable(Int16),
+    arr_time Nullable(UInt16),
+    sched_arr_time UInt16,
+    arr_delay Nullable(Int16),
+    carrier LowCardinality(String),
+    flight UInt16,
+    tailnum LowCardinality(Nullable(String)),
+    origin LowCardinality(String),
+    dest LowCardinality(String),
+    air_time Nullable(UInt16),
+    distance UInt16,
+    hour UInt8,
+    minute UInt8,
+    time_hour DateTime('UTC')
+)
+ENGINE = MergeTree
+PARTITION BY toYYYYMM(dt)
+ORDER BY (carrier, dt, sched_dep_time)
+"""
+
+DISTRIBUTED_TABLE = """
+CREATE TABLE IF NOT EXISTS flights {on_cluster} AS flights_local
+ENGINE = Distributed('{cluster}', currentDatabase(), flights_local, rand())
+"""
+
+
+@task
+def create_tables() -> None:
+    """Create both tables on every node, where they are missing."""
+    ClickHouseS3Hook().run_ddl(LOCAL_TABLE, DISTRIBUTED_TABLE)

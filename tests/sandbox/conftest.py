@@ -1,0 +1,232 @@
+"""A lab for real loads: tables on every node, files in a bucket, and an operator that joins them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from botocore.client import BaseClient
+
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.lock import lock_owner
+from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+
+WAIT_SECONDS = 30
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    """Wait until a condition holds; the bound is there to fail, not to measure."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"still waiting for {what}"
+        time.sleep(0.05)
+
+
+def all_answer(sandbox: Sandbox) -> bool:
+    try:
+        return all(sandbox.query("SELECT 1", node=node) for node in range(len(sandbox.http_ports)))
+    except OSError:
+        return False
+
+
+@dataclass(kw_only=True)
+class Lab:
+    """One test's tables, files and connections (``ch`` and ``aws``).
+
+    Names are SQL as they stand: a test with hostile names quotes them itself.
+    """
+
+    sandbox: Sandbox
+    database: str
+    bucket: str
+    s3: BaseClient
+    monkeypatch: pytest.MonkeyPatch
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def connect_clickhouse(self, extra: Mapping[str, Any] | None = None, **fields: Any) -> None:
+        self._connect("CH", self.sandbox.airflow_conn_clickhouse, extra, {"schema": self.database, **fields})
+
+    def connect_aws(self, extra: Mapping[str, Any] | None = None, **fields: Any) -> None:
+        self._connect("AWS", self.sandbox.airflow_conn_aws, extra, fields)
+
+    def _connect(
+        self, name: str, text: str, extra: Mapping[str, Any] | None, fields: Mapping[str, Any]
+    ) -> None:
+        connection = json.loads(text)
+        connection["extra"].update(extra or {})
+        self.monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps({**connection, **fields}))
+
+    def ddl(self, *statements: str) -> None:
+        """Run statements on every node."""
+        hook = ClickHouseS3Hook(clickhouse_conn_id="ch")
+        hook.run_ddl(*statements)
+        hook.close()
+
+    def create(self, table: str, columns: str, engine: str = "MergeTree ORDER BY tuple()") -> str:
+        """Make a local table on every node; returns its full name."""
+        name = f"{self.database}.{table}"
+        self.ddl(f"CREATE TABLE {name} ({columns}) ENGINE = {engine}")
+        return name
+
+    def distribute(self, local: str, sharding_key: str = "rand()") -> str:
+        """Make ``<local>_all``, a Distributed table over the local ones; returns its full name."""
+        database, _, table = local.partition(".")
+        engine = f"Distributed('{self.sandbox.cluster}', '{database}', '{table}', {sharding_key})"
+        self.ddl(f"CREATE TABLE {local}_all AS {local} ENGINE = {engine}")
+        return f"{local}_all"
+
+    def put(self, key: str, body: bytes) -> None:
+        self.s3.put_object(Bucket=self.bucket, Key=key, Body=body)
+
+    def put_parquet(self, key: str, data: pa.Table | Mapping[str, Any]) -> None:
+        buffer = io.BytesIO()
+        table = data if isinstance(data, pa.Table) else pa.table(dict(data))
+        pa.parquet.write_table(table, buffer)
+        self.put(key, buffer.getvalue())
+
+    def uri(self, glob: str) -> str:
+        return f"s3://{self.bucket}/{glob}"
+
+    def operator(self, glob: str | Sequence[str], table: str, **arguments: Any) -> S3ToClickHouseOperator:
+        source = self.uri(glob) if isinstance(glob, str) else [self.uri(one) for one in glob]
+        given = {"task_id": "load", "clickhouse_conn_id": "ch", "aws_conn_id": "aws", "poll_interval": 0.25}
+        return S3ToClickHouseOperator(source=source, table=table, **{**given, **arguments})
+
+    def context(self, operator: S3ToClickHouseOperator, *, try_number: int = 1, max_tries: int = 0) -> Any:
+        """What Airflow hands to ``execute``; the run is named after the test's database."""
+        ti = SimpleNamespace(
+            dag_id="lab",
+            task_id=operator.task_id,
+            run_id=self.database,
+            map_index=-1,
+            try_number=try_number,
+            max_tries=max_tries,
+        )
+        return {"ti": ti, "dag_run": SimpleNamespace(start_date=self.started), "task": operator}
+
+    def load(self, glob: str | Sequence[str], table: str, **arguments: Any) -> dict[str, Any]:
+        """Load once, as the first try of a task; returns the report."""
+        operator = self.operator(glob, table, **arguments)
+        return operator.execute(self.context(operator))
+
+    def nodes(self) -> range:
+        return range(len(self.sandbox.http_ports))
+
+    def rows(self, local: str, *, columns: str = "*", node: int | None = None) -> list[dict[str, Any]]:
+        """All rows of a local table on one node, or on all of them, in no order."""
+        nodes = self.nodes() if node is None else (node,)
+        return [row for n in nodes for row in self.sandbox.query(f"SELECT {columns} FROM {local}", node=n)]
+
+    def everywhere(self, sql: str) -> list[dict[str, Any]]:
+        return [row for node in self.nodes() for row in self.sandbox.query(sql, node=node)]
+
+    def inserts(self) -> list[str]:
+        """Query ids of the INSERTs into the test's database that were ever started from a client."""
+        self.everywhere("SYSTEM FLUSH LOGS query_log")
+        logged = self.everywhere(
+            "SELECT query_id FROM system.query_log WHERE type = 'QueryStart' AND is_initial_query AND "
+            f"query_kind = 'Insert' AND position(query, '{self.database}') > 0 AND startsWith(query_id, 'ch-s3-') "
+            "ORDER BY event_time_microseconds"
+        )
+        return [row["query_id"] for row in logged]
+
+    def running(self) -> list[dict[str, Any]]:
+        """Loads into the test's database that run on any node."""
+        return self.everywhere(
+            "SELECT initial_query_id AS id, tcpPort() AS port FROM system.processes "
+            f"WHERE position(query, '{self.database}') > 0 AND startsWith(initial_query_id, 'ch-s3-')"
+        )
+
+
+def same_rows(found: Sequence[Mapping[str, Any]], expected: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether both hold the same rows equally often, in whatever order."""
+    return sorted(json.dumps(row, sort_keys=True) for row in found) == sorted(
+        json.dumps(row, sort_keys=True) for row in expected
+    )
+
+
+@pytest.fixture
+def ch_s3_sandbox(ch_s3_sandbox: Sandbox) -> Sandbox:
+    """The session's sandbox, once every node answers: an earlier test may have ended one."""
+    wait_until(lambda: all_answer(ch_s3_sandbox), "the nodes")
+    return ch_s3_sandbox
+
+
+@pytest.fixture
+def lab(
+    ch_s3_sandbox: Sandbox,
+    ch_s3_database: str,
+    ch_s3_bucket: str,
+    ch_s3_client: BaseClient,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Lab:
+    made = Lab(
+        sandbox=ch_s3_sandbox, database=ch_s3_database, bucket=ch_s3_bucket, s3=ch_s3_client, monkeypatch=monkeypatch
+    )
+    made.connect_clickhouse()
+    made.connect_aws()
+    return made
+
+
+@pytest.fixture(scope="session")
+def fragile_sandbox() -> Iterator[Sandbox]:
+    """Two nodes that a test may kill, for the tests that do."""
+    with Sandbox.start(SandboxConfig(nodes=2, memory_bytes_per_node=2 * 1024**3)) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def fragile_lab(fragile_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    import boto3
+
+    wait_until(lambda: all_answer(fragile_sandbox), "the nodes")
+    s3 = boto3.client(
+        "s3",
+        endpoint_url=fragile_sandbox.s3_endpoint,
+        aws_access_key_id=fragile_sandbox.s3_access_key,
+        aws_secret_access_key=fragile_sandbox.s3_secret_key,
+        region_name="us-east-1",
+    )
+    name = f"fragile{time.monotonic_ns()}"
+    s3.create_bucket(Bucket=name)
+    made = Lab(sandbox=fragile_sandbox, database=name, bucket=name, s3=s3, monkeypatch=monkeypatch)
+    made.connect_clickhouse(schema="sandbox")
+    made.connect_aws()
+    made.ddl(f"CREATE DATABASE {name} ENGINE = Atomic")
+    return made
+
+
+def kill_node(sandbox: Sandbox, node: int) -> None:
+    """SIGKILL one node of a sandbox of our own."""
+    assert sandbox.directory is not None
+    os.kill(int((sandbox.directory / f"node{node + 1}" / "pid").read_text()), signal.SIGKILL)
+
+
+@contextmanager
+def paused_supervisor(sandbox: Sandbox) -> Iterator[None]:
+    """Nobody starts dead nodes again inside the block.
+
+    The object store lives in the supervisor, so it does not answer either.
+    """
+    assert sandbox.directory is not None
+    pid = lock_owner(Path(sandbox.directory))
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)

@@ -1,0 +1,355 @@
+"""What arrives in the table, and what the report says of it."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import io
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.orc
+import pytest
+
+from airflow_provider_ch_s3.errors import LoadError, SourceError
+from tests.sandbox.conftest import Lab, same_rows
+
+pytestmark = pytest.mark.sandbox
+
+Row = dict[str, Any]
+Writer = Callable[[Sequence[Row]], bytes]
+
+COLUMNS = "id UInt32, name String, delay Nullable(Int16), price Float64, day Date"
+NAMES = ("id", "name", "delay", "price", "day")
+ROWS: list[Row] = [
+    {
+        "id": n,
+        "name": f"käse, \"{n % 7}\" it's\t\\N" if n % 7 else "",
+        "delay": None if n % 5 == 0 else n - 400,
+        "price": n / 8,
+        "day": f"2013-01-{n % 31 + 1:02d}",
+    }
+    for n in range(240)
+]
+
+
+def arrow(rows: Sequence[Row], *, id_type: pa.DataType | None = None) -> pa.Table:
+    types = (id_type or pa.uint32(), pa.string(), pa.int16(), pa.float64(), pa.date32())
+    days = [{**row, "day": datetime.date.fromisoformat(row["day"])} for row in rows]
+    return pa.Table.from_pylist(days, schema=pa.schema(list(zip(NAMES, types, strict=True))))
+
+
+def parquet(rows: Sequence[Row]) -> bytes:
+    buffer = io.BytesIO()
+    pa.parquet.write_table(arrow(rows), buffer)
+    return buffer.getvalue()
+
+
+def orc(rows: Sequence[Row]) -> bytes:
+    buffer = io.BytesIO()
+    pa.orc.write_table(arrow(rows, id_type=pa.int64()), buffer)  # ORC has no unsigned numbers
+    return buffer.getvalue()
+
+
+def arrow_file(rows: Sequence[Row]) -> bytes:
+    buffer, table = io.BytesIO(), arrow(rows)
+    with pa.ipc.new_file(buffer, table.schema) as writer:
+        writer.write_table(table)
+    return buffer.getvalue()
+
+
+def csv_cell(value: Any) -> str:
+    if value is None:
+        return "\\N"
+    return '"' + value.replace('"', '""') + '"' if isinstance(value, str) else repr(value)
+
+
+def csv(rows: Sequence[Row]) -> bytes:
+    return "".join(",".join(csv_cell(row[name]) for name in NAMES) + "\n" for row in rows).encode()
+
+
+def csv_with_header(rows: Sequence[Row]) -> bytes:
+    return (",".join(NAMES) + "\n").encode() + csv(rows)
+
+
+def json_lines_gz(rows: Sequence[Row]) -> bytes:
+    return gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode())
+
+
+def put_rows(lab: Lab, write: Writer, ending: str, *, files: int) -> None:
+    for number in range(files):
+        lab.put(f"in/{number}.{ending}", write(ROWS[number::files]))
+
+
+@pytest.mark.parametrize(
+    ("write", "ending"),
+    [
+        pytest.param(parquet, "parquet", id="parquet"),
+        pytest.param(csv_with_header, "csv", id="csv-with-header"),
+        pytest.param(csv, "csv", id="csv-without-header"),
+        pytest.param(json_lines_gz, "jsonl.gz", id="json-lines-gz"),
+        pytest.param(orc, "orc", id="orc"),
+        pytest.param(arrow_file, "arrow", id="arrow"),
+    ],
+)
+def test_every_format_into_a_distributed_table(lab: Lab, write: Writer, ending: str) -> None:
+    local = lab.create("t", COLUMNS)
+    put_rows(lab, write, ending, files=5)
+    report = lab.load(f"in/*.{ending}", lab.distribute(local))
+    assert same_rows(lab.rows(local), ROWS)
+    assert (report["files_listed"], report["files_read"], report["rows_written"]) == (5, 5, 240)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_local_table_on_every_node(lab: Lab, ending: str) -> None:
+    table = lab.create("t", COLUMNS)
+    put_rows(lab, {"parquet": parquet, "csv": csv}[ending], ending, files=24)
+    report = lab.load("in/*", table)
+    assert same_rows(lab.rows(table), ROWS)
+    assert_report_is_true(lab, report, table)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_one_node_without_a_cluster(lab: Lab, ending: str) -> None:
+    lab.connect_clickhouse({"cluster": None, "ddl_mode": None, "http_endpoints": None})
+    table = lab.create("t", COLUMNS)  # on the connected node only
+    put_rows(lab, {"parquet": parquet, "csv": csv}[ending], ending, files=3)
+    report = lab.load("in/*", table)
+    assert same_rows(lab.rows(table, node=0), ROWS)
+    assert [node["rows_written"] for node in report["nodes"].values()] == [240]
+    assert (report["files_read"], report["rows_read"], report["rows_written"]) == (3, 240, 240)
+
+
+def assert_report_is_true(lab: Lab, report: dict[str, Any], local: str) -> None:
+    """Files and rows of each node, against what the nodes' tables hold."""
+    found = {str(port): len(lab.rows(local, node=n)) for n, port in enumerate(lab.sandbox.tcp_ports)}
+    said = {name.rpartition(":")[2]: node for name, node in report["nodes"].items()}
+    assert {port: node["rows_written"] for port, node in said.items()} == found
+    assert all(node["files"] > 0 for node in said.values())
+    assert sum(node["files"] for node in said.values()) == report["files_read"] == report["files_listed"] == 24
+    assert report["rows_read"] == report["rows_written"] == sum(found.values())
+
+
+class TestReport:
+    def test_rows_files_and_parts_of_each_node(self, lab: Lab) -> None:
+        local = lab.create("t", COLUMNS, "MergeTree PARTITION BY id % 2 ORDER BY id")
+        table = lab.distribute(local)
+        lab.ddl(f"SYSTEM STOP MERGES {local}")
+        put_rows(lab, parquet, "parquet", files=24)
+        report = lab.load("in/*.parquet", table)
+        assert same_rows(lab.rows(local), ROWS)
+        assert_report_is_true(lab, report, local)
+        database, _, name = local.partition(".")
+        parts = [
+            len(lab.sandbox.query(f"SELECT 1 FROM system.parts WHERE database = '{database}' AND table = '{name}'", node=n))
+            for n in lab.nodes()
+        ]
+        said = {key.rpartition(":")[2]: node["initial_parts"] for key, node in report["nodes"].items()}
+        assert said == dict(zip(map(str, lab.sandbox.tcp_ports), parts, strict=True))
+        assert report["initial_parts"] == sum(parts)
+
+    def test_settings_are_those_that_the_server_ran_with(self, lab: Lab) -> None:
+        lab.connect_clickhouse({"session_settings": {"max_threads": 3, "max_block_size": 1111}})
+        local = lab.create("t", COLUMNS)
+        put_rows(lab, parquet, "parquet", files=24)
+        report = lab.load("in/*.parquet", local, settings={"max_block_size": 2222})
+        logged = lab.everywhere(
+            "SELECT is_initial_query AS is_initial, Settings AS settings FROM system.query_log"
+            f" WHERE initial_query_id = '{report['query_id']}' AND type = 'QueryFinish'"
+        )
+        assert [row["is_initial"] for row in logged].count(1) == 1
+        assert len(logged) > 3
+        sent = {name: s["value"] for name, s in report["settings"].items() if s["origin"] != "server default"}
+        assert {"max_insert_threads", "min_insert_block_size_bytes", "insert_deduplicate"} <= sent.keys()
+        for row in logged:
+            assert {name: row["settings"].get(name) for name in sent} == {n: str(value) for n, value in sent.items()}
+        assert (sent["max_threads"], sent["max_block_size"]) == (3, 2222)
+        assert report["settings"]["max_threads"]["origin"] == "connection"
+        assert report["settings"]["max_block_size"]["origin"] == "operator"
+
+    def test_bytes_and_requests(self, lab: Lab) -> None:
+        local = lab.create("t", COLUMNS)
+        body = csv(ROWS)
+        lab.put("in/a.csv", body)
+        lab.put("in/b.csv", body)
+        report = lab.load("in/*.csv", local)
+        assert report["size_bytes"] == report["read_bytes"] == 2 * len(body)
+        assert report["s3_requests"] >= 2
+        assert report["peak_memory_bytes"] > 0
+
+    def test_the_log_comment_names_the_task(self, lab: Lab) -> None:
+        local = lab.create("t", COLUMNS)
+        lab.put("in/a.parquet", parquet(ROWS))
+        report = lab.load("in/*.parquet", local, task_id="nightly")
+        (row,) = lab.sandbox.query(
+            "SELECT log_comment FROM system.query_log WHERE type = 'QueryFinish' AND query_id = "
+            f"'{report['query_id']}'"
+        )
+        assert json.loads(row["log_comment"]) == {
+            "dag": "lab",
+            "task": "nightly",
+            "run": lab.database,
+            "try": 1,
+            "files": 1,
+            "bytes": len(parquet(ROWS)),
+            "rows": 240,
+        }
+
+
+class TestSharding:
+    def test_each_key_only_on_its_own_shard(self, lab: Lab) -> None:
+        local = lab.create("t", COLUMNS)
+        put_rows(lab, parquet, "parquet", files=6)
+        report = lab.load("in/*.parquet", lab.distribute(local, "id"))
+        # weights are equal, so shard number = id % 3
+        for node in lab.nodes():
+            expected = [row for row in ROWS if row["id"] % 3 == node]
+            assert same_rows(lab.rows(local, node=node), expected)
+        assert report["rows_written"] == 240
+        assert report["settings"]["parallel_distributed_insert_select"]["value"] == 0
+
+    def test_the_user_may_give_the_key_up(self, lab: Lab) -> None:
+        local = lab.create("t", COLUMNS)
+        put_rows(lab, parquet, "parquet", files=24)
+        table = lab.distribute(local, "id")
+        report = lab.load("in/*.parquet", table, settings={"parallel_distributed_insert_select": 2})
+        assert same_rows(lab.rows(local), ROWS)
+        assert_report_is_true(lab, report, local)
+
+
+class TestColumns:
+    def test_columns_of_the_path(self, lab: Lab) -> None:
+        local = lab.create("t", "dt Date, hour UInt8, id UInt32")
+        lab.put_parquet("in/dt=2013-01-01/hour=07/a.parquet", {"id": pa.array([1, 2], pa.uint32())})
+        lab.put_parquet("in/dt=2013-01-02/hour=23/a.parquet", {"id": pa.array([3], pa.uint32())})
+        lab.load("in/dt=*/hour=*/*.parquet", lab.distribute(local))
+        expected = [
+            {"dt": "2013-01-01", "hour": 7, "id": 1},
+            {"dt": "2013-01-01", "hour": 7, "id": 2},
+            {"dt": "2013-01-02", "hour": 23, "id": 3},
+        ]
+        assert same_rows(lab.rows(local), expected)
+
+    def test_path_columns_of_csv_without_a_header(self, lab: Lab) -> None:
+        local = lab.create("t", "dt Date, id UInt32, name String")
+        lab.put("in/dt=2013-01-01/a.csv", b'1,"x"\n')
+        lab.put("in/dt=2013-01-02/a.csv", b'2,"y"\n')
+        lab.load("in/dt=*/*.csv", local)
+        expected = [{"dt": "2013-01-01", "id": 1, "name": "x"}, {"dt": "2013-01-02", "id": 2, "name": "y"}]
+        assert same_rows(lab.rows(local), expected)
+
+    def test_columns_choose(self, lab: Lab) -> None:
+        local = lab.create("t", "id UInt32, name String DEFAULT 'none', extra UInt8")
+        lab.put("in/a.parquet", parquet(ROWS[:3]))
+        lab.load("in/a.parquet", local, columns=["id"])
+        assert same_rows(lab.rows(local), [{"id": n, "name": "none", "extra": 0} for n in range(3)])
+
+    def test_select_and_where(self, lab: Lab) -> None:
+        local = lab.create("t", "id UInt64, label String, file String")
+        put_rows(lab, parquet, "parquet", files=4)
+        report = lab.load(
+            "in/*.parquet",
+            lab.distribute(local),
+            select={"label": "concat(toString(day), '; ', name)", "file": "_file"},
+            where="id >= 230 OR (delay = -399 AND name != '')",
+        )
+        expected = [
+            {"id": row["id"], "label": f"{row['day']}; {row['name']}", "file": f"{row['id'] % 4}.parquet"}
+            for row in ROWS
+            if row["id"] in (1, *range(230, 240))
+        ]
+        assert same_rows(lab.rows(local), expected)
+        assert (report["rows_read"], report["rows_written"]) == (240, 11)
+
+    def test_where_may_name_a_column_of_the_path(self, lab: Lab) -> None:
+        local = lab.create("t", "dt Date, id UInt32")
+        for day in (1, 2, 3):
+            lab.put_parquet(f"in/dt=2013-01-0{day}/a b.parquet", {"id": pa.array([day], pa.uint32())})
+        lab.load("in/dt=*/*.parquet", local, where="dt != '2013-01-02'")
+        assert same_rows(lab.rows(local), [{"dt": "2013-01-01", "id": 1}, {"dt": "2013-01-03", "id": 3}])
+
+    def test_columns_in_another_order(self, lab: Lab) -> None:
+        local = lab.create("t", "b String, a String")
+        lab.put_parquet("in/a.parquet", {"a": ["A"], "b": ["B"]})
+        lab.load("in/a.parquet", local)
+        assert lab.rows(local) == [{"b": "B", "a": "A"}]
+
+    def test_computed_columns_are_left_to_the_table(self, lab: Lab) -> None:
+        local = lab.create("t", "a UInt8, twice UInt16 MATERIALIZED a * 2, thrice UInt16 ALIAS a * 3")
+        lab.put_parquet("in/a.parquet", {"a": pa.array([4], pa.uint8())})
+        lab.load("in/a.parquet", local)
+        assert lab.rows(local, columns="a, twice, thrice") == [{"a": 4, "twice": 8, "thrice": 12}]
+
+    def test_structure_names_what_the_files_do_not(self, lab: Lab) -> None:
+        local = lab.create("t", "b String, a UInt32")
+        lab.put("in/a.csv", b"1,x\n2,y\n")
+        lab.load("in/a.csv", local, structure="a UInt32, b String")
+        assert same_rows(lab.rows(local), [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}])
+
+
+class TestNarrowing:
+    @pytest.mark.parametrize(
+        ("table_type", "values"),
+        [
+            pytest.param("UInt16", pa.array([1, 70000], pa.int64()), id="too-large"),
+            pytest.param("UInt8", pa.array([1, -1], pa.int8()), id="negative"),
+            pytest.param("Int32", pa.array([1.0, 3.7], pa.float64()), id="fraction"),
+            pytest.param("Nullable(UInt16)", pa.array([None, 70000], pa.int32()), id="nullable"),
+        ],
+    )
+    def test_a_value_that_does_not_fit_fails(self, lab: Lab, table_type: str, values: pa.Array) -> None:
+        local = lab.create("t", f"n {table_type}")
+        lab.put_parquet("in/a.parquet", {"n": values})
+        with pytest.raises((LoadError, SourceError), match=r"CANNOT_CONVERT_TYPE|CANNOT_INSERT|cannot be converted"):
+            lab.load("in/a.parquet", local)
+        assert lab.rows(local) == []
+
+    @pytest.mark.parametrize("cell", ["70000", "-1", "3.7"])
+    def test_text_that_does_not_fit_fails(self, lab: Lab, cell: str) -> None:
+        local = lab.create("t", "n UInt16")
+        lab.put("in/a.csv", f"n\n1\n{cell}\n".encode())
+        with pytest.raises((LoadError, SourceError), match="n|row"):
+            lab.load("in/a.csv", local)
+        assert lab.rows(local) == []
+
+    def test_values_that_fit_arrive(self, lab: Lab) -> None:
+        local = lab.create("t", "a UInt16, b Int32, c Nullable(UInt8), d LowCardinality(String)")
+        lab.put_parquet(
+            "in/a.parquet",
+            {
+                "a": pa.array([0, 65535], pa.int64()),
+                "b": pa.array([-3.0, 2147483647.0], pa.float64()),
+                "c": pa.array([None, 255], pa.int16()),
+                "d": ["x", ""],
+            },
+        )
+        lab.load("in/a.parquet", local)
+        expected = [{"a": 0, "b": -3, "c": None, "d": "x"}, {"a": 65535, "b": 2147483647, "c": 255, "d": ""}]
+        assert same_rows(lab.rows(local), expected)
+
+    def test_a_null_for_a_column_that_takes_none_fails(self, lab: Lab) -> None:
+        local = lab.create("t", "n UInt64")
+        lab.put_parquet("in/a.parquet", {"n": pa.array([1, None], pa.uint64())})
+        with pytest.raises((LoadError, SourceError), match="NULL"):
+            lab.load("in/a.parquet", local)
+        assert lab.rows(local) == []
+
+
+def test_many_files_are_all_read_once(lab: Lab) -> None:
+    local = lab.create("t", "n UInt32")
+    for number in range(150):
+        lab.put(f"in/{number:03d}.csv", f"{number}\n".encode())
+    report = lab.load("in/*.csv", lab.distribute(local))
+    assert same_rows(lab.rows(local), [{"n": number} for number in range(150)])
+    assert report["files_read"] == 150
+    assert len(report["nodes"]) == 3
+
+
+def test_only_the_matching_files_are_read(lab: Lab) -> None:
+    local = lab.create("t", "n UInt32")
+    for number, key in enumerate(["d1/a.csv", "d1/b.csv", "d2/a.csv", "d1/deep/a.csv", "d1/a.csv.bak", "d1/_SUCCESS"]):
+        lab.put(key, b"" if key.endswith("_SUCCESS") else f"{number}\n".encode())
+    lab.load(["d1/*.csv", "d{2..3}/?.csv"], local)
+    assert same_rows(lab.rows(local), [{"n": 0}, {"n": 1}, {"n": 2}])

@@ -1,0 +1,37 @@
+"""Statements about the cluster, compared as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.sql.cluster_queries import render_detect_nodes, render_list_members
+from airflow_provider_ch_s3.sql.nodes import all_nodes, on_cluster
+from airflow_provider_ch_s3.sql.statement import Statement
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+@pytest.mark.parametrize(
+    ("name", "statement"),
+    [
+        pytest.param("list_members", render_list_members(), id="list_members"),
+        pytest.param("detect_nodes_cluster", render_detect_nodes("it's"), id="detect_nodes-cluster"),
+        pytest.param("detect_nodes_single", render_detect_nodes(None), id="detect_nodes-single"),
+    ],
+)
+def test_statement_is_as_the_golden_file(name: str, statement: Statement) -> None:
+    assert statement.text + "\n" == (GOLDEN / f"{name}.sql").read_text()
+
+
+def test_on_cluster_quotes_the_name() -> None:
+    assert on_cluster("a`b") == " ON CLUSTER `a\\`b`"
+    assert on_cluster(None) == ""
+
+
+@pytest.mark.parametrize("table", ["db.t", "system.parts; DROP TABLE x", "system.Parts", "parts"])
+def test_all_nodes_takes_system_tables_only(table: str) -> None:
+    with pytest.raises(ConfigError, match="no table of the system database"):
+        all_nodes("c", table)

@@ -1,0 +1,279 @@
+"""The hook without a server: connections, errors, and where DDL is sent."""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError, ProgrammingError
+from sqlalchemy.engine import make_url
+
+from airflow_provider_ch_s3.cluster import DdlMode
+from airflow_provider_ch_s3.errors import (
+    ChS3Error,
+    ConfigError,
+    ServerError,
+    ServerUnreachableError,
+)
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
+from airflow_provider_ch_s3.sql.nodes import on_cluster
+from airflow_provider_ch_s3.sql.statement import Statement
+
+PASSWORD = "h1dden w'ord+/\\"
+PARAMETER = "p4rameter"
+THREE = ["127.0.0.1:8001", "127.0.0.1:8002", "127.0.0.1:8003"]
+MakeHook = Callable[..., ClickHouseS3Hook]
+
+
+@pytest.fixture(name="make_hook")
+def make_hook_fixture(monkeypatch: pytest.MonkeyPatch) -> MakeHook:
+    def make(
+        extra: dict[str, Any] | None = None, *, hook: type = ClickHouseS3Hook, **fields: Any
+    ) -> ClickHouseS3Hook:
+        connection = {
+            "conn_type": "clickhouse_s3",
+            "host": "127.0.0.1",
+            "port": 1,  # nothing listens there
+            "login": "loader",
+            "password": PASSWORD,
+            "extra": extra or {},
+        }
+        monkeypatch.setenv("AIRFLOW_CONN_UNIT", json.dumps({**connection, **fields}))
+        made = hook(clickhouse_conn_id="unit")
+        assert isinstance(made, ClickHouseS3Hook)
+        return made
+
+    return make
+
+
+def test_fields_left_empty_by_the_form_keep_their_defaults(make_hook: MakeHook) -> None:
+    hook = make_hook({"verify": None, "secure": None, "connect_timeout": None, "compress": "", "client_name": None})
+    kwargs = hook._get_client_kwargs()
+    assert kwargs["verify"] is True
+    assert kwargs["secure"] is False
+    assert {"connect_timeout", "compress"}.isdisjoint(kwargs)
+    assert hook.get_uri().endswith("@127.0.0.1:1/default")
+
+
+def test_texts_of_a_uri_become_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = "clickhouse-s3://loader:pass@ch1:8443/db?secure=true&verify=false&connect_timeout=3&node_count=2&cluster=c"
+    monkeypatch.setenv("AIRFLOW_CONN_UNIT", uri)
+    hook = ClickHouseS3Hook(clickhouse_conn_id="unit")
+    kwargs = hook._get_client_kwargs()
+    assert (kwargs["secure"], kwargs["verify"], kwargs["connect_timeout"]) == (True, False, 3)
+    assert hook.get_uri() == "clickhousedb://loader:pass@ch1:8443/db?secure=true&verify=false&connect_timeout=3"
+    assert hook.declaration.node_count == 2
+
+
+def test_secure_false_as_text_is_no_tls(make_hook: MakeHook) -> None:
+    hook = make_hook({"secure": "false", "verify": "false"})
+    assert hook._get_client_kwargs()["secure"] is False
+    assert hook._get_client_kwargs()["verify"] is False
+    assert "secure" not in hook.get_uri()
+
+
+def test_a_wrong_driver_field_is_named(make_hook: MakeHook) -> None:
+    with pytest.raises(ConfigError, match="connection 'unit': connect_timeout is 'soon'; set it to a whole number"):
+        make_hook({"connect_timeout": "soon"})._get_client_kwargs()
+
+
+def test_a_connection_of_the_official_type_is_accepted(make_hook: MakeHook) -> None:
+    hook = make_hook({"cluster": "c", "http_endpoints": THREE}, conn_type="clickhouse")
+    assert hook.declaration.cluster == "c"
+    assert hook.ddl_mode is DdlMode.PER_HOST
+
+
+def test_settings_and_driver_arguments_are_kept(make_hook: MakeHook) -> None:
+    hook = make_hook({"session_settings": '{"max_threads": 4}', "client_kwargs": {"query_limit": 7}})
+    kwargs = hook._get_client_kwargs()
+    assert (kwargs["settings"], kwargs["query_limit"]) == ({"max_threads": 4}, 7)
+
+
+def test_uri_keeps_a_login_that_needs_quoting(make_hook: MakeHook) -> None:
+    url = make_url(make_hook(login="me@example.com/x:y", password="p@ss/w:rd").get_uri())
+    assert (url.username, url.password, url.host) == ("me@example.com/x:y", "p@ss/w:rd", "127.0.0.1")
+
+
+class RecordingHook(ClickHouseS3Hook):
+    """Writes down what would be sent where."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.sent: list[tuple[str | None, str]] = []
+
+    def _execute_at(self, address: str | None, statement: Statement, *, query_id: str | None = None) -> None:
+        self.sent.append((address, statement.text))
+
+
+def sent_by(hook: ClickHouseS3Hook) -> list[tuple[str | None, str]]:
+    assert isinstance(hook, RecordingHook)
+    return hook.sent
+
+
+@pytest.mark.parametrize(
+    ("extra", "expected"),
+    [
+        pytest.param({}, [(None, "DROP TABLE t")], id="single"),
+        pytest.param(
+            {"cluster": "my c", "ddl_mode": "on_cluster"},
+            [(None, "DROP TABLE t ON CLUSTER `my c`")],
+            id="on_cluster",
+        ),
+        pytest.param(
+            {"cluster": "c", "http_endpoints": THREE},
+            [(address, "DROP TABLE t") for address in THREE],
+            id="per_host",
+        ),
+    ],
+)
+def test_execute_everywhere(make_hook: MakeHook, extra: dict[str, Any], expected: list[tuple[Any, str]]) -> None:
+    hook = make_hook(extra, hook=RecordingHook)
+    hook.execute_everywhere(lambda cluster: Statement(text=f"DROP TABLE t{on_cluster(cluster)}"))
+    assert sent_by(hook) == expected
+
+
+def test_run_ddl_replaces_the_token(make_hook: MakeHook) -> None:
+    hook = make_hook({"cluster": "c", "ddl_mode": "on_cluster"}, hook=RecordingHook)
+    hook.run_ddl("CREATE TABLE t {on_cluster} (a Int8)", "DROP TABLE t {on_cluster}")
+    assert [text for _, text in sent_by(hook)] == [
+        "CREATE TABLE t ON CLUSTER `c` (a Int8)",
+        "DROP TABLE t ON CLUSTER `c`",
+    ]
+    hook = make_hook({}, hook=RecordingHook)
+    hook.run_ddl("CREATE TABLE t {on_cluster} (a Int8)")
+    assert sent_by(hook) == [(None, "CREATE TABLE t  (a Int8)")]
+
+
+def test_run_ddl_refuses_a_statement_for_one_node_and_runs_none(make_hook: MakeHook) -> None:
+    hook = make_hook({"cluster": "c", "ddl_mode": "on_cluster"}, hook=RecordingHook)
+    with pytest.raises(ConfigError, match=r"'DROP TABLE u'; write \{on_cluster\} after the name"):
+        hook.run_ddl("DROP TABLE t {on_cluster}", "DROP TABLE u")
+    assert sent_by(hook) == []
+
+
+class HalfDeadHook(RecordingHook):
+    """The first of its nodes is away."""
+
+    def _execute_at(self, address: str | None, statement: Statement, *, query_id: str | None = None) -> None:
+        super()._execute_at(address, statement, query_id=query_id)
+        if address == THREE[0]:
+            raise ServerUnreachableError(f"no answer from {address}")
+
+
+def test_a_node_that_is_away_is_named_and_the_others_get_their_turn(make_hook: MakeHook) -> None:
+    hook = make_hook({"cluster": "c", "http_endpoints": THREE}, hook=HalfDeadHook)
+    with pytest.raises(ServerUnreachableError, match=r"127\.0\.0\.1:8001"):
+        hook.run_ddl("KILL QUERY WHERE query_id = 'x' SYNC")
+    assert [address for address, _ in sent_by(hook)] == THREE
+
+
+def test_a_long_statement_with_parameters_is_refused_before_it_is_sent(make_hook: MakeHook) -> None:
+    long = Statement(text="SELECT {s:String} -- " + "x" * 131_072, parameters={"s": "key"})
+    with pytest.raises(ConfigError, match=r"a statement of 128.0 KiB is too long for one with query parameters"):
+        make_hook().execute(long)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "code", "message"),
+    [
+        pytest.param(
+            DatabaseError(
+                "Received ClickHouse exception, code: 60, server response: Code: 60. DB::Exception: "
+                "Unknown table t. (UNKNOWN_TABLE) (version 26.7.2.1 (official build)) (for url http://ch1:8123)",
+                code=60,
+            ),
+            ServerError,
+            60,
+            "ClickHouse at ch1:8123: Code: 60. DB::Exception: Unknown table t. (UNKNOWN_TABLE)",
+            id="version-and-url-are-cut",
+        ),
+        pytest.param(
+            OperationalError(
+                "Code: 241. DB::Exception: Memory limit\nexceeded. (MEMORY_LIMIT), Stack trace (when "
+                "copying this message, always include the lines below):\n\n0. DB::Exception::Exception"
+            ),
+            ServerError,
+            241,
+            "ClickHouse at ch1:8123: Code: 241. DB::Exception: Memory limit exceeded. (MEMORY_LIMIT)",
+            id="stack-trace-is-cut-and-code-read-from-text",
+        ),
+        pytest.param(
+            DatabaseError("Code: 62. DB::Exception: failed at 'top\nsecret' and 'top\\nsecret'", code=62),
+            ServerError,
+            62,
+            "ClickHouse at ch1:8123: Code: 62. DB::Exception: failed at '***' and '***'",
+            id="echoed-parameters-are-masked",
+        ),
+        pytest.param(
+            ProgrammingError("Unsupported compression method zip"),
+            ConfigError,
+            None,
+            "the driver refuses the connection 'unit': Unsupported compression method zip; correct the "
+            "connection's extra",
+            id="driver-refuses",
+        ),
+        pytest.param(
+            DatabaseError("HTTP driver received HTTP status 404, server response: nginx (for url http://ch1:8123)"),
+            ServerUnreachableError,
+            None,
+            "no answer from ClickHouse at ch1:8123: HTTP driver received HTTP status 404, server response: "
+            "nginx; check that it runs, that host and port of the connection 'unit' are those of its HTTP "
+            "interface, and that secure is set if, and only if, that port speaks TLS",
+            id="another-server-answers",
+        ),
+    ],
+)
+def test_errors_of_the_driver(error: Exception, kind: type[ChS3Error], code: int | None, message: str) -> None:
+    explained = explain(error, address="ch1:8123", conn_id="unit", secrets=["top\nsecret"])
+    assert type(explained) is kind
+    assert str(explained) == message
+    assert getattr(explained, "code", None) == code
+
+
+@pytest.mark.parametrize("form", ["a'b c+", "a\\'b c+", "a%27b%20c%2B", "a%27b+c%2B"])
+def test_scrub_knows_how_a_secret_may_be_written(form: str) -> None:
+    assert scrub(f"<{form}>", ["a'b c+"]) == "<***>"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({}, id="refused"),
+        pytest.param({"extra": {"secure": True}}, id="refused-tls"),
+        pytest.param({"host": "no-such-host.invalid"}, id="no-such-host"),
+    ],
+)
+def test_the_password_appears_nowhere(
+    make_hook: MakeHook, caplog: pytest.LogCaptureFixture, fields: dict[str, Any]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    hook = make_hook(**fields)
+    with pytest.raises(ServerUnreachableError) as caught:
+        hook.execute(Statement(text="SELECT {s:String}", parameters={"s": PARAMETER}))
+    assert caught.value.__context__ is None
+    shown = [
+        "".join(traceback.format_exception(caught.value)),
+        repr(hook),
+        repr(vars(hook).get("_clients")),
+        hook.test_connection()[1],
+        caplog.text,
+    ]
+    with pytest.raises(Exception) as raw:  # noqa: PT011 - what the official hook raises, as it is
+        hook.run("SELECT 1")
+    shown.append("".join(traceback.format_exception(raw.value)))
+    for text in shown:
+        assert PASSWORD not in text
+        assert "h1dden" not in text
+        assert PARAMETER not in text
+    assert hook.test_connection()[0] is False
+    assert f"{fields.get('host', '127.0.0.1')}:1" in str(caught.value)
+
+
+def test_test_connection_answers_even_without_a_connection() -> None:
+    ok, message = ClickHouseS3Hook(clickhouse_conn_id="not_there").test_connection()
+    assert (ok, "not_there" in message) == (False, True)
