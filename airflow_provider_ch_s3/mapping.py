@@ -1,14 +1,15 @@
 """Which column of the files goes into which column of the table, and how.
 
 A value must arrive as it was or not at all. ClickHouse's own conversion wraps 70000 into a UInt16 as 4464 and
-cuts 3.7 to 3 without a word, so narrowing conversions go through ``accurateCast``, which fails instead.
+cuts 3.7 to 3 without a word, so narrowing conversions go through ``accurateCast``, which fails instead. Its
+parsers of text wrap too, so ``source.type_text_columns`` has them read wider numbers than the table holds.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
 from airflow_provider_ch_s3.source import TYPED_FORMATS, FileColumn
@@ -22,12 +23,15 @@ class MappedColumn:
     Exactly one of ``source`` (a column of the files) and ``expression`` (the user's SQL) is set.
 
     :param cast_type: type for ``accurateCast``; '' to leave the conversion to the INSERT.
+    :param is_nullable_text: every conversion of Nullable(String) makes NULL of a text that is no number, time, …
+        (seen on 26.7), so that NULL has to be told apart before.
     """
 
     target: str
     source: str = ""
     expression: str = ""
     cast_type: str = ""
+    is_nullable_text: bool = False
 
 
 def map_columns(
@@ -93,19 +97,22 @@ def _wanted_columns(
 
 def _map_column(source: FileColumn, column: TableColumn, data_format: str, target: TargetSpec) -> MappedColumn:
     plain = MappedColumn(target=column.name, source=source.name)
-    if data_format not in TYPED_FORMATS or source.in_path:
-        return plain
-    if not is_convertible(source.type, column.type):
+    base = _base_type(column.type)
+    if source.in_path:
+        # its type is what the server guesses from the value: Int64 for hour=300
+        return replace(plain, cast_type=base) if _integer_range(base) else plain
+    if data_format in TYPED_FORMATS and not is_convertible(source.type, column.type):
         raise TargetError(
             f"column {column.name!r} is {source.type} in the files and {column.type} in {target.name}, and"
             f" there is no conversion; change the table, or convert it with"
             f" select={{{column.name!r}: '…'}}"
         )
+    conversion = _family(_base_type(source.type)), _family(base)
+    if "Nullable(" in source.type and conversion[0] == "string" and conversion in _CONVERTIBLE:
+        return replace(plain, cast_type=base, is_nullable_text=True)
     if not is_narrowing(source.type, column.type):
         return plain
-    base = _base_type(column.type)
-    cast_type = f"Nullable({base})" if "Nullable(" in source.type else base
-    return MappedColumn(target=column.name, source=source.name, cast_type=cast_type)
+    return replace(plain, cast_type=f"Nullable({base})" if "Nullable(" in source.type else base)
 
 
 _INTEGER = re.compile(r"(?P<unsigned>U?)Int(?P<bits>\d+)")
@@ -116,7 +123,7 @@ _FAMILIES = (
     ("uuid", r"UUID"),
     ("address", r"IPv[46]"),
 )
-# Beside conversions inside a family: text is parsed and checked row by row by the server, everything
+# Beside conversions inside a family: text is parsed row by row by the server, everything
 # scalar can be written as text, and a number of days or seconds is a time and the reverse.
 _CONVERTIBLE = {
     ("string", "number"),
@@ -138,19 +145,27 @@ def is_convertible(source_type: str, target_type: str) -> bool:
     source, target = _base_type(source_type), _base_type(target_type)
     if source == target:
         return True
+    if _has_fraction(source) and _integer_range(target) is not None:
+        return False  # accurateCast cuts it off, too
     pair = _family(source), _family(target)
     return pair[0] == pair[1] or pair in _CONVERTIBLE
 
 
 def is_narrowing(source_type: str, target_type: str) -> bool:
-    """Whether ClickHouse's plain conversion would change a number that does not fit, silently."""
+    """Whether ClickHouse's plain conversion would change a number or time that does not fit, silently.
+
+    Numbers in text are among them: '70000' becomes 4464 in a UInt16, too.
+    """
     source, target = _base_type(source_type), _base_type(target_type)
-    target_range = _integer_range(target)
+    source_range, target_range = _integer_range(source), _integer_range(target)
+    if re.match(r"DateTime\b", target) and source_range:
+        target_range = (0, 2**32 - 1)  # seconds
+    elif re.match(r"Date(Time)?\b", target):
+        return re.match(r"Date32|DateTime64", source) is not None  # fails by date_time_overflow_behavior
     if target_range is None:
         return False
-    if re.match(r"B?Float|Decimal", source):
+    if re.match(r"B?Float|Decimal|String|FixedString", source):
         return True
-    source_range = _integer_range(source)
     return source_range is not None and not (
         target_range[0] <= source_range[0] and source_range[1] <= target_range[1]
     )
@@ -167,6 +182,11 @@ def _family(base_type: str) -> str:
             return name
     # Array, Tuple, Map, JSON, Variant, Point…: like goes to like, and the server checks the inside
     return base_type.split("(", maxsplit=1)[0]
+
+
+def _has_fraction(base_type: str) -> bool:
+    match = re.fullmatch(r"Decimal\d*\((?:\d+,\s*)?(?P<scale>\d+)\)", base_type)
+    return match is not None and match["scale"] != "0"
 
 
 def _integer_range(base_type: str) -> tuple[int, int] | None:

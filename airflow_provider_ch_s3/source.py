@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from urllib.parse import quote
 
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.sql.expressions import split_expressions
@@ -43,8 +44,10 @@ _FORMATS_WITH_NAMES = {"CSV": "CSVWithNames", "TSV": "TSVWithNames", "TabSeparat
 
 _WILDCARD = re.compile(r"[*?{]")
 # Characters that ClickHouse takes literally in the path of an S3 address (all others are globs, separators
-# of a glob list, or invalid in or rewritten by its URI parser; seen on 26.7).
-_UNSAFE_IN_PATH = re.compile(r"(?:[^A-Za-z0-9_\-./=@:$&;()'~!]|\.\.)+")
+# of a glob list, not escaped in the regex of a glob, or invalid in or rewritten by its URI parser; seen on 26.7).
+_UNSAFE_IN_PATH = re.compile(r"[^A-Za-z0-9_\-./=@:&;()'~!]|\.\.")
+# ClickHouse finds nothing for a star in braces, and cannot read braces in braces (seen on 26.7).
+_UNREADABLE_BRACES = re.compile(r"\{[^{}]*[*{]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +67,7 @@ class SourcePattern:
     globs: tuple[str, ...]
 
     def matches(self, key: str) -> bool:
+        """Whether the load wants the object with this key."""
         return any(re.fullmatch(_glob_regex(glob), key, re.DOTALL) for glob in self.globs)
 
     @property
@@ -152,9 +156,32 @@ class SourceSpec:
 
         Where the list is too long for a statement it is the user's own pattern, so that what is read has to be
         compared with what was listed.
+
+        :raises SourceError: if ClickHouse cannot read that pattern.
         """
-        keys = self._listed_keys or _join_keys(self.pattern.globs)
+        keys = self._listed_keys
+        if not keys:
+            keys = _join_keys(self.pattern.globs)
+            if _UNREADABLE_BRACES.search(keys):
+                raise SourceError(
+                    f"{len(self.files)} files are too many to name one by one, and {keys!r} is no pattern that"
+                    " ClickHouse can read: it takes no wildcards in braces; give one task to each pattern"
+                    " (dynamic task mapping does that)"
+                )
         return object_url(self.access, self.pattern.bucket, keys)
+
+    @property
+    def described_url(self) -> str:
+        """The address for DESCRIBE, where ``path_filter`` has no say.
+
+        Where ``url`` matches other files too it is that of one file, percent-encoded: so ClickHouse reads any
+        key but one with globs in it, and no list of keys (seen on 26.7).
+        """
+        if self.path_filter:
+            for file in self.files:
+                if not re.search(r"[*?{}]", file.key):
+                    return object_url(self.access, self.pattern.bucket, quote(file.key))
+        return self.url
 
     @property
     def path_filter(self) -> tuple[str, ...]:
@@ -167,11 +194,12 @@ class SourceSpec:
     def _listed_keys(self) -> str:
         if len(self.files) > MAX_LISTED_FILES:
             return ""
-        # A star stands for any characters but '/'; path_filter then keeps the exact keys only.
-        keys = sorted({_UNSAFE_IN_PATH.sub("*", file.key) for file in self.files})
-        has_stars = any("*" in key for key in keys)
+        # '?' stands for any one character but '/'; path_filter then keeps the exact keys only.
+        keys = sorted({_UNSAFE_IN_PATH.sub(lambda m: "?" * len(m[0]), file.key) for file in self.files})
         joined = _join_keys(keys)
-        filter_bytes = sum(len(file.key) + len(self.pattern.bucket) + 5 for file in self.files) if has_stars else 0
+        filter_bytes = 0
+        if "?" in joined:
+            filter_bytes = sum(len(file.key.encode()) + len(self.pattern.bucket) + 5 for file in self.files)
         return joined if len(joined) + filter_bytes <= MAX_KEY_LIST_BYTES else ""
 
 
@@ -282,6 +310,9 @@ def type_text_columns(
 ) -> SourceSpec:
     """Give the columns of text files the types of the table: the server only guessed them from some rows.
 
+    Whole numbers become wider ones: ClickHouse's parsers wrap what does not fit, and the mapping's
+    ``accurateCast`` from the wider type fails instead.
+
     :param skip: columns that the user's expressions convert, so that their guessed type stays.
     :raises SourceError: if the files have no column names and another number of columns than the table.
     """
@@ -298,12 +329,22 @@ def type_text_columns(
         in_files = [replace(c, name=name) for c, name in zip(in_files, names, strict=True)]
     else:
         data_format = _FORMATS_WITH_NAMES.get(data_format, data_format)
-    types = {c.name: c.type for c in insertable if c.name not in skip}
+    types = {c.name: _wide_integer(c.type) or c.type for c in insertable if c.name not in skip}
     columns = (
         *(replace(c, type=types.get(c.name, c.type)) for c in in_files),
         *(c for c in described if c.in_path),
     )
     return replace(source, data_format=data_format, columns=columns)
+
+
+def _wide_integer(type_name: str) -> str:
+    """The type that text for a column of whole numbers is read as; '' for any other column."""
+    match = re.fullmatch(r"((?:LowCardinality\(|Nullable\()*)U?Int(8|16|32|64|128)\)*", type_name)
+    if match is None:
+        return ""
+    # Int64 costs nothing to parse; twice the bits of a 64-bit number cost 11 ns a value
+    wide = f"Int{max(64, 2 * int(match[2]))}"
+    return f"Nullable({wide})" if "Nullable(" in match[1] else wide
 
 
 def _format_of(key: str) -> str | None:
@@ -324,15 +365,20 @@ def _join_keys(keys: Sequence[str]) -> str:
         return keys[0]
     prefix = os.path.commonprefix(keys)
     suffix = os.path.commonprefix([key[len(prefix) :][::-1] for key in keys])[::-1]
+    if prefix + suffix in keys:
+        # ClickHouse takes braces with an empty choice for a part of the name
+        prefix, suffix = (prefix[:-1], suffix) if prefix else (prefix, suffix[1:])
     middles = [key[len(prefix) : len(key) - len(suffix)] for key in keys]
     return f"{prefix}{{{','.join(middles)}}}{suffix}"
 
 
 def _glob_regex(glob: str) -> str:
-    """Translate ClickHouse's globs: ``*`` and ``?`` stop at ``/``, ``**`` does not."""
+    """Translate ClickHouse's globs: ``*`` and ``?`` stop at ``/``, ``**`` does not, ``**/`` may be no folder."""
     parts = []
-    for token in re.split(r"(\*\*|\*|\?|\{[^{}]*\})", glob):
-        if token == "**":
+    for token in re.split(r"((?:(?<=/)|^)\*\*/|\*\*|\*|\?|\{[^{}]*\})", glob):
+        if token == "**/":
+            parts.append("(?:[^/]*/)*")
+        elif token == "**":
             parts.append(".*")
         elif token == "*":
             parts.append("[^/]*")
@@ -348,9 +394,9 @@ def _glob_regex(glob: str) -> str:
 def _braces_regex(inner: str) -> str:
     span = re.fullmatch(r"(\d+)\.\.(\d+)", inner)
     if span:
-        low, high = span.groups()
-        # ClickHouse keeps leading zeros: {01..12} means 01, 02, … 12
-        width = len(low) if low.startswith("0") else 0
+        low, high = sorted(span.groups(), key=int)
+        # ClickHouse keeps leading zeros: {01..12} means 01, 02, … 12, while {0..12} means 0, 1, … 12
+        width = max(len(low), len(high)) if low.startswith("0") and len(low) > 1 else 0
         choices = [f"{number:0{width}d}" for number in range(int(low), int(high) + 1)]
     else:
         choices = inner.split(",")

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
 from airflow_provider_ch_s3.sql.expressions import split_expressions
 
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableName:
@@ -105,5 +107,5 @@ def parse_distribution(engine_full: str) -> Distribution:
 
 def _unquoted(text: str) -> str:
     if text[:1] in "'`" and text[:1] == text[-1:]:
-        return re.sub(r"\\(.)", r"\1", text[1:-1])
+        return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text[1:-1], flags=re.DOTALL)
     return text

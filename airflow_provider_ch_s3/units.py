@@ -24,7 +24,7 @@ def format_count(count: float) -> str:
 
 def format_seconds(seconds: float) -> str:
     """Print a duration: ``3.2 s``, ``4 min 05 s``, ``2 h 03 min``."""
-    if seconds < 60:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest_seconds = divmod(round(seconds), 60)
     if minutes < 60:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
-from airflow_provider_ch_s3.errors import ServerError, SourceError, TargetError
+from airflow_provider_ch_s3.errors import ConfigError, ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.object_store import ObjectStore
 from airflow_provider_ch_s3.load.request import LoadRequest
@@ -131,7 +132,10 @@ def read_source(client: ClickHouseClient, store: ObjectStore, request: LoadReque
     """List the files, and ask the server what is in them.
 
     :raises SourceError: if there are none, or they cannot be read or understood.
+    :raises ConfigError: if the server knows no such format.
     """
+    if request.data_format:
+        _check_format(client, request.data_format)
     files = select_files(store.list_files(request.pattern), request.pattern)
     data_format, compression = infer_format(files, request.data_format, request.compression)
     source = SourceSpec(
@@ -149,7 +153,7 @@ def read_source(client: ClickHouseClient, store: ObjectStore, request: LoadReque
     described = (
         *(
             FileColumn(name=row["name"], type=row["type"])
-            for row in query_files(client, load_queries.render_describe_files(source), source)
+            for row in query_files(client, load_queries.render_describe_files(source, request.settings), source)
             if row["name"] not in in_path
         ),
         *(FileColumn(name=name, in_path=True) for name in sorted(in_path)),
@@ -157,6 +161,15 @@ def read_source(client: ClickHouseClient, store: ObjectStore, request: LoadReque
     if source.is_typed:
         return replace(source, columns=described)
     return type_text_columns(source, described, target.columns, skip=frozenset(request.select))
+
+
+def _check_format(client: ClickHouseClient, data_format: str) -> None:
+    # s3() with keys takes an unknown format for a session token, and guesses the format
+    known = {row["name"] for row in client.query(load_queries.render_read_formats())}
+    if data_format.casefold() not in {name.casefold() for name in known}:
+        near = difflib.get_close_matches(data_format, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "use a name of system.formats, e.g. 'Parquet'"
+        raise ConfigError(f"data_format={data_format!r} is no format that this server reads; {hint}")
 
 
 def query_files(client: ClickHouseClient, statement: Statement, source: SourceSpec) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.cluster import ClusterSpec
@@ -15,7 +15,14 @@ from airflow_provider_ch_s3.source import SourceSpec
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TargetSpec
-from airflow_provider_ch_s3.tuning import LoadFacts, LoadPlan, ServerSetting, plan_load
+from airflow_provider_ch_s3.tuning import (
+    LoadFacts,
+    LoadPlan,
+    ServerSetting,
+    SettingValue,
+    check_given_settings,
+    plan_load,
+)
 from airflow_provider_ch_s3.units import format_bytes, format_count
 
 SAMPLE_ROWS = 10_000
@@ -63,20 +70,26 @@ def prepare_load(
     :raises SourceError: if the files cannot be read.
     :raises ConfigError: if the request contradicts itself or what was found.
     """
+    server = read_server_settings(client)
+    check_given_settings(server, operator=request.settings, connection=request.connection_settings)
     target = read_target(client, found, cluster)
     source = read_source(client, store, request, target)
     mapping = map_columns(
         source.columns, target, data_format=source.data_format, columns=request.columns, select=request.select
     )
-    source = _measure(client, source, mapping, cluster)
-    plan = plan_load(
-        _facts(cluster, source, target, mapping, request),
-        server=read_server_settings(client),
-        operator=request.settings,
-        connection=request.connection_settings,
-    )
+
+    def plan(source: SourceSpec) -> LoadPlan:
+        return plan_load(
+            _facts(cluster, source, target, mapping, request),
+            server=server,
+            operator=request.settings,
+            connection=request.connection_settings,
+        )
+
+    # The sample is read as the load will read, so the settings come first with an estimate, then with its result.
+    source = _measure(client, source, mapping, cluster, plan(source).sent)
     return PreparedLoad(
-        cluster=cluster, source=source, target=target, mapping=mapping, where=request.where, plan=plan
+        cluster=cluster, source=source, target=target, mapping=mapping, where=request.where, plan=plan(source)
     )
 
 
@@ -87,9 +100,13 @@ def read_server_settings(client: ClickHouseClient) -> dict[str, ServerSetting]:
 
 
 def _measure(
-    client: ClickHouseClient, source: SourceSpec, mapping: Sequence[MappedColumn], cluster: ClusterSpec
+    client: ClickHouseClient,
+    source: SourceSpec,
+    mapping: Sequence[MappedColumn],
+    cluster: ClusterSpec,
+    settings: Mapping[str, SettingValue],
 ) -> SourceSpec:
-    statement = load_queries.render_sample_files(source, mapping, limit_rows=SAMPLE_ROWS)
+    statement = load_queries.render_sample_files(source, mapping, limit_rows=SAMPLE_ROWS, settings=settings)
     sample = query_files(client, statement, source)[0]
     rows = None
     if source.data_format == "Parquet":

@@ -23,6 +23,9 @@ from airflow_provider_ch_s3.sql.statement import Statement
 
 # QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: somebody else submitted it, so there is a query to wait for.
 QUERY_RUNS_ALREADY = 216
+# UNKNOWN_TABLE of the connected server, ALL_CONNECTION_TRIES_FAILED where another one lacks it
+UNKNOWN_TABLE = 60
+CONNECT_FAILED = 279
 KILL_PATIENCE_SECONDS = 30.0
 KILL_POLL_SECONDS = 0.5
 
@@ -95,7 +98,7 @@ def read_statuses(
     """
     # In this order: a query that ends in between is in the log, or (not flushed yet) UNKNOWN, never FAILED.
     running = client.query(load_queries.render_running_queries(prefix, cluster))
-    logged = client.query(load_queries.render_logged_queries(prefix, cluster, identity.since.date()))
+    logged = _read_log(client, load_queries.render_logged_queries(prefix, cluster, identity.since.date()))
     found: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
     for row in running:
         found[row["initial_query_id"]][0].append(row)
@@ -104,6 +107,16 @@ def read_statuses(
     return {
         query_id: QueryStatus(query_id=query_id, running=rows[0], logged=rows[1]) for query_id, rows in found.items()
     }
+
+
+def _read_log(client: ClickHouseClient, statement: Statement) -> list[dict[str, Any]]:
+    try:
+        return client.query(statement)
+    except ServerError as error:
+        elsewhere = error.code == CONNECT_FAILED and "There is no table" in str(error)
+        if error.code != UNKNOWN_TABLE and not elsewhere:
+            raise
+        return []  # a server that has just started makes query_log when it first writes to it
 
 
 class Submission:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,7 @@ class LoadReport:
     """What a load did.
 
     :param files_listed: files that the load was asked to read; None if its ``log_comment`` is lost.
+    :param rows_read: as the servers count them; the reader of Parquet counts only what a condition lets through.
     :param rows_written: less than ``rows_read`` where a condition filters.
     :param size_bytes: stored size of the files.
     :param seconds: of the INSERT alone, without merges.
@@ -83,7 +84,9 @@ def build_report(status: QueryStatus, *, table: str, plan: LoadPlan | None, atta
     # With a cluster the other nodes' rows, and the initiator's own share, are secondary queries.
     workers = [row for row in status.ended if not row["is_initial"]] or [initial]
     expected = expected_work(status.log_comment)
-    rows_written = initial["written_rows"] or sum(row["written_rows"] for row in workers)
+    # A node that passes rows on to their shards counts those that stay with it twice in written_rows.
+    in_parts = sum(row["part_rows"] for row in status.ended)
+    rows_written = in_parts or initial["written_rows"] or sum(row["written_rows"] for row in workers)
     seconds = float(initial["duration_seconds"])
     return LoadReport(
         query_id=status.query_id,
@@ -101,7 +104,7 @@ def build_report(status: QueryStatus, *, table: str, plan: LoadPlan | None, atta
         peak_memory_bytes=max(row["peak_memory_bytes"] for row in status.ended),
         initial_parts=sum(row["initial_parts"] for row in status.ended),
         attached=attached,
-        nodes={name: _node_report(workers, name) for name in sorted({row["node"] for row in workers})},
+        nodes={name: _node_report(status.ended, name) for name in sorted({row["node"] for row in workers})},
         settings=_settings(plan, initial["settings"]),
         left_out_settings=dict(plan.left_out) if plan else {},
         predicted={"initial_parts": plan.initial_parts, "peak_memory_bytes": plan.peak_memory_bytes} if plan else {},
@@ -117,14 +120,18 @@ def is_complete(status: QueryStatus) -> bool:
     if not workers:
         # alone, or without any row from the others yet; only a node alone writes and reads itself
         return bool(initial["files"])
-    return sum(int(row["read_rows"]) for row in workers) >= int(initial["read_rows"])
+    # rows that travel to their shards are read a second time there
+    rows_read = sum(int(row["read_rows"]) for row in workers if row["files"])
+    rows_sent = int(initial["written_rows"]) - int(initial["part_rows"])
+    in_parts = sum(int(row["part_rows"]) for row in status.ended)
+    return rows_read >= int(initial["read_rows"]) and in_parts >= rows_sent
 
 
-def _node_report(workers: list[Mapping[str, Any]], name: str) -> NodeReport:
-    rows = [row for row in workers if row["node"] == name]
+def _node_report(ended: Sequence[Mapping[str, Any]], name: str) -> NodeReport:
+    rows = [row for row in ended if row["node"] == name]
     return NodeReport(
         files=sum(row["files"] for row in rows),
-        rows_written=sum(row["written_rows"] for row in rows),
+        rows_written=sum(row["part_rows"] for row in rows) or sum(row["written_rows"] for row in rows),
         peak_memory_bytes=max(row["peak_memory_bytes"] for row in rows),
         initial_parts=sum(row["initial_parts"] for row in rows),
     )

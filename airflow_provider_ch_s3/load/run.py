@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 # query_log is flushed every 7.5 s, in ClickHouse Cloud every 30 s: silence for longer than that means something.
 UNKNOWN_PATIENCE_SECONDS = 60.0
-REPORT_PATIENCE_SECONDS = 35.0
+LOG_PATIENCE_SECONDS = 35.0
 # Small loads end within a second: look often at first, then less and less.
 FIRST_POLL_SECONDS = 0.25
 
@@ -102,7 +102,11 @@ class LoadRun:
                 kill_queries(self.client, cluster.name, query_id, sleep=self.sleep)
         if not mine and not self.identity.is_first_try:
             self._check_memory(cluster)
+            mine = self._look_again(cluster)
         latest = max(mine.values(), key=lambda status: status.attempt, default=None)
+        if latest is not None and latest.state is QueryState.UNKNOWN:
+            log.info("an earlier try submitted %s, and no log says yet how it ended", latest.query_id)
+            latest = self._wait_for_end(cluster, latest.query_id)
         if latest is not None and latest.state is QueryState.FAILED:
             log.warning(
                 "%s failed after %d rows were written, which stay in the table (this load is at least once): %s",
@@ -111,6 +115,18 @@ class LoadRun:
                 latest.error,
             )
         return latest
+
+    def _look_again(self, cluster: ClusterSpec) -> dict[str, QueryStatus]:
+        """What an earlier try submitted just before it died may have ended already, and not be in any log yet."""
+        log.info(
+            "no node knows a query of the earlier tries; looking for %s more", format_seconds(LOG_PATIENCE_SECONDS)
+        )
+        deadline = time.monotonic() + LOG_PATIENCE_SECONDS
+        while True:
+            mine = read_statuses(self.client, cluster.name, self.identity, self.identity.generation_prefix)
+            if mine or time.monotonic() > deadline:
+                return mine
+            self.sleep(self.poll_seconds)
 
     def _check_memory(self, cluster: ClusterSpec) -> None:
         """A node that was restarted may have forgotten the query of an earlier try.
@@ -137,9 +153,24 @@ class LoadRun:
         return self._wait(prepared.cluster, query_id, submission=Submission(self.client, statement, query_id))
 
     def _wait(self, cluster: ClusterSpec, query_id: str, *, submission: Submission | None = None) -> QueryStatus:
-        """Look until the query has ended on all nodes, however long that takes.
+        """Wait for the query's success.
 
         :raises LoadError: if it failed.
+        :raises UnknownStateError: if nobody knew of it for longer than any log needs to be written.
+        """
+        status = self._wait_for_end(cluster, query_id, submission=submission)
+        if status.state is QueryState.FAILED:
+            refusal = submission.refusal if submission else None
+            raise failure(query_id, str(refusal or status.error)) from refusal
+        return status
+
+    def _wait_for_end(
+        self, cluster: ClusterSpec, query_id: str, *, submission: Submission | None = None
+    ) -> QueryStatus:
+        """Look until the query has ended on all nodes, however long that takes.
+
+        :raises LoadError: if the server refused the submission, and logged nothing of it. Otherwise its log is
+            waited for: the next try must find it there, to give its own attempt another id.
         :raises UnknownStateError: if nobody knew of it for longer than any log needs to be written.
         """
         pause_seconds = FIRST_POLL_SECONDS
@@ -149,13 +180,13 @@ class LoadRun:
             if status is not None and status.state is QueryState.RUNNING:
                 last_seen = time.monotonic()
                 log.info("%s", measure_progress(status.running))
-            elif status is not None and status.state is QueryState.FINISHED:
+            elif status is not None and status.state.is_terminal:
                 return status
-            elif status is not None and status.state is QueryState.FAILED:
-                raise failure(query_id, status.error)
-            elif submission is not None and submission.refusal is not None:
-                raise failure(query_id, str(submission.refusal)) from submission.refusal
-            if time.monotonic() - last_seen > UNKNOWN_PATIENCE_SECONDS:
+            refusal = submission.refusal if submission else None
+            silent_seconds = time.monotonic() - last_seen
+            if refusal is not None and silent_seconds > LOG_PATIENCE_SECONDS:
+                raise failure(query_id, str(refusal)) from refusal
+            if silent_seconds > UNKNOWN_PATIENCE_SECONDS:
                 raise UnknownStateError(
                     f"for {format_seconds(UNKNOWN_PATIENCE_SECONDS)} no node could say what became of query"
                     f" {query_id}; it may have loaded everything, so it is not started again: look for it in"
@@ -172,7 +203,7 @@ class LoadRun:
             return None
 
     def _report(self, cluster: ClusterSpec, status: QueryStatus, *, prepared: PreparedLoad | None) -> LoadReport:
-        deadline = time.monotonic() + REPORT_PATIENCE_SECONDS
+        deadline = time.monotonic() + LOG_PATIENCE_SECONDS
         while not is_complete(status) and time.monotonic() < deadline:
             self.sleep(FIRST_POLL_SECONDS)
             status = self._read_status(cluster, status.query_id) or status

@@ -77,6 +77,8 @@ def make_airflow(home: Path, dags: Path, sandbox: Sandbox, extra: Mapping[str, s
         dags=dags,
         environment={
             **kept,
+            # `airflow standalone` starts its parts by name
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
             "AIRFLOW_HOME": str(home),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__DAGS_FOLDER": str(dags.resolve()),

@@ -12,6 +12,7 @@ import sys
 
 
 def main(library: str, *args: str) -> None:
+    """Run the engine until its program ends."""
     # A supervisor that was killed leaves its nodes running for a moment more: wait for the one
     # that still has this directory's data open. The lock ends with the process.
     lock = open("lock", "w")  # noqa: SIM115

@@ -118,6 +118,7 @@ class NodeProcess:
             self._process.wait()
 
     def last_log_lines(self) -> str:
+        """What the node logged last, for an error message."""
         lines: list[str] = []
         for name in (LOG_NAME, CONSOLE_NAME):
             path = self._directory / name

@@ -41,6 +41,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
     :param max_parts_per_partition: the same for each partition; None for any number. (templated)
     :param stable_seconds: for so long no part may have come or gone.
     :param stalled_seconds: the sensor fails when there are too many parts and no merge ran for so long.
+    :param poke_interval: seconds between two looks: parts settle in seconds or minutes.
     :returns: through XCom, parts and rows for each node, and when the parts last changed (Unix time).
     """
 
@@ -56,9 +57,10 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         max_parts_per_partition: int | str | None = None,
         stable_seconds: float = DEFAULT_STABLE_SECONDS,
         stalled_seconds: float = DEFAULT_STALLED_SECONDS,
+        poke_interval: float = 15.0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(poke_interval=poke_interval, **kwargs)
         self.table = table
         self.clickhouse_conn_id = clickhouse_conn_id
         self.max_parts = max_parts

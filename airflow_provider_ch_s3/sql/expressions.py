@@ -13,12 +13,13 @@ from airflow_provider_ch_s3.errors import ConfigError
 _TOKEN = re.compile(
     r"""
       (?P<string>'(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" | `(?:[^`\\]|\\.|``)*`)
-    | (?P<comment>--|/\*|\#!|\#\ )
+    | (?P<comment>--|//|/\*|\#!|\#\ )
     | (?P<open>[(\[{])
     | (?P<close>[)\]}])
     | (?P<comma>,)
     | (?P<semicolon>;)
     | (?P<quote>['"`])
+    | (?P<foreign>[\u2018\u2019\u201c\u201d$\\])
     | (?P<word>\w+)
     | (?P<other>.)
     """,
@@ -61,6 +62,9 @@ def _problem(text: str, token: re.Match[str], waiting: list[str]) -> str:
             return f"has an unmatched {found!r}"
         case "quote":
             return f"has an unclosed {found}"
+        case "foreign":
+            # ClickHouse begins texts with curly quotes and $tag$ as well, and this tokenizer knows no end of those
+            return f"holds a {found} outside of quotes"
         case "comment":
             return "holds a comment"
         case "semicolon":

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.sql.expressions import parse_expression
 
 
 class Sql(str):
@@ -79,29 +80,16 @@ def setting_name(name: str) -> Sql:
     return Sql(name)
 
 
-def type_name(name: str) -> Sql:
-    """Print a data type as the server itself wrote it, e.g. ``Nullable(DateTime('UTC'))``.
-
-    :raises ConfigError: if its quotes or brackets do not close.
-    """
-    from airflow_provider_ch_s3.sql.expressions import parse_expression
-
-    return Sql(parse_expression(name))
-
-
 def expression(text: str) -> Sql:
     """Print one flat SQL expression that a user wrote.
 
     :raises ConfigError: if it is more than one expression, or holds a subquery.
     """
-    from airflow_provider_ch_s3.sql.expressions import parse_expression
-
     return Sql(parse_expression(text))
 
 
 FILTERS = {
-    function.__name__: function
-    for function in (literal, literals, identifier, identifiers, setting_name, type_name, expression)
+    function.__name__: function for function in (literal, literals, identifier, identifiers, setting_name, expression)
 }
 
 

@@ -33,29 +33,52 @@ def render_read_settings() -> Statement:
     return render("read_settings")
 
 
-def render_describe_files(source: SourceSpec) -> Statement:
-    """Names and types of the columns in the files and in their folder names."""
+def render_read_formats() -> Statement:
+    """Every format that the connected server reads."""
+    return render("read_formats")
+
+
+def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValue]) -> Statement:
+    """Names and types of the columns in the files.
+
+    :param settings: the user's own, which may say how to read the format.
+    """
     return render(
-        "describe_files", parameters=source.access.parameters, source=source, data_format=source.data_format
+        "describe_files",
+        parameters=source.access.parameters,
+        source=source,
+        url=source.described_url,
+        data_format=source.data_format,
+        settings=settings,
     )
 
 
-def render_sample_files(source: SourceSpec, mapping: Sequence[MappedColumn], *, limit_rows: int) -> Statement:
-    """Mean size in memory of the first rows, with the load's own SELECT list."""
+def render_sample_files(
+    source: SourceSpec,
+    mapping: Sequence[MappedColumn],
+    *,
+    limit_rows: int,
+    settings: Mapping[str, SettingValue],
+) -> Statement:
+    """Mean size in memory of the first rows, with the load's own SELECT list and settings."""
     return render(
         "sample_files",
         parameters=source.access.parameters,
         source=source,
+        url=source.url,
         mapping=mapping,
         data_format=source.data_format,
         structure=source.structure,
         limit_rows=limit_rows,
+        settings=settings,
     )
 
 
 def render_parquet_footers(source: SourceSpec, cluster: str | None) -> Statement:
     """Rows in all files, from their footers alone."""
-    return render("parquet_footers", parameters=source.access.parameters, source=source, cluster=cluster)
+    return render(
+        "parquet_footers", parameters=source.access.parameters, source=source, url=source.url, cluster=cluster
+    )
 
 
 def render_insert_load(
@@ -72,6 +95,7 @@ def render_insert_load(
         "insert_load",
         parameters=source.access.parameters,
         source=source,
+        url=source.url,
         target=target,
         mapping=mapping,
         columns=[column.target for column in mapping],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -27,6 +28,7 @@ RULES: tuple[Callable[[LoadFacts], Setting], ...] = (
     read.enable_parallel_replicas,
     read.use_hive_partitioning,
     read.date_time_input_format,
+    read.date_time_overflow_behavior,
     limits.max_execution_time,
 )
 
@@ -64,10 +66,7 @@ def plan_load(
     :param server: all settings that the server knows (``system.settings``).
     :raises ConfigError: if the user gave a setting that the server does not know or lets nobody change.
     """
-    given = {name: (value, Origin.CONNECTION) for name, value in (connection or {}).items()}
-    given |= {name: (value, Origin.OPERATOR) for name, value in (operator or {}).items()}
-    for name, (_, origin) in given.items():
-        _check_given(name, origin, server)
+    given = check_given_settings(server, operator=operator or {}, connection=connection or {})
     settings: list[Setting] = []
     left_out: dict[str, str] = {}
     for setting in (rule(facts) for rule in RULES):
@@ -83,19 +82,33 @@ def plan_load(
         else:
             settings.append(setting)
     settings.extend(_given_setting(name, value, computed=None) for name, value in given.items())
-    return _with_prediction(facts, tuple(settings), left_out)
+    return _with_prediction(facts, tuple(settings), left_out, server)
 
 
-def _check_given(name: str, origin: Origin, server: Mapping[str, ServerSetting]) -> None:
-    if name not in server:
-        near = difflib.get_close_matches(name, server, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else "; check its spelling and the server's version"
-        raise ConfigError(f"the {origin} sets {name!r}, which this server does not know{hint}")
-    if server[name].is_readonly:
-        raise ConfigError(
-            f"the {origin} sets {name!r}, and the ClickHouse user may not change it; leave it out, or change"
-            " the user's profile"
-        )
+def check_given_settings(
+    server: Mapping[str, ServerSetting],
+    *,
+    operator: Mapping[str, SettingValue],
+    connection: Mapping[str, SettingValue],
+) -> dict[str, tuple[SettingValue, Origin]]:
+    """Join what the user gave.
+
+    :returns: name → value and who gave it.
+    :raises ConfigError: if the server does not know a setting, or the user may not change it.
+    """
+    given = {name: (value, Origin.CONNECTION) for name, value in connection.items()}
+    given |= {name: (value, Origin.OPERATOR) for name, value in operator.items()}
+    for name, (_, origin) in given.items():
+        if name not in server:
+            near = difflib.get_close_matches(name, server, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else "; check its spelling and the server's version"
+            raise ConfigError(f"the {origin} sets {name!r}, which this server does not know{hint}")
+        if server[name].is_readonly:
+            raise ConfigError(
+                f"the {origin} sets {name!r}, and the ClickHouse user may not change it; leave it out, or change"
+                " the user's profile"
+            )
+    return given
 
 
 def _given_setting(name: str, given: tuple[SettingValue, Origin], *, computed: SettingValue | None) -> Setting:
@@ -104,10 +117,15 @@ def _given_setting(name: str, given: tuple[SettingValue, Origin], *, computed: S
     return Setting(name=name, value=value, origin=origin, reason=f"set by the {origin}{instead}")
 
 
-def _with_prediction(facts: LoadFacts, settings: tuple[Setting, ...], left_out: Mapping[str, str]) -> LoadPlan:
-    values = {setting.name: setting.value for setting in settings}
-    threads = max(1, int(values.get("max_insert_threads") or 1))
-    block_bytes = max(1, int(values.get("min_insert_block_size_bytes") or 1))
+def _with_prediction(
+    facts: LoadFacts,
+    settings: tuple[Setting, ...],
+    left_out: Mapping[str, str],
+    server: Mapping[str, ServerSetting],
+) -> LoadPlan:
+    values = {name: server[name].value for name in left_out if name in server} | {s.name: s.value for s in settings}
+    threads = _positive(values, insert.max_insert_threads(facts))
+    block_bytes = _positive(values, insert.min_insert_block_size_bytes(facts))
     share_bytes = facts.node_volume_bytes
     in_memory_bytes = insert.BLOCKS_IN_MEMORY_PER_THREAD * threads * block_bytes
     return LoadPlan(
@@ -116,3 +134,11 @@ def _with_prediction(facts: LoadFacts, settings: tuple[Setting, ...], left_out: 
         initial_parts=facts.node_count * max(1, math.ceil(share_bytes / block_bytes)),
         peak_memory_bytes=int(min(in_memory_bytes, insert.BLOCKS_IN_MEMORY_PER_THREAD * share_bytes)),
     )
+
+
+def _positive(values: Mapping[str, SettingValue | None], computed: Setting) -> int:
+    """The number in force; the computed one where that is ``auto``, 0 for no limit, or not known."""
+    for value in (values.get(computed.name), computed.value):
+        if re.fullmatch(r"[1-9]\d*", str(value)):
+            return int(str(value))
+    return 1

@@ -95,3 +95,12 @@ def date_time_input_format(facts: LoadFacts) -> Setting:
         reason = "text such as 2013-01-01T10:00:00Z becomes a time, which the basic parser refuses"
         return Setting(name=name, value="best_effort", reason=reason)
     return Setting(name=name, value=None, reason="no text becomes a time")
+
+
+def date_time_overflow_behavior(_: LoadFacts) -> Setting:
+    """A time that a column cannot hold is an error in a cast; by default it wraps, 2300-01-01 to 2120-07-26."""
+    return Setting(
+        name="date_time_overflow_behavior",
+        value="throw",
+        reason="a date or time that a column cannot hold must fail the load, not become another one",
+    )

@@ -7,10 +7,12 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from http.client import HTTPException
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +22,7 @@ import pyarrow.parquet
 import pytest
 from botocore.client import BaseClient
 
+from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.lock import lock_owner
@@ -39,7 +42,7 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
 def all_answer(sandbox: Sandbox) -> bool:
     try:
         return all(sandbox.query("SELECT 1", node=node) for node in range(len(sandbox.http_ports)))
-    except OSError:
+    except (OSError, HTTPException, ServerError):
         return False
 
 
@@ -56,16 +59,19 @@ class Lab:
     s3: BaseClient
     monkeypatch: pytest.MonkeyPatch
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    has_cluster: bool = True
 
     def connect_clickhouse(self, extra: Mapping[str, Any] | None = None, **fields: Any) -> None:
         self._connect("CH", self.sandbox.airflow_conn_clickhouse, extra, {"schema": self.database, **fields})
 
+    def connect_one_node(self) -> None:
+        self.has_cluster = False
+        self.connect_clickhouse({"cluster": None, "ddl_mode": None, "http_endpoints": None})
+
     def connect_aws(self, extra: Mapping[str, Any] | None = None, **fields: Any) -> None:
         self._connect("AWS", self.sandbox.airflow_conn_aws, extra, fields)
 
-    def _connect(
-        self, name: str, text: str, extra: Mapping[str, Any] | None, fields: Mapping[str, Any]
-    ) -> None:
+    def _connect(self, name: str, text: str, extra: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> None:
         connection = json.loads(text)
         connection["extra"].update(extra or {})
         self.monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps({**connection, **fields}))
@@ -118,21 +124,42 @@ class Lab:
         )
         return {"ti": ti, "dag_run": SimpleNamespace(start_date=self.started), "task": operator}
 
-    def load(self, glob: str | Sequence[str], table: str, **arguments: Any) -> dict[str, Any]:
-        """Load once, as the first try of a task; returns the report."""
+    def load(
+        self,
+        glob: str | Sequence[str],
+        table: str,
+        *,
+        try_number: int = 1,
+        max_tries: int = 0,
+        **arguments: Any,
+    ) -> dict[str, Any]:
+        """Load as the given try of a task; returns the report."""
         operator = self.operator(glob, table, **arguments)
-        return operator.execute(self.context(operator))
+        return operator.execute(self.context(operator, try_number=try_number, max_tries=max_tries))
+
+    def query(self, sql: str, *, node: int = 0) -> list[dict[str, Any]]:
+        """Ask one node; again, where it ended and is being started again.
+
+        An INSERT that fails on several nodes can end one of them: this engine does not survive a peer that
+        closes its connection at the wrong moment.
+        """
+        for _ in range(3):
+            try:
+                return self.sandbox.query(sql, node=node)
+            except (OSError, HTTPException):
+                wait_until(lambda: all_answer(self.sandbox), "the nodes")
+        return self.sandbox.query(sql, node=node)
 
     def nodes(self) -> range:
-        return range(len(self.sandbox.http_ports))
+        return range(len(self.sandbox.http_ports) if self.has_cluster else 1)
+
+    def everywhere(self, sql: str) -> list[dict[str, Any]]:
+        return [row for node in self.nodes() for row in self.query(sql, node=node)]
 
     def rows(self, local: str, *, columns: str = "*", node: int | None = None) -> list[dict[str, Any]]:
         """All rows of a local table on one node, or on all of them, in no order."""
-        nodes = self.nodes() if node is None else (node,)
-        return [row for n in nodes for row in self.sandbox.query(f"SELECT {columns} FROM {local}", node=n)]
-
-    def everywhere(self, sql: str) -> list[dict[str, Any]]:
-        return [row for node in self.nodes() for row in self.sandbox.query(sql, node=node)]
+        sql = f"SELECT {columns} FROM {local}"
+        return self.everywhere(sql) if node is None else self.query(sql, node=node)
 
     def inserts(self) -> list[str]:
         """Query ids of the INSERTs into the test's database that were ever started from a client."""
@@ -152,11 +179,9 @@ class Lab:
         )
 
 
-def same_rows(found: Sequence[Mapping[str, Any]], expected: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether both hold the same rows equally often, in whatever order."""
-    return sorted(json.dumps(row, sort_keys=True) for row in found) == sorted(
-        json.dumps(row, sort_keys=True) for row in expected
-    )
+def bag(rows: Iterable[Mapping[str, Any]]) -> Counter[frozenset[tuple[str, Any]]]:
+    """The rows without their order: equal bags hold the same rows equally often."""
+    return Counter(frozenset(row.items()) for row in rows)
 
 
 @pytest.fixture
@@ -173,13 +198,14 @@ def lab(
     ch_s3_bucket: str,
     ch_s3_client: BaseClient,
     monkeypatch: pytest.MonkeyPatch,
-) -> Lab:
+) -> Iterator[Lab]:
     made = Lab(
         sandbox=ch_s3_sandbox, database=ch_s3_database, bucket=ch_s3_bucket, s3=ch_s3_client, monkeypatch=monkeypatch
     )
     made.connect_clickhouse()
     made.connect_aws()
-    return made
+    yield made
+    wait_until(lambda: all_answer(ch_s3_sandbox), "the nodes, to drop the test's database")
 
 
 @pytest.fixture(scope="session")

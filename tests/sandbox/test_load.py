@@ -14,7 +14,7 @@ import pyarrow.orc
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError, SourceError
-from tests.sandbox.conftest import Lab, same_rows
+from tests.sandbox.conftest import Lab, bag
 
 pytestmark = pytest.mark.sandbox
 
@@ -26,7 +26,7 @@ NAMES = ("id", "name", "delay", "price", "day")
 ROWS: list[Row] = [
     {
         "id": n,
-        "name": f"käse, \"{n % 7}\" it's\t\\N" if n % 7 else "",
+        "name": f'käse, "{n % 7}" it\'s\t\\N' if n % 7 else "",
         "delay": None if n % 5 == 0 else n - 400,
         "price": n / 8,
         "day": f"2013-01-{n % 31 + 1:02d}",
@@ -98,7 +98,7 @@ def test_every_format_into_a_distributed_table(lab: Lab, write: Writer, ending: 
     local = lab.create("t", COLUMNS)
     put_rows(lab, write, ending, files=5)
     report = lab.load(f"in/*.{ending}", lab.distribute(local))
-    assert same_rows(lab.rows(local), ROWS)
+    assert bag(lab.rows(local)) == bag(ROWS)
     assert (report["files_listed"], report["files_read"], report["rows_written"]) == (5, 5, 240)
 
 
@@ -107,17 +107,17 @@ def test_a_local_table_on_every_node(lab: Lab, ending: str) -> None:
     table = lab.create("t", COLUMNS)
     put_rows(lab, {"parquet": parquet, "csv": csv}[ending], ending, files=24)
     report = lab.load("in/*", table)
-    assert same_rows(lab.rows(table), ROWS)
+    assert bag(lab.rows(table)) == bag(ROWS)
     assert_report_is_true(lab, report, table)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_one_node_without_a_cluster(lab: Lab, ending: str) -> None:
-    lab.connect_clickhouse({"cluster": None, "ddl_mode": None, "http_endpoints": None})
-    table = lab.create("t", COLUMNS)  # on the connected node only
+    lab.connect_one_node()
+    table = lab.create("t", COLUMNS)
     put_rows(lab, {"parquet": parquet, "csv": csv}[ending], ending, files=3)
     report = lab.load("in/*", table)
-    assert same_rows(lab.rows(table, node=0), ROWS)
+    assert bag(lab.rows(table)) == bag(ROWS)
     assert [node["rows_written"] for node in report["nodes"].values()] == [240]
     assert (report["files_read"], report["rows_read"], report["rows_written"]) == (3, 240, 240)
 
@@ -127,7 +127,6 @@ def assert_report_is_true(lab: Lab, report: dict[str, Any], local: str) -> None:
     found = {str(port): len(lab.rows(local, node=n)) for n, port in enumerate(lab.sandbox.tcp_ports)}
     said = {name.rpartition(":")[2]: node for name, node in report["nodes"].items()}
     assert {port: node["rows_written"] for port, node in said.items()} == found
-    assert all(node["files"] > 0 for node in said.values())
     assert sum(node["files"] for node in said.values()) == report["files_read"] == report["files_listed"] == 24
     assert report["rows_read"] == report["rows_written"] == sum(found.values())
 
@@ -139,11 +138,11 @@ class TestReport:
         lab.ddl(f"SYSTEM STOP MERGES {local}")
         put_rows(lab, parquet, "parquet", files=24)
         report = lab.load("in/*.parquet", table)
-        assert same_rows(lab.rows(local), ROWS)
+        assert bag(lab.rows(local)) == bag(ROWS)
         assert_report_is_true(lab, report, local)
         database, _, name = local.partition(".")
         parts = [
-            len(lab.sandbox.query(f"SELECT 1 FROM system.parts WHERE database = '{database}' AND table = '{name}'", node=n))
+            len(lab.query(f"SELECT 1 FROM system.parts WHERE database = '{database}' AND table = '{name}'", node=n))
             for n in lab.nodes()
         ]
         said = {key.rpartition(":")[2]: node["initial_parts"] for key, node in report["nodes"].items()}
@@ -163,8 +162,11 @@ class TestReport:
         assert len(logged) > 3
         sent = {name: s["value"] for name, s in report["settings"].items() if s["origin"] != "server default"}
         assert {"max_insert_threads", "min_insert_block_size_bytes", "insert_deduplicate"} <= sent.keys()
+        # the log leaves out what has its default
+        defaults = {r["name"]: r["default"] for r in lab.query("SELECT name, default FROM system.settings")}
         for row in logged:
-            assert {name: row["settings"].get(name) for name in sent} == {n: str(value) for n, value in sent.items()}
+            ran = {name: row["settings"].get(name, defaults[name]) for name in sent}
+            assert ran == {name: str(value) for name, value in sent.items()}
         assert (sent["max_threads"], sent["max_block_size"]) == (3, 2222)
         assert report["settings"]["max_threads"]["origin"] == "connection"
         assert report["settings"]["max_block_size"]["origin"] == "operator"
@@ -183,7 +185,7 @@ class TestReport:
         local = lab.create("t", COLUMNS)
         lab.put("in/a.parquet", parquet(ROWS))
         report = lab.load("in/*.parquet", local, task_id="nightly")
-        (row,) = lab.sandbox.query(
+        (row,) = lab.query(
             "SELECT log_comment FROM system.query_log WHERE type = 'QueryFinish' AND query_id = "
             f"'{report['query_id']}'"
         )
@@ -206,7 +208,7 @@ class TestSharding:
         # weights are equal, so shard number = id % 3
         for node in lab.nodes():
             expected = [row for row in ROWS if row["id"] % 3 == node]
-            assert same_rows(lab.rows(local, node=node), expected)
+            assert bag(lab.rows(local, node=node)) == bag(expected)
         assert report["rows_written"] == 240
         assert report["settings"]["parallel_distributed_insert_select"]["value"] == 0
 
@@ -215,7 +217,7 @@ class TestSharding:
         put_rows(lab, parquet, "parquet", files=24)
         table = lab.distribute(local, "id")
         report = lab.load("in/*.parquet", table, settings={"parallel_distributed_insert_select": 2})
-        assert same_rows(lab.rows(local), ROWS)
+        assert bag(lab.rows(local)) == bag(ROWS)
         assert_report_is_true(lab, report, local)
 
 
@@ -230,7 +232,7 @@ class TestColumns:
             {"dt": "2013-01-01", "hour": 7, "id": 2},
             {"dt": "2013-01-02", "hour": 23, "id": 3},
         ]
-        assert same_rows(lab.rows(local), expected)
+        assert bag(lab.rows(local)) == bag(expected)
 
     def test_path_columns_of_csv_without_a_header(self, lab: Lab) -> None:
         local = lab.create("t", "dt Date, id UInt32, name String")
@@ -238,13 +240,13 @@ class TestColumns:
         lab.put("in/dt=2013-01-02/a.csv", b'2,"y"\n')
         lab.load("in/dt=*/*.csv", local)
         expected = [{"dt": "2013-01-01", "id": 1, "name": "x"}, {"dt": "2013-01-02", "id": 2, "name": "y"}]
-        assert same_rows(lab.rows(local), expected)
+        assert bag(lab.rows(local)) == bag(expected)
 
     def test_columns_choose(self, lab: Lab) -> None:
         local = lab.create("t", "id UInt32, name String DEFAULT 'none', extra UInt8")
         lab.put("in/a.parquet", parquet(ROWS[:3]))
         lab.load("in/a.parquet", local, columns=["id"])
-        assert same_rows(lab.rows(local), [{"id": n, "name": "none", "extra": 0} for n in range(3)])
+        assert bag(lab.rows(local)) == bag([{"id": n, "name": "none", "extra": 0} for n in range(3)])
 
     def test_select_and_where(self, lab: Lab) -> None:
         local = lab.create("t", "id UInt64, label String, file String")
@@ -260,15 +262,22 @@ class TestColumns:
             for row in ROWS
             if row["id"] in (1, *range(230, 240))
         ]
-        assert same_rows(lab.rows(local), expected)
-        assert (report["rows_read"], report["rows_written"]) == (240, 11)
+        assert bag(lab.rows(local)) == bag(expected)
+        assert report["rows_written"] == 11
+
+    def test_rows_read_and_rows_written_differ_by_what_is_filtered(self, lab: Lab) -> None:
+        local = lab.create("t", COLUMNS)
+        put_rows(lab, csv, "csv", files=4)
+        report = lab.load("in/*.csv", local, where="id < 9")
+        assert bag(lab.rows(local)) == bag(ROWS[:9])
+        assert (report["rows_read"], report["rows_written"]) == (240, 9)
 
     def test_where_may_name_a_column_of_the_path(self, lab: Lab) -> None:
         local = lab.create("t", "dt Date, id UInt32")
         for day in (1, 2, 3):
             lab.put_parquet(f"in/dt=2013-01-0{day}/a b.parquet", {"id": pa.array([day], pa.uint32())})
         lab.load("in/dt=*/*.parquet", local, where="dt != '2013-01-02'")
-        assert same_rows(lab.rows(local), [{"dt": "2013-01-01", "id": 1}, {"dt": "2013-01-03", "id": 3}])
+        assert bag(lab.rows(local)) == bag([{"dt": "2013-01-01", "id": 1}, {"dt": "2013-01-03", "id": 3}])
 
     def test_columns_in_another_order(self, lab: Lab) -> None:
         local = lab.create("t", "b String, a String")
@@ -286,10 +295,16 @@ class TestColumns:
         local = lab.create("t", "b String, a UInt32")
         lab.put("in/a.csv", b"1,x\n2,y\n")
         lab.load("in/a.csv", local, structure="a UInt32, b String")
-        assert same_rows(lab.rows(local), [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}])
+        assert bag(lab.rows(local)) == bag([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}])
 
 
 class TestNarrowing:
+    @pytest.fixture
+    def lab(self, lab: Lab) -> Lab:
+        """One node: no other one to end with a failed INSERT."""
+        lab.connect_one_node()
+        return lab
+
     @pytest.mark.parametrize(
         ("table_type", "values"),
         [
@@ -306,13 +321,83 @@ class TestNarrowing:
             lab.load("in/a.parquet", local)
         assert lab.rows(local) == []
 
-    @pytest.mark.parametrize("cell", ["70000", "-1", "3.7"])
-    def test_text_that_does_not_fit_fails(self, lab: Lab, cell: str) -> None:
-        local = lab.create("t", "n UInt16")
-        lab.put("in/a.csv", f"n\n1\n{cell}\n".encode())
-        with pytest.raises((LoadError, SourceError), match="n|row"):
-            lab.load("in/a.csv", local)
+    @pytest.mark.parametrize(
+        ("key", "text", "table_type"),
+        [
+            pytest.param("in/a.csv", "n\n1\n70000\n", "UInt16", id="csv"),
+            pytest.param("in/a.csv", "1,1\n70000,1\n", "Nullable(UInt16)", id="csv-no-header"),
+            pytest.param("in/a.csv", "n\n1\n-1\n", "UInt32", id="csv-negative"),
+            pytest.param("in/a.csv", "n\n1\n3.7\n", "Int32", id="csv-fraction"),
+            pytest.param("in/a.csv", "n\n1\n18446744073709551617\n", "UInt64", id="csv-65-bits"),
+            pytest.param("in/a.tsv", "n\n1\n9223372036854775808\n", "Int64", id="tsv-64-bits-unsigned"),
+            pytest.param("in/a.jsonl", '{"n": 1}\n{"n": 70000}\n', "UInt16", id="json"),
+            pytest.param("in/a.jsonl", '{"n": "1"}\n{"n": "70000"}\n', "Nullable(UInt16)", id="json-text"),
+        ],
+    )
+    def test_text_that_does_not_fit_fails(self, lab: Lab, key: str, text: str, table_type: str) -> None:
+        local = lab.create("t", f"n {table_type}, m UInt8 DEFAULT 0")
+        lab.put(key, text.encode())
+        with pytest.raises((LoadError, SourceError), match=r"CANNOT_\w+|INCORRECT_DATA"):
+            lab.load(key, local)
         assert lab.rows(local) == []
+
+    def test_numbers_at_the_limits_arrive_from_text(self, lab: Lab) -> None:
+        types = ("UInt8", "Int16", "UInt64", "Int64", "Nullable(UInt32)", "LowCardinality(Int8)")
+        columns = ", ".join(f"{name} {kind}" for name, kind in zip("abcdef", types, strict=True))
+        local = lab.create("t", columns, "MergeTree ORDER BY () SETTINGS allow_suspicious_low_cardinality_types = 1")
+        lab.put("in/a.csv", b"255,-32768,18446744073709551615,-9223372036854775808,\\N,-128\n")
+        lab.load("in/a.csv", local)
+        expected = {"a": 255, "b": -32768, "c": 18446744073709551615, "d": -9223372036854775808, "e": None, "f": -128}
+        assert lab.rows(local) == [expected]
+
+    def test_a_structure_of_the_user_narrows_no_more_than_the_table(self, lab: Lab) -> None:
+        local = lab.create("t", "n UInt16")
+        lab.put("in/a.csv", b"70000\n")
+        with pytest.raises((LoadError, SourceError), match="CANNOT_CONVERT_TYPE"):
+            lab.load("in/a.csv", local, structure="n Int64")
+        assert lab.rows(local) == []
+
+    def test_a_path_value_that_does_not_fit_fails(self, lab: Lab) -> None:
+        local = lab.create("t", "hour UInt8, n UInt8")
+        lab.put("in/hour=300/a.csv", b"n\n1\n")
+        with pytest.raises((LoadError, SourceError), match="CANNOT_CONVERT_TYPE"):
+            lab.load("in/hour=*/a.csv", local)
+        assert lab.rows(local) == []
+
+    @pytest.mark.parametrize(
+        ("table_type", "value"),
+        [
+            pytest.param("Date", pa.array([datetime.date(2300, 1, 1)]), id="date"),
+            pytest.param("DateTime", pa.array([datetime.datetime(2200, 1, 1)], pa.timestamp("us")), id="time"),
+        ],
+    )
+    def test_a_time_that_does_not_fit_fails(self, lab: Lab, table_type: str, value: pa.Array) -> None:
+        local = lab.create("t", f"d {table_type}")
+        lab.put_parquet("in/a.parquet", {"d": value})
+        with pytest.raises((LoadError, SourceError), match="VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE"):
+            lab.load("in/a.parquet", local)
+        assert lab.rows(local) == []
+
+    @pytest.mark.parametrize("table_type", ["UInt32", "Nullable(UInt32)", "Date", "Nullable(DateTime)", "UUID"])
+    @pytest.mark.parametrize("cell", ["x", ""])
+    def test_text_that_is_nothing_of_the_kind_fails(self, lab: Lab, table_type: str, cell: str) -> None:
+        # a plain conversion of Nullable(String), which every Parquet writer writes, makes NULL of it
+        local = lab.create("t", f"v {table_type}")
+        lab.put_parquet("in/a.parquet", {"v": [None, cell]})
+        with pytest.raises((LoadError, SourceError), match=r"Cannot (parse|read)|after eof"):
+            lab.load("in/a.parquet", local)
+        assert lab.rows(local) == []
+
+    def test_numbers_and_times_written_as_text_arrive(self, lab: Lab) -> None:
+        local = lab.create("t", "n Nullable(Int16), d Date, f Float64, t DateTime64(1, 'UTC')")
+        text = {"n": ["-7", None], "d": ["2013-01-02", "2013-12-31"], "f": ["0.5", "-1e3"]}
+        lab.put_parquet("in/a.parquet", {**text, "t": ["2013-01-01 10:00:00.5", "2013-01-01 00:00:00"]})
+        lab.load("in/a.parquet", local)
+        expected = [
+            {"n": -7, "d": "2013-01-02", "f": 0.5, "t": "2013-01-01 10:00:00.5"},
+            {"n": None, "d": "2013-12-31", "f": -1000, "t": "2013-01-01 00:00:00.0"},
+        ]
+        assert bag(lab.rows(local)) == bag(expected)
 
     def test_values_that_fit_arrive(self, lab: Lab) -> None:
         local = lab.create("t", "a UInt16, b Int32, c Nullable(UInt8), d LowCardinality(String)")
@@ -327,14 +412,36 @@ class TestNarrowing:
         )
         lab.load("in/a.parquet", local)
         expected = [{"a": 0, "b": -3, "c": None, "d": "x"}, {"a": 65535, "b": 2147483647, "c": 255, "d": ""}]
-        assert same_rows(lab.rows(local), expected)
+        assert bag(lab.rows(local)) == bag(expected)
 
-    def test_a_null_for_a_column_that_takes_none_fails(self, lab: Lab) -> None:
-        local = lab.create("t", "n UInt64")
+    def test_a_null_becomes_the_default_unless_the_user_says_otherwise(self, lab: Lab) -> None:
+        # insert_null_as_default, ClickHouse's own default
+        local = lab.create("t", "n UInt64 DEFAULT 9")
         lab.put_parquet("in/a.parquet", {"n": pa.array([1, None], pa.uint64())})
         with pytest.raises((LoadError, SourceError), match="NULL"):
-            lab.load("in/a.parquet", local)
+            lab.load("in/a.parquet", local, task_id="strict", settings={"insert_null_as_default": 0})
         assert lab.rows(local) == []
+        lab.load("in/a.parquet", local)
+        assert bag(lab.rows(local)) == bag([{"n": 1}, {"n": 9}])
+
+
+def test_every_node_reads_and_writes(lab: Lab) -> None:
+    local = lab.create("t", COLUMNS)
+    put_rows(lab, parquet, "parquet", files=24)
+    # slow enough for no node to take the files of another
+    report = lab.load("in/*.parquet", local, where="sleepEachRow(0.02) = 0")
+    assert bag(lab.rows(local)) == bag(ROWS)
+    assert_report_is_true(lab, report, local)
+    assert all(node["files"] and node["rows_written"] and node["initial_parts"] for node in report["nodes"].values())
+
+
+def test_a_value_behind_the_sample_fails_the_insert(lab: Lab) -> None:
+    lab.connect_one_node()
+    local = lab.create("t", "n UInt16")
+    lab.put_parquet("in/a.parquet", {"n": pa.array([*range(20_000), 70_000], pa.int32())})
+    with pytest.raises(LoadError, match=r"query ch-s3-\w+-0-1 failed: .*cannot be safely converted .*UInt16"):
+        lab.load("in/a.parquet", local)
+    assert len(lab.inserts()) == 1
 
 
 def test_many_files_are_all_read_once(lab: Lab) -> None:
@@ -342,14 +449,16 @@ def test_many_files_are_all_read_once(lab: Lab) -> None:
     for number in range(150):
         lab.put(f"in/{number:03d}.csv", f"{number}\n".encode())
     report = lab.load("in/*.csv", lab.distribute(local))
-    assert same_rows(lab.rows(local), [{"n": number} for number in range(150)])
+    assert bag(lab.rows(local)) == bag([{"n": number} for number in range(150)])
     assert report["files_read"] == 150
     assert len(report["nodes"]) == 3
 
 
 def test_only_the_matching_files_are_read(lab: Lab) -> None:
     local = lab.create("t", "n UInt32")
-    for number, key in enumerate(["d1/a.csv", "d1/b.csv", "d2/a.csv", "d1/deep/a.csv", "d1/a.csv.bak", "d1/_SUCCESS"]):
+    for number, key in enumerate(
+        ["d1/a.csv", "d1/b.csv", "d2/a.csv", "d1/deep/a.csv", "d1/a.csv.bak", "d1/_SUCCESS"]
+    ):
         lab.put(key, b"" if key.endswith("_SUCCESS") else f"{number}\n".encode())
     lab.load(["d1/*.csv", "d{2..3}/?.csv"], local)
-    assert same_rows(lab.rows(local), [{"n": 0}, {"n": 1}, {"n": 2}])
+    assert bag(lab.rows(local)) == bag([{"n": 0}, {"n": 1}, {"n": 2}])

@@ -1,0 +1,34 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo demo-ui test test-unit lint clean
+
+demo: $(READY)
+	$(BIN)/ch-s3 demo
+
+demo-ui: $(READY)
+	$(BIN)/ch-s3 demo --ui
+
+test: lint
+	$(BIN)/pytest
+
+test-unit: $(READY)
+	$(BIN)/pytest tests/unit
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Versions and hashes come from the lock; the project itself is installed editable and brings nothing with it.
+$(READY): requirements-dev.lock setup.cfg
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Python 3.11 or newer is needed: make PYTHON=…')"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,99 @@
+"""A real Airflow beside the sandbox: commands of one home, and a scheduler with its UI."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+
+from airflow_provider_ch_s3.sandbox.flights import upload_flights
+from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow, serving_airflow
+
+EXAMPLES = Path(__file__).parents[2] / "example_dags"
+
+
+@pytest.fixture(scope="session")
+def flights_sandbox(ch_s3_sandbox: Sandbox) -> Sandbox:
+    """The sandbox, with the year of flights in its bucket ``flights``."""
+    upload_flights(ch_s3_sandbox.s3_client())
+    return ch_s3_sandbox
+
+
+@pytest.fixture(scope="session")
+def examples(flights_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> LocalAirflow:
+    """Airflow commands with the example DAGs."""
+    return make_airflow(tmp_path_factory.mktemp("airflow"), EXAMPLES, flights_sandbox)
+
+
+@contextmanager
+def no_tables(sandbox: Sandbox) -> Iterator[None]:
+    """No tables of the example DAGs, before and after."""
+    _drop_tables(sandbox)
+    yield
+    _drop_tables(sandbox)
+
+
+def _drop_tables(sandbox: Sandbox) -> None:
+    for node in range(len(sandbox.http_ports)):
+        for table in ("flights", "flights_local"):
+            sandbox.query(f"DROP TABLE IF EXISTS {table} SYNC", node=node)
+
+
+class AirflowApi:
+    """The REST API of a running Airflow."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        with urlopen(f"{address}/auth/token") as response:
+            self._token = json.load(response)["access_token"]
+
+    def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        request = Request(
+            f"{self.address}/api/v2/{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"},
+        )
+        with urlopen(request) as response:
+            return json.load(response)
+
+    def trigger(self, dag_id: str, conf: dict[str, Any] | None = None) -> str:
+        """Unpause and start a DAG, and name its run."""
+        wait_for(lambda: any(dag["dag_id"] == dag_id for dag in self.call("GET", "dags")["dags"]), f"DAG {dag_id}")
+        self.call("PATCH", f"dags/{dag_id}", {"is_paused": False})
+        run = self.call("POST", f"dags/{dag_id}/dagRuns", {"logical_date": None, "conf": conf or {}})
+        return str(run["dag_run_id"])
+
+    def task(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
+        task: dict[str, Any] = self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}")
+        return task
+
+    def result(self, dag_id: str, run_id: str, task_id: str) -> Any:
+        path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/return_value?deserialize=true"
+        return self.call("GET", path)["value"]
+
+
+@pytest.fixture(scope="session")
+def airflow_api(flights_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowApi]:
+    """A scheduler with workers and a UI, and the DAGs of ``tests/airflow/dags``."""
+    home = tmp_path_factory.mktemp("airflow-server")
+    airflow = make_airflow(home, Path(__file__).parent / "dags", flights_sandbox)
+    with serving_airflow(airflow) as address:
+        yield AirflowApi(address)
+
+
+def wait_for(condition: Any, what: str, seconds: float = 90.0) -> Any:
+    """Wait until a condition gives something true, and return that."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.3)
+    raise AssertionError(f"waited {seconds:.0f} s for {what}")

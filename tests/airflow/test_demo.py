@@ -1,0 +1,48 @@
+"""``ch-s3 demo``, as ``make demo`` runs it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ch_s3.cli import demo
+from airflow_provider_ch_s3.sandbox.info import Sandbox
+from tests.airflow.conftest import EXAMPLES
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
+
+
+def test_demo_loads_and_compares(tmp_path: Path) -> None:
+    report_path = tmp_path / "build" / "demo-report.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "airflow_provider_ch_s3", "demo", "--report", str(report_path)],
+        cwd=EXAMPLES.parent,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert re.fullmatch(
+        r"demo: OK rows=336776 nodes=3 load_seconds=\d+\.\d\d settle_seconds=\d+\.\d\d parts=\d+", last
+    )
+    report = json.loads(report_path.read_text())
+    assert report["source"] == report["table"]
+    assert report["load"]["files_read"] == 365
+    assert sum(node["rows_written"] for node in report["load"]["nodes"].values()) == 336776
+
+
+def test_fingerprint_sees_one_changed_value(ch_s3_sandbox: Sandbox, ch_s3_database: str) -> None:
+    ch_s3_sandbox.query(f"CREATE TABLE {ch_s3_database}.a (x Nullable(String), n Int8) ENGINE Memory")
+    ch_s3_sandbox.query(f"CREATE TABLE {ch_s3_database}.b (x Nullable(String), n Int8) ENGINE Memory")
+    ch_s3_sandbox.query(f"INSERT INTO {ch_s3_database}.a VALUES ('a', 1), (NULL, 2)")
+    ch_s3_sandbox.query(f"INSERT INTO {ch_s3_database}.b VALUES ('', 2), ('a', 1)")
+    first, second = (demo._fingerprint(ch_s3_sandbox, f"{ch_s3_database}.{table}", ["x", "n"]) for table in "ab")
+    assert first["rows"] == second["rows"] == 2
+    assert first["checksum"] != second["checksum"]

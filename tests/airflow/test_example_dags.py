@@ -1,0 +1,52 @@
+"""The example DAGs, imported and run by a real Airflow against the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
+from tests.airflow.conftest import EXAMPLES, no_tables
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
+
+
+def count_flights(sandbox: Sandbox, condition: str = "1") -> int:
+    return int(sandbox.query(f"SELECT count() AS n FROM flights WHERE {condition}")[0]["n"])
+
+
+@pytest.fixture(autouse=True)
+def _no_tables(flights_sandbox: Sandbox) -> Iterator[None]:
+    with no_tables(flights_sandbox):
+        yield
+
+
+def test_all_examples_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.dag_processing.dagbag import DagBag
+
+    monkeypatch.syspath_prepend(EXAMPLES)  # as Airflow does with its DAGs folder
+    bag = DagBag(dag_folder=str(EXAMPLES), bundle_path=EXAMPLES)
+    assert bag.import_errors == {}
+    assert sorted(bag.dags) == ["bulk_load_flights", "flights_by_month", "nightly_flights"]
+
+
+def test_bulk_load_takes_the_params_of_the_trigger_form(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
+    conf = '{"source": "s3://flights/dt=2013-02-*/*.parquet", "max_parts": 10}'
+    examples.run("dags", "test", "bulk_load_flights", "2013-12-31", "--conf", conf)
+    assert count_flights(flights_sandbox) == 24951
+    assert count_flights(flights_sandbox, "month = 2") == 24951
+
+
+def test_nightly_loads_its_day_and_a_second_run_replaces_it(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
+    for _ in range(2):
+        examples.run("dags", "test", "nightly_flights", "2013-01-02")
+        assert count_flights(flights_sandbox, "dt = '2013-01-02'") == count_flights(flights_sandbox) == 943
+
+
+def test_by_month_maps_one_load_over_each_month(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
+    examples.run("dags", "test", "flights_by_month", "2013-12-31")
+    rows = flights_sandbox.query("SELECT month, toUInt32(count()) AS n FROM flights GROUP BY month ORDER BY month")
+    assert len(rows) == 12
+    assert sum(row["n"] for row in rows) == 336776

@@ -1,0 +1,56 @@
+"""The wheel, in an environment that has the dependencies and not the working tree."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.airflow.conftest import EXAMPLES
+
+pytestmark = pytest.mark.airflow_run
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*build, "--wheel-dir", str(target), "."], cwd=EXAMPLES.parent, check=True)
+    (built,) = target.glob("*.whl")
+    return built
+
+
+def test_wheel_holds_templates_and_nothing_of_the_tests(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    templates = EXAMPLES.parent / "airflow_provider_ch_s3" / "sql" / "templates"
+    for template in templates.glob("*.jinja"):
+        assert f"airflow_provider_ch_s3/sql/templates/{template.name}" in names
+    assert "airflow_provider_ch_s3/sandbox/node_config.xml.jinja" in names
+    assert "airflow_provider_ch_s3/py.typed" in names
+    assert not [name for name in names if name.startswith(("tests", "example_dags"))]
+
+
+def test_airflow_finds_the_installed_provider(wheel: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", str(wheel)], check=True)
+    # The dependencies of this environment, behind the wheel's own packages: installing Airflow again takes minutes.
+    site = next((tmp_path / "venv" / "lib").glob("python*")) / "site-packages"
+    (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"])
+    environment = {"AIRFLOW_HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+
+    def run(*arguments: str) -> str:
+        command = [python, *arguments]
+        return subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
+
+    assert str(site) in run("-c", "import airflow_provider_ch_s3; print(airflow_provider_ch_s3.__file__)")
+    assert "Bulk loads" in run("-m", "airflow", "providers", "get", "--full", "airflow-provider-ch-s3")
+    hooks = run("-m", "airflow", "providers", "hooks", "--output", "plain")
+    assert "clickhouse_s3" in hooks

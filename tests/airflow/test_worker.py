@@ -1,0 +1,80 @@
+"""A real scheduler, and workers that die in the middle of a load."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ch_s3.sandbox.info import Sandbox
+from tests.airflow.conftest import AirflowApi, wait_for
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
+
+DAG, TASK = "slow_load", "load"
+
+
+@pytest.fixture
+def table(flights_sandbox: Sandbox, ch_s3_database: str) -> str:
+    for node in range(len(flights_sandbox.http_ports)):
+        local = f"{ch_s3_database}.slow_local"
+        flights_sandbox.query(f"CREATE TABLE {local} (dt Date, flight Int64) ENGINE MergeTree ORDER BY dt", node=node)
+        distributed = f"Distributed(sandbox, {ch_s3_database}, slow_local)"
+        flights_sandbox.query(f"CREATE TABLE {ch_s3_database}.slow AS {local} ENGINE {distributed}", node=node)
+    return f"{ch_s3_database}.slow"
+
+
+def running(sandbox: Sandbox) -> set[str]:
+    """Query ids of loads that run on any node."""
+    rows = sandbox.query(
+        "SELECT DISTINCT initial_query_id AS id FROM clusterAllReplicas(sandbox, system.processes)"
+        " WHERE startsWith(initial_query_id, 'ch-s3-')"
+    )
+    return {row["id"] for row in rows}
+
+
+def find_worker(sandbox: Sandbox, query_id: str) -> int:
+    """The process that holds the HTTP connection of a query."""
+    port = sandbox.query(f"SELECT port FROM system.processes WHERE query_id = '{query_id}'")[0]["port"]
+    inodes = {
+        line.split()[9]
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+        if line.split()[1].endswith(f":{port:04X}")
+    }
+    for entry in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            target = os.readlink(entry)
+        except OSError:
+            continue
+        if target.startswith("socket:[") and target[8:-1] in inodes:
+            return int(entry.parts[2])
+    raise AssertionError(f"no process holds port {port}")
+
+
+def test_retry_after_a_killed_worker_takes_the_running_query_over(
+    airflow_api: AirflowApi, flights_sandbox: Sandbox, table: str
+) -> None:
+    run = airflow_api.trigger(DAG, {"table": table})
+    query_id = wait_for(lambda: running(flights_sandbox), "the load").pop()
+    os.kill(find_worker(flights_sandbox, query_id), signal.SIGKILL)
+    ended = wait_for(
+        lambda: (t := airflow_api.task(DAG, run, TASK))["state"] in ("success", "failed") and t, "the retry"
+    )
+    assert (ended["state"], ended["try_number"]) == ("success", 2)
+    report = airflow_api.result(DAG, run, TASK)
+    assert report["attached"] is True
+    assert report["query_id"] == query_id
+    assert report["rows_written"] == 842 + 943 + 914
+    assert int(flights_sandbox.query(f"SELECT count() AS n FROM {table}")[0]["n"]) == 842 + 943 + 914
+
+
+def test_mark_failed_ends_the_query_on_all_nodes(
+    airflow_api: AirflowApi, flights_sandbox: Sandbox, table: str
+) -> None:
+    run = airflow_api.trigger(DAG, {"table": table})
+    wait_for(lambda: running(flights_sandbox), "the load")
+    airflow_api.call("PATCH", f"dags/{DAG}/dagRuns/{run}/taskInstances/{TASK}", {"new_state": "failed"})
+    wait_for(lambda: not running(flights_sandbox), "the end of the query")
+    assert airflow_api.task(DAG, run, TASK)["state"] == "failed"

@@ -1,0 +1,14 @@
+INSERT INTO `d`.`all`
+    (`id`, `tail\`num`)
+SELECT
+    `id`,
+    `tail\`num`
+FROM s3Cluster('it\'s',
+    'http://s3:9000/flights/it\'s?{1,2}.parquet',
+    {s3_access_key:String}, {s3_secret_key:String},
+    'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
+WHERE _path IN ('flights/it\'s 1.parquet', 'flights/it\'s 2.parquet')
+SETTINGS
+    max_insert_threads = 4,
+    date_time_input_format = 'best_effort',
+    log_comment = '{"dag": "it\'s"}'

@@ -1,0 +1,12 @@
+INSERT INTO `d`.`all`
+    (`id`, `tail\`num`)
+SELECT
+    `id`,
+    `tail\`num`
+FROM s3Cluster('it\'s',
+    'http://s3:9000/flights/dt={1,2}/a.parquet',
+    'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
+SETTINGS
+    max_insert_threads = 4,
+    date_time_input_format = 'best_effort',
+    log_comment = '{"dag": "it\'s"}'

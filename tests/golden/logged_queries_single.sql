@@ -1,0 +1,23 @@
+SELECT
+    concat(hostName(), ':', toString(tcpPort())) AS node,
+    initial_query_id,
+    query_id = initial_query_id AS is_initial,
+    toString(type) AS event,
+    exception_code,
+    exception,
+    toFloat64(query_start_time_microseconds) AS start_seconds,
+    query_duration_ms / 1000 AS duration_seconds,
+    read_rows,
+    written_rows,
+    memory_usage AS peak_memory_bytes,
+    ProfileEvents['ReadBufferFromS3Bytes'] AS s3_bytes,
+    ProfileEvents['EngineFileLikeReadFiles'] AS files,
+    ProfileEvents['S3ReadRequestsCount'] AS s3_requests,
+    ProfileEvents['MergeTreeDataWriterBlocks'] AS initial_parts,
+    ProfileEvents['MergeTreeDataWriterRows'] AS part_rows,
+    Settings AS settings,
+    log_comment
+FROM system.query_log
+WHERE event_date >= toDate('2013-01-31')
+    AND startsWith(initial_query_id, 'ch-s3-0\'1-2-')
+SETTINGS skip_unavailable_shards = 0

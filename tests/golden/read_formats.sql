@@ -1,0 +1,3 @@
+SELECT name
+FROM system.formats
+WHERE is_input

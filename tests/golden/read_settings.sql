@@ -1,0 +1,2 @@
+SELECT name, value, readonly
+FROM system.settings

@@ -1,0 +1,19 @@
+SELECT count() AS row_count, avg(row_bytes) AS mean_row_bytes
+FROM
+(
+    SELECT byteSize(*) AS row_bytes
+    FROM
+    (
+        SELECT
+    accurateCast(`id`, 'Nullable(UInt64)'),
+    upper(`tail`),
+    `dt`
+        FROM s3(
+    'http://s3:9000/flights/dt={1,2}/a.parquet',
+    {s3_access_key:String}, {s3_secret_key:String},
+    'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
+        LIMIT 100
+    )
+)
+SETTINGS
+    max_threads = 4

@@ -1,0 +1,173 @@
+"""Each way to the rights on the bucket, and that no secret shows anywhere on the way."""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import ChS3Error
+from tests.sandbox.conftest import Lab
+
+pytestmark = pytest.mark.sandbox
+
+WRONG = "wr0ng+s3cret/"
+TOKEN = "t3mporary+token/=="
+NO_KEYS: dict[str, Any] = {"login": None, "password": None}
+
+
+@pytest.fixture
+def table(lab: Lab) -> str:
+    lab.put("in/a.csv", b"n\n1\n")
+    return lab.create("t", "n UInt8")
+
+
+def texts_of(lab: Lab, report: dict[str, Any]) -> set[str]:
+    """The statement as every node's log has it, without white space."""
+    lab.everywhere("SYSTEM FLUSH LOGS query_log")
+    sql = f"SELECT query FROM system.query_log WHERE query_id = '{report['query_id']}'"
+    return {"".join(row["query"].split()) for row in lab.everywhere(sql)}
+
+
+def only_text(lab: Lab, report: dict[str, Any]) -> str:
+    (text,) = texts_of(lab, report)
+    return text
+
+
+def test_keys_travel_as_parameters(lab: Lab, table: str) -> None:
+    report = lab.load("in/*", table)
+    assert lab.rows(table) == [{"n": 1}]
+    # the log shows what the server put in the place of the parameters
+    assert "'[HIDDEN]','CSVWithNames'" in only_text(lab, report)
+
+
+def test_a_session_token_travels_with_them(lab: Lab, table: str) -> None:
+    # the sandbox's store takes any token, but checks that the request is signed with it
+    lab.connect_aws({"aws_session_token": TOKEN})
+    report = lab.load("in/*", table)
+    assert lab.rows(table) == [{"n": 1}]
+    text = only_text(lab, report)
+    assert TOKEN not in text
+    assert text.count("'[HIDDEN]'") == 2
+
+
+def test_the_roles_of_worker_and_servers(lab: Lab, table: str) -> None:
+    lab.monkeypatch.setenv("AWS_ACCESS_KEY_ID", lab.sandbox.s3_access_key)
+    lab.monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", lab.sandbox.s3_secret_key)
+    lab.monkeypatch.setenv("AWS_ENDPOINT_URL", lab.sandbox.s3_endpoint)
+    lab.monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    report = lab.load("in/*", table, aws_conn_id=None)
+    assert lab.rows(table) == [{"n": 1}]
+    assert "/in/a.csv','CSVWithNames'" in only_text(lab, report)
+
+
+def test_a_named_collection(lab: Lab, table: str) -> None:
+    report = lab.load("in/*", table, named_collection="sandbox_s3")
+    assert lab.rows(table) == [{"n": 1}]
+    text = only_text(lab, report)
+    assert "s3Cluster('sandbox',`sandbox_s3`,url='http" in text
+    assert "HIDDEN" not in text
+
+
+@pytest.fixture
+def public_prefix(lab: Lab) -> Iterator[str]:
+    key = f"{lab.database}/a.csv"
+    lab.s3.put_object(Bucket="public", Key=key, Body=b"n\n5\n")
+    yield lab.database
+    lab.s3.delete_object(Bucket="public", Key=key)
+
+
+def test_a_public_bucket_without_signature(lab: Lab, table: str, public_prefix: str) -> None:
+    lab.bucket = "public"
+    lab.connect_aws({"config_kwargs": {"signature_version": "unsigned"}}, **NO_KEYS)
+    report = lab.load(f"{public_prefix}/*", table)
+    assert lab.rows(table) == [{"n": 5}]
+    assert "/a.csv',NOSIGN,'CSVWithNames'" in only_text(lab, report)
+
+
+def test_a_private_bucket_without_signature(lab: Lab, table: str) -> None:
+    lab.connect_aws({"config_kwargs": {"signature_version": "unsigned"}}, **NO_KEYS)
+    with pytest.raises(ChS3Error, match="AccessDenied"):
+        lab.load("in/*", table)
+    assert lab.rows(table) == []
+
+
+class Watch:
+    """Everything that a run shows to anybody."""
+
+    def __init__(self, lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+        self.lab = lab
+        self.caplog = caplog
+        self.shown: list[str] = []
+
+    def load(self, table: str, **arguments: Any) -> None:
+        operator = self.lab.operator("in/*", table, **arguments)
+        try:
+            report = operator.execute(self.lab.context(operator))
+            self.shown.append(json.dumps(report))
+        except ChS3Error as error:
+            self.shown += traceback.format_exception(error)
+            self.shown.append(repr(error))
+        self.shown += [repr(operator), repr(operator._load)]
+        self.shown += [str(getattr(operator, name)) for name in operator.template_fields]
+
+    def find(self, *secrets: str) -> list[str]:
+        lab = self.lab
+        lab.everywhere("SYSTEM FLUSH LOGS")
+        columns = "query, exception, toString(Settings) AS settings, log_comment"
+        logged = lab.everywhere(f"SELECT {columns} FROM system.query_log WHERE position(query, '{lab.database}') > 0")
+        assert len(logged) > 3
+        shown = [*self.shown, self.caplog.text, json.dumps(logged, ensure_ascii=False)]
+        assert lab.sandbox.directory is not None
+        shown += [path.read_text(errors="replace") for path in lab.sandbox.directory.glob("node*/server.log")]
+        return [text for text in shown if any(secret in text for secret in secrets)]
+
+
+@pytest.fixture
+def watch(lab: Lab, caplog: pytest.LogCaptureFixture) -> Watch:
+    caplog.set_level(logging.DEBUG)
+    # boto and urllib3 say at DEBUG what they send; their words are not ours
+    for name in ("botocore", "boto3", "urllib3", "s3transfer"):
+        caplog.set_level(logging.INFO, logger=name)
+    return Watch(lab, caplog)
+
+
+def test_a_load_shows_no_secret(lab: Lab, table: str, watch: Watch) -> None:
+    lab.connect_aws({"aws_session_token": TOKEN})
+    watch.load(table)
+    assert lab.rows(table) == [{"n": 1}]
+    assert "submitting ch-s3-" in watch.caplog.text
+    assert watch.find(lab.sandbox.password, lab.sandbox.s3_secret_key, TOKEN) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param({"where": "throwIf(n = 1) = 0"}, id="insert"),
+        pytest.param({"where": "n +"}, id="syntax"),
+        pytest.param({"select": {"n": "nope"}}, id="sample"),
+        pytest.param({"data_format": "Parquet"}, id="describe"),
+        pytest.param({"named_collection": "nope"}, id="collection"),
+    ],
+)
+def test_a_failing_load_shows_no_secret(lab: Lab, table: str, watch: Watch, arguments: dict[str, Any]) -> None:
+    lab.connect_one_node()
+    watch.load(table, **arguments)
+    assert any("Error" in text for text in watch.shown)
+    assert lab.rows(table) == []
+    assert watch.find(lab.sandbox.password, lab.sandbox.s3_secret_key) == []
+
+
+def test_wrong_secrets_are_not_shown_either(lab: Lab, table: str, watch: Watch) -> None:
+    lab.connect_aws(password=WRONG)
+    watch.load(table)
+    lab.connect_clickhouse(password=WRONG)
+    watch.load(table)
+    assert any("SignatureDoesNotMatch" in text for text in watch.shown)
+    assert any("AUTHENTICATION_FAILED" in text for text in watch.shown)
+    lab.connect_clickhouse()
+    assert watch.find(WRONG) == []

@@ -1,0 +1,202 @@
+"""Names and texts that would break out of any statement that does not quote them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import boto3
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.sandbox.object_store import start_object_store
+from airflow_provider_ch_s3.sandbox.supervisor import free_ports
+from airflow_provider_ch_s3.sql.filters import identifier, literal
+from airflow_provider_ch_s3.sql.statement import Statement
+from tests.sandbox.conftest import Lab, bag
+
+pytestmark = pytest.mark.sandbox
+
+NAMES = [
+    "a b",
+    " a",
+    "it's",
+    '"a"',
+    "a`b",
+    "a\\b",
+    "a\\'b\\\\",
+    "{a}",
+    "{a:String}",
+    "{{ x }}",
+    "{% raw %}",
+    "a*b?",
+    "[a-z]",
+    "a%20b",
+    "100% %s %(x)s",
+    "a#b&c+d=e",
+    "a;b,c|d",
+    "$a$b$",
+    "grüße-日本-🦆",
+    "a\tb",
+    "'); DROP TABLE t; --",
+    "select",
+]
+SOME_NAMES = ["a b", "it's", "a`b", "a\\'b\\\\", "{a:String}", "grüße-日本-🦆", "a\tb", "'); DROP TABLE t; --"]
+
+
+@pytest.mark.parametrize("name", [*SOME_NAMES, "a.b", "a/b"])
+def test_database_and_table(lab: Lab, name: str) -> None:
+    lab.connect_one_node()
+    database = f"{lab.database} {name}"
+    table = f"{identifier(database)}.{identifier(name)}"
+    lab.ddl(f"CREATE DATABASE {identifier(database)} ENGINE = Atomic")
+    try:
+        lab.ddl(f"CREATE TABLE {table} (n UInt8) ENGINE = MergeTree ORDER BY ()")
+        lab.put("in/a.csv", b"1\n")
+        lab.load("in/*", table)
+        assert lab.rows(table) == [{"n": 1}]
+    finally:
+        lab.ddl(f"DROP DATABASE {identifier(database)} SYNC")
+
+
+@pytest.mark.parametrize("name", ["it's", "a`b", "a\tb"])
+def test_a_distributed_table_over_a_hostile_one(lab: Lab, name: str) -> None:
+    local = f"{lab.database}.{identifier(name)}"
+    lab.ddl(f"CREATE TABLE {local} (n UInt8) ENGINE = MergeTree ORDER BY ()")
+    engine = f"Distributed('sandbox', {literal(lab.database)}, {literal(name)}, n)"
+    lab.ddl(f"CREATE TABLE {lab.database}.t AS {local} ENGINE = {engine}")
+    lab.put("in/a.csv", b"1\n2\n")
+    lab.load("in/*", f"{lab.database}.t")
+    assert bag(lab.rows(local)) == bag([{"n": 1}, {"n": 2}])
+
+
+@pytest.mark.parametrize("data_format", ["Parquet", "JSONEachRow"])
+def test_columns(lab: Lab, data_format: str) -> None:
+    names = [*NAMES, "a.b", "a/b"]
+    # narrower in the table than in the files, so that each name stands in a cast
+    columns = ", ".join(f"{identifier(name)} UInt8" for name in names)
+    table = lab.create("t", columns)
+    if data_format == "Parquet":
+        lab.put_parquet("in/a", {name: pa.array([n], pa.int64()) for n, name in enumerate(names)})
+    else:
+        lab.put("in/a", json.dumps({name: n for n, name in enumerate(names)}).encode())
+    where = " AND ".join(f"{identifier(name)} = {n}" for n, name in enumerate(names))
+    lab.load("in/a", table, data_format=data_format, where=where)
+    assert lab.rows(table) == [{name: n for n, name in enumerate(names)}]
+
+
+def pattern(name: str) -> str:
+    """A glob that matches the name: there is no other way to address one with globs in it."""
+    return re.sub(r"[*?{}]", "?", name)
+
+
+@pytest.mark.parametrize("name", [*SOME_NAMES, "{{ x }}", "a*b?", "a%20b", "a#b&c+d=e"])
+def test_a_file_name(lab: Lab, name: str) -> None:
+    table = lab.create("t", "n UInt8, file String")
+    lab.put(f"in/{name}.csv", b"n\n1\n")
+    # what a careless pattern for the name would match, too
+    lab.put("in/(a) other.csv", b"other\nno number\n")
+    report = lab.load(f"in/{pattern(name)}.csv", table, select={"file": "_file"})
+    assert lab.rows(table) == [{"n": 1, "file": f"{name}.csv"}]
+    assert report["files_read"] == report["files_listed"] == 1
+
+
+def test_many_file_names_beside_look_alikes(lab: Lab) -> None:
+    table = lab.create("t", "file String, n UInt8")
+    wanted = [f"in/{name}.csv" for name in NAMES]
+    for key in wanted:
+        lab.put(key, b"n\n1\n")
+    for key in ("in/axb.csv", "in/a1b2.csv", "in/{a}.csv.bak", "in/it.s.csv"):
+        lab.put(key, b"other\nx\n")
+    sources = [pattern(key) for key in wanted]
+    sources.remove("in/a?b?.csv")  # matches a look-alike, as it should
+    lab.load(sources, table, select={"file": "_file"})
+    expected = [{"file": key.removeprefix("in/"), "n": 1} for key in wanted if key != "in/a*b?.csv"]
+    assert bag(lab.rows(table)) == bag(expected)
+
+
+def test_the_schema_is_read_from_a_file_of_the_load(lab: Lab) -> None:
+    # the look-alike sorts before, and matches what ClickHouse is told to read of a list with "[1].csv"
+    table = lab.create("t", "n UInt8")
+    lab.put("in/[1].csv", b"n\n1\n")
+    lab.put("in/[2].csv", b"n\n2\n")
+    lab.put("in/(1).csv", b"other,columns\nx,y\n")
+    lab.load("in/[*.csv", table)
+    assert bag(lab.rows(table)) == bag([{"n": 1}, {"n": 2}])
+
+
+def test_folders_of_hive_columns(lab: Lab) -> None:
+    table = lab.create("t", "tag String, n UInt8")
+    names = ["a b", "it's", "{{ x }}", "grüße", "a%20b", "a+b", "'); DROP TABLE t; --"]
+    for n, name in enumerate(names):
+        lab.put(f"in/tag={name}/a.csv", f"n\n{n}\n".encode())
+    lab.load("in/tag=*/*.csv", table)
+    assert bag(lab.rows(table)) == bag({"tag": name, "n": n} for n, name in enumerate(names))
+
+
+def test_expressions_with_hostile_texts(lab: Lab) -> None:
+    names = [f"c{n}" for n in range(len(NAMES))]
+    table = lab.create("t", "n UInt8, " + ", ".join(f"{name} String" for name in names))
+    lab.put("in/a.csv", b"n\n1\n2\n")
+    select = {name: literal(text) for name, text in zip(names, NAMES, strict=True)}
+    where = " AND ".join(f"{literal(text)} != toString(n)" for text in NAMES)
+    lab.load("in/a.csv", table, select=select, where=f"{where} AND n = 1")
+    assert lab.rows(table) == [{"n": 1, **dict(zip(names, NAMES, strict=True))}]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        pytest.param("it's \"a\\b\\\\\tc` {x:String} {{ x }}", id="quotes-and-escapes"),
+        pytest.param("100 %s %27 &param_x=1#?+/==ü", id="url"),
+        pytest.param("', ''); DROP TABLE t; --", id="injection"),
+    ],
+)
+def test_a_hostile_secret_key_opens_the_store(lab: Lab, secret: str) -> None:
+    # a store of our own in this process, whose secret key it is; a changed one would be refused
+    (port,) = free_ports(1)
+    start_object_store(port=port, access_key="HOSTILE", secret_key=secret)
+    keys = {"aws_access_key_id": "HOSTILE", "aws_secret_access_key": secret, "region_name": "us-east-1"}
+    lab.s3 = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}", **keys)
+    lab.s3.create_bucket(Bucket=lab.bucket)
+    lab.put("in/a.csv", b"n\n1\n")
+    lab.connect_aws({"endpoint_url": f"http://127.0.0.1:{port}"}, login="HOSTILE", password=secret)
+    table = lab.create("t", "n UInt8")
+    lab.load("in/*", table)
+    assert lab.rows(table) == [{"n": 1}]
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+class TestRoundTrips:
+    """What the filters write comes back from the server as it was."""
+
+    @pytest.fixture
+    def hook(self, lab: Lab) -> ClickHouseS3Hook:
+        return ClickHouseS3Hook(clickhouse_conn_id="ch")
+
+    @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(value=texts)
+    def test_literals(self, hook: ClickHouseS3Hook, value: str) -> None:
+        assert hook.query(Statement(text=f"SELECT {literal(value)} AS x")) == [{"x": value}]
+
+    @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(value=st.one_of(st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.booleans()))
+    def test_numbers(self, hook: ClickHouseS3Hook, value: float) -> None:
+        assert hook.query(Statement(text=f"SELECT {literal(value)} AS x")) == [{"x": value}]
+
+    @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(name=texts.filter(bool))
+    def test_identifiers(self, hook: ClickHouseS3Hook, name: str) -> None:
+        statement = Statement(text=f"SELECT {identifier(name)} FROM (SELECT 7 AS {identifier(name)})")
+        assert hook.query(statement) == [{name: 7}]
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(value=texts)
+    def test_parameters(self, hook: ClickHouseS3Hook, value: str) -> None:
+        statement = Statement(text="SELECT {x:String} AS x", parameters={"x": value})
+        assert hook.query(statement) == [{"x": value}]

@@ -1,0 +1,291 @@
+"""What cannot be loaded is refused before anything is written, in words that say value, place and remedy."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from airflow_provider_ch_s3.errors import (
+    ChS3Error,
+    ClusterError,
+    ConfigError,
+    ServerUnreachableError,
+    SourceError,
+    TargetError,
+)
+from tests.sandbox.conftest import Lab, all_answer, kill_node, paused_supervisor, wait_until
+
+pytestmark = pytest.mark.sandbox
+
+IDS = {"id": pa.array([1, 2], pa.uint32())}
+
+
+def refuse(
+    lab: Lab, error: type[ChS3Error], glob: str | list[str], table: str, *words: str, **arguments: Any
+) -> None:
+    """Load, see it refused with these words in this order, and see that no INSERT was sent and no row is there."""
+    with pytest.raises(error) as caught:
+        lab.load(glob, table, **arguments)
+    assert re.search(".*".join(map(re.escape, words)), str(caught.value)), str(caught.value)
+    assert lab.inserts() == []
+    assert lab.query(f"SELECT sum(total_rows) AS n FROM system.tables WHERE database = '{lab.database}'") in (
+        [{"n": 0}],
+        [{"n": None}],
+    )
+
+
+class TestSource:
+    def test_no_file_matches(self, lab: Lab) -> None:
+        lab.put_parquet("in/2013-01-01.parquet", IDS)
+        table = lab.create("t", "id UInt32")
+        words = ("no file matches", lab.uri("in/2014-*.parquet"), "check the address")
+        refuse(lab, SourceError, "in/2014-*.parquet", table, *words)
+
+    def test_only_empty_files_match(self, lab: Lab) -> None:
+        lab.put("in/_SUCCESS", b"")
+        refuse(lab, SourceError, "in/*", lab.create("t", "id UInt32"), "no file matches", lab.uri("in/*"))
+
+    def test_a_missing_bucket(self, lab: Lab) -> None:
+        table = lab.create("t", "id UInt32")
+        lab.bucket = "no-such-bucket"
+        words = ("cannot list bucket 'no-such-bucket'", "'aws'", "NoSuchBucket", "create it, or correct the bucket")
+        refuse(lab, SourceError, "*.parquet", table, *words)
+
+    @pytest.mark.parametrize(
+        ("field", "code", "remedy"),
+        [
+            pytest.param("password", "SignatureDoesNotMatch", "correct the secret key", id="wrong-secret"),
+            pytest.param("login", "InvalidAccessKeyId", "correct the access key", id="wrong-access-key"),
+        ],
+    )
+    def test_wrong_keys(self, lab: Lab, field: str, code: str, remedy: str) -> None:
+        lab.put_parquet("in/a.parquet", IDS)
+        table = lab.create("t", "id UInt32")
+        lab.connect_aws(**{field: "wr0ng"})
+        words = (f"cannot list bucket '{lab.bucket}' with connection 'aws'", code, remedy)
+        refuse(lab, SourceError, "in/*", table, *words)
+
+    def test_a_dead_endpoint(self, lab: Lab) -> None:
+        table = lab.create("t", "id UInt32")
+        config = {"retries": {"max_attempts": 0}, "connect_timeout": 1}
+        lab.connect_aws({"endpoint_url": "http://127.0.0.1:1", "config_kwargs": config})
+        words = ("cannot list bucket", "'aws'", "http://127.0.0.1:1", "endpoint_url")
+        refuse(lab, SourceError, "in/*", table, *words)
+
+    def test_an_endpoint_that_only_the_worker_reaches(self, lab: Lab) -> None:
+        # the collection of the servers has the right keys and is told the worker's address: a bucket that
+        # the worker lists and the servers may not read, as when their rights differ
+        lab.put_parquet("in/a.parquet", IDS)
+        table = lab.create("t", "id UInt32")
+        words = ("ClickHouse cannot read", lab.uri("in/*"), "no_such_collection", "check that the servers reach")
+        refuse(lab, SourceError, "in/*", table, *words, named_collection="no_such_collection")
+
+    def test_an_unknown_ending(self, lab: Lab) -> None:
+        lab.put("in/a.dat", b"1\n")
+        words = ("the format of 'in/a.dat' cannot be told from its name", "give data_format", ".parquet")
+        refuse(lab, SourceError, "in/*", lab.create("t", "id UInt32"), *words)
+
+    def test_an_unknown_format(self, lab: Lab) -> None:
+        lab.put("in/a.dat", b"1\n")
+        words = ("data_format='Parkett' is no format that this server reads", "did you mean 'Parquet'?")
+        refuse(lab, ConfigError, "in/*", lab.create("t", "id UInt32"), *words, data_format="Parkett")
+
+    def test_mixed_formats(self, lab: Lab) -> None:
+        lab.put_parquet("in/a.parquet", IDS)
+        lab.put("in/b.csv", b"1\n")
+        words = ("'in/a.parquet' looks like Parquet and 'in/b.csv' like CSV", "narrow the source or give data_format")
+        refuse(lab, SourceError, "in/*", lab.create("t", "id UInt32"), *words)
+
+    def test_a_file_that_is_not_what_its_name_says(self, lab: Lab) -> None:
+        lab.put("in/a.parquet", b"PAR1 no")
+        words = ("ClickHouse cannot read", "as Parquet", "check that", "data_format")
+        refuse(lab, SourceError, "in/*", lab.create("t", "id UInt32"), *words)
+
+    def test_an_empty_folder_name(self, lab: Lab) -> None:
+        lab.put("in//a.csv", b"1\n")
+        words = ("cannot read the key 'in//a.csv'", lab.bucket, "copy the file to a key without '//'")
+        refuse(lab, SourceError, "in/**.csv", lab.create("t", "id UInt32"), *words)
+
+    @pytest.mark.parametrize(
+        ("source", "words"),
+        [
+            pytest.param(
+                "in/*.parquet", ("source 'in/*.parquet' is not an S3 address", "s3://bucket"), id="no-scheme"
+            ),
+            pytest.param("s3://bucket", ("'s3://bucket' is not an S3 address",), id="no-key"),
+            pytest.param("https://h/b/k", ("'https://h/b/k' is not an S3 address",), id="https"),
+            pytest.param("s3://b*/k", ("'s3://b*/k' is not an S3 address",), id="glob-in-bucket"),
+            pytest.param([], ("source is empty", "s3://bucket"), id="empty-list"),
+            pytest.param(["s3://a/k", "s3://b/k"], ("names the buckets a, b", "one task for each"), id="two-buckets"),
+        ],
+    )
+    def test_a_malformed_source(self, lab: Lab, source: str | list[str], words: tuple[str, ...]) -> None:
+        lab.uri = str  # type: ignore[method-assign, assignment]  # the source as it stands
+        refuse(lab, ConfigError, source, lab.create("t", "id UInt32"), *words)
+
+
+class TestTarget:
+    @pytest.fixture
+    def lab(self, lab: Lab) -> Lab:
+        lab.put_parquet("in/dt=2013-01-01/a.parquet", IDS)
+        return lab
+
+    def test_a_missing_table(self, lab: Lab) -> None:
+        words = (f"table {lab.database}.nope does not exist on the connected server", "create it on every node")
+        refuse(lab, TargetError, "in/**", f"{lab.database}.nope", *words)
+
+    def test_not_a_table_name(self, lab: Lab) -> None:
+        refuse(lab, ConfigError, "in/**", "a.b.c", "table 'a.b.c' is not a table name", "database.table")
+
+    @pytest.mark.parametrize("distributed", [False, True], ids=["local", "distributed"])
+    def test_a_table_that_one_node_lacks(self, lab: Lab, distributed: bool) -> None:
+        local = lab.create("t", "id UInt32, dt Date")
+        table = lab.distribute(local) if distributed else local
+        lab.query(f"DROP TABLE {local} SYNC", node=2)
+        port = str(lab.sandbox.tcp_ports[2])
+        refuse(lab, TargetError, "in/**", table, f"table {local} does not exist on", port, "create it there too")
+
+    def test_other_columns_on_one_node(self, lab: Lab) -> None:
+        local = lab.create("t", "id UInt32, dt Date")
+        lab.query(f"ALTER TABLE {local} MODIFY COLUMN id UInt64", node=1)
+        port = str(lab.sandbox.tcp_ports[1])
+        with pytest.raises(TargetError) as caught:
+            lab.load("in/**", local)
+        assert port in str(caught.value)
+        refuse(lab, TargetError, "in/**", local, "differ in id UInt32, id UInt64", "ALTER TABLE")
+
+    def test_a_distributed_table_that_lags_behind(self, lab: Lab) -> None:
+        local = lab.create("t", "id UInt32, dt Date")
+        table = lab.distribute(local)
+        lab.ddl(f"ALTER TABLE {local} ADD COLUMN extra UInt8")
+        refuse(lab, TargetError, "in/**", table, table, local, "differ in extra UInt8", "ALTER TABLE")
+
+    def test_a_column_of_the_files_that_the_table_lacks(self, lab: Lab) -> None:
+        lab.put_parquet("new/a.parquet", {**IDS, "tail": ["N1", "N2"]})
+        table = lab.create("t", "id UInt32")
+        refuse(lab, TargetError, "new/*", table, "the files have the columns tail", table, "columns=[…]")
+
+    def test_a_column_of_the_path_that_the_table_lacks(self, lab: Lab) -> None:
+        table = lab.create("t", "id UInt32")
+        refuse(lab, TargetError, "in/**", table, "dt (from the path)", table, "columns=[…]")
+
+    def test_a_column_that_the_files_lack(self, lab: Lab) -> None:
+        table = lab.create("t", "id UInt32, dt Date, tail String")
+        words = (f"{table} has the columns tail without a DEFAULT", "they have dt, id", "give them a DEFAULT")
+        refuse(lab, TargetError, "in/**", table, *words)
+
+    def test_a_column_that_the_files_lack_and_that_has_a_default(self, lab: Lab) -> None:
+        table = lab.create("t", "id UInt32, dt Date, tail String DEFAULT concat('N', toString(id))")
+        lab.load("in/**", table)
+        assert {row["tail"] for row in lab.rows(table)} == {"N1", "N2"}
+
+    def test_types_without_a_conversion(self, lab: Lab) -> None:
+        table = lab.create("t", "id Array(UInt32), dt Date")
+        words = ("column 'id' is", "UInt32", "in the files and Array(UInt32) in", table, "select={'id'")
+        refuse(lab, TargetError, "in/**", table, *words)
+
+    def test_text_that_is_no_number(self, lab: Lab) -> None:
+        lab.put_parquet("text/a.parquet", {"id": ["1", "x"]})
+        table = lab.create("t", "id UInt32")
+        refuse(lab, SourceError, "text/*", table, "ClickHouse cannot read", "Cannot parse", "check that")
+
+
+class TestCluster:
+    @pytest.fixture
+    def lab(self, lab: Lab) -> Lab:
+        lab.put_parquet("in/a.parquet", IDS)
+        return lab
+
+    def test_an_unknown_cluster(self, lab: Lab) -> None:
+        table = lab.create("t", "id UInt32")
+        lab.connect_clickhouse({"cluster": "nope"})
+        refuse(lab, ClusterError, "in/*", table, "there is no cluster 'nope'", "it knows", "sandbox", "field cluster")
+
+    def test_a_server_that_does_not_answer(self, lab: Lab) -> None:
+        table = lab.create("t", "id UInt32")
+        lab.connect_clickhouse(port=1)
+        words = ("no answer from ClickHouse at 127.0.0.1:1", "Connection refused", "connection 'ch'")
+        refuse(lab, ServerUnreachableError, "in/*", table, *words)
+
+    def test_a_wrong_password(self, lab: Lab) -> None:
+        table = lab.create("t", "id UInt32")
+        lab.connect_clickhouse(password="wr0ng")
+        refuse(lab, ChS3Error, "in/*", table, "AUTHENTICATION_FAILED")
+
+    def test_a_node_that_is_down(self, fragile_lab: Lab) -> None:
+        lab = fragile_lab
+        lab.put_parquet("in/a.parquet", IDS)
+        table = lab.create("t", "id UInt32")
+        port = lab.sandbox.tcp_ports[1]
+        with paused_supervisor(lab.sandbox):
+            kill_node(lab.sandbox, 1)
+            with pytest.raises(ClusterError) as caught:
+                lab.load("in/*", table)
+        words = (f"127.0.0.1:{port} of cluster 'sandbox' does not answer", "start it", "leaves that node's shard")
+        assert re.search(".*".join(map(re.escape, words)), str(caught.value)), str(caught.value)
+        wait_until(lambda: all_answer(lab.sandbox), "the node")
+        assert lab.inserts() == []
+        assert lab.rows(table) == []
+
+
+class TestArguments:
+    @pytest.fixture
+    def lab(self, lab: Lab) -> Lab:
+        lab.put_parquet("in/a.parquet", IDS)
+        return lab
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            pytest.param(
+                {"settings": {"max_insert_thread": 4}},
+                ("the operator sets 'max_insert_thread'", "did you mean 'max_insert_threads'?"),
+                id="unknown-setting",
+            ),
+            pytest.param(
+                {"select": {"id": "id FROM numbers(3)) UNION ALL SELECT (1"}},
+                ("id FROM numbers(3)) UNION ALL SELECT (1", "unmatched ')'"),
+                id="select-that-ends-the-statement",
+            ),
+            pytest.param({"select": {"id": "(SELECT 1)"}}, ("'(SELECT 1)'", "SELECT", "one flat"), id="subquery"),
+            pytest.param({"where": "id = 1; DROP TABLE t"}, ("id = 1; DROP TABLE t", "';'"), id="two-statements"),
+            pytest.param({"where": "id = 1 -- rest"}, ("id = 1 -- rest", "comment"), id="comment"),
+            pytest.param(
+                {"select": {"nope": "1"}}, ("select names 'nope'", "no such column; it has id"), id="select-of-none"
+            ),
+            pytest.param({"columns": ["nope"]}, ("columns names 'nope'", "it has id"), id="columns-of-none"),
+            pytest.param({"structure": "id"}, ("structure holds 'id'", "name Type"), id="structure"),
+            pytest.param(
+                {"load_mode": "replace_table"}, ("load_mode='replace_table'", "load_mode='append'"), id="load-mode"
+            ),
+            pytest.param({"staging": True}, ("staging=True", "use staging=False"), id="staging"),
+            pytest.param({"poll_interval": 0}, ("poll_interval=0", "above 0"), id="poll-interval"),
+        ],
+    )
+    def test_wrong_arguments(self, lab: Lab, arguments: dict[str, Any], words: tuple[str, ...]) -> None:
+        refuse(lab, ConfigError, "in/*", lab.create("t", "id UInt32"), *words, **arguments)
+
+    @pytest.mark.parametrize(
+        ("arguments", "word"),
+        [
+            pytest.param({"select": {"id": "no_such_function(id)"}}, "no_such_function", id="function"),
+            pytest.param({"select": {"id": "nope + 1"}}, "nope", id="column-in-select"),
+            pytest.param({"where": "nope = 1"}, "nope", id="column-in-where"),
+            pytest.param({"where": "id +"}, "Syntax error", id="syntax-in-where"),
+            pytest.param({"settings": {"max_threads": "many"}}, "many", id="value-of-a-setting"),
+        ],
+    )
+    def test_what_only_the_server_can_refuse(self, lab: Lab, arguments: dict[str, Any], word: str) -> None:
+        table = lab.create("t", "id UInt32")
+        with pytest.raises(ChS3Error) as caught:
+            lab.load("in/*", table, **arguments)
+        assert word in str(caught.value)
+        assert lab.rows(table) == []
+
+    def test_an_unknown_setting_of_the_connection(self, lab: Lab) -> None:
+        table = lab.create("t", "id UInt32")
+        lab.connect_clickhouse({"session_settings": {"no_such_setting": 1}})
+        refuse(lab, ChS3Error, "in/*", table, "no_such_setting")

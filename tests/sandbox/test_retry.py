@@ -1,0 +1,237 @@
+"""Tries, clears and kills of one task: how often its rows arrive, and what is left running."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
+from airflow_provider_ch_s3.load import run
+from tests.sandbox.conftest import Lab, all_answer, bag, kill_node, wait_until
+
+pytestmark = pytest.mark.sandbox
+
+ROWS = [{"n": n} for n in range(240)]
+FILES = 12
+# 12 files of 20 rows, each a block of a second; every node reads one at a time
+SLOW: dict[str, Any] = {
+    "where": "sleepEachRow(0.05) = 0",
+    "settings": {"max_threads": 1, "max_insert_threads": 1, "max_block_size": 20},
+}
+CANCELLED = 394
+
+WORKER = """
+import json, sys
+from datetime import datetime
+from types import SimpleNamespace
+from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+
+arguments, ti, started = json.loads(sys.argv[1])
+operator = S3ToClickHouseOperator(**arguments)
+dag_run = SimpleNamespace(start_date=datetime.fromisoformat(started))
+operator.execute({"ti": SimpleNamespace(**ti), "dag_run": dag_run, "task": operator})
+"""
+
+
+@pytest.fixture
+def table(lab: Lab) -> str:
+    put_files(lab)
+    return lab.create("t", "n UInt32")
+
+
+def put_files(lab: Lab) -> None:
+    for number in range(FILES):
+        lab.put(f"in/{number}.csv", "".join(f"{row['n']}\n" for row in ROWS[number::FILES]).encode())
+
+
+def start_worker(lab: Lab, table: str, **arguments: Any) -> subprocess.Popen[bytes]:
+    """A worker process of its own, which runs the first try of the task ``load``."""
+    given = {"source": lab.uri("in/*.csv"), "table": table, "clickhouse_conn_id": "ch", "aws_conn_id": "aws"}
+    ti = vars(lab.context(lab.operator("in/*.csv", table))["ti"])
+    text = json.dumps([{"task_id": "load", **given, **arguments}, ti, lab.started.isoformat()])
+    return subprocess.Popen(
+        [sys.executable, "-c", WORKER, text], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+@pytest.fixture
+def background() -> Iterator[Callable[..., Future[Any]]]:
+    """Run a function on a thread."""
+    with ThreadPoolExecutor(4) as pool:
+        yield pool.submit
+
+
+def test_a_load_outlasts_the_clients_timeout(lab: Lab, table: str) -> None:
+    lab.connect_clickhouse({"send_receive_timeout": 1})
+    report = lab.load("in/*.csv", table, **SLOW)
+    assert report["seconds"] > 1
+    assert bag(lab.rows(table)) == bag(ROWS)
+    assert lab.inserts() == [report["query_id"]]
+
+
+def test_a_retry_takes_over_what_a_killed_worker_left_running(
+    lab: Lab, table: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with start_worker(lab, table, **SLOW) as worker:
+        wait_until(lab.running, "the query of the worker")
+        os.kill(worker.pid, signal.SIGKILL)
+    report = lab.load("in/*.csv", table, try_number=2, **SLOW)
+    assert report["attached"]
+    assert f"an earlier try submitted {report['query_id']} (running)" in caplog.text
+    assert lab.inserts() == [report["query_id"]]
+    assert bag(lab.rows(table)) == bag(ROWS)
+    assert (report["rows_written"], report["files_read"], report["files_listed"]) == (240, FILES, FILES)
+
+
+def test_a_retry_takes_the_result_of_a_load_that_has_ended(lab: Lab, table: str) -> None:
+    first = lab.load("in/*.csv", table)
+    again = lab.load("in/*.csv", table, try_number=2)
+    assert (first["attached"], again["attached"]) == (False, True)
+    numbers = (
+        "query_id",
+        "files_listed",
+        "files_read",
+        "rows_read",
+        "rows_written",
+        "initial_parts",
+        "nodes",
+        "ended",
+    )
+    assert {name: again[name] for name in numbers} == {name: first[name] for name in numbers}
+    assert again["settings"]["insert_deduplicate"]["value"] == "0"
+    assert lab.inserts() == [first["query_id"]]
+    assert bag(lab.rows(table)) == bag(ROWS)
+
+
+def test_a_retry_after_a_failure_submits_the_next_attempt(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    lab.connect_one_node()
+    put_files(lab)
+    table = lab.create("t", "n UInt32")
+    with pytest.raises(LoadError, match=r"query (\S+-0-1) failed: .*n is 239"):
+        lab.load("in/*.csv", table, where="throwIf(n = 239, 'n is 239') = 0", settings={"max_insert_threads": 1})
+    lab.query(f"TRUNCATE TABLE {table}")
+    report = lab.load("in/*.csv", table, try_number=2)
+    assert not report["attached"]
+    assert "-0-1 failed after" in caplog.text
+    first, second = lab.inserts()
+    assert second == report["query_id"]
+    assert (first[-4:], second[-4:]) == ("-0-1", "-0-2")
+    assert first[:-4] == second[:-4]
+    assert bag(lab.rows(table)) == bag(ROWS)
+
+
+def test_a_retry_of_a_try_that_submitted_nothing_loads(
+    lab: Lab, table: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    lab.monkeypatch.setattr(run, "LOG_PATIENCE_SECONDS", 1.0)  # the sandbox's logs are written every 0.5 s
+    report = lab.load("in/*.csv", table, try_number=2)
+    assert not report["attached"]
+    assert "no node knows a query of the earlier tries; looking for 1.0 s more" in caplog.text
+    assert bag(lab.rows(table)) == bag(ROWS)
+
+
+def test_a_result_that_no_log_has_yet_is_found(lab: Lab, table: str) -> None:
+    # the first look at the log is one before the flush; the engine's own timing cannot be made to order
+    first = lab.load("in/*.csv", table)
+    real, looks = run.read_statuses, []
+
+    def blind_at_first(*given: Any) -> Any:
+        looks.append(given)
+        return real(*given) if len(looks) > 1 else {}
+
+    lab.monkeypatch.setattr(run, "read_statuses", blind_at_first)
+    again = lab.load("in/*.csv", table, try_number=2)
+    assert (again["attached"], again["query_id"]) == (True, first["query_id"])
+    assert lab.inserts() == [first["query_id"]]
+
+
+def test_a_cleared_task_loads_again(lab: Lab, table: str) -> None:
+    first = lab.load("in/*.csv", table)
+    second = lab.load("in/*.csv", table, try_number=2, max_tries=1)
+    assert not second["attached"]
+    assert lab.inserts() == [first["query_id"], second["query_id"]]
+    assert bag(lab.rows(table)) == bag(ROWS + ROWS)
+
+
+def test_clearing_a_running_task_ends_the_old_load(
+    lab: Lab, table: str, background: Callable[..., Future[Any]]
+) -> None:
+    other = lab.create("other", "n UInt32")
+    old = background(lab.load, "in/*.csv", table, **SLOW)
+    wait_until(lab.running, "the old load")
+    (old_id,) = {row["id"] for row in lab.running()}
+    report = lab.load("in/*.csv", table, try_number=2, max_tries=1)
+    assert lab.running() == []
+    assert ended_with(lab, old_id) == CANCELLED
+    with pytest.raises(LoadError, match=old_id):
+        old.result()
+    assert (report["attached"], report["rows_written"]) == (False, 240)
+    assert lab.inserts() == [old_id, report["query_id"]]
+    # each row from the fresh load, and from the old one at most
+    assert {row["n"] for row in lab.rows(table)} == {row["n"] for row in ROWS}
+    assert lab.rows(other) == []
+
+
+def test_a_restarted_node_may_have_forgotten_the_load(fragile_lab: Lab) -> None:
+    lab = fragile_lab
+    put_files(lab)
+    table = lab.create("t", "n UInt32")
+    pid = node_pid(lab, 1)
+    kill_node(lab.sandbox, 1)
+    wait_until(lambda: node_pid(lab, 1) != pid and all_answer(lab.sandbox), "the node")
+    with pytest.raises(UnknownStateError) as caught:
+        lab.load("in/*.csv", table, try_number=2)
+    message = str(caught.value)
+    assert f":{lab.sandbox.tcp_ports[1]} was restarted" in message
+    assert f"look whether the rows are in {table}, then clear the task" in message
+    assert lab.inserts() == []
+    # the first try of a cleared task asks nobody
+    assert lab.load("in/*.csv", table, try_number=2, max_tries=1)["rows_written"] == 240
+
+
+def node_pid(lab: Lab, node: int) -> int:
+    assert lab.sandbox.directory is not None
+    return int((lab.sandbox.directory / f"node{node + 1}" / "pid").read_text())
+
+
+def test_on_kill_ends_the_load_on_all_nodes(lab: Lab, table: str, background: Callable[..., Future[Any]]) -> None:
+    operator = lab.operator("in/*.csv", table, **SLOW)
+    task = background(operator.execute, lab.context(operator))
+    wait_until(lambda: len({row["port"] for row in lab.running()}) == 3, "the load on all nodes")
+    (query_id,) = {row["id"] for row in lab.running()}
+    operator.on_kill()
+    assert lab.running() == []
+    with pytest.raises(LoadError, match=query_id):
+        task.result()
+    assert ended_with(lab, query_id) == CANCELLED
+
+
+def test_on_kill_before_anything_was_submitted(lab: Lab, table: str) -> None:
+    lab.operator("in/*.csv", table).on_kill()
+    assert lab.rows(table) == []
+
+
+def ended_with(lab: Lab, query_id: str) -> int:
+    """The error code of a query, 0 for a success."""
+    lab.everywhere("SYSTEM FLUSH LOGS query_log")
+    (row,) = lab.query(
+        "SELECT exception_code AS code FROM system.query_log "
+        f"WHERE query_id = '{query_id}' AND is_initial_query AND type != 'QueryStart'"
+    )
+    return int(row["code"])
+
+
+def test_two_tasks_at_once(lab: Lab, table: str, background: Callable[..., Future[Any]]) -> None:
+    tasks = [background(lab.load, "in/*.csv", table, task_id=name, **SLOW) for name in ("one", "two")]
+    reports = [task.result() for task in tasks]
+    assert len({report["query_id"] for report in reports}) == 2
+    assert [(report["attached"], report["rows_written"]) for report in reports] == [(False, 240)] * 2
+    assert bag(lab.rows(table)) == bag(ROWS + ROWS)

@@ -1,0 +1,194 @@
+"""The statements of a load and about parts, compared as a whole; ``pytest --update-golden`` writes them anew."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.mapping import MappedColumn
+from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourcePattern, SourceSpec
+from airflow_provider_ch_s3.sql import load_queries, parts_queries, render
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import Distribution, TableColumn, TableName, TargetSpec
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+TEMPLATES = Path(render.__file__).parent / "templates"
+
+ROLE = S3Access(endpoint_url="http://s3:9000")
+KEYS = dataclasses.replace(ROLE, access_key="AKIA-KEY", secret_key="SECRET-KEY")
+TEMPORARY = dataclasses.replace(KEYS, session_token="SECRET-TOKEN")
+ANONYMOUS = dataclasses.replace(ROLE, anonymous=True)
+COLLECTION = dataclasses.replace(ROLE, named_collection="my`keys")
+
+TABLE = TableName(database="it's", table="a`b")
+CLUSTER = "it's"
+PREFIX = "ch-s3-0'1-2-"
+SINCE = datetime.date(2013, 1, 31)
+
+
+def source(access: S3Access = KEYS, *keys: str, data_format: str = "Parquet") -> SourceSpec:
+    return SourceSpec(
+        pattern=SourcePattern(bucket="flights", globs=("**",)),
+        access=access,
+        files=tuple(
+            SourceFile(key=key, etag="e", size_bytes=9) for key in keys or ("dt=1/a.parquet", "dt=2/a.parquet")
+        ),
+        data_format=data_format,
+        compression="auto",
+        columns=(
+            FileColumn(name="id", type="Nullable(Int64)"),
+            FileColumn(name="tail`num", type="String"),
+            FileColumn(name="dt", in_path=True),
+        ),
+    )
+
+
+UNSAFE = source(KEYS, "it's 1.parquet", "it's 2.parquet")
+LOCAL = TargetSpec(
+    name=TABLE,
+    local=TABLE,
+    engine="MergeTree",
+    columns=(TableColumn(name="id", type="UInt64"), TableColumn(name="tail`num", type="String")),
+    partition_key="",
+    sorting_key="id",
+)
+SPANNING = dataclasses.replace(LOCAL, spans_cluster=True)
+DISTRIBUTED = dataclasses.replace(
+    LOCAL,
+    name=TableName(database="d", table="all"),
+    distribution=Distribution(cluster=CLUSTER, local=TABLE),
+)
+PLAIN = (MappedColumn(target="id", source="id"), MappedColumn(target="tail`num", source="tail`num"))
+MIXED = (
+    MappedColumn(target="id", source="id", cast_type="Nullable(UInt64)"),
+    MappedColumn(target="tail`num", expression="upper(`tail`)"),
+    MappedColumn(target="dt", source="dt"),
+)
+SETTINGS = {"max_insert_threads": 4, "date_time_input_format": "best_effort", "log_comment": '{"dag": "it\'s"}'}
+
+
+def insert(
+    files: SourceSpec,
+    target: TargetSpec = DISTRIBUTED,
+    mapping: tuple[MappedColumn, ...] = PLAIN,
+    *,
+    cluster: str | None = CLUSTER,
+    where: str = "",
+) -> Statement:
+    return load_queries.render_insert_load(files, target, mapping, cluster=cluster, where=where, settings=SETTINGS)
+
+
+CASES: dict[str, Statement] = {
+    "insert_load_keys": insert(source(KEYS)),
+    "insert_load_session_token": insert(source(TEMPORARY)),
+    "insert_load_nosign": insert(source(ANONYMOUS)),
+    "insert_load_named_collection": insert(source(COLLECTION)),
+    "insert_load_server_role": insert(source(ROLE)),
+    "insert_load_single": insert(source(KEYS), LOCAL, cluster=None),
+    "insert_load_single_named_collection": insert(source(COLLECTION), LOCAL, cluster=None),
+    "insert_load_spanning": insert(source(KEYS), SPANNING),
+    "insert_load_where": insert(source(KEYS), where="id > 0 OR dt = '2013-01-01'"),
+    "insert_load_path_filter": insert(UNSAFE),
+    "insert_load_where_path_filter": insert(UNSAFE, where="id > 0 OR dt = '2013-01-01'"),
+    "insert_load_select": insert(source(KEYS), mapping=MIXED),
+    "insert_load_nullable_text": insert(
+        source(KEYS),
+        mapping=(MappedColumn(target="id", source="tail`num", cast_type="UInt64", is_nullable_text=True),),
+    ),
+    "describe_files_keys": load_queries.render_describe_files(source(KEYS), {}),
+    "describe_files_named_collection": load_queries.render_describe_files(
+        source(COLLECTION), {"format_csv_delimiter": ";"}
+    ),
+    "sample_files_keys": load_queries.render_sample_files(
+        source(KEYS), MIXED, limit_rows=100, settings={"max_threads": 4}
+    ),
+    "sample_files_server_role": load_queries.render_sample_files(
+        source(ROLE), PLAIN, limit_rows=100, settings={"max_threads": 4}
+    ),
+    "parquet_footers_cluster": load_queries.render_parquet_footers(source(KEYS), CLUSTER),
+    "parquet_footers_single": load_queries.render_parquet_footers(source(KEYS), None),
+    "parquet_footers_path_filter": load_queries.render_parquet_footers(UNSAFE, CLUSTER),
+    "read_table_cluster": load_queries.render_read_table(TABLE, CLUSTER),
+    "read_table_single": load_queries.render_read_table(TABLE, None),
+    "read_columns_cluster": load_queries.render_read_columns(TABLE, CLUSTER),
+    "read_columns_single": load_queries.render_read_columns(TABLE, None),
+    "read_session": load_queries.render_read_session(),
+    "read_formats": load_queries.render_read_formats(),
+    "read_settings": load_queries.render_read_settings(),
+    "running_queries_cluster": load_queries.render_running_queries(PREFIX, CLUSTER),
+    "running_queries_single": load_queries.render_running_queries(PREFIX, None),
+    "logged_queries_cluster": load_queries.render_logged_queries(PREFIX, CLUSTER, SINCE),
+    "logged_queries_single": load_queries.render_logged_queries(PREFIX, None, SINCE),
+    "read_uptimes_cluster": load_queries.render_read_uptimes(CLUSTER),
+    "read_uptimes_single": load_queries.render_read_uptimes(None),
+    "kill_queries_on_cluster": load_queries.render_kill_queries(PREFIX, CLUSTER),
+    "kill_queries_here": load_queries.render_kill_queries(PREFIX, None),
+    "table_parts_cluster": parts_queries.render_table_parts(TABLE, CLUSTER),
+    "table_parts_single": parts_queries.render_table_parts(TABLE, None),
+    "table_merges_cluster": parts_queries.render_table_merges(TABLE, CLUSTER),
+    "table_merges_single": parts_queries.render_table_merges(TABLE, None),
+    "failed_mutations_cluster": parts_queries.render_failed_mutations(TABLE, CLUSTER),
+    "failed_mutations_single": parts_queries.render_failed_mutations(TABLE, None),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_statement_is_as_the_golden_file(name: str, check_golden: Callable[[str, str], None]) -> None:
+    check_golden(name, CASES[name].text)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_secrets_travel_beside_the_text(name: str) -> None:
+    statement = CASES[name]
+    assert "SECRET" not in statement.text
+    assert "AKIA" not in statement.text
+    assert re.findall(r"\{(\w+):String\}", statement.text) == list(statement.parameters)
+
+
+STATEMENTS = [
+    name.removeprefix("render_")
+    for module in (load_queries, parts_queries)
+    for name in vars(module)
+    if name.startswith("render_")
+]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_every_statement_has_a_case(statement: str) -> None:
+    assert [name for name in CASES if name.startswith(statement)] != []
+
+
+def test_every_template_has_a_golden_file() -> None:
+    golden = [path.stem for path in GOLDEN.glob("*.sql")]
+    templates = [path.name.removesuffix(".sql.jinja") for path in TEMPLATES.iterdir() if path.name[0] != "_"]
+    assert len(templates) > 10
+    assert [t for t in templates if not any(name == t or name.startswith(f"{t}_") for name in golden)] == []
+
+
+def test_no_golden_file_of_a_load_is_left_over() -> None:
+    golden = {path.stem for path in GOLDEN.glob("*.sql") if path.stem.startswith(tuple(STATEMENTS))}
+    assert golden == set(CASES)
+
+
+@pytest.mark.parametrize(
+    ("where", "mapping"),
+    [
+        pytest.param("1 UNION ALL SELECT 1", PLAIN, id="where"),
+        pytest.param("1) -- ", PLAIN, id="where-that-ends-its-bracket"),
+        pytest.param("", (MappedColumn(target="id", expression="id FROM x;"),), id="select"),
+    ],
+)
+def test_a_hostile_expression_reaches_no_statement(where: str, mapping: tuple[MappedColumn, ...]) -> None:
+    with pytest.raises(ConfigError):
+        insert(UNSAFE, mapping=mapping, where=where)
+
+
+def test_a_hostile_setting_name_reaches_no_statement() -> None:
+    with pytest.raises(ConfigError, match="is not the name of a ClickHouse setting"):
+        load_queries.render_insert_load(source(), LOCAL, PLAIN, cluster=None, where="", settings={"a = 1, b": 1})

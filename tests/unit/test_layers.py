@@ -1,0 +1,88 @@
+"""The direction of imports: values at the bottom, then tuning and SQL, then the load, then Airflow."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import airflow_provider_ch_s3
+
+PACKAGE = "airflow_provider_ch_s3"
+ROOT = Path(airflow_provider_ch_s3.__file__).parent
+
+GROUND = {"errors", "units"}
+# The check of an expression is text in, text out: the values parse structures and engines with it.
+TEXT = GROUND | {"sql.expressions"}
+VALUES = TEXT | {"connection_fields", "cluster", "target", "source", "mapping", "settle"}
+PURE = VALUES | {"tuning", "sql", "load"}
+
+# place -> what of ours it may import, beside itself
+MAY_IMPORT = {
+    "errors": set(),
+    "units": set(),
+    "sql.expressions": {"errors"},
+    "connection_fields": GROUND,
+    "cluster": GROUND | {"connection_fields"},
+    "target": TEXT,
+    "source": TEXT | {"target"},
+    "mapping": TEXT | {"target", "source"},
+    "settle": GROUND,
+    "tuning": VALUES,
+    "sql": VALUES | {"tuning.setting"},
+    "load": PURE,
+    "sandbox": GROUND,
+}
+
+
+def modules(place: str) -> list[Path]:
+    path = ROOT.joinpath(*place.split("."))
+    return sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
+
+
+def imports(path: Path) -> set[str]:
+    """Every module that a file imports, at any depth of its code."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import, which this test does not follow"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def is_inside(name: str, places: set[str]) -> bool:
+    return any(f"{name}.".startswith(f"{PACKAGE}.{place}.") for place in places)
+
+
+@pytest.mark.parametrize("place", MAY_IMPORT)
+def test_imports_go_down_only(place: str) -> None:
+    allowed = MAY_IMPORT[place] | {place}
+    wrong = {
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in modules(place)
+        for name in imports(path)
+        if name.startswith(f"{PACKAGE}.") and not is_inside(name, allowed)
+    }
+    assert wrong == set()
+
+
+@pytest.mark.parametrize("place", MAY_IMPORT)
+def test_no_airflow_and_no_driver(place: str) -> None:
+    foreign = {"airflow", "clickhouse_connect"} | ({"boto3", "botocore"} if place in PURE else set())
+    wrong = {
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in modules(place)
+        for name in imports(path)
+        if name.partition(".")[0] in foreign
+    }
+    assert wrong == set()
+
+
+def test_every_place_exists_and_has_a_rule() -> None:
+    glue = {"hooks", "transfers", "operators", "sensors", "triggers", "cli", "bench", "get_provider_info"}
+    places = {path.stem for path in ROOT.iterdir() if (path.is_dir() or path.suffix == ".py") and path.stem[0] != "_"}
+    assert places <= {*MAY_IMPORT, *glue}
+    assert all(path.exists() for place in MAY_IMPORT for path in modules(place))

@@ -1,0 +1,43 @@
+"""The pure part needs no Airflow, no driver and no S3 client."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PURE = ("errors", "units", "cluster", "source", "target", "mapping", "tuning", "sql", "load", "settle")
+FOREIGN = ("airflow", "boto3", "botocore", "clickhouse_connect")
+
+SCRIPT = """
+import importlib, importlib.abc, pkgutil, sys
+
+class Block(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {foreign!r}:
+            raise ImportError(f"the pure part imports {{name}}")
+
+sys.meta_path.insert(0, Block())
+for name in {modules!r}:
+    module = importlib.import_module(name)
+    for found in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{{name}}."):
+        importlib.import_module(found.name)
+print(sorted(name.partition(".")[0] for name in sys.modules if name.partition(".")[0] in {foreign!r}))
+"""
+
+
+def import_blocked(*modules: str) -> subprocess.CompletedProcess[str]:
+    script = SCRIPT.format(foreign=FOREIGN, modules=modules)
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_pure_part_imports_alone() -> None:
+    done = import_blocked(*(f"airflow_provider_ch_s3.{name}" for name in PURE))
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+@pytest.mark.parametrize("module", ["airflow_provider_ch_s3.hooks", "clickhouse_connect"])
+def test_the_check_can_fail(module: str) -> None:
+    done = import_blocked(module)
+    assert "ImportError: the pure part imports" in done.stderr

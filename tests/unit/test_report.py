@@ -1,0 +1,178 @@
+"""The report of a load, read off rows of the query log."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.load.queries import QueryStatus
+from airflow_provider_ch_s3.load.report import NodeReport, build_report, is_complete
+from airflow_provider_ch_s3.tuning import LoadPlan, Origin, Setting
+
+MIB = 1_048_576
+COMMENT = json.dumps({"files": 5, "bytes": 50 * MIB, "rows": 1000})
+
+
+def logged(
+    node: str = "ch1", *, is_initial: bool = False, event: str = "QueryFinish", **values: Any
+) -> dict[str, Any]:
+    return {
+        "node": node,
+        "is_initial": is_initial,
+        "event": event,
+        "exception": "",
+        "start_seconds": 1_700_000_000.25,
+        "duration_seconds": 4.0,
+        "read_rows": 0,
+        "written_rows": 0,
+        "peak_memory_bytes": 0,
+        "s3_bytes": 0,
+        "files": 0,
+        "s3_requests": 0,
+        "initial_parts": 0,
+        "part_rows": 0,
+        "settings": {"max_threads": "4"},
+        "log_comment": COMMENT,
+    } | values
+
+
+def share(node: str, rows: int, **values: Any) -> dict[str, Any]:
+    """A node that reads files and writes what it read."""
+    return logged(node, read_rows=rows, written_rows=rows, part_rows=rows, **values)
+
+
+# As ClickHouse 26.7 logs it: the initiator counts all rows read and none written.
+CLUSTER = [
+    logged(is_initial=True, event="QueryStart"),
+    logged(is_initial=True, read_rows=1000, peak_memory_bytes=7 * MIB, s3_requests=1),
+    logged("ch1", event="QueryStart"),
+    share("ch1", 400, files=2, s3_bytes=20 * MIB, s3_requests=6, initial_parts=2, peak_memory_bytes=5 * MIB),
+    share("ch2", 600, files=3, s3_bytes=30 * MIB, s3_requests=8, initial_parts=3, peak_memory_bytes=9 * MIB),
+]
+SINGLE = [
+    logged(is_initial=True, event="QueryStart"),
+    share(
+        "ch1",
+        1000,
+        is_initial=True,
+        files=5,
+        s3_bytes=50 * MIB,
+        s3_requests=12,
+        initial_parts=4,
+        peak_memory_bytes=8 * MIB,
+    ),
+]
+# A sharding key: ch1 reads nothing itself, and sends all that ch2 read to where it belongs. What stays on the
+# initiator is counted twice in its written_rows.
+SHARDED = [
+    logged(is_initial=True, read_rows=1000, written_rows=1300, part_rows=300, initial_parts=1),
+    logged("ch2", read_rows=1000, files=5),
+    logged("ch2", read_rows=700, written_rows=700, part_rows=700, initial_parts=2),
+]
+PLAN = LoadPlan(
+    settings=(Setting(name="max_threads", value=16, reason="because", origin=Origin.COMPUTED),),
+    left_out={"x": "this server does not know it"},
+    initial_parts=6,
+    peak_memory_bytes=10 * MIB,
+)
+
+
+def status(rows: list[dict[str, Any]]) -> QueryStatus:
+    return QueryStatus(query_id="q-1", logged=rows)
+
+
+def test_cluster() -> None:
+    report = build_report(status(CLUSTER), table="d.t", plan=PLAN, attached=False)
+    assert report.as_dict() == {
+        "query_id": "q-1",
+        "table": "d.t",
+        "files_listed": 5,
+        "files_read": 5,
+        "rows_read": 1000,
+        "rows_written": 1000,
+        "size_bytes": 52_428_800,
+        "read_bytes": 52_428_800,
+        "s3_requests": 15,
+        "seconds": 4.0,
+        "ended": 1_700_000_004.25,
+        "rows_per_second": 250.0,
+        "peak_memory_bytes": 9_437_184,
+        "initial_parts": 5,
+        "attached": False,
+        "nodes": {
+            "ch1": {"files": 2, "rows_written": 400, "peak_memory_bytes": 7_340_032, "initial_parts": 2},
+            "ch2": {"files": 3, "rows_written": 600, "peak_memory_bytes": 9_437_184, "initial_parts": 3},
+        },
+        "settings": {"max_threads": {"value": 16, "origin": "computed", "reason": "because"}},
+        "left_out_settings": {"x": "this server does not know it"},
+        "predicted": {"initial_parts": 6, "peak_memory_bytes": 10_485_760},
+    }
+
+
+def test_as_dict_is_plain_json() -> None:
+    report = build_report(status(CLUSTER), table="d.t", plan=PLAN, attached=False)
+    assert json.loads(json.dumps(report.as_dict())) == report.as_dict()
+
+
+def test_single_node() -> None:
+    report = build_report(status(SINGLE), table="d.t", plan=PLAN, attached=False)
+    assert (report.rows_read, report.rows_written, report.files_read) == (1000, 1000, 5)
+    assert (report.read_bytes, report.s3_requests, report.initial_parts) == (50 * MIB, 12, 4)
+    assert report.nodes == {"ch1": NodeReport(files=5, rows_written=1000, peak_memory_bytes=8 * MIB, initial_parts=4)}
+
+
+def test_rows_that_travel_to_their_shards_are_counted_once() -> None:
+    report = build_report(status(SHARDED), table="d.t", plan=PLAN, attached=False)
+    assert (report.rows_read, report.rows_written, report.files_read, report.initial_parts) == (1000, 1000, 5, 3)
+
+
+def test_rows_that_a_condition_drops_are_read_and_not_written() -> None:
+    rows = [
+        logged(is_initial=True, read_rows=1000),
+        logged("ch2", read_rows=1000, written_rows=10, part_rows=10, files=5),
+    ]
+    report = build_report(status(rows), table="d.t", plan=PLAN, attached=False)
+    assert (report.rows_read, report.rows_written, report.rows_per_second) == (1000, 10, 2.5)
+
+
+def test_an_attached_load_reports_what_the_server_logged_and_predicts_nothing() -> None:
+    report = build_report(status(CLUSTER), table="d.t", plan=None, attached=True)
+    assert report.attached
+    assert report.settings == {"max_threads": {"value": "4", "origin": "server log", "reason": ""}}
+    assert (report.left_out_settings, report.predicted) == ({}, {})
+
+
+def test_without_its_comment_nobody_knows_what_was_listed() -> None:
+    rows = [share("ch1", 10, is_initial=True, log_comment="", duration_seconds=0.0)]
+    report = build_report(status(rows), table="d.t", plan=None, attached=True)
+    assert (report.files_listed, report.size_bytes, report.rows_per_second) == (None, None, 0.0)
+
+
+def test_the_log_shows_the_load_and_each_node() -> None:
+    assert str(build_report(status(CLUSTER), table="d.t", plan=PLAN, attached=False)) == (
+        "loaded 1,000 rows from 5 files into d.t in 4.0 s: 250 rows/s, 50.0 MiB read, 15 S3 requests,"
+        " 5 initial parts\n"
+        "  ch1: 400 rows, 2 files, 7.0 MiB peak memory, 2 parts\n"
+        "  ch2: 600 rows, 3 files, 9.0 MiB peak memory, 3 parts"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        pytest.param(CLUSTER, True, id="cluster"),
+        pytest.param(CLUSTER[:-1], False, id="a-node-is-missing"),
+        pytest.param(CLUSTER[:2], False, id="only-the-initiator"),
+        pytest.param(CLUSTER[2:], False, id="the-initiator-is-missing"),
+        pytest.param(SINGLE, True, id="single"),
+        pytest.param(SINGLE[:1], False, id="only-started"),
+        pytest.param(SHARDED, True, id="sharded"),
+        pytest.param(SHARDED[:2], False, id="sharded-a-receiver-is-missing"),
+        pytest.param([SHARDED[0], SHARDED[2]], False, id="sharded-the-reader-is-missing"),
+        pytest.param([], False, id="nothing"),
+    ],
+)
+def test_is_complete(rows: list[dict[str, Any]], expected: bool) -> None:
+    assert is_complete(status(rows)) is expected

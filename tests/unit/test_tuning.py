@@ -1,0 +1,367 @@
+"""Each rule with numbers worked out by hand, and the plan that joins the rules."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import ConfigError, PlanError
+from airflow_provider_ch_s3.tuning import LoadFacts, Origin, ServerSetting, Setting, insert, limits, plan_load, read
+from airflow_provider_ch_s3.tuning.plan import RULES
+
+MIB = 1_048_576
+GIB = 1_073_741_824
+
+FACTS = LoadFacts(
+    node_count=1,
+    vcpus=8,
+    memory_bytes=32 * GIB,
+    ingest_memory_ratio=1.0,
+    file_count=48,
+    size_bytes=48 * 200 * MIB,
+    volume_bytes=1024 * GIB,
+    data_format="Parquet",
+)
+
+
+def facts(**changes: Any) -> LoadFacts:
+    return dataclasses.replace(FACTS, **changes)
+
+
+@pytest.mark.parametrize("name", ["node_count", "vcpus", "memory_bytes", "file_count"])
+def test_impossible_facts_are_refused(name: str) -> None:
+    with pytest.raises(PlanError, match=f"{name} is 0, and a plan needs at least 1; declare the hardware"):
+        facts(**{name: 0})
+
+
+def test_shares_of_a_node() -> None:
+    spread = facts(node_count=3, file_count=10, size_bytes=1000, volume_bytes=3000)
+    assert (spread.files_per_node, spread.file_bytes, spread.node_volume_bytes) == (4, 100.0, 1000.0)
+
+
+@pytest.mark.parametrize(
+    ("vcpus", "expected"),
+    [
+        pytest.param(1, 1, id="never-more-than-cores"),
+        pytest.param(2, 2, id="two-overlap"),
+        pytest.param(3, 2, id="two-of-three"),
+        pytest.param(4, 2, id="half-of-four"),
+        pytest.param(7, 3, id="half-rounded-down"),
+        pytest.param(8, 4, id="published-8-vcpu"),
+        pytest.param(16, 8, id="published-16-vcpu"),
+        pytest.param(96, 48, id="large"),
+    ],
+)
+def test_max_insert_threads(vcpus: int, expected: int) -> None:
+    assert insert.max_insert_threads(facts(vcpus=vcpus)).value == expected
+
+
+@pytest.mark.parametrize(
+    ("memory_bytes", "threads", "expected"),
+    [
+        pytest.param(34_359_738_368, 4, 2_863_311_530, id="published-32-gib-8-vcpu"),
+        pytest.param(68_719_476_736, 8, 2_863_311_530, id="published-64-gib-16-vcpu"),
+        pytest.param(12_000, 1, 4_000, id="a-third-for-one-thread"),
+    ],
+)
+def test_the_published_formula(memory_bytes: int, threads: int, expected: int) -> None:
+    assert insert.insert_block_ceiling_bytes(memory_bytes=memory_bytes, threads=threads) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        pytest.param({}, 2_863_311_530, id="published-8-vcpu-32-gib-and-terabytes"),
+        pytest.param({"vcpus": 16, "memory_bytes": 64 * GIB}, 2_863_311_530, id="published-16-vcpu-64-gib"),
+        pytest.param({"ingest_memory_ratio": 0.5}, 1_431_655_765, id="half-of-the-memory"),
+        # 16 GiB for 4 threads with 4 blocks each
+        pytest.param({"volume_bytes": 16 * GIB}, 1 * GIB, id="the-data-decides"),
+        pytest.param({"volume_bytes": 48 * GIB, "node_count": 3}, 1 * GIB, id="each-node-has-its-share"),
+        pytest.param({"volume_bytes": 1 * GIB}, 64 * MIB, id="exactly-the-smallest-block"),
+        pytest.param({"volume_bytes": 10 * MIB}, 64 * MIB, id="never-smaller"),
+        pytest.param({"volume_bytes": 0}, 64 * MIB, id="no-volume"),
+        # 512 MiB / (3 x 4): memory wins over the smallest block, too
+        pytest.param({"memory_bytes": 512 * MIB, "volume_bytes": 1 * MIB}, 44_739_242, id="little-memory"),
+    ],
+)
+def test_min_insert_block_size_bytes(changes: dict[str, Any], expected: int) -> None:
+    assert insert.min_insert_block_size_bytes(facts(**changes)).value == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        pytest.param(
+            {},
+            "100% of 32.0 GiB / (3 x 4 threads) allows 2.7 GiB; 1.0 TiB of rows per node in 4 blocks for each of"
+            " 4 threads need 64.0 GiB, so memory decides",
+            id="memory",
+        ),
+        pytest.param(
+            {"volume_bytes": 16 * GIB, "ingest_memory_ratio": 0.5},
+            "16.0 GiB of rows per node in 4 blocks for each of 4 threads need 1.0 GiB, so that reading and writing"
+            " overlap; 50% of 32.0 GiB / (3 x 4 threads) allows 1.3 GiB",
+            id="data",
+        ),
+        pytest.param(
+            {"volume_bytes": 16 * MIB},
+            "16.0 MiB of rows per node in 4 blocks for each of 4 threads need 1.0 MiB, and blocks below 64.0 MiB"
+            " only make more parts; 100% of 32.0 GiB / (3 x 4 threads) allows 2.7 GiB",
+            id="smallest",
+        ),
+    ],
+)
+def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], said: str) -> None:
+    assert insert.min_insert_block_size_bytes(facts(**changes)).reason == said
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes", "expected"),
+    [
+        pytest.param(insert.min_insert_block_size_rows, {}, 0, id="min_insert_block_size_rows"),
+        pytest.param(insert.insert_deduplicate, {}, 0, id="insert_deduplicate"),
+        pytest.param(insert.optimize_on_insert, {}, 0, id="optimize_on_insert"),
+        pytest.param(read.s3_throw_on_zero_files_match, {}, 1, id="s3_throw_on_zero_files_match"),
+        pytest.param(read.enable_parallel_replicas, {}, 0, id="enable_parallel_replicas"),
+        pytest.param(read.date_time_overflow_behavior, {}, "throw", id="date_time_overflow_behavior"),
+        pytest.param(insert.parallel_distributed_insert_select, {}, 2, id="parallel-rows-stay-where-read"),
+        pytest.param(
+            insert.parallel_distributed_insert_select,
+            {"keeps_rows_where_read": False, "sharding_key": "user"},
+            0,
+            id="parallel-sharding-key",
+        ),
+        pytest.param(insert.parallel_distributed_insert_select, {"is_clustered": False}, None, id="parallel-alone"),
+        pytest.param(insert.distributed_foreground_insert, {}, None, id="foreground-rows-stay-where-read"),
+        pytest.param(
+            insert.distributed_foreground_insert, {"keeps_rows_where_read": False}, 1, id="foreground-sharding-key"
+        ),
+        pytest.param(
+            insert.distributed_foreground_insert,
+            {"keeps_rows_where_read": False, "is_clustered": False},
+            None,
+            id="foreground-alone",
+        ),
+        # 2 readers for each of 8 cores: 16 files keep them busy
+        pytest.param(read.max_threads, {"file_count": 16}, 16, id="threads-enough-files"),
+        pytest.param(read.max_threads, {"file_count": 15}, None, id="threads-too-few-files"),
+        pytest.param(read.max_threads, {"file_count": 46, "node_count": 3}, 16, id="threads-16-files-per-node"),
+        pytest.param(read.max_threads, {"file_count": 45, "node_count": 3}, None, id="threads-15-files-per-node"),
+        pytest.param(read.max_threads, {"file_count": 2, "vcpus": 1}, 2, id="threads-one-core"),
+        pytest.param(
+            read.input_format_parallel_parsing,
+            {"data_format": "CSVWithNames", "file_count": 16},
+            0,
+            id="parsing-many-text-files",
+        ),
+        pytest.param(
+            read.input_format_parallel_parsing,
+            {"data_format": "JSONEachRow", "file_count": 15},
+            None,
+            id="parsing-few-text-files",
+        ),
+        pytest.param(read.input_format_parallel_parsing, {"file_count": 16}, None, id="parsing-parquet"),
+        pytest.param(
+            read.max_download_buffer_size, {"file_count": 1, "size_bytes": 104_857_599}, 52_428_800, id="buffer-small"
+        ),
+        pytest.param(
+            read.max_download_buffer_size, {"file_count": 1, "size_bytes": 104_857_600}, None, id="buffer-100-mib"
+        ),
+        pytest.param(
+            read.max_download_buffer_size, {"file_count": 2, "size_bytes": 150 * MIB}, 52_428_800, id="buffer-mean"
+        ),
+        pytest.param(read.use_hive_partitioning, {"uses_path_columns": True}, 1, id="hive-used"),
+        pytest.param(read.use_hive_partitioning, {}, None, id="hive-not-used"),
+        pytest.param(read.date_time_input_format, {"parses_times": True}, "best_effort", id="times-in-text"),
+        pytest.param(read.date_time_input_format, {}, None, id="no-times-in-text"),
+        pytest.param(limits.max_execution_time, {}, None, id="no-timeout"),
+        pytest.param(limits.max_execution_time, {"timeout_seconds": 90.2}, 91, id="timeout-rounded-up"),
+    ],
+)
+def test_rule(rule: Callable[[LoadFacts], Setting], changes: dict[str, Any], expected: object) -> None:
+    setting = rule(facts(**changes))
+    assert (setting.name, setting.value) == (rule.__name__, expected)
+    assert setting.origin is Origin.COMPUTED
+    assert setting.reason
+
+
+def test_every_rule_says_what_it_does() -> None:
+    assert [rule.__name__ for rule in RULES if not rule.__doc__] == []
+
+
+def test_a_sharding_key_is_named_with_its_cost() -> None:
+    setting = insert.parallel_distributed_insert_select(facts(keeps_rows_where_read=False, sharding_key="hash(user)"))
+    assert setting.reason == (
+        "the sharding key hash(user) says where rows belong, so all rows pass through one node, which is slower;"
+        " set it to 2 if any row may live on any shard"
+    )
+
+
+SERVER = {rule(FACTS).name: ServerSetting(value="default") for rule in RULES} | {
+    "max_memory_usage": ServerSetting(value="0"),
+    "readonly_one": ServerSetting(value="5", is_readonly=True),
+}
+
+
+def without(name: str) -> dict[str, ServerSetting]:
+    return {key: value for key, value in SERVER.items() if key != name}
+
+
+def test_what_is_computed_is_sent_and_the_servers_defaults_are_not() -> None:
+    plan = plan_load(FACTS, server=SERVER)
+    assert plan.sent == {
+        "max_insert_threads": 4,
+        "min_insert_block_size_bytes": 2_863_311_530,
+        "min_insert_block_size_rows": 0,
+        "insert_deduplicate": 0,
+        "optimize_on_insert": 0,
+        "parallel_distributed_insert_select": 2,
+        "max_threads": 16,
+        "s3_throw_on_zero_files_match": 1,
+        "enable_parallel_replicas": 0,
+        "date_time_overflow_behavior": "throw",
+    }
+    assert plan.left_out == {}
+
+
+@pytest.mark.parametrize(
+    ("operator", "connection", "expected"),
+    [
+        pytest.param({"max_threads": 3}, {"max_threads": 4}, (3, Origin.OPERATOR), id="operator-wins"),
+        pytest.param({}, {"max_threads": 4}, (4, Origin.CONNECTION), id="connection-over-computed"),
+        pytest.param({}, {}, (16, Origin.COMPUTED), id="computed"),
+    ],
+)
+def test_precedence(operator: dict[str, Any], connection: dict[str, Any], expected: tuple[int, Origin]) -> None:
+    plan = plan_load(FACTS, server=SERVER, operator=operator, connection=connection)
+    assert [(s.value, s.origin) for s in plan.settings if s.name == "max_threads"] == [expected]
+    assert plan.sent["max_threads"] == expected[0]
+
+
+def test_a_rule_that_does_not_apply_leaves_the_servers_default() -> None:
+    plan = plan_load(facts(file_count=1), server=SERVER | {"max_threads": ServerSetting(value="auto(8)")})
+    setting = next(s for s in plan.settings if s.name == "max_threads")
+    assert (setting.value, setting.origin, setting.is_sent) == ("auto(8)", Origin.SERVER, False)
+    assert "max_threads" not in plan.sent
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        pytest.param(5, "set by the operator, instead of the computed 4", id="another-value"),
+        pytest.param(4, "set by the operator", id="the-computed-value"),
+    ],
+)
+def test_a_given_value_says_what_it_replaces(given: int, reason: str) -> None:
+    plan = plan_load(FACTS, server=SERVER, operator={"max_insert_threads": given})
+    assert plan.settings[0].reason == reason
+
+
+def test_settings_without_a_rule_are_sent_last() -> None:
+    plan = plan_load(FACTS, server=SERVER, connection={"max_memory_usage": 9})
+    assert plan.settings[-1] == Setting(
+        name="max_memory_usage", value=9, reason="set by the connection", origin=Origin.CONNECTION
+    )
+    assert plan.sent["max_memory_usage"] == 9
+
+
+def test_a_computed_setting_that_the_server_does_not_know_is_left_out_and_named() -> None:
+    plan = plan_load(FACTS, server=without("enable_parallel_replicas"))
+    assert plan.left_out == {"enable_parallel_replicas": "this server does not know it"}
+    assert "enable_parallel_replicas" not in plan.sent
+
+
+def test_an_unknown_setting_whose_rule_does_not_apply_is_no_loss() -> None:
+    assert plan_load(FACTS, server=without("max_execution_time")).left_out == {}
+
+
+def test_a_computed_setting_that_the_user_may_not_change_is_left_out_and_named() -> None:
+    server = SERVER | {"max_insert_threads": ServerSetting(value="1", is_readonly=True)}
+    plan = plan_load(FACTS, server=server)
+    assert plan.left_out == {"max_insert_threads": "this user may not change it from 1"}
+    assert "max_insert_threads" not in plan.sent
+
+
+@pytest.mark.parametrize(
+    ("operator", "connection", "said"),
+    [
+        pytest.param(
+            {"max_insert_thread": 3},
+            {},
+            "the operator sets 'max_insert_thread', which this server does not know; did you mean"
+            " 'max_insert_threads'?",
+            id="misspelt",
+        ),
+        pytest.param(
+            {},
+            {"zzz": 3},
+            "the connection sets 'zzz', which this server does not know; check its spelling and the server's version",
+            id="nothing-like-it",
+        ),
+        pytest.param(
+            {"readonly_one": 3},
+            {},
+            "the operator sets 'readonly_one', and the ClickHouse user may not change it; leave it out, or change"
+            " the user's profile",
+            id="readonly",
+        ),
+    ],
+)
+def test_a_users_setting_that_cannot_be_set_is_an_error(
+    operator: dict[str, Any], connection: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        plan_load(FACTS, server=SERVER, operator=operator, connection=connection)
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize(
+    ("changes", "operator", "server", "parts", "memory_bytes"),
+    [
+        # 1 TiB in blocks of 2,863,311,530 bytes: 384.0000001; 3 blocks for each of 4 threads
+        pytest.param({}, {}, {}, 385, 34_359_738_360, id="terabytes"),
+        # a share of 16 GiB in blocks of 1 GiB, on 3 nodes
+        pytest.param({"volume_bytes": 48 * GIB, "node_count": 3}, {}, {}, 48, 12 * GIB, id="three-nodes"),
+        pytest.param({"volume_bytes": 1000}, {}, {}, 1, 3000, id="no-more-memory-than-three-times-the-data"),
+        pytest.param({"volume_bytes": 0}, {}, {}, 1, 0, id="nothing"),
+        pytest.param(
+            {"volume_bytes": 16 * GIB},
+            {"max_insert_threads": "2", "min_insert_block_size_bytes": "536870912"},
+            {},
+            32,
+            3 * GIB,
+            id="given-values-count-as-text-too",
+        ),
+        pytest.param(
+            {"volume_bytes": 16 * GIB},
+            {"max_insert_threads": "auto", "min_insert_block_size_bytes": 0},
+            {},
+            16,
+            12 * GIB,
+            id="given-values-that-are-no-numbers",
+        ),
+        pytest.param(
+            {"volume_bytes": 16 * GIB},
+            {},
+            {
+                "max_insert_threads": ServerSetting(value="1", is_readonly=True),
+                "min_insert_block_size_bytes": ServerSetting(value="268435456", is_readonly=True),
+            },
+            64,
+            768 * MIB,
+            id="what-the-server-keeps-counts",
+        ),
+    ],
+)
+def test_prediction(
+    changes: dict[str, Any],
+    operator: dict[str, Any],
+    server: dict[str, ServerSetting],
+    parts: int,
+    memory_bytes: int,
+) -> None:
+    plan = plan_load(facts(**changes), server=SERVER | server, operator=operator)
+    assert (plan.initial_parts, plan.peak_memory_bytes) == (parts, memory_bytes)
