@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.tuning import insert, limits, read
+from airflow_provider_ch_s3.tuning import insert, limits, observe, read
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
 from airflow_provider_ch_s3.tuning.setting import Origin, ServerSetting, Setting, SettingValue
 
@@ -30,6 +30,7 @@ RULES: tuple[Callable[[LoadFacts], Setting], ...] = (
     read.date_time_input_format,
     read.date_time_overflow_behavior,
     limits.max_execution_time,
+    observe.log_queries,
 )
 
 

@@ -44,10 +44,10 @@ NAMES = [
     "'); DROP TABLE t; --",
     "select",
 ]
-SOME_NAMES = ["a b", "it's", "a`b", "a\\'b\\\\", "{a:String}", "grüße-日本-🦆", "a\tb", "'); DROP TABLE t; --"]
+SOME_NAMES = ["a`b", "a\\'b\\\\", "{a:String}", "grüße-日本-🦆", "a\tb", "'); DROP TABLE t; --"]
 
 
-@pytest.mark.parametrize("name", [*SOME_NAMES, "a.b", "a/b"])
+@pytest.mark.parametrize("name", [*SOME_NAMES, "a.b"])
 def test_database_and_table(lab: Lab, name: str) -> None:
     lab.connect_one_node()
     database = f"{lab.database} {name}"
@@ -93,7 +93,7 @@ def pattern(name: str) -> str:
     return re.sub(r"[*?{}]", "?", name)
 
 
-@pytest.mark.parametrize("name", [*SOME_NAMES, "{{ x }}", "a*b?", "a%20b", "a#b&c+d=e"])
+@pytest.mark.parametrize("name", [*SOME_NAMES, "a*b?", "a%20b", "a#b&c+d=e"])
 def test_a_file_name(lab: Lab, name: str) -> None:
     table = lab.create("t", "n UInt8, file String")
     lab.put(f"in/{name}.csv", b"n\n1\n")

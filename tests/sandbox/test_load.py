@@ -378,8 +378,10 @@ class TestNarrowing:
             lab.load("in/a.parquet", local)
         assert lab.rows(local) == []
 
-    @pytest.mark.parametrize("table_type", ["UInt32", "Nullable(UInt32)", "Date", "Nullable(DateTime)", "UUID"])
-    @pytest.mark.parametrize("cell", ["x", ""])
+    @pytest.mark.parametrize(
+        ("table_type", "cell"),
+        [("UInt32", "x"), ("Nullable(UInt32)", "x"), ("Nullable(DateTime)", "x"), ("Date", ""), ("UUID", "x")],
+    )
     def test_text_that_is_nothing_of_the_kind_fails(self, lab: Lab, table_type: str, cell: str) -> None:
         # a plain conversion of Nullable(String), which every Parquet writer writes, makes NULL of it
         local = lab.create("t", f"v {table_type}")

@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
-from airflow_provider_ch_s3.tuning import LoadFacts, Origin, ServerSetting, Setting, insert, limits, plan_load, read
+from airflow_provider_ch_s3.tuning import (
+    LoadFacts,
+    Origin,
+    ServerSetting,
+    Setting,
+    insert,
+    limits,
+    observe,
+    plan_load,
+    read,
+)
 from airflow_provider_ch_s3.tuning.plan import RULES
 
 MIB = 1_048_576
@@ -177,6 +187,7 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
         pytest.param(read.use_hive_partitioning, {}, None, id="hive-not-used"),
         pytest.param(read.date_time_input_format, {"parses_times": True}, "best_effort", id="times-in-text"),
         pytest.param(read.date_time_input_format, {}, None, id="no-times-in-text"),
+        pytest.param(observe.log_queries, {}, 1, id="log"),
         pytest.param(limits.max_execution_time, {}, None, id="no-timeout"),
         pytest.param(limits.max_execution_time, {"timeout_seconds": 90.2}, 91, id="timeout-rounded-up"),
     ],
@@ -223,6 +234,7 @@ def test_what_is_computed_is_sent_and_the_servers_defaults_are_not() -> None:
         "s3_throw_on_zero_files_match": 1,
         "enable_parallel_replicas": 0,
         "date_time_overflow_behavior": "throw",
+        "log_queries": 1,
     }
     assert plan.left_out == {}
 
