@@ -125,12 +125,6 @@ CLUSTER_FIELDS = (
         description="host:port of every node, for the DDL mode per_host.",
         kind=FieldKind.STRINGS,
     ),
-    ConnectionField(
-        name="ledger_table",
-        label="Ledger table",
-        description="database.table where loads keep their state. Empty: beside the target table.",
-        kind=FieldKind.STRING,
-    ),
 )
 
 DRIVER_FIELDS = (

@@ -1,9 +1,9 @@
 """The rule that says when a table's parts have settled.
 
 Neither "no merge is running" (the selector may pause for minutes between merges) nor "one part is left" (which
-never comes) is it. Parts have settled when there are few enough on every node, no merge runs, and the set of
-parts has not changed for a while. A part's modification time is that of the insert or merge that made it, so one
-look is enough to tell, and a sensor needs no memory between two pokes.
+never comes) is it. Parts have settled when there are few enough on every node, no merge runs, and no part is
+younger than a while. A part's modification time is that of the insert or merge that made it, so one look is enough
+to tell, and a sensor needs no memory between two pokes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SettleRule:
 
     :param max_parts: active parts per node.
     :param max_parts_per_partition: active parts per partition and node; None for any number.
-    :param stable_seconds: for so long no part may have come or gone.
+    :param stable_seconds: no part may be younger.
     :param stalled_seconds: too many parts and no merge for so long is an error.
     """
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
+from airflow_provider_ch_s3.column_types import text_type
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.sql.expressions import split_expressions
 from airflow_provider_ch_s3.target import TableColumn
@@ -75,6 +76,17 @@ class SourcePattern:
         """What each glob starts with, up to its first wildcard; no prefix starts with another one."""
         found = sorted({_WILDCARD.split(glob, maxsplit=1)[0] for glob in self.globs})
         return tuple(p for i, p in enumerate(found) if not any(p.startswith(other) for other in found[:i]))
+
+    def glob_above(self, key: str) -> str:
+        """The glob that starts with the object's folder, whether it matches the object or not; '' if none does.
+
+        ``d`` and ``d/`` are above ``d/a.csv``, and so are ``d/*.parquet`` and ``*``.
+        """
+        for glob in self.globs:
+            prefix = _WILDCARD.split(glob, maxsplit=1)[0]
+            if key.startswith(prefix if prefix != glob else f"{glob.rstrip('/')}/"):
+                return glob
+        return ""
 
     def __str__(self) -> str:
         return ", ".join(f"s3://{self.bucket}/{glob}" for glob in self.globs)
@@ -213,12 +225,12 @@ def parse_source(source: str | Sequence[str]) -> SourcePattern:
 
     :raises ConfigError: if an address is malformed, or the addresses name more than one bucket.
     """
-    addresses = [source] if isinstance(source, str) else list(source)
+    addresses = [source] if isinstance(source, str) else list(source or ())
     if not addresses:
         raise ConfigError("source is empty; give an address such as 's3://bucket/folder/*.parquet'")
     buckets, globs = set(), []
     for address in addresses:
-        match = re.fullmatch(r"s3a?://(?P<bucket>[^/*?{}]+)/(?P<glob>.+)", address, re.DOTALL)
+        match = re.fullmatch(r"s3a?://(?P<bucket>[^/*?{}]+)/(?P<glob>.+)", str(address), re.DOTALL)
         if match is None:
             raise ConfigError(f"source {address!r} is not an S3 address; write it as 's3://bucket/folder/*.parquet'")
         buckets.add(match["bucket"])
@@ -238,11 +250,16 @@ def select_files(listed: Iterable[SourceFile], pattern: SourcePattern) -> tuple[
 
     :raises SourceError: if none is left, or one has a key that ClickHouse cannot read.
     """
-    files = tuple(sorted((f for f in listed if f.size_bytes > 0 and pattern.matches(f.key)), key=lambda f: f.key))
-    if not files:
-        raise SourceError(
-            f"no file matches {pattern}; check the address, the date in it, and that the files were delivered"
-        )
+    found, missed_count, first_missed = [], 0, ""
+    for file in listed:
+        if file.size_bytes > 0 and pattern.matches(file.key):
+            found.append(file)
+        elif file.size_bytes > 0 and pattern.glob_above(file.key):
+            missed_count += 1
+            first_missed = first_missed or file.key
+    if not found:
+        raise _no_match(pattern, missed_count, first_missed)
+    files = tuple(sorted(found, key=lambda f: f.key))
     for file in files:
         if "//" in file.key or file.key.startswith("/"):
             raise SourceError(
@@ -250,6 +267,19 @@ def select_files(listed: Iterable[SourceFile], pattern: SourcePattern) -> tuple[
                 " folder name; copy the file to a key without '//'"
             )
     return files
+
+
+def _no_match(pattern: SourcePattern, missed_count: int, first_missed: str) -> SourceError:
+    remedy = "check the address, the date in it, and that the files were delivered"
+    if not missed_count:
+        return SourceError(f"no file matches {pattern}; {remedy}")
+    glob = pattern.glob_above(first_missed)
+    if not _WILDCARD.search(glob):
+        folder = glob.rstrip("/")
+        stars = "**" if "/" in first_missed.removeprefix(f"{folder}/") else "*"
+        remedy = f"to load a folder write 's3://{pattern.bucket}/{folder}/{stars}'"
+    begin = "1 object begins" if missed_count == 1 else f"{missed_count} objects begin"
+    return SourceError(f"no file matches {pattern}, though {begin} like it, the first is {first_missed!r}; {remedy}")
 
 
 def infer_format(files: Sequence[SourceFile], data_format: str | None, compression: str | None) -> tuple[str, str]:
@@ -310,7 +340,7 @@ def type_text_columns(
 ) -> SourceSpec:
     """Give the columns of text files the types of the table: the server only guessed them from some rows.
 
-    Whole numbers become wider ones: ClickHouse's parsers wrap what does not fit, and the mapping's
+    Numbers and times become wider ones: ClickHouse's parsers wrap and saturate what does not fit, and the mapping's
     ``accurateCast`` from the wider type fails instead.
 
     :param skip: columns that the user's expressions convert, so that their guessed type stays.
@@ -329,22 +359,13 @@ def type_text_columns(
         in_files = [replace(c, name=name) for c, name in zip(in_files, names, strict=True)]
     else:
         data_format = _FORMATS_WITH_NAMES.get(data_format, data_format)
-    types = {c.name: _wide_integer(c.type) or c.type for c in insertable if c.name not in skip}
+    keeps_empty_text = not data_format.startswith("JSON") or data_format == "JSONAsString"
+    types = {c.name: text_type(c.type, keeps_empty_text=keeps_empty_text) for c in insertable if c.name not in skip}
     columns = (
         *(replace(c, type=types.get(c.name, c.type)) for c in in_files),
         *(c for c in described if c.in_path),
     )
     return replace(source, data_format=data_format, columns=columns)
-
-
-def _wide_integer(type_name: str) -> str:
-    """The type that text for a column of whole numbers is read as; '' for any other column."""
-    match = re.fullmatch(r"((?:LowCardinality\(|Nullable\()*)U?Int(8|16|32|64|128)\)*", type_name)
-    if match is None:
-        return ""
-    # Int64 costs nothing to parse; twice the bits of a 64-bit number cost 11 ns a value
-    wide = f"Int{max(64, 2 * int(match[2]))}"
-    return f"Nullable({wide})" if "Nullable(" in match[1] else wide
 
 
 def _format_of(key: str) -> str | None:

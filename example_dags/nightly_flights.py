@@ -1,5 +1,7 @@
-"""Load one day of flights every night. Safe to backfill and to clear: a day's rows are removed before they are
-loaded, so a repeated run replaces the day.
+"""Load one day of flights every night.
+
+Safe to backfill, and to clear from ``remove_day`` on: a day's rows are removed before they are loaded, so a repeated
+run replaces the day.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ with DAG(
         source="s3://flights/dt={{ ds }}/*.parquet",
         table="flights",
         execution_timeout=datetime.timedelta(hours=2),
+        retries=0,  # a load that failed half way leaves rows behind: clear remove_day, not this task alone
     )
 
     settled = ClickHousePartsSettledSensor(task_id="settled", table="flights", mode="reschedule")

@@ -77,7 +77,8 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._clients: dict[_ClientKind, Client] = {}
-        self._clients_lock = threading.Lock()
+        # A signal handler that kills a load may interrupt the same thread while it holds the lock.
+        self._clients_lock = threading.RLock()
 
     @classmethod
     def get_connection(cls, conn_id: str) -> Connection:

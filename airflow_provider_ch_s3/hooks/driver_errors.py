@@ -9,6 +9,8 @@ from urllib.parse import quote, quote_plus
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.sql.filters import literal
 
+# UNKNOWN_USER, WRONG_PASSWORD, REQUIRED_PASSWORD, AUTHENTICATION_FAILED
+_LOGIN_CODES = frozenset({192, 193, 194, 516})
 _CODE = re.compile(r"\bCode: (\d+)|exception, code: (\d+)")
 _NOISE = (
     re.compile(r"Received ClickHouse exception, code: \d+(?:, server response: )?"),
@@ -27,6 +29,9 @@ def explain(error: Exception, *, address: str, conn_id: str, secrets: Iterable[s
     """
     reason = scrub(_clean(_innermost_text(error)), secrets)
     code = _read_code(error)
+    if code in _LOGIN_CODES:
+        remedy = f"correct login and password of the connection {conn_id!r}"
+        return ServerError(f"ClickHouse at {address} refuses the login: {reason}; {remedy}", code=code)
     if code:
         return ServerError(f"ClickHouse at {address}: {reason}", code=code)
     if _is_refused_by_driver(error):

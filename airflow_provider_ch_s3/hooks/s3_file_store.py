@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import Any
 
 from airflow.providers.amazon.aws.hooks.s3 import S3Hook
+from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from botocore import UNSIGNED
 from botocore.exceptions import BotoCoreError, ClientError
 
-from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.source import S3Access, SourceFile, SourcePattern
 
 _REMEDIES = {
@@ -37,7 +38,17 @@ class S3FileStore:
 
     @cached_property
     def _hook(self) -> S3Hook:
-        return S3Hook(aws_conn_id=self.aws_conn_id)
+        hook = S3Hook(aws_conn_id=self.aws_conn_id)
+        if self.aws_conn_id is not None:
+            # S3Hook takes the worker's own credentials where the connection is missing
+            try:
+                hook.get_connection(self.aws_conn_id)
+            except AirflowNotFoundException as error:
+                raise ConfigError(
+                    f"Airflow has no connection {self.aws_conn_id!r} to S3; create it, correct aws_conn_id, or give"
+                    " aws_conn_id=None for the own roles of the worker and the servers"
+                ) from error
+        return hook
 
     @cached_property
     def _client(self) -> Any:
@@ -51,6 +62,7 @@ class S3FileStore:
         """All objects under the pattern's prefixes.
 
         :raises SourceError: if the bucket is missing, or the credentials are wrong or may not list it.
+        :raises ConfigError: if there is no such connection.
         """
         for prefix in pattern.prefixes:
             try:

@@ -34,6 +34,9 @@ from airflow_provider_ch_s3.target import (
     parse_table,
 )
 
+# What takes inserts on several threads and nodes at once, beside the MergeTree family.
+_PARALLEL_ENGINES = frozenset({"Memory", "Log", "TinyLog", "StripeLog", "Null"})
+
 
 @dataclass(frozen=True, kw_only=True)
 class FoundTable:
@@ -63,19 +66,30 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
 
 
 def declare_cluster(declaration: ClusterDeclaration, found: FoundTable) -> ClusterDeclaration:
-    """A Distributed table names its cluster, where the connection does not."""
-    if declaration.cluster is None and found.distribution is not None:
-        return replace(declaration, cluster=found.distribution.cluster)
-    return declaration
+    """A Distributed table names its cluster, where the connection does not.
+
+    :raises ConfigError: if they name different ones: what runs on a node of one is not seen through the other.
+    """
+    if found.distribution is None or declaration.cluster == found.distribution.cluster:
+        return declaration
+    if declaration.cluster is not None:
+        raise ConfigError(
+            f"the connection names the cluster {declaration.cluster!r}, and the Distributed table {found.name} the"
+            f" cluster {found.distribution.cluster!r}; set the connection's field cluster to"
+            f" {found.distribution.cluster!r}, or leave it empty"
+        )
+    return replace(declaration, cluster=found.distribution.cluster)
 
 
 def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec) -> TargetSpec:
     """Read the table on every node.
 
-    :raises TargetError: if a node lacks it, or has it with other columns.
+    :raises TargetError: if a node lacks it, or has it with other columns, or its engine takes no parallel inserts.
     """
     local = found.distribution.local if found.distribution else found.name
     tables = {row["node"]: row for row in client.query(load_queries.render_read_table(local, cluster.name))}
+    for node, row in tables.items():
+        _check_engine(local, row["engine"], node)
     lacking = [node.host for node in cluster.nodes if node.host not in tables]
     if lacking:
         raise TargetError(
@@ -98,6 +112,14 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
         distribution=found.distribution,
         spans_cluster=found.distribution is None and len({node.shard for node in cluster.nodes}) > 1,
     )
+
+
+def _check_engine(table: TableName, engine: str, node: str) -> None:
+    if not engine.endswith("MergeTree") and engine not in _PARALLEL_ENGINES:
+        raise TargetError(
+            f"{table} is a {engine} on {node}, and a load writes in parallel: into a MergeTree, Memory, Log or Null"
+            " table on each node, or a Distributed table over them; give such a table, e.g. the one behind it"
+        )
 
 
 def _read_columns(
@@ -132,7 +154,7 @@ def read_source(client: ClickHouseClient, store: ObjectStore, request: LoadReque
     """List the files, and ask the server what is in them.
 
     :raises SourceError: if there are none, or they cannot be read or understood.
-    :raises ConfigError: if the server knows no such format.
+    :raises ConfigError: if the server knows no such format, or a type of ``structure`` is none.
     """
     if request.data_format:
         _check_format(client, request.data_format)
@@ -148,7 +170,7 @@ def read_source(client: ClickHouseClient, store: ObjectStore, request: LoadReque
     )
     in_path = path_column_names(files)
     if request.structure:
-        return replace(source, columns=parse_structure(request.structure, in_path))
+        return _check_structure(client, replace(source, columns=parse_structure(request.structure, in_path)), request)
     # DESCRIBE names the columns of the folders for some addresses only; a query has them always.
     described = (
         *(
@@ -161,6 +183,16 @@ def read_source(client: ClickHouseClient, store: ObjectStore, request: LoadReque
     if source.is_typed:
         return replace(source, columns=described)
     return type_text_columns(source, described, target.columns, skip=frozenset(request.select))
+
+
+def _check_structure(client: ClickHouseClient, source: SourceSpec, request: LoadRequest) -> SourceSpec:
+    """The source, its types by the server's names: ``Int32`` where the user wrote ``INT``."""
+    try:
+        described = client.query(load_queries.render_describe_files(source, request.settings))
+    except ServerError as error:
+        raise ConfigError(f"ClickHouse cannot take structure={request.structure!r}: {error}; correct it") from error
+    types = {row["name"]: row["type"] for row in described}
+    return replace(source, columns=tuple(replace(c, type=types.get(c.name, c.type)) for c in source.columns))
 
 
 def _check_format(client: ClickHouseClient, data_format: str) -> None:

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.cluster import ClusterSpec
+from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.inspect import FoundTable, query_files, read_source, read_target
 from airflow_provider_ch_s3.load.object_store import ObjectStore
 from airflow_provider_ch_s3.load.request import LoadRequest
 from airflow_provider_ch_s3.mapping import MappedColumn, map_columns
-from airflow_provider_ch_s3.source import SourceSpec
+from airflow_provider_ch_s3.source import SourceSpec, parse_structure
 from airflow_provider_ch_s3.sql import load_queries
+from airflow_provider_ch_s3.sql.expressions import parse_expression
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TargetSpec
 from airflow_provider_ch_s3.tuning import (
@@ -70,13 +72,12 @@ def prepare_load(
     :raises SourceError: if the files cannot be read.
     :raises ConfigError: if the request contradicts itself or what was found.
     """
+    _check_expressions(request)
     server = read_server_settings(client)
     check_given_settings(server, operator=request.settings, connection=request.connection_settings)
     target = read_target(client, found, cluster)
     source = read_source(client, store, request, target)
-    mapping = map_columns(
-        source.columns, target, data_format=source.data_format, columns=request.columns, select=request.select
-    )
+    mapping = map_columns(source.columns, target, columns=request.columns, select=request.select)
 
     def plan(source: SourceSpec) -> LoadPlan:
         return plan_load(
@@ -87,10 +88,21 @@ def prepare_load(
         )
 
     # The sample is read as the load will read, so the settings come first with an estimate, then with its result.
-    source = _measure(client, source, mapping, cluster, plan(source).sent)
+    source = _measure(client, source, mapping, cluster, where=request.where, settings=plan(source).sent)
     return PreparedLoad(
         cluster=cluster, source=source, target=target, mapping=mapping, where=request.where, plan=plan(source)
     )
+
+
+def _check_expressions(request: LoadRequest) -> None:
+    if isinstance(request.columns, str):
+        raise ConfigError(f"columns is the text {request.columns!r}; write a list: columns=[{request.columns!r}]")
+    for expression in request.select.values():
+        parse_expression(expression)
+    if request.where:
+        parse_expression(request.where)
+    if request.structure:
+        parse_structure(request.structure, frozenset())
 
 
 def read_server_settings(client: ClickHouseClient) -> dict[str, ServerSetting]:
@@ -104,9 +116,13 @@ def _measure(
     source: SourceSpec,
     mapping: Sequence[MappedColumn],
     cluster: ClusterSpec,
+    *,
+    where: str,
     settings: Mapping[str, SettingValue],
 ) -> SourceSpec:
-    statement = load_queries.render_sample_files(source, mapping, limit_rows=SAMPLE_ROWS, settings=settings)
+    statement = load_queries.render_sample_files(
+        source, mapping, where=where, limit_rows=SAMPLE_ROWS, settings=settings
+    )
     sample = query_files(client, statement, source)[0]
     rows = None
     if source.data_format == "Parquet":
@@ -137,6 +153,8 @@ def _facts(
         is_clustered=cluster.name is not None,
         keeps_rows_where_read=distribution is None or distribution.is_random,
         sharding_key=distribution.sharding_key if distribution else "",
+        takes_all_columns=request.columns is None and not request.select,
+        reads_other_files=bool(source.path_filter),
         uses_path_columns=any(c.in_path and (c.name in used or request.select) for c in source.columns),
         parses_times=not source.is_typed and any("Date" in column.type for column in target.columns),
         timeout_seconds=request.timeout_seconds,

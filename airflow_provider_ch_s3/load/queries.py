@@ -7,6 +7,8 @@ the truth.
 
 from __future__ import annotations
 
+import logging
+import re
 import threading
 import time
 from collections import defaultdict
@@ -15,19 +17,21 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerError
+from airflow_provider_ch_s3.cluster import ClusterSpec
+from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, LoadError, ServerError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.request import LoadIdentity
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.statement import Statement
 
+log = logging.getLogger(__name__)
+
 # QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: somebody else submitted it, so there is a query to wait for.
 QUERY_RUNS_ALREADY = 216
-# UNKNOWN_TABLE of the connected server, ALL_CONNECTION_TRIES_FAILED where another one lacks it
-UNKNOWN_TABLE = 60
-CONNECT_FAILED = 279
+# query_log is flushed every 7.5 s, in ClickHouse Cloud every 30 s.
+LOG_PATIENCE_SECONDS = 35.0
 KILL_PATIENCE_SECONDS = 30.0
-KILL_POLL_SECONDS = 0.5
+POLL_SECONDS = 0.5
 
 
 class QueryState(Enum):
@@ -72,8 +76,10 @@ class QueryStatus:
 
     @property
     def error(self) -> str:
-        """The server's message, if it failed."""
-        return next((row["exception"] for row in self.ended if row["is_initial"]), "")
+        """The server's message in one line, if it failed."""
+        message = next((row["exception"] for row in self.ended if row["is_initial"]), "")
+        # an error that another node sent brings that node's stack trace with it
+        return " ".join(re.split(r",? ?Stack trace", message)[0].split())
 
     @property
     def ended(self) -> list[Mapping[str, Any]]:
@@ -98,7 +104,7 @@ def read_statuses(
     """
     # In this order: a query that ends in between is in the log, or (not flushed yet) UNKNOWN, never FAILED.
     running = client.query(load_queries.render_running_queries(prefix, cluster))
-    logged = _read_log(client, load_queries.render_logged_queries(prefix, cluster, identity.since.date()))
+    logged = client.query(load_queries.render_logged_queries(prefix, cluster, age_seconds=identity.age_seconds))
     found: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
     for row in running:
         found[row["initial_query_id"]][0].append(row)
@@ -109,14 +115,23 @@ def read_statuses(
     }
 
 
-def _read_log(client: ClickHouseClient, statement: Statement) -> list[dict[str, Any]]:
-    try:
-        return client.query(statement)
-    except ServerError as error:
-        elsewhere = error.code == CONNECT_FAILED and "There is no table" in str(error)
-        if error.code != UNKNOWN_TABLE and not elsewhere:
-            raise
-        return []  # a server that has just started makes query_log when it first writes to it
+def wait_for_query_log(
+    client: ClickHouseClient, cluster: ClusterSpec, *, sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """See that every node has a log of queries; one that has just started makes it with its first entries.
+
+    :raises ClusterError: if a node still has none when every log must have been written.
+    """
+    deadline = time.monotonic() + LOG_PATIENCE_SECONDS
+    while lacking := {node.host for node in cluster.nodes} - {
+        row["node"] for row in client.query(load_queries.render_has_query_log(cluster.name))
+    }:
+        if time.monotonic() > deadline:
+            raise ClusterError(
+                f"{', '.join(sorted(lacking))} keeps no system.query_log, and without it nobody can tell how a load"
+                " ended; switch <query_log> on in the server's configuration"
+            )
+        sleep(POLL_SECONDS)
 
 
 class Submission:
@@ -142,6 +157,7 @@ class Submission:
 
     @property
     def is_open(self) -> bool:
+        """Whether its connection waits for an answer."""
         return self._thread.is_alive()
 
     @property
@@ -155,19 +171,36 @@ def kill_queries(
     cluster: str | None,
     prefix: str,
     *,
+    submission: Submission | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Kill all queries whose id starts with ``prefix``, on all nodes, and see that they are gone.
 
-    :raises LoadError: if something still runs after 30 s.
+    A node that is away does not keep the others from being told; only from the certainty that nothing runs.
+
+    :param submission: a statement that may be on its way still: it is waited for, and killed when it arrives.
+    :raises LoadError: if after 30 s something still runs, or a node has not said that nothing does.
     """
     deadline = time.monotonic() + KILL_PATIENCE_SECONDS
-    while running := client.query(load_queries.render_running_queries(prefix, cluster)):
+    while doubt := _kill_once(client, cluster, prefix, submission):
         if time.monotonic() > deadline:
-            nodes = ", ".join(sorted({row["node"] for row in running}))
             raise LoadError(
-                f"query {prefix}… still runs on {nodes} {KILL_PATIENCE_SECONDS:.0f} s after KILL QUERY; look at"
-                " system.processes there before you load again"
+                f"{KILL_PATIENCE_SECONDS:.0f} s after KILL QUERY of {prefix}… {doubt}; look at system.processes of"
+                " all nodes before you load again"
             )
+        sleep(POLL_SECONDS)
+
+
+def _kill_once(client: ClickHouseClient, cluster: str | None, prefix: str, submission: Submission | None) -> str:
+    """Tell all nodes, and ask all nodes; say why something may still run, '' if nothing does."""
+    try:
         client.execute_everywhere(lambda name: load_queries.render_kill_queries(prefix, name))
-        sleep(KILL_POLL_SECONDS)
+    except ChS3Error as error:
+        log.warning("not every node could be told to kill %s…: %s", prefix, error)
+    try:
+        running = client.query(load_queries.render_running_queries(prefix, cluster))
+    except ChS3Error as error:
+        return f"nobody can say whether it still runs: {error}"
+    if running:
+        return "it still runs on " + ", ".join(sorted({row["node"] for row in running}))
+    return "its statement is still on its way" if submission is not None and submission.is_open else ""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.load.progress import expected_work
 from airflow_provider_ch_s3.load.queries import QueryStatus
 from airflow_provider_ch_s3.tuning import LoadPlan
@@ -28,12 +29,16 @@ class LoadReport:
     """What a load did.
 
     :param files_listed: files that the load was asked to read; None if its ``log_comment`` is lost.
+    :param files_read: files that were opened: more than listed, where names hold characters for which the servers
+        have to open files with similar names, too.
+    :param rows_listed: rows in the files, where their footers tell.
     :param rows_read: as the servers count them; the reader of Parquet counts only what a condition lets through.
     :param rows_written: less than ``rows_read`` where a condition filters.
     :param size_bytes: stored size of the files.
     :param seconds: of the INSERT alone, without merges.
     :param ended: Unix time of its end, by the server's clock.
-    :param initial_parts: parts that the INSERT wrote, before merges.
+    :param initial_parts: parts that the INSERT wrote, before merges; with those of materialized views, whose rows
+        ``rows_written`` counts as well.
     :param attached: an earlier try submitted the query, and this one took its result.
     :param settings: name → value, origin, reason; without a plan (``attached``) as the server logged them.
     :param predicted: the plan's initial parts and peak memory.
@@ -43,6 +48,7 @@ class LoadReport:
     table: str
     files_listed: int | None
     files_read: int
+    rows_listed: int | None
     rows_read: int
     rows_written: int
     size_bytes: int | None
@@ -93,6 +99,7 @@ def build_report(status: QueryStatus, *, table: str, plan: LoadPlan | None, atta
         table=table,
         files_listed=expected.get("files"),
         files_read=sum(row["files"] for row in workers),
+        rows_listed=expected.get("rows"),
         rows_read=initial["read_rows"],
         rows_written=rows_written,
         size_bytes=expected.get("bytes"),
@@ -109,6 +116,22 @@ def build_report(status: QueryStatus, *, table: str, plan: LoadPlan | None, atta
         left_out_settings=dict(plan.left_out) if plan else {},
         predicted={"initial_parts": plan.initial_parts, "peak_memory_bytes": plan.peak_memory_bytes} if plan else {},
     )
+
+
+def check_report(report: LoadReport, *, is_filtered: bool) -> None:
+    """Compare what was read with what was listed.
+
+    :param is_filtered: a condition leaves rows out.
+    :raises LoadError: if files or rows differ; what was read is in the table all the same.
+    """
+    is_short = report.files_listed is not None and report.files_read < report.files_listed
+    is_other = not is_filtered and report.rows_listed is not None and report.rows_read != report.rows_listed
+    if is_short or is_other:
+        raise LoadError(
+            f"{report.files_listed} files with {report.rows_listed or 'any number of'} rows were listed, and"
+            f" {report.files_read} files with {report.rows_read} rows read by {report.query_id}, so the files changed"
+            f" meanwhile; what was read is in {report.table}: remove it and clear the task to load again"
+        )
 
 
 def is_complete(status: QueryStatus) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -71,6 +72,11 @@ class LoadIdentity:
     def generation_prefix(self) -> str:
         """Starts the query ids of this generation, and of no other one."""
         return f"{self.load_id}{self.generation}-"
+
+    @property
+    def age_seconds(self) -> int:
+        """How far back the servers' logs may know of this load; a minute more for clocks that differ."""
+        return math.ceil((datetime.datetime.now(datetime.UTC) - self.since).total_seconds()) + 60
 
     def query_id(self, attempt: int) -> str:
         """The id of the n-th INSERT of this generation; known before it is submitted."""

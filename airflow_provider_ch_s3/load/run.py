@@ -26,13 +26,15 @@ from airflow_provider_ch_s3.load.object_store import ObjectStore
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, format_plan, prepare_load
 from airflow_provider_ch_s3.load.progress import measure_progress
 from airflow_provider_ch_s3.load.queries import (
+    LOG_PATIENCE_SECONDS,
     QueryState,
     QueryStatus,
     Submission,
     kill_queries,
     read_statuses,
+    wait_for_query_log,
 )
-from airflow_provider_ch_s3.load.report import LoadReport, build_report, is_complete
+from airflow_provider_ch_s3.load.report import LoadReport, build_report, check_report, is_complete
 from airflow_provider_ch_s3.load.request import LoadIdentity, LoadRequest
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.statement import shorten_lines
@@ -40,14 +42,13 @@ from airflow_provider_ch_s3.units import format_seconds
 
 log = logging.getLogger(__name__)
 
-# query_log is flushed every 7.5 s, in ClickHouse Cloud every 30 s: silence for longer than that means something.
+# Silence for longer than any log needs to be written means something.
 UNKNOWN_PATIENCE_SECONDS = 60.0
-LOG_PATIENCE_SECONDS = 35.0
 # Small loads end within a second: look often at first, then less and less.
 FIRST_POLL_SECONDS = 0.25
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class LoadRun:
     """One task's load of one request.
 
@@ -60,7 +61,9 @@ class LoadRun:
     request: LoadRequest
     identity: LoadIdentity
     poll_seconds: float = 2.0
-    sleep: Callable[[float], None] = field(default=time.sleep)
+    sleep: Callable[[float], None] = time.sleep
+    _is_killed: bool = field(default=False, init=False)
+    _submission: Submission | None = field(default=None, init=False)
 
     def run(self) -> LoadReport:
         """Load, or take over what an earlier try of the same task submitted.
@@ -68,13 +71,17 @@ class LoadRun:
         :raises ChS3Error: says what is wrong, where, and what to do.
         """
         found, cluster = self._look()
+        wait_for_query_log(self.client, cluster, sleep=self.sleep)
         earlier = self._resolve_earlier(cluster)
         if earlier is not None and earlier.state is not QueryState.FAILED:
-            log.info("an earlier try submitted %s (%s): taking it over", earlier.query_id, earlier.state.value)
-            status = self._wait(cluster, earlier.query_id)
-            return self._report(cluster, status, prepared=None)
+            return self._take_over(cluster, earlier)
         prepared = prepare_load(self.client, self.store, self.request, found, cluster)
-        status = self._submit(prepared, attempt=earlier.attempt + 1 if earlier else 1)
+        attempt = earlier.attempt + 1 if earlier else 1
+        # Preparing takes a while, in which another process of the same task may have come this far.
+        rival = read_statuses(self.client, cluster.name, self.identity, self.identity.query_id(attempt))
+        if rival:
+            return self._take_over(cluster, rival[self.identity.query_id(attempt)])
+        status = self._submit(prepared, self.identity.query_id(attempt))
         return self._report(cluster, status, prepared=prepared)
 
     def prepare(self) -> PreparedLoad:
@@ -83,14 +90,25 @@ class LoadRun:
         return prepare_load(self.client, self.store, self.request, found, cluster)
 
     def kill(self) -> None:
-        """Kill what this task submitted, in any try, and see that it is gone on all nodes."""
-        found = find_table(self.client, self.request.table)
-        cluster = declare_cluster(self.declaration, found).cluster
-        kill_queries(self.client, cluster, self.identity.load_id, sleep=self.sleep)
+        """Kill what this generation of the task submitted, and see that it is gone on all nodes.
+
+        May be called from a signal handler while :meth:`run` is at any point: it submits nothing any more.
+
+        :raises LoadError: if something may still run.
+        """
+        self._is_killed = True
+        prefix = self.identity.generation_prefix
+        kill_queries(self.client, self.declaration.cluster, prefix, submission=self._submission, sleep=self.sleep)
 
     def _look(self) -> tuple[FoundTable, ClusterSpec]:
         found = find_table(self.client, self.request.table)
-        return found, detect_cluster(self.client, declare_cluster(self.declaration, found))
+        self.declaration = declare_cluster(self.declaration, found)
+        return found, detect_cluster(self.client, self.declaration)
+
+    def _take_over(self, cluster: ClusterSpec, earlier: QueryStatus) -> LoadReport:
+        log.info("another try submitted %s (%s): taking it over", earlier.query_id, earlier.state.value)
+        status = self._wait(cluster, earlier.query_id)
+        return self._report(cluster, status, prepared=None)
 
     def _resolve_earlier(self, cluster: ClusterSpec) -> QueryStatus | None:
         """The latest query of earlier tries of this generation; those of other generations are ended."""
@@ -142,31 +160,32 @@ class LoadRun:
                     f" log; look whether the rows are in {self.request.table}, then clear the task to load again"
                 )
 
-    def _submit(self, prepared: PreparedLoad, *, attempt: int) -> QueryStatus:
+    def _submit(self, prepared: PreparedLoad, query_id: str) -> QueryStatus:
         log_plan(prepared)
-        query_id = self.identity.query_id(attempt)
         source = prepared.source
+        # To filter by _path the servers read look-alikes too, so there is no number of rows to compare with.
+        rows = None if source.path_filter else source.rows
         statement = prepared.insert(
-            log_comment=self.identity.log_comment(files=len(source.files), bytes=source.size_bytes, rows=source.rows)
+            log_comment=self.identity.log_comment(files=len(source.files), bytes=source.size_bytes, rows=rows)
         )
+        if self._is_killed:
+            raise LoadError(f"the task was killed before {query_id} was submitted; nothing was written")
         log.info("submitting %s:\n%s", query_id, shorten_lines(statement.text))
-        return self._wait(prepared.cluster, query_id, submission=Submission(self.client, statement, query_id))
+        self._submission = Submission(self.client, statement, query_id)
+        return self._wait(prepared.cluster, query_id)
 
-    def _wait(self, cluster: ClusterSpec, query_id: str, *, submission: Submission | None = None) -> QueryStatus:
+    def _wait(self, cluster: ClusterSpec, query_id: str) -> QueryStatus:
         """Wait for the query's success.
 
         :raises LoadError: if it failed.
         :raises UnknownStateError: if nobody knew of it for longer than any log needs to be written.
         """
-        status = self._wait_for_end(cluster, query_id, submission=submission)
+        status = self._wait_for_end(cluster, query_id)
         if status.state is QueryState.FAILED:
-            refusal = submission.refusal if submission else None
-            raise failure(query_id, str(refusal or status.error)) from refusal
+            raise failure(query_id, status.error)
         return status
 
-    def _wait_for_end(
-        self, cluster: ClusterSpec, query_id: str, *, submission: Submission | None = None
-    ) -> QueryStatus:
+    def _wait_for_end(self, cluster: ClusterSpec, query_id: str) -> QueryStatus:
         """Look until the query has ended on all nodes, however long that takes.
 
         :raises LoadError: if the server refused the submission, and logged nothing of it. Otherwise its log is
@@ -176,13 +195,16 @@ class LoadRun:
         pause_seconds = FIRST_POLL_SECONDS
         last_seen = time.monotonic()
         while True:
+            if self._is_killed:
+                self.kill()  # once more: it may have been called just before the query was submitted
+                raise LoadError(f"the task was killed, and {query_id} with it; rows that it wrote before stay")
             status = self._read_status(cluster, query_id)
             if status is not None and status.state is QueryState.RUNNING:
                 last_seen = time.monotonic()
                 log.info("%s", measure_progress(status.running))
             elif status is not None and status.state.is_terminal:
                 return status
-            refusal = submission.refusal if submission else None
+            refusal = self._submission.refusal if self._submission else None
             silent_seconds = time.monotonic() - last_seen
             if refusal is not None and silent_seconds > LOG_PATIENCE_SECONDS:
                 raise failure(query_id, str(refusal)) from refusal
@@ -214,12 +236,7 @@ class LoadRun:
             attached=prepared is None,
         )
         log.info("%s", report)
-        if report.files_listed is not None and report.files_read != report.files_listed:
-            log.warning(
-                "%d files were listed and %d were read; compare the listing with the table",
-                report.files_listed,
-                report.files_read,
-            )
+        check_report(report, is_filtered=bool(self.request.where))
         return report
 
 

@@ -39,7 +39,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``). (templated)
     :param max_parts: active parts per node that are few enough. (templated)
     :param max_parts_per_partition: the same for each partition; None for any number. (templated)
-    :param stable_seconds: for so long no part may have come or gone.
+    :param stable_seconds: no part may be younger.
     :param stalled_seconds: the sensor fails when there are too many parts and no merge ran for so long.
     :param poke_interval: seconds between two looks: parts settle in seconds or minutes.
     :returns: through XCom, parts and rows for each node, and when the parts last changed (Unix time).

@@ -14,6 +14,7 @@ _TOKEN = re.compile(
     r"""
       (?P<string>'(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" | `(?:[^`\\]|\\.|``)*`)
     | (?P<comment>--|//|/\*|\#!|\#\ )
+    | (?P<placeholder>\{\s*(?:[^\W\d]\w*|`(?:[^`\\]|\\.|``)*`|"(?:[^"\\]|\\.|"")*")\s*:)
     | (?P<open>[(\[{])
     | (?P<close>[)\]}])
     | (?P<comma>,)
@@ -34,7 +35,8 @@ def split_expressions(text: str) -> list[str]:
 
     ``"a, f(b, 'c,d')"`` becomes ``["a", "f(b, 'c,d')"]``.
 
-    :raises ConfigError: if a quote or bracket does not close, or a comment, a ``;`` or a subquery is found.
+    :raises ConfigError: if a quote or bracket does not close, or a comment, a ``;``, a query
+        parameter or a subquery is found.
     """
     parts: list[str] = []
     waiting: list[str] = []
@@ -65,6 +67,9 @@ def _problem(text: str, token: re.Match[str], waiting: list[str]) -> str:
         case "foreign":
             # ClickHouse begins texts with curly quotes and $tag$ as well, and this tokenizer knows no end of those
             return f"holds a {found} outside of quotes"
+        case "placeholder":
+            # the load's own parameters hold secrets
+            return "holds a query parameter"
         case "comment":
             return "holds a comment"
         case "semicolon":

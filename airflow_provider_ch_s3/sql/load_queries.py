@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 
 from airflow_provider_ch_s3.mapping import MappedColumn
@@ -39,7 +38,7 @@ def render_read_formats() -> Statement:
 
 
 def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValue]) -> Statement:
-    """Names and types of the columns in the files.
+    """Names and types of the columns in the files; of those that ``source`` has, where it has any.
 
     :param settings: the user's own, which may say how to read the format.
     """
@@ -49,6 +48,7 @@ def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValu
         source=source,
         url=source.described_url,
         data_format=source.data_format,
+        structure=source.structure or "auto",
         settings=settings,
     )
 
@@ -57,10 +57,14 @@ def render_sample_files(
     source: SourceSpec,
     mapping: Sequence[MappedColumn],
     *,
+    where: str,
     limit_rows: int,
     settings: Mapping[str, SettingValue],
 ) -> Statement:
-    """Mean size in memory of the first rows, with the load's own SELECT list and settings."""
+    """Mean size in memory of the first rows, with the load's own SELECT list and settings.
+
+    :param where: the load's condition; the server checks it, and it leaves out no row here.
+    """
     return render(
         "sample_files",
         parameters=source.access.parameters,
@@ -69,6 +73,7 @@ def render_sample_files(
         mapping=mapping,
         data_format=source.data_format,
         structure=source.structure,
+        where=where,
         limit_rows=limit_rows,
         settings=settings,
     )
@@ -112,9 +117,17 @@ def render_running_queries(prefix: str, cluster: str | None) -> Statement:
     return render("running_queries", prefix=prefix, cluster=cluster)
 
 
-def render_logged_queries(prefix: str, cluster: str | None, since: datetime.date) -> Statement:
-    """What any node logged since that day under a query id that starts with ``prefix``."""
-    return render("logged_queries", prefix=prefix, cluster=cluster, since_date=since.isoformat())
+def render_has_query_log(cluster: str | None) -> Statement:
+    """The nodes that have a ``system.query_log``: a server makes it when it first writes to it."""
+    return render("has_query_log", cluster=cluster)
+
+
+def render_logged_queries(prefix: str, cluster: str | None, *, age_seconds: int) -> Statement:
+    """What any node logged under a query id that starts with ``prefix``.
+
+    :param age_seconds: how far to look back, by the servers' clock and in their time zone.
+    """
+    return render("logged_queries", prefix=prefix, cluster=cluster, age_seconds=age_seconds)
 
 
 def render_read_uptimes(cluster: str | None) -> Statement:

@@ -91,6 +91,15 @@ def insert_deduplicate(_: LoadFacts) -> Setting:
     )
 
 
+def insert_null_as_default(_: LoadFacts) -> Setting:
+    """Off: a missing value fails the load where the column takes none; by default it becomes 0 or ''."""
+    return Setting(
+        name="insert_null_as_default",
+        value=0,
+        reason="a NULL for a column that is not Nullable must fail the load, not become 0 or an empty text",
+    )
+
+
 def optimize_on_insert(_: LoadFacts) -> Setting:
     """Off: merges collapse and replace rows anyway, in the background."""
     return Setting(

@@ -19,3 +19,21 @@ def max_execution_time(facts: LoadFacts) -> Setting:
         reason=f"the task's execution_timeout is {format_seconds(facts.timeout_seconds)}, and the server keeps it"
         " even if the worker dies",
     )
+
+
+_WHOLE = "a load that reaches a limit of the server must fail, not end early and report success"
+
+
+def timeout_overflow_mode(_: LoadFacts) -> Setting:
+    """Pinned: with ``break`` a load that reaches ``max_execution_time`` loses rows and is called a success."""
+    return Setting(name="timeout_overflow_mode", value="throw", reason=_WHOLE)
+
+
+def read_overflow_mode(_: LoadFacts) -> Setting:
+    """Pinned: the same for ``max_rows_to_read`` and ``max_bytes_to_read``."""
+    return Setting(name="read_overflow_mode", value="throw", reason=_WHOLE)
+
+
+def read_overflow_mode_leaf(_: LoadFacts) -> Setting:
+    """Pinned: the same for ``max_rows_to_read_leaf`` and ``max_bytes_to_read_leaf``."""
+    return Setting(name="read_overflow_mode_leaf", value="throw", reason=_WHOLE)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.tuning import insert, limits, observe, read
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
 from airflow_provider_ch_s3.tuning.setting import Origin, ServerSetting, Setting, SettingValue
@@ -18,6 +18,7 @@ RULES: tuple[Callable[[LoadFacts], Setting], ...] = (
     insert.min_insert_block_size_bytes,
     insert.min_insert_block_size_rows,
     insert.insert_deduplicate,
+    insert.insert_null_as_default,
     insert.optimize_on_insert,
     insert.parallel_distributed_insert_select,
     insert.distributed_foreground_insert,
@@ -29,8 +30,35 @@ RULES: tuple[Callable[[LoadFacts], Setting], ...] = (
     read.use_hive_partitioning,
     read.date_time_input_format,
     read.date_time_overflow_behavior,
+    read.input_format_null_as_default,
+    read.input_format_csv_empty_as_default,
+    read.input_format_tsv_empty_as_default,
+    read.input_format_skip_unknown_fields,
+    read.input_format_parquet_allow_missing_columns,
+    read.input_format_orc_allow_missing_columns,
+    read.input_format_arrow_allow_missing_columns,
     limits.max_execution_time,
+    limits.timeout_overflow_mode,
+    limits.read_overflow_mode,
+    limits.read_overflow_mode_leaf,
     observe.log_queries,
+    observe.log_queries_min_query_duration_ms,
+    observe.log_queries_probability,
+    observe.log_queries_min_type,
+)
+
+# What a user may not set to another value: the load would write rows twice, lose some, or not be found again.
+PINNED = frozenset(
+    {
+        "enable_parallel_replicas",
+        "timeout_overflow_mode",
+        "read_overflow_mode",
+        "read_overflow_mode_leaf",
+        "log_queries",
+        "log_queries_min_query_duration_ms",
+        "log_queries_probability",
+        "log_queries_min_type",
+    }
 )
 
 
@@ -65,12 +93,16 @@ def plan_load(
     """Compute every setting; a value of the operator wins over the connection's, that over a computed one.
 
     :param server: all settings that the server knows (``system.settings``).
-    :raises ConfigError: if the user gave a setting that the server does not know or lets nobody change.
+    :raises ConfigError: if the user gave a setting that the server does not know or lets nobody change, or
+        another value to a pinned one.
+    :raises PlanError: if the server forbids to change a pinned setting from another value.
     """
     given = check_given_settings(server, operator=operator or {}, connection=connection or {})
     settings: list[Setting] = []
     left_out: dict[str, str] = {}
     for setting in (rule(facts) for rule in RULES):
+        if setting.name in PINNED:
+            _check_pinned(setting, given, server)
         if setting.name in given:
             settings.append(_given_setting(setting.name, given.pop(setting.name), computed=setting.value))
         elif setting.name not in server:
@@ -95,11 +127,13 @@ def check_given_settings(
     """Join what the user gave.
 
     :returns: name → value and who gave it.
-    :raises ConfigError: if the server does not know a setting, or the user may not change it.
+    :raises ConfigError: if a value is None, the server does not know a setting, or the user may not change it.
     """
     given = {name: (value, Origin.CONNECTION) for name, value in connection.items()}
     given |= {name: (value, Origin.OPERATOR) for name, value in operator.items()}
-    for name, (_, origin) in given.items():
+    for name, (value, origin) in given.items():
+        if value is None:
+            raise ConfigError(f"the {origin} sets {name!r} to None; give it a value, or leave it out")
         if name not in server:
             near = difflib.get_close_matches(name, server, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else "; check its spelling and the server's version"
@@ -110,6 +144,25 @@ def check_given_settings(
                 " the user's profile"
             )
     return given
+
+
+def _check_pinned(
+    setting: Setting, given: Mapping[str, tuple[SettingValue, Origin]], server: Mapping[str, ServerSetting]
+) -> None:
+    value, origin = given.get(setting.name, (setting.value, Origin.COMPUTED))
+    needed = f"a load needs {setting.value!r}: {setting.reason}"
+    if not _is_same(value, setting.value):
+        raise ConfigError(f"the {origin} sets {setting.name!r} to {value!r}, and {needed}; leave it out")
+    known = server.get(setting.name)
+    if known is not None and known.is_readonly and not _is_same(known.value, setting.value):
+        raise PlanError(
+            f"the ClickHouse user's profile fixes {setting.name!r} to {known.value!r}, and {needed}; change the"
+            " profile"
+        )
+
+
+def _is_same(value: SettingValue | None, other: SettingValue | None) -> bool:
+    return value == other or str(value) == str(other)
 
 
 def _given_setting(name: str, given: tuple[SettingValue, Origin], *, computed: SettingValue | None) -> Setting:

@@ -17,6 +17,8 @@ SMALL_FILE_BUFFER_BYTES = 50 * MIB
 # Formats whose files ClickHouse can cut into pieces and parse on several threads.
 _TEXT_FORMATS = ("CSV", "TSV", "TabSeparated", "JSON", "CustomSeparated", "Values", "LineAsString")
 
+_OTHER_FILES = "characters in the file names make ClickHouse open other files too, which may have other columns"
+
 
 def _reads_many_files(facts: LoadFacts) -> bool:
     return facts.files_per_node >= READERS_PER_CORE * facts.vcpus
@@ -104,3 +106,62 @@ def date_time_overflow_behavior(_: LoadFacts) -> Setting:
         value="throw",
         reason="a date or time that a column cannot hold must fail the load, not become another one",
     )
+
+
+def input_format_null_as_default(_: LoadFacts) -> Setting:
+    """Off: the same as ``insert_null_as_default``, where the files are parsed."""
+    return Setting(
+        name="input_format_null_as_default",
+        value=0,
+        reason="a NULL for a column that is not Nullable must fail the load, not become 0 or an empty text",
+    )
+
+
+def input_format_csv_empty_as_default(facts: LoadFacts) -> Setting:
+    """On, as by default: the parser makes 0 of an empty field otherwise."""
+    return _empty_as_default("input_format_csv_empty_as_default", ("CSV",), facts)
+
+
+def input_format_tsv_empty_as_default(facts: LoadFacts) -> Setting:
+    """On: the parser makes 0 of an empty field otherwise."""
+    return _empty_as_default("input_format_tsv_empty_as_default", ("TSV", "TabSeparated"), facts)
+
+
+def _empty_as_default(name: str, formats: tuple[str, ...], facts: LoadFacts) -> Setting:
+    if facts.data_format.startswith(formats):
+        return Setting(name=name, value=1, reason="an empty field is a NULL, not the number 0")
+    return Setting(name=name, value=None, reason=f"{facts.data_format} has no empty fields of that kind")
+
+
+def input_format_skip_unknown_fields(facts: LoadFacts) -> Setting:
+    """Off unless the user chose columns: a column of a later file, or a row taken for a header, is not dropped."""
+    name = "input_format_skip_unknown_fields"
+    if facts.reads_other_files:
+        return Setting(name=name, value=None, reason=_OTHER_FILES)
+    if facts.takes_all_columns:
+        reason = "a column that only some of the files have must fail the load, not be dropped"
+        return Setting(name=name, value=0, reason=reason)
+    return Setting(name=name, value=None, reason="columns or select say which columns are wanted")
+
+
+def input_format_parquet_allow_missing_columns(facts: LoadFacts) -> Setting:
+    """Off: a file without a column that the others have would fill it with 0 or NULL."""
+    return _allow_missing_columns("input_format_parquet_allow_missing_columns", ("Parquet",), facts)
+
+
+def input_format_orc_allow_missing_columns(facts: LoadFacts) -> Setting:
+    """Off, as for Parquet."""
+    return _allow_missing_columns("input_format_orc_allow_missing_columns", ("ORC",), facts)
+
+
+def input_format_arrow_allow_missing_columns(facts: LoadFacts) -> Setting:
+    """Off, as for Parquet."""
+    return _allow_missing_columns("input_format_arrow_allow_missing_columns", ("Arrow", "ArrowStream"), facts)
+
+
+def _allow_missing_columns(name: str, formats: tuple[str, ...], facts: LoadFacts) -> Setting:
+    if facts.reads_other_files:
+        return Setting(name=name, value=None, reason=_OTHER_FILES)
+    if facts.data_format in formats:
+        return Setting(name=name, value=0, reason="a file that lacks a column of the load must fail it")
+    return Setting(name=name, value=None, reason=f"the files are {facts.data_format}")

@@ -1,3 +1,3 @@
 KILL QUERY
 WHERE startsWith(initial_query_id, 'ch-s3-0\'1-2-')
-SYNC
+ASYNC

@@ -18,6 +18,7 @@ SELECT
     Settings AS settings,
     log_comment
 FROM clusterAllReplicas('it\'s', system.query_log)
-WHERE event_date >= toDate('2013-01-31')
+WHERE event_date >= toDate(now() - 3600) - 1
+    AND event_time >= now() - 3600
     AND startsWith(initial_query_id, 'ch-s3-0\'1-2-')
 SETTINGS skip_unavailable_shards = 0

@@ -12,6 +12,7 @@ FROM
     'http://s3:9000/flights/dt={1,2}/a.parquet',
     {s3_access_key:String}, {s3_secret_key:String},
     'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
+WHERE NOT (0 AND (id > 0 OR dt = '2013-01-01'))
         LIMIT 100
     )
 )

@@ -7,13 +7,14 @@ import gzip
 import io
 import json
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.orc
 import pytest
 
-from airflow_provider_ch_s3.errors import LoadError, SourceError
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError
 from tests.sandbox.conftest import Lab, bag
 
 pytestmark = pytest.mark.sandbox
@@ -41,23 +42,35 @@ def arrow(rows: Sequence[Row], *, id_type: pa.DataType | None = None) -> pa.Tabl
     return pa.Table.from_pylist(days, schema=pa.schema(list(zip(NAMES, types, strict=True))))
 
 
-def parquet(rows: Sequence[Row]) -> bytes:
+def parquet_file(table: pa.Table) -> bytes:
     buffer = io.BytesIO()
-    pa.parquet.write_table(arrow(rows), buffer)
+    pa.parquet.write_table(table, buffer)
     return buffer.getvalue()
 
 
-def orc(rows: Sequence[Row]) -> bytes:
+def orc_file(table: pa.Table) -> bytes:
     buffer = io.BytesIO()
-    pa.orc.write_table(arrow(rows, id_type=pa.int64()), buffer)  # ORC has no unsigned numbers
+    pa.orc.write_table(table, buffer)
     return buffer.getvalue()
 
 
-def arrow_file(rows: Sequence[Row]) -> bytes:
-    buffer, table = io.BytesIO(), arrow(rows)
+def arrow_ipc_file(table: pa.Table) -> bytes:
+    buffer = io.BytesIO()
     with pa.ipc.new_file(buffer, table.schema) as writer:
         writer.write_table(table)
     return buffer.getvalue()
+
+
+def parquet(rows: Sequence[Row]) -> bytes:
+    return parquet_file(arrow(rows))
+
+
+def orc(rows: Sequence[Row]) -> bytes:
+    return orc_file(arrow(rows, id_type=pa.int64()))  # ORC has no unsigned numbers
+
+
+def arrow_file(rows: Sequence[Row]) -> bytes:
+    return arrow_ipc_file(arrow(rows))
 
 
 def csv_cell(value: Any) -> str:
@@ -416,15 +429,177 @@ class TestNarrowing:
         expected = [{"a": 0, "b": -3, "c": None, "d": "x"}, {"a": 65535, "b": 2147483647, "c": 255, "d": ""}]
         assert bag(lab.rows(local)) == bag(expected)
 
-    def test_a_null_becomes_the_default_unless_the_user_says_otherwise(self, lab: Lab) -> None:
-        # insert_null_as_default, ClickHouse's own default
+    @pytest.mark.parametrize(
+        ("table_type", "key", "text"),
+        [
+            pytest.param("Date", "in/a.csv", "v\n2200-01-01\n", id="csv-date"),
+            pytest.param("Nullable(Date)", "in/a.csv", "v\n1960-01-01\n", id="csv-early-date"),
+            pytest.param("DateTime('UTC')", "in/a.csv", "v\n2110-01-01 00:00:00\n", id="csv-time"),
+            pytest.param("DateTime", "in/a.jsonl", '{"v": "1960-01-01T00:00:00Z"}\n', id="json-early-time"),
+        ],
+    )
+    def test_text_of_a_time_that_does_not_fit_fails(self, lab: Lab, table_type: str, key: str, text: str) -> None:
+        local = lab.create("t", f"v {table_type}")
+        lab.put(key, text.encode())
+        with pytest.raises((LoadError, SourceError), match="VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE"):
+            lab.load("in/*", local)
+        assert lab.rows(local) == []
+
+    @pytest.mark.parametrize("values", [["2200-01-01"], [None, "2200-01-01"]], ids=["text", "nullable-text"])
+    def test_text_of_a_date_in_a_typed_file_that_does_not_fit_fails(self, lab: Lab, values: list[Any]) -> None:
+        local = lab.create("t", "v Nullable(Date)")
+        field = pa.field("v", pa.string(), nullable=None in values)
+        lab.put_parquet("in/a.parquet", pa.Table.from_arrays([pa.array(values)], schema=pa.schema([field])))
+        with pytest.raises((LoadError, SourceError), match="VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE"):
+            lab.load("in/*", local)
+        assert lab.rows(local) == []
+
+    @pytest.mark.parametrize(
+        ("table_type", "values", "loss"),
+        [
+            pytest.param("Decimal(9, 2)", pa.array([Decimal("1.999")]), "cut the digits", id="decimal"),
+            pytest.param("Decimal(9, 2)", pa.array([1.999]), "cut the digits", id="float-into-decimal"),
+            pytest.param("Bool", pa.array([2]), "make true of every number", id="bool"),
+            pytest.param("DateTime", pa.array([1]), "seconds since 1970", id="integer-into-time"),
+            pytest.param("Int64", pa.array([datetime.date(2013, 1, 1)]), "days or seconds", id="date-into-integer"),
+            pytest.param("Date", pa.array([datetime.datetime(2013, 1, 1, 5)]), "cut the time of day", id="time"),
+        ],
+    )
+    def test_types_that_would_change_values_silently(
+        self, lab: Lab, table_type: str, values: pa.Array, loss: str
+    ) -> None:
+        local = lab.create("t", f"v {table_type}")
+        lab.put_parquet("in/a.parquet", {"v": values})
+        with pytest.raises(TargetError, match=rf"ClickHouse would silently .*{loss}.*select=\{{'v'"):
+            lab.load("in/*", local)
+        assert lab.inserts() == []
+
+
+class TestNull:
+    @pytest.fixture
+    def lab(self, lab: Lab) -> Lab:
+        """One node: no other one to end with a failed INSERT."""
+        lab.connect_one_node()
+        return lab
+
+    def test_a_null_fails_unless_the_user_wants_the_default(self, lab: Lab) -> None:
         local = lab.create("t", "n UInt64 DEFAULT 9")
         lab.put_parquet("in/a.parquet", {"n": pa.array([1, None], pa.uint64())})
-        with pytest.raises((LoadError, SourceError), match="NULL"):
-            lab.load("in/a.parquet", local, task_id="strict", settings={"insert_null_as_default": 0})
+        with pytest.raises(LoadError, match="Cannot convert NULL value to non-Nullable type"):
+            lab.load("in/a.parquet", local, task_id="strict")
         assert lab.rows(local) == []
-        lab.load("in/a.parquet", local)
+        lab.load("in/a.parquet", local, settings={"insert_null_as_default": 1})
         assert bag(lab.rows(local)) == bag([{"n": 1}, {"n": 9}])
+
+    @pytest.mark.parametrize(
+        ("key", "text", "table_type"),
+        [
+            pytest.param("in/a.csv", "m,n\n1,\n", "UInt16", id="csv-empty"),
+            pytest.param("in/a.csv", "m,n\n1,\\N\n", "Int64", id="csv-null"),
+            pytest.param("in/a.csv", "m,n\n1,\n", "Float64", id="csv-empty-float"),
+            pytest.param("in/a.csv", "m,n\n1,\n", "Date", id="csv-empty-date"),
+            pytest.param("in/a.tsv", "m\tn\n1\t\n", "UInt32", id="tsv-empty"),
+            pytest.param("in/a.jsonl", '{"m": 1, "n": 2}\n{"m": 1, "n": null}\n', "UInt8", id="json-null"),
+            pytest.param("in/a.jsonl", '{"m": 1, "n": "x"}\n{"m": 1, "n": null}\n', "String", id="json-null-text"),
+            pytest.param("in/a.jsonl", '{"m": 1, "n": 2}\n{"m": 1}\n', "UInt64", id="json-missing"),
+        ],
+    )
+    def test_a_missing_value_in_text_fails(self, lab: Lab, key: str, text: str, table_type: str) -> None:
+        local = lab.create("t", f"m UInt8, n {table_type}")
+        lab.put(key, text.encode())
+        with pytest.raises((LoadError, SourceError), match="Cannot convert NULL value to non-Nullable type"):
+            lab.load(key, local)
+        assert lab.rows(local) == []
+
+    def test_an_empty_text_and_nulls_for_nullable_columns_arrive(self, lab: Lab) -> None:
+        local = lab.create("t", "s String, n Nullable(UInt8), d Nullable(Date), e UInt8 DEFAULT 7")
+        lab.put("in/a.csv", b"s,n,d\n,,\nx,1,2013-01-02\n")
+        lab.load("in/a.csv", local)
+        expected = [{"s": "", "n": None, "d": None, "e": 7}, {"s": "x", "n": 1, "d": "2013-01-02", "e": 7}]
+        assert bag(lab.rows(local)) == bag(expected)
+
+
+class TestFilesThatDiffer:
+    @pytest.fixture
+    def lab(self, lab: Lab) -> Lab:
+        """One node: no other one to end with a failed INSERT."""
+        lab.connect_one_node()
+        return lab
+
+    @pytest.mark.parametrize(
+        ("ending", "bodies", "said"),
+        [
+            pytest.param("csv", (b"a,b\n1,2\n", b"3,4\n5,6\n"), "Unknown field found in format header", id="header"),
+            pytest.param("csv", (b"a,b\n1,2\n", b"a\n3\n"), "Cannot convert NULL", id="csv-lacks-one"),
+            pytest.param("csv", (b"a,b\n1,2\n", b"a,b,c\n3,4,5\n"), "Unknown field", id="csv-has-one-more"),
+            pytest.param(
+                "jsonl", (b'{"a":1,"b":2}\n', b'{"a":1,"b":2,"c":3}\n'), "Unknown field found", id="json-has-one-more"
+            ),
+            pytest.param("jsonl", (b'{"a":1,"b":2}\n', b'{"a":1}\n'), "Cannot convert NULL", id="json-lacks-one"),
+        ],
+    )
+    def test_text(self, lab: Lab, ending: str, bodies: tuple[bytes, bytes], said: str) -> None:
+        local = lab.create("t", "a UInt32, b UInt32")
+        for name, body in zip("xy", bodies, strict=True):
+            lab.put(f"in/{name}.{ending}", body)
+        with pytest.raises((LoadError, SourceError), match=said):
+            lab.load("in/*", local)
+
+    @pytest.mark.parametrize("table_type", ["Int64", "Nullable(Int64)"])
+    @pytest.mark.parametrize("write", [parquet_file, orc_file, arrow_ipc_file])
+    def test_typed(self, lab: Lab, write: Callable[[pa.Table], bytes], table_type: str) -> None:
+        local = lab.create("t", f"a Int64, b {table_type}")
+        lab.put("in/x", write(pa.table({"a": [1], "b": [2]})))
+        lab.put("in/y", write(pa.table({"a": [3], "B": [4]})))
+        data_format = {parquet_file: "Parquet", orc_file: "ORC", arrow_ipc_file: "Arrow"}[write]
+        with pytest.raises((LoadError, SourceError), match="THERE_IS_NO_COLUMN"):
+            lab.load("in/*", local, data_format=data_format)
+
+    def test_columns_let_a_column_of_a_later_file_go_unused(self, lab: Lab) -> None:
+        local = lab.create("t", "a UInt32, b UInt32")
+        lab.put("in/x.jsonl", b'{"a":1,"b":2}\n')
+        lab.put("in/y.jsonl", b'{"a":3,"b":4,"c":5}\n')
+        lab.load("in/*", local, columns=["a", "b"])
+        assert bag(lab.rows(local)) == bag([{"a": 1, "b": 2}, {"a": 3, "b": 4}])
+
+
+class TestRefusedBeforeTheInsert:
+    @pytest.mark.parametrize(
+        ("error", "arguments", "said"),
+        [
+            pytest.param(SourceError, {"where": "nope = 1"}, "nope", id="where-of-an-unknown-column"),
+            pytest.param(SourceError, {"where": "toString(id)"}, "ILLEGAL_TYPE_OF_ARGUMENT", id="where-of-a-text"),
+            pytest.param(
+                ConfigError, {"select": {"name": "{s3_secret_key:String}"}}, "holds a query parameter", id="secret"
+            ),
+            pytest.param(
+                ConfigError,
+                {"where": "name = {s3_secret_key:String}"},
+                "holds a query parameter",
+                id="secret-in-where",
+            ),
+            pytest.param(ConfigError, {"structure": "id UInt32, name Strng"}, "Strng", id="unknown-type"),
+            pytest.param(ConfigError, {"columns": "id"}, r"columns=\['id'\]", id="columns-as-a-text"),
+            pytest.param(
+                ConfigError, {"settings": {"max_threads": None}}, "'max_threads' to None", id="setting-of-none"
+            ),
+            pytest.param(
+                ConfigError, {"settings": {"timeout_overflow_mode": "break"}}, "a load needs 'throw'", id="pinned"
+            ),
+        ],
+    )
+    def test_arguments(self, lab: Lab, error: type[Exception], arguments: dict[str, Any], said: str) -> None:
+        local = lab.create("t", "id UInt32, name String")
+        lab.put_parquet("in/a.parquet", {"id": pa.array([1], pa.uint32()), "name": ["x"]})
+        with pytest.raises(error, match=said):
+            lab.load("in/*", local, **arguments)
+        assert lab.inserts() == []
+
+    def test_a_structure_may_name_types_as_users_do(self, lab: Lab) -> None:
+        local = lab.create("t", "a Int32, b Decimal(9, 2)")
+        lab.put("in/a.csv", b"1,2.50\n")
+        lab.load("in/a.csv", local, structure="a INT, b decimal(9,2)")
+        assert lab.rows(local) == [{"a": 1, "b": 2.5}]
 
 
 def test_every_node_reads_and_writes(lab: Lab) -> None:

@@ -12,6 +12,7 @@ from airflow_provider_ch_s3.errors import (
     ChS3Error,
     ClusterError,
     ConfigError,
+    ServerError,
     ServerUnreachableError,
     SourceError,
     TargetError,
@@ -82,6 +83,21 @@ class TestSource:
         table = lab.create("t", "id UInt32")
         words = ("ClickHouse cannot read", lab.uri("in/*"), "no_such_collection", "check that the servers reach")
         refuse(lab, SourceError, "in/*", table, *words, named_collection="no_such_collection")
+
+    @pytest.mark.parametrize("glob", ["in", "in/"])
+    def test_a_folder_instead_of_its_files(self, lab: Lab, glob: str) -> None:
+        lab.put_parquet("in/a.parquet", IDS)
+        lab.put_parquet("in/b.parquet", IDS)
+        lab.put_parquet("in-2012/a.parquet", IDS)
+        table = lab.create("t", "id UInt32")
+        words = ("no file matches", lab.uri(glob), "2 objects", "'in/a.parquet'", f"write '{lab.uri('in/*')}'")
+        refuse(lab, SourceError, glob, table, *words)
+
+    def test_an_unknown_aws_connection(self, lab: Lab) -> None:
+        lab.put_parquet("in/a.parquet", IDS)
+        table = lab.create("t", "id UInt32")
+        words = ("no connection 'no_such'", "create it", "aws_conn_id=None")
+        refuse(lab, ConfigError, "in/*", table, *words, aws_conn_id="no_such")
 
     def test_an_unknown_ending(self, lab: Lab) -> None:
         lab.put("in/a.dat", b"1\n")
@@ -187,6 +203,47 @@ class TestTarget:
         words = ("column 'id' is", "UInt32", "in the files and Array(UInt32) in", table, "select={'id'")
         refuse(lab, TargetError, "in/**", table, *words)
 
+    @pytest.mark.parametrize(
+        ("engine", "ddl"),
+        [
+            pytest.param("View", "CREATE VIEW {d}.v AS SELECT id, dt FROM {d}.t", id="view"),
+            pytest.param(
+                "MaterializedView",
+                "CREATE MATERIALIZED VIEW {d}.v TO {d}.t AS SELECT id, dt FROM {d}.t2",
+                id="materialized-view",
+            ),
+            pytest.param(
+                "Dictionary",
+                "CREATE DICTIONARY {d}.v (id UInt64, dt Date) PRIMARY KEY id"
+                " SOURCE(CLICKHOUSE(DB '{d}' TABLE 't')) LIFETIME(0) LAYOUT(FLAT())",
+                id="dictionary",
+            ),
+            pytest.param("File", "CREATE TABLE {d}.v (id UInt32, dt Date) ENGINE = File(CSV)", id="file"),
+        ],
+    )
+    @pytest.mark.parametrize("distributed", [False, True], ids=["local", "distributed"])
+    def test_an_engine_without_parallel_inserts(self, lab: Lab, engine: str, ddl: str, distributed: bool) -> None:
+        lab.create("t", "id UInt32, dt Date")
+        lab.create("t2", "id UInt32, dt Date")
+        lab.ddl(ddl.format(d=lab.database))
+        table = lab.distribute(f"{lab.database}.v") if distributed else f"{lab.database}.v"
+        words = (f"{lab.database}.v is a {engine} on", "in parallel", "give such a table")
+        refuse(lab, TargetError, "in/**", table, *words)
+
+    @pytest.mark.parametrize(
+        ("engine", "expected"),
+        [
+            pytest.param("ReplacingMergeTree ORDER BY id", 2, id="MergeTree-family"),
+            pytest.param("Memory", 2, id="Memory"),
+            pytest.param("TinyLog", 2, id="TinyLog"),
+            pytest.param("Null", 0, id="Null"),
+        ],
+    )
+    def test_an_engine_with_parallel_inserts(self, lab: Lab, engine: str, expected: int) -> None:
+        table = lab.create("t", "id UInt32, dt Date", engine)
+        assert lab.load("in/**", table)["rows_written"] == 2
+        assert len(lab.rows(table)) == expected
+
     def test_text_that_is_no_number(self, lab: Lab) -> None:
         lab.put_parquet("text/a.parquet", {"id": ["1", "x"]})
         table = lab.create("t", "id UInt32")
@@ -204,6 +261,12 @@ class TestCluster:
         lab.connect_clickhouse({"cluster": "nope"})
         refuse(lab, ClusterError, "in/*", table, "there is no cluster 'nope'", "it knows", "sandbox", "field cluster")
 
+    def test_a_table_over_another_cluster(self, lab: Lab) -> None:
+        table = lab.distribute(lab.create("t", "id UInt32"))
+        lab.connect_clickhouse({"cluster": "other"})
+        words = ("cluster 'other'", table, "cluster 'sandbox'", "set the connection's field cluster to 'sandbox'")
+        refuse(lab, ConfigError, "in/*", table, *words)
+
     def test_a_server_that_does_not_answer(self, lab: Lab) -> None:
         table = lab.create("t", "id UInt32")
         lab.connect_clickhouse(port=1)
@@ -213,7 +276,9 @@ class TestCluster:
     def test_a_wrong_password(self, lab: Lab) -> None:
         table = lab.create("t", "id UInt32")
         lab.connect_clickhouse(password="wr0ng")
-        refuse(lab, ChS3Error, "in/*", table, "AUTHENTICATION_FAILED")
+        where = f"127.0.0.1:{lab.sandbox.http_ports[0]} refuses the login"
+        words = (where, "AUTHENTICATION_FAILED", "correct login and password of the connection 'ch'")
+        refuse(lab, ServerError, "in/*", table, *words)
 
     def test_a_node_that_is_down(self, fragile_lab: Lab) -> None:
         lab = fragile_lab

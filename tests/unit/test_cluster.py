@@ -47,7 +47,7 @@ def test_null_and_empty_text_are_absent() -> None:
         "ingest_memory_ratio",
         "ddl_mode",
     )
-    nulls = dict.fromkeys((*names, "http_endpoints", "ledger_table", "secure"))
+    nulls = dict.fromkeys((*names, "http_endpoints", "secure"))
     assert parse_declaration(nulls, "c1") == ClusterDeclaration()
     assert parse_declaration(dict.fromkeys(nulls, ""), "c1") == ClusterDeclaration()
 
@@ -62,7 +62,6 @@ def test_texts_of_a_uri_are_parsed() -> None:
             "ingest_memory_ratio": "1",
             "ddl_mode": "per_host",
             "http_endpoints": "ch1:8123, ch2:8123,ch3",
-            "ledger_table": "ops.ledger",
         },
         "c1",
     )
@@ -74,7 +73,6 @@ def test_texts_of_a_uri_are_parsed() -> None:
         ingest_memory_ratio=1.0,
         ddl_mode=DdlMode.PER_HOST,
         http_endpoints=("ch1:8123", "ch2:8123", "ch3:8123"),
-        ledger_table="ops.ledger",
     )
 
 

@@ -101,15 +101,32 @@ CASES: dict[str, Statement] = {
         source(KEYS),
         mapping=(MappedColumn(target="id", source="tail`num", cast_type="UInt64", is_nullable_text=True),),
     ),
-    "describe_files_keys": load_queries.render_describe_files(source(KEYS), {}),
+    "insert_load_text_time": insert(
+        source(KEYS),
+        mapping=(
+            MappedColumn(target="id", source="id", cast_type="Date", via_type="Date32"),
+            MappedColumn(
+                target="dt",
+                source="tail`num",
+                cast_type="DateTime('UTC')",
+                via_type="DateTime64(0, 'UTC')",
+                is_nullable_text=True,
+            ),
+        ),
+    ),
+    "describe_files_keys": load_queries.render_describe_files(dataclasses.replace(source(KEYS), columns=()), {}),
+    "describe_files_structure": load_queries.render_describe_files(source(KEYS), {}),
     "describe_files_named_collection": load_queries.render_describe_files(
-        source(COLLECTION), {"format_csv_delimiter": ";"}
+        dataclasses.replace(source(COLLECTION), columns=()), {"format_csv_delimiter": ";"}
     ),
     "sample_files_keys": load_queries.render_sample_files(
-        source(KEYS), MIXED, limit_rows=100, settings={"max_threads": 4}
+        source(KEYS), MIXED, where="id > 0 OR dt = '2013-01-01'", limit_rows=100, settings={"max_threads": 4}
+    ),
+    "sample_files_where_path_filter": load_queries.render_sample_files(
+        UNSAFE, PLAIN, where="id > 0 OR dt = '2013-01-01'", limit_rows=100, settings={"max_threads": 4}
     ),
     "sample_files_server_role": load_queries.render_sample_files(
-        source(ROLE), PLAIN, limit_rows=100, settings={"max_threads": 4}
+        source(ROLE), PLAIN, where="", limit_rows=100, settings={"max_threads": 4}
     ),
     "parquet_footers_cluster": load_queries.render_parquet_footers(source(KEYS), CLUSTER),
     "parquet_footers_single": load_queries.render_parquet_footers(source(KEYS), None),
@@ -123,8 +140,10 @@ CASES: dict[str, Statement] = {
     "read_settings": load_queries.render_read_settings(),
     "running_queries_cluster": load_queries.render_running_queries(PREFIX, CLUSTER),
     "running_queries_single": load_queries.render_running_queries(PREFIX, None),
-    "logged_queries_cluster": load_queries.render_logged_queries(PREFIX, CLUSTER, SINCE),
-    "logged_queries_single": load_queries.render_logged_queries(PREFIX, None, SINCE),
+    "logged_queries_cluster": load_queries.render_logged_queries(PREFIX, CLUSTER, age_seconds=3600),
+    "logged_queries_single": load_queries.render_logged_queries(PREFIX, None, age_seconds=3600),
+    "has_query_log_cluster": load_queries.render_has_query_log(CLUSTER),
+    "has_query_log_single": load_queries.render_has_query_log(None),
     "read_uptimes_cluster": load_queries.render_read_uptimes(CLUSTER),
     "read_uptimes_single": load_queries.render_read_uptimes(None),
     "kill_queries_on_cluster": load_queries.render_kill_queries(PREFIX, CLUSTER),

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
+import struct
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -210,6 +214,16 @@ def test_a_long_statement_with_parameters_is_refused_before_it_is_sent(make_hook
             id="echoed-parameters-are-masked",
         ),
         pytest.param(
+            DatabaseError(
+                "Code: 516. DB::Exception: loader: Authentication failed. (AUTHENTICATION_FAILED)", code=516
+            ),
+            ServerError,
+            516,
+            "ClickHouse at ch1:8123 refuses the login: Code: 516. DB::Exception: loader: Authentication failed. "
+            "(AUTHENTICATION_FAILED); correct login and password of the connection 'unit'",
+            id="wrong-password",
+        ),
+        pytest.param(
             ProgrammingError("Unsupported compression method zip"),
             ConfigError,
             None,
@@ -277,3 +291,80 @@ def test_the_password_appears_nowhere(
 def test_test_connection_answers_even_without_a_connection() -> None:
     ok, message = ClickHouseS3Hook(clickhouse_conn_id="not_there").test_connection()
     assert (ok, "not_there" in message) == (False, True)
+
+
+class FaultyServer(ThreadingHTTPServer):
+    """Answers the driver's first questions as ClickHouse, and an INSERT with a fault.
+
+    A stand-in, as the real engine cannot be made to answer 503 or to reset a connection at a given request.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, fault: Callable[[BaseHTTPRequestHandler], None]) -> None:
+        super().__init__(("127.0.0.1", 0), FaultyHandler)
+        self.fault = fault
+        self.insert_count = 0
+
+
+class FaultyHandler(BaseHTTPRequestHandler):
+    server: FaultyServer
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if b"INSERT" in body:
+            self.server.insert_count += 1
+            self.server.fault(self)
+        else:
+            answer_with(self, 200, b"26.7.2.1\tUTC\n" if b"version()" in body else b"")
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def answer_with(handler: BaseHTTPRequestHandler, status: int, body: bytes) -> None:
+    handler.send_response(status)
+    handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+def reset(handler: BaseHTTPRequestHandler) -> None:
+    handler.close_connection = True
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    # the file objects over the socket keep it open
+    handler.rfile.close()
+    handler.connection.close()
+
+
+@pytest.fixture(name="faulty_server")
+def faulty_server_fixture(request: pytest.FixtureRequest) -> Iterator[FaultyServer]:
+    with FaultyServer(request.param) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join(timeout=10)
+
+
+@pytest.mark.parametrize(
+    "faulty_server",
+    [
+        pytest.param(lambda handler: answer_with(handler, 429, b"too many"), id="429"),
+        pytest.param(lambda handler: answer_with(handler, 503, b"unavailable"), id="503"),
+        pytest.param(lambda handler: answer_with(handler, 504, b"gateway timeout"), id="504"),
+        pytest.param(reset, id="reset"),
+    ],
+    indirect=True,
+)
+@pytest.mark.parametrize(
+    "parameters", [pytest.param({}, id="in-the-body"), pytest.param({"key": PARAMETER}, id="in-a-form")]
+)
+def test_an_insert_is_never_sent_twice(
+    make_hook: MakeHook, faulty_server: FaultyServer, parameters: dict[str, str]
+) -> None:
+    hook = make_hook(port=faulty_server.server_port)
+    with pytest.raises(ServerUnreachableError, match="no answer from ClickHouse"):
+        hook.execute(Statement(text="INSERT INTO t SELECT 1", parameters=parameters), query_id="ch-s3-1")
+    assert faulty_server.insert_count == 1

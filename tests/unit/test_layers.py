@@ -15,7 +15,7 @@ ROOT = Path(airflow_provider_ch_s3.__file__).parent
 GROUND = {"errors", "units"}
 # The check of an expression is text in, text out: the values parse structures and engines with it.
 TEXT = GROUND | {"sql.expressions"}
-VALUES = TEXT | {"connection_fields", "cluster", "target", "source", "mapping", "settle"}
+VALUES = TEXT | {"connection_fields", "column_types", "cluster", "target", "source", "mapping", "settle"}
 PURE = VALUES | {"tuning", "sql", "load"}
 
 # place -> what of ours it may import, beside itself
@@ -25,9 +25,10 @@ MAY_IMPORT = {
     "sql.expressions": {"errors"},
     "connection_fields": GROUND,
     "cluster": GROUND | {"connection_fields"},
+    "column_types": set(),
     "target": TEXT,
-    "source": TEXT | {"target"},
-    "mapping": TEXT | {"target", "source"},
+    "source": TEXT | {"target", "column_types"},
+    "mapping": TEXT | {"target", "source", "column_types"},
     "settle": GROUND,
     "tuning": VALUES,
     "sql": VALUES | {"tuning.setting"},

@@ -54,6 +54,13 @@ def test_only_an_end_that_is_known_is_terminal() -> None:
     assert {state for state in QueryState if state.is_terminal} == {QueryState.FINISHED, QueryState.FAILED}
 
 
+def test_error_is_one_line_without_another_nodes_stack_trace() -> None:
+    text = "Code: 241. DB::Exception: Received from ch2:9000.\n DB::Exception: Memory limit. Stack trace:\n\n0. ./a.cpp"
+    failed = logged("ExceptionWhileProcessing", exception=text)
+    expected = "Code: 241. DB::Exception: Received from ch2:9000. DB::Exception: Memory limit."
+    assert QueryStatus(query_id="q-1", logged=[failed]).error == expected
+
+
 def test_error_is_the_initiators() -> None:
     assert QueryStatus(query_id="q-1", logged=[CHILD_FAILED, START, FAILED]).error == "Code: 241. Memory limit"
     assert QueryStatus(query_id="q-1", logged=[START, CHILD_FAILED]).error == ""

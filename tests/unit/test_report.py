@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.load.queries import QueryStatus
-from airflow_provider_ch_s3.load.report import NodeReport, build_report, is_complete
+from airflow_provider_ch_s3.load.report import NodeReport, build_report, check_report, is_complete
 from airflow_provider_ch_s3.tuning import LoadPlan, Origin, Setting
 
 MIB = 1_048_576
@@ -90,6 +91,7 @@ def test_cluster() -> None:
         "table": "d.t",
         "files_listed": 5,
         "files_read": 5,
+        "rows_listed": 1000,
         "rows_read": 1000,
         "rows_written": 1000,
         "size_bytes": 52_428_800,
@@ -176,3 +178,31 @@ def test_the_log_shows_the_load_and_each_node() -> None:
 )
 def test_is_complete(rows: list[dict[str, Any]], expected: bool) -> None:
     assert is_complete(status(rows)) is expected
+
+
+@pytest.mark.parametrize(
+    ("comment", "listed"),
+    [
+        pytest.param({"files": 6, "rows": 1000}, "6 files with 1000 rows", id="a-file-vanished"),
+        pytest.param({"files": 6}, "6 files with any number of rows", id="a-file-without-footer-vanished"),
+        pytest.param({"files": 5, "rows": 1001}, "5 files with 1001 rows", id="a-file-changed"),
+        pytest.param({"files": 4, "rows": 900}, "4 files with 900 rows", id="a-file-appeared"),
+    ],
+)
+def test_what_was_read_is_compared_with_what_was_listed(comment: dict[str, int], listed: str) -> None:
+    rows = [row | {"log_comment": json.dumps(comment)} for row in CLUSTER]
+    report = build_report(status(rows), table="t", plan=None, attached=False)
+    with pytest.raises(
+        LoadError, match=f"{listed} were listed, and 5 files with 1000 rows read by q-1, .* is in t: remove"
+    ):
+        check_report(report, is_filtered=False)
+
+
+def test_look_alikes_that_a_filter_drops_may_be_opened_too() -> None:
+    rows = [row | {"log_comment": json.dumps({"files": 4})} for row in CLUSTER]
+    check_report(build_report(status(rows), table="t", plan=None, attached=False), is_filtered=False)
+
+
+def test_a_condition_leaves_rows_out() -> None:
+    rows = [row | {"log_comment": json.dumps({"files": 5, "rows": 1001})} for row in CLUSTER]
+    check_report(build_report(status(rows), table="t", plan=None, attached=False), is_filtered=True)

@@ -61,6 +61,8 @@ def test_parse_source(source: str | list[str], expected: SourcePattern) -> None:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
+        pytest.param(None, "source is empty; give an address", id="none"),
+        pytest.param(["s3://b/x", None], "source None is not an S3 address", id="none-in-a-list"),
         pytest.param([], "source is empty; give an address such as 's3://bucket/folder/*.parquet'", id="empty-list"),
         pytest.param("", "source '' is not an S3 address; write it as 's3://", id="empty-text"),
         pytest.param("gs://b/x", "source 'gs://b/x' is not an S3 address", id="other-store"),
@@ -133,6 +135,45 @@ def test_no_file_is_an_error_that_names_the_pattern() -> None:
         "no file matches s3://b/d/*.csv, s3://b/e/*.csv; check the address, the date in it, and that the files"
         " were delivered"
     )
+
+
+@pytest.mark.parametrize(
+    ("glob", "keys", "message"),
+    [
+        pytest.param(
+            "d/",
+            ("d/a.csv", "d/b.csv"),
+            "no file matches s3://b/d/, though 2 objects begin like it, the first is 'd/a.csv'; to load a folder"
+            " write 's3://b/d/*'",
+            id="folder",
+        ),
+        pytest.param(
+            "d",
+            ("d-old/x.csv", "d.csv", "d/a.csv"),
+            "no file matches s3://b/d, though 1 object begins like it, the first is 'd/a.csv'; to load a folder"
+            " write 's3://b/d/*'",
+            id="folder-without-slash",
+        ),
+        pytest.param(
+            "d",
+            ("d/e/a.csv",),
+            "no file matches s3://b/d, though 1 object begins like it, the first is 'd/e/a.csv'; to load a folder"
+            " write 's3://b/d/**'",
+            id="deeper-folder",
+        ),
+        pytest.param(
+            "d/*.csv",
+            ("d/a.parquet",),
+            "no file matches s3://b/d/*.csv, though 1 object begins like it, the first is 'd/a.parquet'; check the"
+            " address, the date in it, and that the files were delivered",
+            id="other-ending",
+        ),
+    ],
+)
+def test_no_file_is_an_error_that_names_what_is_there(glob: str, keys: tuple[str, ...], message: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        select_files([file("d/_SUCCESS", 0), *map(file, keys)], pattern(glob))
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("key", [pytest.param("d//a.csv", id="inside"), pytest.param("/a.csv", id="at-the-start")])
@@ -368,8 +409,8 @@ def test_text_with_names_gets_the_types_of_the_table() -> None:
     typed = type_text_columns(spec("a.csv", data_format="CSV"), text_columns("at", "id", "note", "size"), TABLE)
     assert typed.data_format == "CSVWithNames"
     assert names_and_types(typed) == [
-        ("at", "DateTime"),
-        ("id", "Int128"),
+        ("at", "Nullable(DateTime64(0))"),
+        ("id", "Nullable(Int128)"),
         ("note", "Nullable(String)"),
         ("size", "Nullable(Int64)"),
     ]
@@ -378,17 +419,23 @@ def test_text_with_names_gets_the_types_of_the_table() -> None:
 @pytest.mark.parametrize(
     ("in_table", "expected"),
     [
-        pytest.param("UInt8", "Int64", id="UInt8"),
-        pytest.param("Int32", "Int64", id="Int32"),
+        pytest.param("UInt8", "Nullable(Int64)", id="UInt8"),
+        pytest.param("Int32", "Nullable(Int64)", id="Int32"),
         pytest.param("Nullable(Int16)", "Nullable(Int64)", id="nullable"),
         pytest.param("LowCardinality(Nullable(UInt8))", "Nullable(Int64)", id="low-cardinality"),
-        pytest.param("UInt64", "Int128", id="UInt64"),
-        pytest.param("Int256", "Int256", id="nothing-is-wider"),
-        pytest.param("Float64", "Float64", id="no-integer"),
+        pytest.param("UInt64", "Nullable(Int128)", id="UInt64"),
+        pytest.param("Int256", "Nullable(Int256)", id="nothing-is-wider"),
+        pytest.param("Float64", "Nullable(Float64)", id="no-integer"),
+        pytest.param("Date", "Nullable(Date32)", id="date"),
+        pytest.param("DateTime('UTC')", "Nullable(DateTime64(0, 'UTC'))", id="time-with-zone"),
+        pytest.param("DateTime64(3)", "Nullable(DateTime64(3))", id="wide-time"),
+        pytest.param("Enum8('a' = 1)", "Nullable(Enum8('a' = 1))", id="enum"),
+        pytest.param("LowCardinality(String)", "LowCardinality(String)", id="an-empty-text-stays"),
+        pytest.param("Nullable(String)", "Nullable(String)", id="nullable-text"),
         pytest.param("Array(UInt8)", "Array(UInt8)", id="inside-of-an-array-it-stays"),
     ],
 )
-def test_whole_numbers_in_text_are_read_wider_than_the_table(in_table: str, expected: str) -> None:
+def test_text_is_read_wider_than_the_table_and_a_missing_value_is_told(in_table: str, expected: str) -> None:
     source = spec("a.csv", data_format="CSV")
     typed = type_text_columns(source, text_columns("n"), [TableColumn(name="n", type=in_table)])
     assert names_and_types(typed) == [("n", expected)]
@@ -398,7 +445,11 @@ def test_text_without_names_goes_by_position() -> None:
     described = [*text_columns("c1", "c2"), FileColumn(name="id", in_path=True)]
     typed = type_text_columns(spec("id=1/a.tsv", data_format="TSV"), described, TABLE)
     assert typed.data_format == "TSV"
-    assert names_and_types(typed) == [("at", "DateTime"), ("size", "Nullable(Int64)"), ("id", "")]
+    assert names_and_types(typed) == [
+        ("at", "Nullable(DateTime64(0))"),
+        ("size", "Nullable(Int64)"),
+        ("id", ""),
+    ]
 
 
 def test_text_without_names_and_another_number_of_columns_is_refused() -> None:
@@ -414,10 +465,24 @@ def test_json_keeps_its_format_and_skipped_columns_their_guessed_type() -> None:
     source = spec("a.json", data_format="JSONEachRow")
     typed = type_text_columns(source, text_columns("id", "at"), TABLE, skip=frozenset({"at"}))
     assert typed.data_format == "JSONEachRow"
-    assert names_and_types(typed) == [("id", "Int128"), ("at", "Nullable(String)")]
+    assert names_and_types(typed) == [("id", "Nullable(Int128)"), ("at", "Nullable(String)")]
 
 
 def test_json_columns_named_like_positions_are_names() -> None:
     source = spec("a.json", data_format="JSONEachRow")
     typed = type_text_columns(source, text_columns("c1"), [TableColumn(name="c1", type="Date")])
-    assert names_and_types(typed) == [("c1", "Date")]
+    assert names_and_types(typed) == [("c1", "Nullable(Date32)")]
+
+
+@pytest.mark.parametrize(
+    ("data_format", "expected"),
+    [
+        pytest.param("JSONEachRow", "Nullable(String)", id="json-tells-null-from-empty"),
+        pytest.param("JSONAsString", "String", id="the-whole-row-as-a-text"),
+        pytest.param("LineAsString", "String", id="the-whole-line-as-a-text"),
+    ],
+)
+def test_a_text_is_nullable_where_the_format_tells_a_null(data_format: str, expected: str) -> None:
+    source = spec("a", data_format=data_format)
+    typed = type_text_columns(source, text_columns("s"), [TableColumn(name="s", type="String")])
+    assert names_and_types(typed) == [("s", expected)]

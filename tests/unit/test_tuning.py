@@ -188,6 +188,45 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
         pytest.param(read.date_time_input_format, {"parses_times": True}, "best_effort", id="times-in-text"),
         pytest.param(read.date_time_input_format, {}, None, id="no-times-in-text"),
         pytest.param(observe.log_queries, {}, 1, id="log"),
+        pytest.param(observe.log_queries_min_query_duration_ms, {}, 0, id="log-short-ones"),
+        pytest.param(observe.log_queries_probability, {}, 1, id="log-all"),
+        pytest.param(observe.log_queries_min_type, {}, "QUERY_START", id="log-the-start"),
+        pytest.param(limits.timeout_overflow_mode, {}, "throw", id="timeout-fails"),
+        pytest.param(limits.read_overflow_mode, {}, "throw", id="limit-fails"),
+        pytest.param(limits.read_overflow_mode_leaf, {}, "throw", id="limit-of-a-node-fails"),
+        pytest.param(insert.insert_null_as_default, {}, 0, id="null-fails"),
+        pytest.param(read.input_format_null_as_default, {}, 0, id="null-in-a-file-fails"),
+        pytest.param(read.input_format_skip_unknown_fields, {}, 0, id="unknown-column-fails"),
+        pytest.param(
+            read.input_format_skip_unknown_fields, {"takes_all_columns": False}, None, id="unknown-column-unwanted"
+        ),
+        pytest.param(
+            read.input_format_skip_unknown_fields, {"reads_other_files": True}, None, id="unknown-column-elsewhere"
+        ),
+        pytest.param(
+            read.input_format_parquet_allow_missing_columns, {"reads_other_files": True}, None, id="missing-elsewhere"
+        ),
+        pytest.param(
+            read.input_format_csv_empty_as_default, {"data_format": "CSVWithNames"}, 1, id="empty-field-csv"
+        ),
+        pytest.param(read.input_format_csv_empty_as_default, {"data_format": "TSV"}, None, id="empty-field-no-csv"),
+        pytest.param(
+            read.input_format_tsv_empty_as_default, {"data_format": "TabSeparated"}, 1, id="empty-field-tsv"
+        ),
+        pytest.param(read.input_format_tsv_empty_as_default, {"data_format": "CSV"}, None, id="empty-field-no-tsv"),
+        pytest.param(read.input_format_parquet_allow_missing_columns, {}, 0, id="missing-column-parquet"),
+        pytest.param(
+            read.input_format_parquet_allow_missing_columns, {"data_format": "ORC"}, None, id="missing-no-parquet"
+        ),
+        pytest.param(read.input_format_orc_allow_missing_columns, {"data_format": "ORC"}, 0, id="missing-column-orc"),
+        pytest.param(read.input_format_orc_allow_missing_columns, {}, None, id="missing-no-orc"),
+        pytest.param(
+            read.input_format_arrow_allow_missing_columns,
+            {"data_format": "ArrowStream"},
+            0,
+            id="missing-column-arrow",
+        ),
+        pytest.param(read.input_format_arrow_allow_missing_columns, {}, None, id="missing-no-arrow"),
         pytest.param(limits.max_execution_time, {}, None, id="no-timeout"),
         pytest.param(limits.max_execution_time, {"timeout_seconds": 90.2}, 91, id="timeout-rounded-up"),
     ],
@@ -228,15 +267,60 @@ def test_what_is_computed_is_sent_and_the_servers_defaults_are_not() -> None:
         "min_insert_block_size_bytes": 2_863_311_530,
         "min_insert_block_size_rows": 0,
         "insert_deduplicate": 0,
+        "insert_null_as_default": 0,
         "optimize_on_insert": 0,
         "parallel_distributed_insert_select": 2,
         "max_threads": 16,
         "s3_throw_on_zero_files_match": 1,
         "enable_parallel_replicas": 0,
         "date_time_overflow_behavior": "throw",
+        "input_format_null_as_default": 0,
+        "input_format_skip_unknown_fields": 0,
+        "input_format_parquet_allow_missing_columns": 0,
+        "timeout_overflow_mode": "throw",
+        "read_overflow_mode": "throw",
+        "read_overflow_mode_leaf": "throw",
         "log_queries": 1,
+        "log_queries_min_query_duration_ms": 0,
+        "log_queries_probability": 1,
+        "log_queries_min_type": "QUERY_START",
     }
     assert plan.left_out == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "needed"),
+    [
+        pytest.param("enable_parallel_replicas", 1, "0", id="replicas"),
+        pytest.param("timeout_overflow_mode", "break", "'throw'", id="timeout"),
+        pytest.param("read_overflow_mode", "break", "'throw'", id="read"),
+        pytest.param("read_overflow_mode_leaf", "break", "'throw'", id="read-leaf"),
+        pytest.param("log_queries", False, "1", id="log"),
+        pytest.param("log_queries_min_query_duration_ms", 5000, "0", id="log-duration"),
+        pytest.param("log_queries_probability", 0.5, "1", id="log-probability"),
+        pytest.param("log_queries_min_type", "EXCEPTION_WHILE_PROCESSING", "'QUERY_START'", id="log-type"),
+    ],
+)
+def test_a_pinned_setting_takes_no_other_value(name: str, value: Any, needed: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        plan_load(FACTS, server=SERVER, connection={name: value})
+    said = str(caught.value)
+    assert said.startswith(f"the connection sets '{name}' to {value!r}, and a load needs {needed}: ")
+    assert said.endswith("; leave it out")
+
+
+@pytest.mark.parametrize("value", [1, 1.0, True, "1"])
+def test_a_pinned_setting_may_be_given_its_value(value: Any) -> None:
+    plan = plan_load(FACTS, server=SERVER, operator={"log_queries": value})
+    assert plan.sent["log_queries"] == value
+
+
+def test_a_profile_that_fixes_a_pinned_setting_to_another_value_is_refused() -> None:
+    kept = SERVER | {"timeout_overflow_mode": ServerSetting(value="throw", is_readonly=True)}
+    assert "timeout_overflow_mode" in plan_load(FACTS, server=kept).left_out
+    broken = SERVER | {"timeout_overflow_mode": ServerSetting(value="break", is_readonly=True)}
+    with pytest.raises(PlanError, match="profile fixes 'timeout_overflow_mode' to 'break', and a load needs 'throw'"):
+        plan_load(FACTS, server=broken)
 
 
 @pytest.mark.parametrize(
@@ -306,6 +390,12 @@ def test_a_computed_setting_that_the_user_may_not_change_is_left_out_and_named()
             "the operator sets 'max_insert_thread', which this server does not know; did you mean"
             " 'max_insert_threads'?",
             id="misspelt",
+        ),
+        pytest.param(
+            {"max_threads": None},
+            {},
+            "the operator sets 'max_threads' to None; give it a value, or leave it out",
+            id="none",
         ),
         pytest.param(
             {},

@@ -1,0 +1,13 @@
+INSERT INTO `d`.`all`
+    (`id`, `dt`)
+SELECT
+    accurateCast(accurateCast(`id`, 'Date32'), 'Date'),
+    if(`tail\`num` IS NULL, NULL, accurateCast(accurateCast(assumeNotNull(`tail\`num`), 'DateTime64(0, \'UTC\')'), 'DateTime(\'UTC\')'))
+FROM s3Cluster('it\'s',
+    'http://s3:9000/flights/dt={1,2}/a.parquet',
+    {s3_access_key:String}, {s3_secret_key:String},
+    'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
+SETTINGS
+    max_insert_threads = 4,
+    date_time_input_format = 'best_effort',
+    log_comment = '{"dag": "it\'s"}'
