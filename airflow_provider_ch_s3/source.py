@@ -2,53 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from airflow_provider_ch_s3.column_types import text_type
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
-from airflow_provider_ch_s3.sql.expressions import split_expressions
-from airflow_provider_ch_s3.target import TableColumn
+from airflow_provider_ch_s3.globs import UNREADABLE_BRACES, UNSAFE_IN_PATH, glob_regex, join_keys
 
 # ClickHouse reads no longer form field than 128 KiB, and a statement with secrets travels in one; the rest of
 # the statement needs room too.
 MAX_KEY_LIST_BYTES = 100_000
 MAX_LISTED_FILES = 10_000
 
-FORMATS_BY_EXTENSION = {
-    "parquet": "Parquet",
-    "orc": "ORC",
-    "arrow": "Arrow",
-    "avro": "Avro",
-    "native": "Native",
-    "csv": "CSV",
-    "tsv": "TSV",
-    "jsonl": "JSONEachRow",
-    "ndjson": "JSONEachRow",
-    "json": "JSONEachRow",
-}
-COMPRESSIONS_BY_EXTENSION = {
-    "gz": "gz",
-    "zst": "zstd",
-    "lz4": "lz4",
-    "bz2": "bz2",
-    "xz": "xz",
-    "br": "br",
-}
 TYPED_FORMATS = frozenset({"Parquet", "ORC", "Arrow", "ArrowStream", "Avro", "Native"})
 
-# The same formats, where the first line names the columns.
-_FORMATS_WITH_NAMES = {"CSV": "CSVWithNames", "TSV": "TSVWithNames", "TabSeparated": "TabSeparatedWithNames"}
-
 _WILDCARD = re.compile(r"[*?{]")
-# Characters that ClickHouse takes literally in the path of an S3 address (all others are globs, separators
-# of a glob list, not escaped in the regex of a glob, or invalid in or rewritten by its URI parser; seen on 26.7).
-_UNSAFE_IN_PATH = re.compile(r"[^A-Za-z0-9_\-./=@:&;()'~!]|\.\.")
-# ClickHouse finds nothing for a star in braces, and cannot read braces in braces (seen on 26.7).
-_UNREADABLE_BRACES = re.compile(r"\{[^{}]*[*{]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +38,7 @@ class SourcePattern:
 
     def matches(self, key: str) -> bool:
         """Whether the load wants the object with this key."""
-        return any(re.fullmatch(_glob_regex(glob), key, re.DOTALL) for glob in self.globs)
+        return any(re.fullmatch(glob_regex(glob), key, re.DOTALL) for glob in self.globs)
 
     @property
     def prefixes(self) -> tuple[str, ...]:
@@ -173,8 +142,8 @@ class SourceSpec:
         """
         keys = self._listed_keys
         if not keys:
-            keys = _join_keys(self.pattern.globs)
-            if _UNREADABLE_BRACES.search(keys):
+            keys = join_keys(self.pattern.globs)
+            if UNREADABLE_BRACES.search(keys):
                 raise SourceError(
                     f"{len(self.files)} files are too many to name one by one, and {keys!r} is no pattern that"
                     " ClickHouse can read: it takes no wildcards in braces; give one task to each pattern"
@@ -198,7 +167,7 @@ class SourceSpec:
     @property
     def path_filter(self) -> tuple[str, ...]:
         """Values of ``_path`` to keep; empty where the address alone names exactly the files."""
-        if self._listed_keys and any(_UNSAFE_IN_PATH.search(file.key) for file in self.files):
+        if self._listed_keys and any(UNSAFE_IN_PATH.search(file.key) for file in self.files):
             return tuple(f"{self.pattern.bucket}/{file.key}" for file in self.files)
         return ()
 
@@ -207,8 +176,8 @@ class SourceSpec:
         if len(self.files) > MAX_LISTED_FILES:
             return ""
         # '?' stands for any one character but '/'; path_filter then keeps the exact keys only.
-        keys = sorted({_UNSAFE_IN_PATH.sub(lambda m: "?" * len(m[0]), file.key) for file in self.files})
-        joined = _join_keys(keys)
+        keys = sorted({UNSAFE_IN_PATH.sub(lambda m: "?" * len(m[0]), file.key) for file in self.files})
+        joined = join_keys(keys)
         filter_bytes = 0
         if "?" in joined:
             filter_bytes = sum(len(file.key.encode()) + len(self.pattern.bucket) + 5 for file in self.files)
@@ -282,143 +251,6 @@ def _no_match(pattern: SourcePattern, missed_count: int, first_missed: str) -> S
     return SourceError(f"no file matches {pattern}, though {begin} like it, the first is {first_missed!r}; {remedy}")
 
 
-def infer_format(files: Sequence[SourceFile], data_format: str | None, compression: str | None) -> tuple[str, str]:
-    """Tell format and compression from the file names, where the user did not.
-
-    :returns: ClickHouse's names of both.
-    :raises SourceError: if a name tells nothing, or the names tell different formats.
-    """
-    if data_format:
-        return data_format, compression or "auto"
-    first: tuple[str, SourceFile] | None = None
-    for file in files:
-        found = _format_of(file.key)
-        if found is None:
-            raise SourceError(
-                f"the format of {file.key!r} cannot be told from its name; give data_format, e.g."
-                f" data_format='Parquet' (known endings: {', '.join('.' + e for e in FORMATS_BY_EXTENSION)})"
-            )
-        if first is None:
-            first = found, file
-        elif first[0] != found:
-            raise SourceError(
-                f"{first[1].key!r} looks like {first[0]} and {file.key!r} like {found}; one load reads one"
-                " format, so narrow the source or give data_format"
-            )
-    if first is None:
-        raise SourceError("there are no files to tell a format from")
-    return first[0], compression or "auto"
-
-
-def path_column_names(files: Sequence[SourceFile]) -> frozenset[str]:
-    """The names in ``name=value/`` folders, which the server adds as columns."""
-    folders = files[0].key.split("/")[:-1]
-    return frozenset(name for name, equals, _ in (f.partition("=") for f in folders) if equals and name)
-
-
-def parse_structure(structure: str, in_path: frozenset[str]) -> tuple[FileColumn, ...]:
-    """Parse ``name Type, …`` as a user wrote it.
-
-    :raises ConfigError: if a part is not a name and a type.
-    """
-    columns = []
-    for part in split_expressions(structure):
-        match = re.fullmatch(r"(?:`(?P<quoted>(?:[^`\\]|\\.)+)`|(?P<name>\w+))\s+(?P<type>.+)", part, re.DOTALL)
-        if match is None:
-            raise ConfigError(f"structure holds {part!r}; write 'name Type, name Type, …' in ClickHouse's types")
-        name = match["name"] or re.sub(r"\\(.)", r"\1", match["quoted"])
-        columns.append(FileColumn(name=name, type=match["type"].strip()))
-    return (*columns, *(FileColumn(name=n, in_path=True) for n in sorted(in_path)))
-
-
-def type_text_columns(
-    source: SourceSpec,
-    described: Sequence[FileColumn],
-    table_columns: Sequence[TableColumn],
-    *,
-    skip: frozenset[str] = frozenset(),
-) -> SourceSpec:
-    """Give the columns of text files the types of the table: the server only guessed them from some rows.
-
-    Numbers and times become wider ones: ClickHouse's parsers wrap and saturate what does not fit, and the mapping's
-    ``accurateCast`` from the wider type fails instead.
-
-    :param skip: columns that the user's expressions convert, so that their guessed type stays.
-    :raises SourceError: if the files have no column names and another number of columns than the table.
-    """
-    in_files = [column for column in described if not column.in_path]
-    data_format = source.data_format
-    insertable = [column for column in table_columns if column.is_insertable]
-    if data_format in _FORMATS_WITH_NAMES and all(re.fullmatch(r"c\d+", c.name) for c in in_files):
-        names = [c.name for c in insertable if c.name not in {d.name for d in described if d.in_path}]
-        if len(names) != len(in_files):
-            raise SourceError(
-                f"the {data_format} files have {len(in_files)} columns without names, and the table has"
-                f" {len(names)}; give structure='name Type, …' for the columns of the files"
-            )
-        in_files = [replace(c, name=name) for c, name in zip(in_files, names, strict=True)]
-    else:
-        data_format = _FORMATS_WITH_NAMES.get(data_format, data_format)
-    keeps_empty_text = not data_format.startswith("JSON") or data_format == "JSONAsString"
-    types = {c.name: text_type(c.type, keeps_empty_text=keeps_empty_text) for c in insertable if c.name not in skip}
-    columns = (
-        *(replace(c, type=types.get(c.name, c.type)) for c in in_files),
-        *(c for c in described if c.in_path),
-    )
-    return replace(source, data_format=data_format, columns=columns)
-
-
-def _format_of(key: str) -> str | None:
-    stem, extension = os.path.splitext(key.lower())
-    if extension[1:] in COMPRESSIONS_BY_EXTENSION:
-        extension = os.path.splitext(stem)[1]
-    return FORMATS_BY_EXTENSION.get(extension[1:])
-
-
 def _backquoted(name: str) -> str:
     escaped = name.replace("\\", "\\\\").replace("`", "\\`")
     return f"`{escaped}`"
-
-
-def _join_keys(keys: Sequence[str]) -> str:
-    """One glob for many keys: ``dt={2013-01-01,2013-01-02}/flights.parquet``."""
-    if len(keys) == 1:
-        return keys[0]
-    prefix = os.path.commonprefix(keys)
-    suffix = os.path.commonprefix([key[len(prefix) :][::-1] for key in keys])[::-1]
-    if prefix + suffix in keys:
-        # ClickHouse takes braces with an empty choice for a part of the name
-        prefix, suffix = (prefix[:-1], suffix) if prefix else (prefix, suffix[1:])
-    middles = [key[len(prefix) : len(key) - len(suffix)] for key in keys]
-    return f"{prefix}{{{','.join(middles)}}}{suffix}"
-
-
-def _glob_regex(glob: str) -> str:
-    """Translate ClickHouse's globs: ``*`` and ``?`` stop at ``/``, ``**`` does not, ``**/`` may be no folder."""
-    parts = []
-    for token in re.split(r"((?:(?<=/)|^)\*\*/|\*\*|\*|\?|\{[^{}]*\})", glob):
-        if token == "**/":
-            parts.append("(?:[^/]*/)*")
-        elif token == "**":
-            parts.append(".*")
-        elif token == "*":
-            parts.append("[^/]*")
-        elif token == "?":
-            parts.append("[^/]")
-        elif token.startswith("{") and token.endswith("}"):
-            parts.append(_braces_regex(token[1:-1]))
-        else:
-            parts.append(re.escape(token))
-    return "".join(parts)
-
-
-def _braces_regex(inner: str) -> str:
-    span = re.fullmatch(r"(\d+)\.\.(\d+)", inner)
-    if span:
-        low, high = sorted(span.groups(), key=int)
-        # ClickHouse keeps leading zeros: {01..12} means 01, 02, … 12, while {0..12} means 0, 1, … 12
-        width = max(len(low), len(high)) if low.startswith("0") and len(low) > 1 else 0
-        choices = [f"{number:0{width}d}" for number in range(int(low), int(high) + 1)]
-    else:
-        choices = inner.split(",")
-    return "(?:" + "|".join(_glob_regex(choice) for choice in choices) + ")"

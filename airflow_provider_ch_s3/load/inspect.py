@@ -11,18 +11,11 @@ from typing import Any
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.errors import ConfigError, ServerError, SourceError, TargetError
+from airflow_provider_ch_s3.file_format import infer_format, parse_structure, path_column_names, type_text_columns
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.object_store import ObjectStore
 from airflow_provider_ch_s3.load.request import LoadRequest
-from airflow_provider_ch_s3.source import (
-    FileColumn,
-    SourceSpec,
-    infer_format,
-    parse_structure,
-    path_column_names,
-    select_files,
-    type_text_columns,
-)
+from airflow_provider_ch_s3.source import FileColumn, SourceSpec, select_files
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import (

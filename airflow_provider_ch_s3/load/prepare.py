@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.file_format import is_compressed, parse_structure
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.inspect import FoundTable, query_files, read_source, read_target
 from airflow_provider_ch_s3.load.object_store import ObjectStore
 from airflow_provider_ch_s3.load.request import LoadRequest
 from airflow_provider_ch_s3.mapping import MappedColumn, map_columns
-from airflow_provider_ch_s3.source import SourceSpec, parse_structure
+from airflow_provider_ch_s3.source import SourceSpec
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.expressions import parse_expression
 from airflow_provider_ch_s3.sql.statement import Statement
@@ -33,7 +34,6 @@ SAMPLE_ROWS = 10_000
 MEMORY_PER_STORED_BYTE_TEXT = 1.5
 MEMORY_PER_STORED_BYTE_COMPRESSED_TEXT = 6.0
 MEMORY_PER_STORED_BYTE_COLUMNAR = 3.0
-_COMPRESSED_ENDINGS = (".gz", ".zst", ".lz4", ".bz2", ".xz", ".br")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +166,7 @@ def _volume_bytes(source: SourceSpec) -> int:
         return int(source.rows * source.row_bytes)
     if source.is_typed:
         factor = MEMORY_PER_STORED_BYTE_COLUMNAR
-    elif source.files[0].key.lower().endswith(_COMPRESSED_ENDINGS):
+    elif is_compressed(source.files[0].key):
         factor = MEMORY_PER_STORED_BYTE_COMPRESSED_TEXT
     else:
         factor = MEMORY_PER_STORED_BYTE_TEXT

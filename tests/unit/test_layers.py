@@ -15,7 +15,17 @@ ROOT = Path(airflow_provider_ch_s3.__file__).parent
 GROUND = {"errors", "units"}
 # The check of an expression is text in, text out: the values parse structures and engines with it.
 TEXT = GROUND | {"sql.expressions"}
-VALUES = TEXT | {"connection_fields", "column_types", "cluster", "target", "source", "mapping", "settle"}
+VALUES = TEXT | {
+    "connection_fields",
+    "column_types",
+    "cluster",
+    "globs",
+    "target",
+    "source",
+    "file_format",
+    "mapping",
+    "settle",
+}
 PURE = VALUES | {"tuning", "sql", "load"}
 
 # place -> what of ours it may import, beside itself
@@ -27,7 +37,9 @@ MAY_IMPORT = {
     "cluster": GROUND | {"connection_fields"},
     "column_types": set(),
     "target": TEXT,
-    "source": TEXT | {"target", "column_types"},
+    "globs": set(),
+    "source": GROUND | {"globs"},
+    "file_format": TEXT | {"column_types", "source", "target"},
     "mapping": TEXT | {"target", "source", "column_types"},
     "settle": GROUND,
     "tuning": VALUES,

@@ -55,9 +55,9 @@ def test_only_an_end_that_is_known_is_terminal() -> None:
 
 
 def test_error_is_one_line_without_another_nodes_stack_trace() -> None:
-    text = "Code: 241. DB::Exception: Received from ch2:9000.\n DB::Exception: Memory limit. Stack trace:\n\n0. ./a.cpp"
+    text = "Code: 241. Received from ch2:9000.\n DB::Exception: Memory limit. Stack trace:\n\n0. ./src/a.cpp"
     failed = logged("ExceptionWhileProcessing", exception=text)
-    expected = "Code: 241. DB::Exception: Received from ch2:9000. DB::Exception: Memory limit."
+    expected = "Code: 241. Received from ch2:9000. DB::Exception: Memory limit."
     assert QueryStatus(query_id="q-1", logged=[failed]).error == expected
 
 

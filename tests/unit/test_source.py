@@ -7,19 +7,16 @@ import dataclasses
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
+from airflow_provider_ch_s3.file_format import infer_format, parse_structure, path_column_names, type_text_columns
 from airflow_provider_ch_s3.source import (
     FileColumn,
     S3Access,
     SourceFile,
     SourcePattern,
     SourceSpec,
-    infer_format,
     object_url,
     parse_source,
-    parse_structure,
-    path_column_names,
     select_files,
-    type_text_columns,
 )
 from airflow_provider_ch_s3.target import TableColumn
 
