@@ -83,5 +83,5 @@ def test_field_table_is_that_of_the_code() -> None:
 
 def test_links_lead_somewhere() -> None:
     for document in DOCUMENTS:
-        for link in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
             assert (document.parent / link).exists(), f"{document.name} links to {link}"
