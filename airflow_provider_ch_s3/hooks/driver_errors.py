@@ -8,6 +8,7 @@ from urllib.parse import quote, quote_plus
 
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.sql.filters import literal
+from airflow_provider_ch_s3.sql.statement import MESSAGE_LIMIT, shorten_lines
 
 # UNKNOWN_USER, WRONG_PASSWORD, REQUIRED_PASSWORD, AUTHENTICATION_FAILED
 _LOGIN_CODES = frozenset({192, 193, 194, 516})
@@ -27,7 +28,8 @@ def explain(error: Exception, *, address: str, conn_id: str, secrets: Iterable[s
     :param address: ``host:port`` of the server.
     :param secrets: values that the server may echo; each is replaced by ``***``.
     """
-    reason = scrub(_clean(_innermost_text(error)), secrets)
+    # Shortened last: half a secret would not be found.
+    reason = shorten_lines(scrub(_clean(_innermost_text(error)), secrets), limit=MESSAGE_LIMIT)
     code = _read_code(error)
     if code in _LOGIN_CODES:
         remedy = f"correct login and password of the connection {conn_id!r}"

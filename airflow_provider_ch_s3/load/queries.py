@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, LoadError, Se
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.request import LoadIdentity
 from airflow_provider_ch_s3.sql import load_queries
-from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.sql.statement import MESSAGE_LIMIT, Statement, shorten_lines
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class QueryStatus:
         """The server's message in one line, if it failed."""
         message = next((row["exception"] for row in self.ended if row["is_initial"]), "")
         # an error that another node sent brings that node's stack trace with it
-        return " ".join(re.split(r",? ?Stack trace", message)[0].split())
+        return shorten_lines(" ".join(re.split(r",? ?Stack trace", message)[0].split()), limit=MESSAGE_LIMIT)
 
     @property
     def ended(self) -> list[Mapping[str, Any]]:

@@ -18,6 +18,10 @@ class Statement:
     parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
+# ClickHouse quotes whole statements in its messages, with thousands of keys: what is wrong stands at the ends.
+MESSAGE_LIMIT = 800
+
+
 def shorten_lines(text: str, *, limit: int = 300) -> str:
     """The text for a log: a line that lists thousands of keys is cut in its middle."""
     return "\n".join(_shorten(line, limit) for line in text.splitlines())

@@ -249,6 +249,17 @@ def test_errors_of_the_driver(error: Exception, kind: type[ChS3Error], code: int
     assert getattr(explained, "code", None) == code
 
 
+def test_a_statement_in_a_message_is_cut_and_no_secret_with_it() -> None:
+    keys = ",".join(f"dt={day}" for day in range(1000))
+    error = DatabaseError(f"Code: 47. Unknown x in SELECT 1 FROM s3('{keys}', 'tops3cret', '{keys}'). Maybe y?")
+    message = str(explain(error, address="ch1:8123", conn_id="unit", secrets=["tops3cret"]))
+    assert message.startswith("ClickHouse at ch1:8123: Code: 47. Unknown x in SELECT 1 FROM s3('dt=0,")
+    assert message.endswith("'). Maybe y?")
+    assert "characters" in message
+    assert len(message) < 900
+    assert "tops3" not in message
+
+
 @pytest.mark.parametrize("form", ["a'b c+", "a\\'b c+", "a%27b%20c%2B", "a%27b+c%2B"])
 def test_scrub_knows_how_a_secret_may_be_written(form: str) -> None:
     assert scrub(f"<{form}>", ["a'b c+"]) == "<***>"
