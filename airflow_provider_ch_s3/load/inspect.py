@@ -207,5 +207,6 @@ def query_files(client: ClickHouseClient, statement: Statement, source: SourceSp
     except ServerError as error:
         raise SourceError(
             f"ClickHouse cannot read {source.pattern} as {source.data_format}: {error}; check that the servers"
-            f" reach {source.access.endpoint_url}, that the credentials may read the bucket, data_format, select and where"
+            f" reach {source.access.endpoint_url}, that the credentials may read the bucket, and data_format, select"
+            " and where"
         ) from error
