@@ -52,7 +52,10 @@ class NodeProcess:
         with (self._directory / CONSOLE_NAME).open("wb") as console:
             self._process = self._spawn(console)
         self.started_at_seconds = time.monotonic()
-        (self._directory / PID_NAME).write_text(str(self._process.pid))
+        # Renamed into its place: whoever reads it finds a whole number, of the old process or the new one.
+        written = self._directory / f"{PID_NAME}.new"
+        written.write_text(str(self._process.pid))
+        written.replace(self._directory / PID_NAME)
 
     def _spawn(self, console: IO[bytes]) -> subprocess.Popen[bytes]:
         sandbox, index = self._sandbox, self._index
