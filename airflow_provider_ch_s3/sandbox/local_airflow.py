@@ -63,10 +63,9 @@ class LocalAirflow:
         return "".join(lines)
 
 
-def make_airflow(home: Path, dags: Path, sandbox: Sandbox, extra: Mapping[str, str] | None = None) -> LocalAirflow:
+def make_airflow(home: Path, dags: Path, sandbox: Sandbox) -> LocalAirflow:
     """Prepare a home with an empty database.
 
-    :param extra: more environment variables.
     :raises SandboxError: if there are no DAGs, or the database cannot be made.
     """
     if not dags.is_dir():
@@ -85,7 +84,6 @@ def make_airflow(home: Path, dags: Path, sandbox: Sandbox, extra: Mapping[str, s
             "AIRFLOW__CORE__FERNET_KEY": "",
             "AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT": sandbox.airflow_conn_clickhouse,
             "AIRFLOW_CONN_AWS_DEFAULT": sandbox.airflow_conn_aws,
-            **(extra or {}),
         },
     )
     airflow.run("db", "migrate")

@@ -217,16 +217,8 @@ def fragile_sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture
 def fragile_lab(fragile_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    import boto3
-
     wait_until(lambda: all_answer(fragile_sandbox), "the nodes")
-    s3 = boto3.client(
-        "s3",
-        endpoint_url=fragile_sandbox.s3_endpoint,
-        aws_access_key_id=fragile_sandbox.s3_access_key,
-        aws_secret_access_key=fragile_sandbox.s3_secret_key,
-        region_name="us-east-1",
-    )
+    s3 = fragile_sandbox.s3_client()
     name = f"fragile{time.monotonic_ns()}"
     s3.create_bucket(Bucket=name)
     made = Lab(sandbox=fragile_sandbox, database=name, bucket=name, s3=s3, monkeypatch=monkeypatch)
