@@ -65,6 +65,7 @@ class ClusterDeclaration:
     """What the connection says about the cluster; ``None`` where the cluster is to be asked.
 
     :param http_endpoints: ``host:port`` of each node, for ``per_host``.
+    :param ledger_table: ``table`` or ``database.table`` that remembers what loads did.
     """
 
     cluster: str | None = None
@@ -74,6 +75,7 @@ class ClusterDeclaration:
     ingest_memory_ratio: float = DEFAULT_INGEST_MEMORY_RATIO
     ddl_mode: DdlMode = DdlMode.AUTO
     http_endpoints: tuple[str, ...] = ()
+    ledger_table: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +131,7 @@ def parse_declaration(extra: Mapping[str, Any], conn_id: str) -> ClusterDeclarat
         http_endpoints=tuple(
             _parse_endpoint(endpoint, secure=secure, conn_id=conn_id) for endpoint in fields.get("http_endpoints", ())
         ),
+        ledger_table=fields.get("ledger_table"),
     )
     _check_declaration(declaration, conn_id)
     return declaration

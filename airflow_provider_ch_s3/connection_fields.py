@@ -125,6 +125,15 @@ CLUSTER_FIELDS = (
         description="host:port of every node, for the DDL mode per_host.",
         kind=FieldKind.STRINGS,
     ),
+    ConnectionField(
+        name="ledger_table",
+        label="Ledger table",
+        description=(
+            "Table, or database.table, that remembers what loads did; the same for all that load into a table. "
+            "Empty: ch_s3_ledger in the target's database."
+        ),
+        kind=FieldKind.STRING,
+    ),
 )
 
 DRIVER_FIELDS = (

@@ -11,6 +11,7 @@
     ├── PlanError              no plan can be made from what was found
     ├── ServerError            ClickHouse answered with an error (code and name are kept)
     ├── LoadError              the load ran and failed
+    │   ├── OvertakenError     a newer process of the same task works on the load: this one must stop
     │   └── UnknownStateError  nobody can say whether the load ran: never submit a second one
     ├── SettleError            the parts of a table cannot settle
     └── SandboxError           the sandbox did not start, or is not there
@@ -61,6 +62,10 @@ class ServerError(ChS3Error):
 
 class LoadError(ChS3Error):
     """The load ran and failed."""
+
+
+class OvertakenError(LoadError):
+    """A newer process of the same task, or one that waited too long for this one, took the load over."""
 
 
 class UnknownStateError(LoadError):

@@ -42,6 +42,15 @@ def get_provider_info() -> dict[str, Any]:
                 "python-modules": ["airflow_provider_ch_s3.sensors.parts_settled"],
             }
         ],
+        "triggers": [
+            {
+                "integration-name": _INTEGRATION,
+                "python-modules": [
+                    "airflow_provider_ch_s3.triggers.load",
+                    "airflow_provider_ch_s3.triggers.parts_settled",
+                ],
+            }
+        ],
         "connection-types": [
             {
                 "connection-type": "clickhouse_s3",

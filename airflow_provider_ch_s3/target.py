@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
 from airflow_provider_ch_s3.sql.expressions import split_expressions
@@ -61,7 +62,11 @@ class TargetSpec:
     :param local: the table that holds the parts on each node.
     :param engine: engine of ``local``, e.g. ``ReplacingMergeTree``.
     :param distribution: None if ``name`` is ``local``.
+    :param sharding_key: SQL, for a table that spans the cluster and whose rows have to go to certain shards.
     :param spans_cluster: ``name`` is a local table that exists on each node of the cluster.
+    :param uuids: of ``local`` on the nodes; a table that is dropped and made again gets others.
+    :param views: materialized views that inserts into the table feed.
+    :param has_ttl: rows may vanish from it by their age.
     """
 
     name: TableName
@@ -72,6 +77,28 @@ class TargetSpec:
     sorting_key: str
     distribution: Distribution | None = None
     spans_cluster: bool = False
+    sharding_key: str = ""
+    uuids: tuple[str, ...] = ()
+    views: tuple[TableName, ...] = ()
+    has_ttl: bool = False
+
+    @property
+    def keeps_all_rows(self) -> bool:
+        """Whether merges leave every row as it is."""
+        return self.engine.removeprefix("Replicated").removeprefix("Shared") == "MergeTree" and not self.has_ttl
+
+    def staged_in(self, staging: TableName) -> TargetSpec:
+        """The staging table to insert into: rows go to the same shards as in the target."""
+        return replace(
+            self,
+            name=staging,
+            local=staging,
+            distribution=None,
+            spans_cluster=self.spans_cluster or self.distribution is not None,
+            sharding_key=""
+            if self.distribution is None or self.distribution.is_random
+            else self.distribution.sharding_key,
+        )
 
 
 def parse_table(text: str, default_database: str) -> TableName:
@@ -109,3 +136,8 @@ def _unquoted(text: str) -> str:
     if text[:1] in "'`" and text[:1] == text[-1:]:
         return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text[1:-1], flags=re.DOTALL)
     return text
+
+
+def short_hash(table: TableName) -> str:
+    """Stands for a table in the names of tables that belong to it: short, and of plain letters."""
+    return hashlib.sha256(str(table).encode()).hexdigest()[:12]

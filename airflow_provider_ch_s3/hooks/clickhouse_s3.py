@@ -149,7 +149,7 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
         """
         self._execute_at(None, statement, query_id=query_id)
 
-    def execute_everywhere(self, render: Callable[[str | None], Statement]) -> None:
+    def execute_everywhere(self, render: Callable[[str | None], Statement], *, query_id: str | None = None) -> None:
         """Run a statement on every node, as the connection's ``ddl_mode`` says.
 
         With ``per_host`` every node is tried, and the first failure is raised when all had their turn.
@@ -158,11 +158,22 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
         """
         match self.ddl_mode:
             case DdlMode.ON_CLUSTER:
-                self.execute(render(self.declaration.cluster))
+                self.execute(render(self.declaration.cluster), query_id=query_id)
             case DdlMode.PER_HOST:
-                self._execute_per_host(render(None))
+                self._execute_per_host(render(None), query_id)
             case _:
-                self.execute(render(None))
+                self.execute(render(None), query_id=query_id)
+
+    def execute_once(self, render: Callable[[str | None], Statement]) -> None:
+        """Run a statement where one node decides a race.
+
+        That is the first of ``http_endpoints`` with ``per_host``; with ``on_cluster`` the queue of DDL decides,
+        which runs the statements of all clients in one order.
+        """
+        if self.ddl_mode is DdlMode.PER_HOST:
+            self._execute_at(self.declaration.http_endpoints[0], render(None))
+        else:
+            self.execute_everywhere(render)
 
     def run_ddl(self, *statements: str) -> None:
         """Run DDL on every node, for a DAG that makes its own tables.
@@ -214,11 +225,11 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
         """Get labels and placeholders of the standard fields."""
         return FIELD_BEHAVIOUR
 
-    def _execute_per_host(self, statement: Statement) -> None:
+    def _execute_per_host(self, statement: Statement, query_id: str | None) -> None:
         failures: list[ChS3Error] = []
         for address in self.declaration.http_endpoints:
             try:
-                self._execute_at(address, statement)
+                self._execute_at(address, statement, query_id=query_id)
             except ChS3Error as error:
                 failures.append(error)
         if failures:

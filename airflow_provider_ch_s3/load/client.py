@@ -22,9 +22,15 @@ class ClickHouseClient(Protocol):
     def execute(self, statement: Statement, *, query_id: str | None = None) -> None:
         """Run a statement to its end, however long that takes; its result is thrown away."""
 
-    def execute_everywhere(self, render: Callable[[str | None], Statement]) -> None:
+    def execute_everywhere(self, render: Callable[[str | None], Statement], *, query_id: str | None = None) -> None:
         """Run a statement on every node.
 
         :param render: makes the statement; called with the cluster's name where the text needs
             ``ON CLUSTER``, with ``None`` where it is sent to each node by itself.
+        """
+
+    def execute_once(self, render: Callable[[str | None], Statement]) -> None:
+        """Run a statement where one node decides a race: of two that create the same table here, one fails.
+
+        :param render: as for :meth:`execute_everywhere`.
         """

@@ -13,9 +13,8 @@ from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.errors import ConfigError, ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.file_format import infer_format, parse_structure, path_column_names, type_text_columns
 from airflow_provider_ch_s3.load.client import ClickHouseClient
-from airflow_provider_ch_s3.load.object_store import ObjectStore
 from airflow_provider_ch_s3.load.request import LoadRequest
-from airflow_provider_ch_s3.source import FileColumn, SourceSpec, select_files
+from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import (
@@ -37,6 +36,12 @@ class FoundTable:
 
     name: TableName
     distribution: Distribution | None
+    views: tuple[TableName, ...] = ()
+
+    @property
+    def local(self) -> TableName:
+        """The table that holds the parts."""
+        return self.distribution.local if self.distribution else self.name
 
 
 def find_table(client: ClickHouseClient, text: str) -> FoundTable:
@@ -51,11 +56,16 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
         raise TargetError(
             f"table {name} does not exist on the connected server; create it on every node, or correct table="
         )
+    views = _read_views(rows[0])
     if rows[0]["engine"] != "Distributed":
-        return FoundTable(name=name, distribution=None)
+        return FoundTable(name=name, distribution=None, views=views)
     distribution = parse_distribution(rows[0]["engine_full"])
     cluster = re.sub(r"\{(\w+)\}", lambda m: session["macros"].get(m[1], m[0]), distribution.cluster)
-    return FoundTable(name=name, distribution=replace(distribution, cluster=cluster))
+    return FoundTable(name=name, distribution=replace(distribution, cluster=cluster), views=views)
+
+
+def _read_views(row: Mapping[str, Any]) -> tuple[TableName, ...]:
+    return tuple(TableName(database=database, table=table) for database, table in row["views"])
 
 
 def declare_cluster(declaration: ClusterDeclaration, found: FoundTable) -> ClusterDeclaration:
@@ -79,7 +89,7 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
 
     :raises TargetError: if a node lacks it, or has it with other columns, or its engine takes no parallel inserts.
     """
-    local = found.distribution.local if found.distribution else found.name
+    local = found.local
     tables = {row["node"]: row for row in client.query(load_queries.render_read_table(local, cluster.name))}
     for node, row in tables.items():
         _check_engine(local, row["engine"], node)
@@ -104,6 +114,9 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
         sorting_key=first["sorting_key"],
         distribution=found.distribution,
         spans_cluster=found.distribution is None and len({node.shard for node in cluster.nodes}) > 1,
+        uuids=tuple(sorted({row["uuid"] for row in tables.values()})),
+        views=tuple(sorted({*found.views, *(v for row in tables.values() for v in _read_views(row))}, key=str)),
+        has_ttl=any(row["has_ttl"] for row in tables.values()),
     )
 
 
@@ -143,19 +156,24 @@ def _compare_columns(
         )
 
 
-def read_source(client: ClickHouseClient, store: ObjectStore, request: LoadRequest, target: TargetSpec) -> SourceSpec:
-    """List the files, and ask the server what is in them.
+def read_source(
+    client: ClickHouseClient,
+    access: S3Access,
+    files: tuple[SourceFile, ...],
+    request: LoadRequest,
+    target: TargetSpec,
+) -> SourceSpec:
+    """Ask the server what is in the files.
 
-    :raises SourceError: if there are none, or they cannot be read or understood.
+    :raises SourceError: if they cannot be read or understood.
     :raises ConfigError: if the server knows no such format, or a type of ``structure`` is none.
     """
     if request.data_format:
         _check_format(client, request.data_format)
-    files = select_files(store.list_files(request.pattern), request.pattern)
     data_format, compression = infer_format(files, request.data_format, request.compression)
     source = SourceSpec(
         pattern=request.pattern,
-        access=store.access(),
+        access=access,
         files=files,
         data_format=data_format,
         compression=compression,

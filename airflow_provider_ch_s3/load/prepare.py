@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.cluster import ClusterSpec
-from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.file_format import is_compressed, parse_structure
 from airflow_provider_ch_s3.load.client import ClickHouseClient
-from airflow_provider_ch_s3.load.inspect import FoundTable, query_files, read_source, read_target
+from airflow_provider_ch_s3.load.inspect import query_files, read_source
 from airflow_provider_ch_s3.load.object_store import ObjectStore
 from airflow_provider_ch_s3.load.request import LoadRequest
 from airflow_provider_ch_s3.mapping import MappedColumn, map_columns
-from airflow_provider_ch_s3.source import SourceSpec
+from airflow_provider_ch_s3.source import S3Access, SourceFile, SourceSpec, select_files
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.expressions import parse_expression
 from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.target import TargetSpec
+from airflow_provider_ch_s3.target import TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import (
     LoadFacts,
     LoadPlan,
@@ -27,6 +28,8 @@ from airflow_provider_ch_s3.tuning import (
     plan_load,
 )
 from airflow_provider_ch_s3.units import format_bytes, format_count
+
+log = logging.getLogger(__name__)
 
 SAMPLE_ROWS = 10_000
 # Stored bytes to bytes in memory, where only reading all files would tell: text about doubles when it is
@@ -47,36 +50,47 @@ class PreparedLoad:
     where: str
     plan: LoadPlan
 
-    def insert(self, *, log_comment: str) -> Statement:
-        """The INSERT, with the plan's settings."""
+    def insert(self, *, log_comment: str, into: TableName | None = None) -> Statement:
+        """The INSERT, with the plan's settings.
+
+        :param into: a staging table; None for the target itself.
+        """
         return load_queries.render_insert_load(
             self.source,
-            self.target,
+            self.target.staged_in(into) if into else self.target,
             self.mapping,
             cluster=self.cluster.name,
             where=self.where,
             settings={**self.plan.sent, "log_comment": log_comment},
         )
 
+    @property
+    def rows(self) -> int | None:
+        """Rows that the load must read, where the footers tell.
+
+        To filter by ``_path`` the servers read look-alikes too, so there is no number to compare with then.
+        """
+        return None if self.source.path_filter else self.source.rows
+
 
 def prepare_load(
     client: ClickHouseClient,
-    store: ObjectStore,
     request: LoadRequest,
-    found: FoundTable,
     cluster: ClusterSpec,
+    target: TargetSpec,
+    *,
+    access: S3Access,
+    files: tuple[SourceFile, ...],
 ) -> PreparedLoad:
-    """Inspect target and source, match their columns, measure a sample, plan the settings.
+    """Inspect the source, match its columns with the target's, measure a sample, plan the settings.
 
     :raises TargetError: if the table cannot take the files.
     :raises SourceError: if the files cannot be read.
     :raises ConfigError: if the request contradicts itself or what was found.
     """
-    _check_expressions(request)
     server = read_server_settings(client)
     check_given_settings(server, operator=request.settings, connection=request.connection_settings)
-    target = read_target(client, found, cluster)
-    source = read_source(client, store, request, target)
+    source = read_source(client, access, files, request, target)
     mapping = map_columns(source.columns, target, columns=request.columns, select=request.select)
 
     def plan(source: SourceSpec) -> LoadPlan:
@@ -94,7 +108,11 @@ def prepare_load(
     )
 
 
-def _check_expressions(request: LoadRequest) -> None:
+def check_expressions(request: LoadRequest) -> None:
+    """See that the SQL in the request can be read, before anything is asked.
+
+    :raises ConfigError: if it cannot.
+    """
     if isinstance(request.columns, str):
         raise ConfigError(f"columns is the text {request.columns!r}; write a list: columns=[{request.columns!r}]")
     for expression in request.select.values():
@@ -103,6 +121,22 @@ def _check_expressions(request: LoadRequest) -> None:
         parse_expression(request.where)
     if request.structure:
         parse_structure(request.structure, frozenset())
+    if request.replace_where:
+        parse_expression(request.replace_where)
+
+
+def list_files(store: ObjectStore, request: LoadRequest) -> tuple[SourceFile, ...]:
+    """The files that match, sorted by key.
+
+    :raises SourceError: if there are fewer than ``min_files``, or the store cannot be listed.
+    """
+    files = select_files(store.list_files(request.pattern), request.pattern)
+    if len(files) < request.min_files:
+        raise SourceError(
+            f"{len(files)} files match {request.pattern}, and min_files={request.min_files}; wait for the others to"
+            " be delivered, or set min_files lower"
+        )
+    return files
 
 
 def read_server_settings(client: ClickHouseClient) -> dict[str, ServerSetting]:
@@ -191,3 +225,10 @@ def format_plan(prepared: PreparedLoad) -> str:
         f" {format_bytes(plan.peak_memory_bytes)} peak memory per node",
     ]
     return "\n".join(lines)
+
+
+def log_plan(prepared: PreparedLoad) -> None:
+    """Write the plan, setting by setting, with the reasons."""
+    for note in prepared.cluster.notes:
+        log.warning("%s", note)
+    log.info("plan for %s:\n%s", prepared.target.name, format_plan(prepared))

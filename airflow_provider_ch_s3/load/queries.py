@@ -143,12 +143,14 @@ class Submission:
     def __init__(self, client: ClickHouseClient, statement: Statement, query_id: str) -> None:
         self.query_id = query_id
         self._refusal: ServerError | None = None
+        self._is_answered = False
         self._thread = threading.Thread(target=self._run, args=(client, statement), name=query_id, daemon=True)
         self._thread.start()
 
     def _run(self, client: ClickHouseClient, statement: Statement) -> None:
         try:
             client.execute(statement, query_id=self.query_id)
+            self._is_answered = True
         except ServerError as error:
             if error.code != QUERY_RUNS_ALREADY:
                 self._refusal = error
@@ -159,6 +161,11 @@ class Submission:
     def is_open(self) -> bool:
         """Whether its connection waits for an answer."""
         return self._thread.is_alive()
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the server said how it ended."""
+        return self._is_answered or self._refusal is not None
 
     @property
     def refusal(self) -> ServerError | None:

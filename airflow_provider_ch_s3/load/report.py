@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,6 +43,10 @@ class LoadReport:
     :param attached: an earlier try submitted the query, and this one took its result.
     :param settings: name → value, origin, reason; without a plan (``attached``) as the server logged them.
     :param predicted: the plan's initial parts and peak memory.
+    :param files_skipped: files that the table held already; they are not in ``files_listed``.
+    :param checks: what was compared before the commit.
+    :param partitions: staged rows of each partition.
+    :param commit_seconds: of the commit alone.
     """
 
     query_id: str
@@ -64,12 +69,51 @@ class LoadReport:
     settings: Mapping[str, Mapping[str, Any]]
     left_out_settings: Mapping[str, str] = field(default_factory=dict)
     predicted: Mapping[str, int] = field(default_factory=dict)
+    load_mode: str = "append"
+    files_skipped: int = 0
+    checks: Sequence[str] = ()
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    commit_seconds: float = 0.0
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> LoadReport:
+        """The reverse of :meth:`as_dict`."""
+        nodes = {name: NodeReport(**node) for name, node in values["nodes"].items()}
+        return cls(**{**values, "nodes": nodes})
+
+    @classmethod
+    def nothing_new(cls, table: str, *, files_skipped: int) -> LoadReport:
+        """The report of a load whose files were all loaded before."""
+        return cls(
+            query_id="",
+            table=table,
+            files_listed=0,
+            files_read=0,
+            rows_listed=0,
+            rows_read=0,
+            rows_written=0,
+            size_bytes=0,
+            read_bytes=0,
+            s3_requests=0,
+            seconds=0.0,
+            ended=time.time(),
+            rows_per_second=0.0,
+            peak_memory_bytes=0,
+            initial_parts=0,
+            attached=False,
+            nodes={},
+            settings={},
+            files_skipped=files_skipped,
+            checks=(f"{format_count(files_skipped)} files are in the table already",),
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON values, for XCom."""
         return dataclasses.asdict(self)
 
     def __str__(self) -> str:
+        if not self.query_id:
+            return f"nothing new for {self.table}: {self.checks[0]}"
         lines = [
             f"loaded {format_count(self.rows_written)} rows from {format_count(self.files_read)} files"
             f" into {self.table} in {format_seconds(self.seconds)}: {format_count(self.rows_per_second)} rows/s,"
@@ -80,12 +124,22 @@ class LoadReport:
                 f" {format_bytes(node.peak_memory_bytes)} peak memory, {node.initial_parts} parts"
                 for name, node in sorted(self.nodes.items())
             ),
+            *(f"  checked: {check}" for check in self.checks),
+            *([f"  {format_count(self.files_skipped)} files skipped"] if self.files_skipped else []),
+            *(
+                [
+                    f"  committed ({self.load_mode}) {len(self.partitions)} partitions in"
+                    f" {format_seconds(self.commit_seconds)}"
+                ]
+                if self.partitions
+                else []
+            ),
         ]
         return "\n".join(lines)
 
 
-def build_report(status: QueryStatus, *, table: str, plan: LoadPlan | None, attached: bool) -> LoadReport:
-    """Read the report off a finished query."""
+def build_report(status: QueryStatus, *, table: str, attached: bool) -> LoadReport:
+    """Read the report off a finished query, its settings too: who plans a load may not be who sees it end."""
     initial = next(row for row in status.ended if row["is_initial"])
     # With a cluster the other nodes' rows, and the initiator's own share, are secondary queries.
     workers = [row for row in status.ended if not row["is_initial"]] or [initial]
@@ -112,10 +166,17 @@ def build_report(status: QueryStatus, *, table: str, plan: LoadPlan | None, atta
         initial_parts=sum(row["initial_parts"] for row in status.ended),
         attached=attached,
         nodes={name: _node_report(status.ended, name) for name in sorted({row["node"] for row in workers})},
-        settings=_settings(plan, initial["settings"]),
-        left_out_settings=dict(plan.left_out) if plan else {},
-        predicted={"initial_parts": plan.initial_parts, "peak_memory_bytes": plan.peak_memory_bytes} if plan else {},
+        settings=_logged_settings(initial["settings"]),
     )
+
+
+def describe_plan(plan: LoadPlan) -> dict[str, Any]:
+    """The plan's part of a report."""
+    return {
+        "settings": {s.name: {"value": s.value, "origin": s.origin.value, "reason": s.reason} for s in plan.settings},
+        "left_out_settings": dict(plan.left_out),
+        "predicted": {"initial_parts": plan.initial_parts, "peak_memory_bytes": plan.peak_memory_bytes},
+    }
 
 
 def check_report(report: LoadReport, *, is_filtered: bool) -> None:
@@ -160,7 +221,5 @@ def _node_report(ended: Sequence[Mapping[str, Any]], name: str) -> NodeReport:
     )
 
 
-def _settings(plan: LoadPlan | None, logged: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    if plan is None:
-        return {name: {"value": value, "origin": "server log", "reason": ""} for name, value in logged.items()}
-    return {s.name: {"value": s.value, "origin": s.origin.value, "reason": s.reason} for s in plan.settings}
+def _logged_settings(logged: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    return {name: {"value": value, "origin": "server log", "reason": ""} for name, value in logged.items()}

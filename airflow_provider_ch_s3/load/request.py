@@ -8,9 +8,67 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
+from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.source import SourcePattern
 from airflow_provider_ch_s3.tuning import SettingValue
+
+
+class LoadMode(Enum):
+    """What becomes of the rows that the table holds.
+
+    ``REPLACE_PARTITIONS``: those of each partition that the files have rows for go. ``REPLACE_WHERE``: those that
+    a condition holds for go. ``REPLACE_TABLE``: all go.
+    """
+
+    APPEND = "append"
+    REPLACE_PARTITIONS = "replace_partitions"
+    REPLACE_WHERE = "replace_where"
+    REPLACE_TABLE = "replace_table"
+
+
+class OnLoadedFiles(Enum):
+    """What to do with a version of a file that the table holds already."""
+
+    SKIP = "skip"
+    LOAD = "load"
+
+
+class OnChangedFiles(Enum):
+    """What to do with a file of which the table holds another version."""
+
+    FAIL = "fail"
+    LOAD = "load"
+    SKIP = "skip"
+
+
+class OnPartialPartitions(Enum):
+    """What to do when a partition to be replaced holds rows that are not from these files."""
+
+    FAIL = "fail"
+    REPLACE = "replace"
+
+
+class MaterializedViews(Enum):
+    """What to do with materialized views of the target, which do not see staged rows."""
+
+    REFUSE = "refuse"
+    REPLAY = "replay"
+
+
+def parse_count(name: str, value: int | str) -> int:
+    """Read a whole number that may have come from a template, as text.
+
+    :raises ConfigError: if it is none, or below 0.
+    """
+    try:
+        count = int(value)
+    except ValueError:
+        count = -1
+    if count < 0:
+        raise ConfigError(f"{name}={value!r} is not a number of things; give a whole number, 0 or more")
+    return count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +85,10 @@ class LoadRequest:
     :param settings: ClickHouse settings that win over everything computed.
     :param connection_settings: those of the Airflow connection.
     :param timeout_seconds: the task's ``execution_timeout``.
+    :param replace_where: flat SQL condition over the columns of the table, for ``REPLACE_WHERE``.
+    :param min_files: fewer listed files fail.
+    :param min_rows: fewer staged rows fail.
+    :param settle_before_commit: wait until the parts of the staging table have settled.
     """
 
     pattern: SourcePattern
@@ -40,6 +102,15 @@ class LoadRequest:
     settings: Mapping[str, SettingValue] = field(default_factory=dict)
     connection_settings: Mapping[str, SettingValue] = field(default_factory=dict)
     timeout_seconds: float | None = None
+    load_mode: LoadMode = LoadMode.APPEND
+    replace_where: str = ""
+    on_loaded_files: OnLoadedFiles = OnLoadedFiles.SKIP
+    on_changed_files: OnChangedFiles = OnChangedFiles.FAIL
+    on_partial_partitions: OnPartialPartitions = OnPartialPartitions.FAIL
+    materialized_views: MaterializedViews = MaterializedViews.REFUSE
+    min_files: int = 1
+    min_rows: int = 1
+    settle_before_commit: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +137,12 @@ class LoadIdentity:
     def load_id(self) -> str:
         """The same for all tries and generations; starts every query id of the load."""
         names = json.dumps([self.dag_id, self.task_id, self.run_id, self.map_index, self.table])
-        return f"ch-s3-{hashlib.sha256(names.encode()).hexdigest()[:20]}-"
+        return f"ch-s3-{hashlib.sha256(names.encode()).hexdigest()[:20]}"
 
     @property
     def generation_prefix(self) -> str:
         """Starts the query ids of this generation, and of no other one."""
-        return f"{self.load_id}{self.generation}-"
+        return f"{self.load_id}-{self.generation}-"
 
     @property
     def age_seconds(self) -> int:
@@ -82,9 +153,12 @@ class LoadIdentity:
         """The id of the n-th INSERT of this generation; known before it is submitted."""
         return f"{self.generation_prefix}{attempt}"
 
+    @property
+    def names(self) -> dict[str, str | int]:
+        """Who loads, in the words of Airflow."""
+        names: dict[str, str | int] = {"dag": self.dag_id, "task": self.task_id, "run": self.run_id}
+        return names | ({"map_index": self.map_index} if self.map_index >= 0 else {})
+
     def log_comment(self, **numbers: int | None) -> str:
         """JSON for ``system.query_log``: who loads, and what the listing found."""
-        who = {"dag": self.dag_id, "task": self.task_id, "run": self.run_id, "try": self.try_number}
-        if self.map_index >= 0:
-            who["map_index"] = self.map_index
-        return json.dumps(who | numbers)
+        return json.dumps({**self.names, "try": self.try_number, **numbers})

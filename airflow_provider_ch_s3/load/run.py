@@ -3,49 +3,58 @@
 ::
 
     cluster ──┐
-    files   ──┼─> plan ─> INSERT … SELECT under a known query id ─> wait for its end ─> report
-    table   ──┘
+    files   ──┼─> plan ─> INSERT into a staging table ─> verify ─> commit its partitions ─> report
+    table   ──┘    └───────────── every step is written to the ledger first ─────────────┘
 
-At least once: a load whose end is known to be a failure may have written a part of its rows, and the next try
-writes them again. A load that runs, or whose end nobody knows, is never started a second time.
+Exactly once: a process that dies anywhere leaves a ledger that tells the next one where to go on. Nothing of the
+target changes before the commit, and the commit can be repeated.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
-from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
-from airflow_provider_ch_s3.errors import ClusterError, LoadError, ServerError, UnknownStateError
+from airflow_provider_ch_s3.cluster import ClusterDeclaration
+from airflow_provider_ch_s3.errors import ChS3Error, LoadError, OvertakenError
+from airflow_provider_ch_s3.load.choose import Choice, choose_files, read_loaded
 from airflow_provider_ch_s3.load.client import ClickHouseClient
-from airflow_provider_ch_s3.load.detect import detect_cluster
-from airflow_provider_ch_s3.load.inspect import FoundTable, declare_cluster, find_table
+from airflow_provider_ch_s3.load.commit import CommitPlan
 from airflow_provider_ch_s3.load.object_store import ObjectStore
-from airflow_provider_ch_s3.load.prepare import PreparedLoad, format_plan, prepare_load
-from airflow_provider_ch_s3.load.progress import measure_progress
+from airflow_provider_ch_s3.load.prepare import (
+    PreparedLoad,
+    check_expressions,
+    list_files,
+    log_plan,
+    prepare_load,
+    read_server_settings,
+)
 from airflow_provider_ch_s3.load.queries import (
     LOG_PATIENCE_SECONDS,
     QueryState,
-    QueryStatus,
     Submission,
     kill_queries,
-    read_statuses,
     wait_for_query_log,
 )
-from airflow_provider_ch_s3.load.report import LoadReport, build_report, check_report, is_complete
-from airflow_provider_ch_s3.load.request import LoadIdentity, LoadRequest
-from airflow_provider_ch_s3.sql import load_queries
+from airflow_provider_ch_s3.load.refusals import check_mode, check_partial_partitions, check_staged_rows
+from airflow_provider_ch_s3.load.report import LoadReport, build_report, describe_plan
+from airflow_provider_ch_s3.load.request import LoadIdentity, LoadMode, LoadRequest, OnLoadedFiles
+from airflow_provider_ch_s3.load.site import Site, find_site
+from airflow_provider_ch_s3.load.story import Attempt, AttemptId, EventKind, Story
+from airflow_provider_ch_s3.load.verify import verify_files, verify_rows
+from airflow_provider_ch_s3.load.watch import Watch
+from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.sql.statement import shorten_lines
-from airflow_provider_ch_s3.units import format_seconds
+from airflow_provider_ch_s3.target import TableName
 
 log = logging.getLogger(__name__)
 
-# Silence for longer than any log needs to be written means something.
-UNKNOWN_PATIENCE_SECONDS = 60.0
-# Small loads end within a second: look often at first, then less and less.
-FIRST_POLL_SECONDS = 0.25
+EMPTY_SOURCE_SETTING = "allow_replace_partition_from_empty_source"
 
 
 @dataclass(kw_only=True)
@@ -63,193 +72,305 @@ class LoadRun:
     poll_seconds: float = 2.0
     sleep: Callable[[float], None] = time.sleep
     _is_killed: bool = field(default=False, init=False)
-    _submission: Submission | None = field(default=None, init=False)
+    _known_site: Site | None = field(default=None, init=False)
 
     def run(self) -> LoadReport:
-        """Load, or take over what an earlier try of the same task submitted.
+        """Load, or go on where an earlier process of the same task stopped.
 
         :raises ChS3Error: says what is wrong, where, and what to do.
         """
-        found, cluster = self._look()
-        wait_for_query_log(self.client, cluster, sleep=self.sleep)
-        earlier = self._resolve_earlier(cluster)
-        if earlier is not None and earlier.state is not QueryState.FAILED:
-            return self._take_over(cluster, earlier)
-        prepared = prepare_load(self.client, self.store, self.request, found, cluster)
-        attempt = earlier.attempt + 1 if earlier else 1
-        # Preparing takes a while, in which another process of the same task may have come this far.
-        rival = read_statuses(self.client, cluster.name, self.identity, self.identity.query_id(attempt))
-        if rival:
-            return self._take_over(cluster, rival[self.identity.query_id(attempt)])
-        status = self._submit(prepared, self.identity.query_id(attempt))
-        return self._report(cluster, status, prepared=prepared)
+        started = self.start()
+        return started if isinstance(started, LoadReport) else self.complete(started)
+
+    def start(self) -> LoadReport | str:
+        """Go on until the INSERT runs; returns its query id, or the report where none has to.
+
+        :raises ChS3Error: as :meth:`run`.
+        """
+        check_expressions(self.request)
+        check_mode(self._site.target, self.request)
+        self._site.ledger.open([node.host for node in self._site.cluster.nodes])
+        wait_for_query_log(self.client, self._site.cluster, sleep=self.sleep)
+        latest = self._latest(self._site.ledger.read())
+        if latest is not None and latest.state is EventKind.COMMITTED:
+            return _recorded_report(latest)
+        if latest is not None and latest.state is EventKind.PLANNED and self._may_be_staged(latest):
+            log.info("an earlier process submitted %s: taking it over", latest.id.query_id)
+            return latest.id.query_id
+        return self._begin()
+
+    def complete(self, query_id: str) -> LoadReport:
+        """Wait for the end of the INSERT, verify what it staged, and commit that.
+
+        :raises ChS3Error: as :meth:`run`.
+        """
+        attempts = self._site.ledger.read().attempts.values()
+        attempt = next((a for a in attempts if a.id.query_id == query_id), None)
+        if attempt is None:
+            raise LoadError(f"the ledger {self._site.ledger.name} does not know {query_id}; clear the task")
+        try:
+            report = self._commit(attempt, self._verify(attempt, self._wait(attempt.id)))
+        except OvertakenError:
+            raise
+        except ChS3Error as error:
+            report = self._give_up(attempt.id)
+            if report is None:
+                raise
+            log.warning("the commit went through in the end, after: %s", error)
+        return report or self.run()  # None: other loads brought some of the files meanwhile
 
     def prepare(self) -> PreparedLoad:
-        """Look, refuse and plan as :meth:`run` does, and write nothing."""
-        found, cluster = self._look()
-        return prepare_load(self.client, self.store, self.request, found, cluster)
+        """Look, refuse and plan as :meth:`run` does, with all files, and write nothing."""
+        check_expressions(self.request)
+        return self._prepare(list_files(self.store, self.request))
 
     def kill(self) -> None:
-        """Kill what this generation of the task submitted, and see that it is gone on all nodes.
+        """Kill what this task submitted, see that it is gone on all nodes, and leave nothing half done.
 
         May be called from a signal handler while :meth:`run` is at any point: it submits nothing any more.
 
         :raises LoadError: if something may still run.
         """
         self._is_killed = True
-        prefix = self.identity.generation_prefix
-        kill_queries(self.client, self.declaration.cluster, prefix, submission=self._submission, sleep=self.sleep)
+        declaration, submission = self.declaration, None
+        if self._known_site is not None:
+            declaration = dataclasses.replace(declaration, cluster=self._known_site.cluster.name)
+            submission = self._watch.submission
+        kill_load(self.client, declaration, self.identity, submission=submission, sleep=self.sleep)
 
-    def _look(self) -> tuple[FoundTable, ClusterSpec]:
-        found = find_table(self.client, self.request.table)
-        self.declaration = declare_cluster(self.declaration, found)
-        return found, detect_cluster(self.client, self.declaration)
+    @property
+    def cluster(self) -> str | None:
+        """Name of the cluster that works on the load."""
+        return self._site.cluster.name
 
-    def _take_over(self, cluster: ClusterSpec, earlier: QueryStatus) -> LoadReport:
-        log.info("another try submitted %s (%s): taking it over", earlier.query_id, earlier.state.value)
-        status = self._wait(cluster, earlier.query_id)
-        return self._report(cluster, status, prepared=None)
+    @property
+    def _site(self) -> Site:
+        if self._known_site is None:
+            self._known_site = find_site(self.client, self.declaration, self.identity, sleep=self.sleep)
+        return self._known_site
 
-    def _resolve_earlier(self, cluster: ClusterSpec) -> QueryStatus | None:
-        """The latest query of earlier tries of this generation; those of other generations are ended."""
-        statuses = read_statuses(self.client, cluster.name, self.identity, self.identity.load_id)
-        mine = {q: s for q, s in statuses.items() if q.startswith(self.identity.generation_prefix)}
-        for query_id in statuses.keys() - mine.keys():
-            if statuses[query_id].state is QueryState.RUNNING:
-                log.warning("the task was cleared while %s ran: killing it", query_id)
-                kill_queries(self.client, cluster.name, query_id, sleep=self.sleep)
-        if not mine and not self.identity.is_first_try:
-            self._check_memory(cluster)
-            mine = self._look_again(cluster)
-        latest = max(mine.values(), key=lambda status: status.attempt, default=None)
-        if latest is not None and latest.state is QueryState.UNKNOWN:
-            log.info("an earlier try submitted %s, and no log says yet how it ended", latest.query_id)
-            latest = self._wait_for_end(cluster, latest.query_id)
-        if latest is not None and latest.state is QueryState.FAILED:
-            log.warning(
-                "%s failed after %d rows were written, which stay in the table (this load is at least once): %s",
-                latest.query_id,
-                sum(row["written_rows"] for row in latest.ended),
-                latest.error,
-            )
-        return latest
-
-    def _look_again(self, cluster: ClusterSpec) -> dict[str, QueryStatus]:
-        """What an earlier try submitted just before it died may have ended already, and not be in any log yet."""
-        log.info(
-            "no node knows a query of the earlier tries; looking for %s more", format_seconds(LOG_PATIENCE_SECONDS)
+    @cached_property
+    def _watch(self) -> Watch:
+        return Watch(
+            client=self.client,
+            cluster=self._site.cluster.name,
+            identity=self.identity,
+            poll_seconds=self.poll_seconds,
+            sleep=self.sleep,
+            is_killed=lambda: self._is_killed,
         )
-        deadline = time.monotonic() + LOG_PATIENCE_SECONDS
-        while True:
-            mine = read_statuses(self.client, cluster.name, self.identity, self.identity.generation_prefix)
-            if mine or time.monotonic() > deadline:
-                return mine
-            self.sleep(self.poll_seconds)
 
-    def _check_memory(self, cluster: ClusterSpec) -> None:
-        """A node that was restarted may have forgotten the query of an earlier try.
-
-        :raises UnknownStateError: if one was.
-        """
-        age_seconds = time.time() - self.identity.since.timestamp()
-        for row in self.client.query(load_queries.render_read_uptimes(cluster.name)):
-            if row["uptime_seconds"] < age_seconds:
-                raise UnknownStateError(
-                    f"no node knows a query {self.identity.generation_prefix}…, but {row['node']} was restarted"
-                    f" {format_seconds(row['uptime_seconds'])} ago, after this task began, and may have lost its"
-                    f" log; look whether the rows are in {self.request.table}, then clear the task to load again"
+    def _begin(self) -> LoadReport | str:
+        story = self._site.ledger.read()
+        choice = self._choose(list_files(self.store, self.request), story)
+        prepared = self._prepare(choice.files) if choice.files else None
+        with self._site.turns.take() as turn:
+            latest = self._latest(turn.story)
+            if latest is not None and latest.state is EventKind.COMMITTED:
+                return _recorded_report(latest)
+            for earlier in turn.story.of_load(self.identity.load_id):
+                turn.give_up(earlier.id)
+            is_stale = self._count_committed(turn.story) != self._count_committed(story)
+            if prepared is not None and not is_stale:
+                attempt = AttemptId(
+                    load_id=self.identity.load_id, generation=self.identity.generation, number=turn.epoch
                 )
+                detail = self._planned_detail(prepared, choice)
+                staging = turn.plan(attempt, choice.files, self.request.pattern.bucket, detail)
+        if is_stale:
+            return self._begin()  # others brought something since the files were chosen
+        if prepared is None:
+            report = LoadReport.nothing_new(self.request.table, files_skipped=choice.skipped_count)
+            log.info("%s", report)
+            return report
+        self._submit(prepared, attempt, staging)
+        return attempt.query_id
 
-    def _submit(self, prepared: PreparedLoad, query_id: str) -> QueryStatus:
+    def _submit(self, prepared: PreparedLoad, attempt: AttemptId, staging: TableName) -> None:
         log_plan(prepared)
         source = prepared.source
-        # To filter by _path the servers read look-alikes too, so there is no number of rows to compare with.
-        rows = None if source.path_filter else source.rows
-        statement = prepared.insert(
-            log_comment=self.identity.log_comment(files=len(source.files), bytes=source.size_bytes, rows=rows)
-        )
-        if self._is_killed:
-            raise LoadError(f"the task was killed before {query_id} was submitted; nothing was written")
-        log.info("submitting %s:\n%s", query_id, shorten_lines(statement.text))
-        self._submission = Submission(self.client, statement, query_id)
-        return self._wait(prepared.cluster, query_id)
-
-    def _wait(self, cluster: ClusterSpec, query_id: str) -> QueryStatus:
-        """Wait for the query's success.
-
-        :raises LoadError: if it failed.
-        :raises UnknownStateError: if nobody knew of it for longer than any log needs to be written.
-        """
-        status = self._wait_for_end(cluster, query_id)
-        if status.state is QueryState.FAILED:
-            raise failure(query_id, status.error)
-        return status
-
-    def _wait_for_end(self, cluster: ClusterSpec, query_id: str) -> QueryStatus:
-        """Look until the query has ended on all nodes, however long that takes.
-
-        :raises LoadError: if the server refused the submission, and logged nothing of it. Otherwise its log is
-            waited for: the next try must find it there, to give its own attempt another id.
-        :raises UnknownStateError: if nobody knew of it for longer than any log needs to be written.
-        """
-        pause_seconds = FIRST_POLL_SECONDS
-        last_seen = time.monotonic()
-        while True:
-            if self._is_killed:
-                self.kill()  # once more: it may have been called just before the query was submitted
-                raise LoadError(f"the task was killed, and {query_id} with it; rows that it wrote before stay")
-            status = self._read_status(cluster, query_id)
-            if status is not None and status.state is QueryState.RUNNING:
-                last_seen = time.monotonic()
-                log.info("%s", measure_progress(status.running))
-            elif status is not None and status.state.is_terminal:
-                return status
-            refusal = self._submission.refusal if self._submission else None
-            silent_seconds = time.monotonic() - last_seen
-            if refusal is not None and silent_seconds > LOG_PATIENCE_SECONDS:
-                raise failure(query_id, str(refusal)) from refusal
-            if silent_seconds > UNKNOWN_PATIENCE_SECONDS:
-                raise UnknownStateError(
-                    f"for {format_seconds(UNKNOWN_PATIENCE_SECONDS)} no node could say what became of query"
-                    f" {query_id}; it may have loaded everything, so it is not started again: look for it in"
-                    f" system.query_log and for its rows in {self.request.table}, then clear the task to load again"
-                )
-            self.sleep(pause_seconds)
-            pause_seconds = min(self.poll_seconds, pause_seconds * 2)
-
-    def _read_status(self, cluster: ClusterSpec, query_id: str) -> QueryStatus | None:
+        comment = self.identity.log_comment(files=len(source.files), bytes=source.size_bytes, rows=prepared.rows)
+        statement = prepared.insert(log_comment=comment, into=staging)
+        log.info("submitting %s:\n%s", attempt.query_id, shorten_lines(statement.text))
         try:
-            return read_statuses(self.client, cluster.name, self.identity, query_id).get(query_id)
-        except (ClusterError, ServerError) as error:
-            log.warning("cannot ask all nodes for %s now, asking again: %s", query_id, error)
-            return None
+            self._watch.submit(statement, attempt.query_id)
+            self._watch.wait(attempt.query_id, until_seen=True)
+        except ChS3Error:
+            self._give_up(attempt)
+            raise
 
-    def _report(self, cluster: ClusterSpec, status: QueryStatus, *, prepared: PreparedLoad | None) -> LoadReport:
-        deadline = time.monotonic() + LOG_PATIENCE_SECONDS
-        while not is_complete(status) and time.monotonic() < deadline:
-            self.sleep(FIRST_POLL_SECONDS)
-            status = self._read_status(cluster, status.query_id) or status
-        report = build_report(
-            status,
+    def _wait(self, attempt: AttemptId) -> LoadReport:
+        status = self._watch.wait(attempt.query_id)
+        if status.state is QueryState.FAILED:
+            raise LoadError(
+                f"query {status.query_id} failed: {status.error}; nothing of {self.request.table} was changed"
+            )
+        return build_report(
+            self._watch.wait_for_logs(status),
             table=self.request.table,
-            plan=prepared.plan if prepared else None,
-            attached=prepared is None,
+            attached=self._watch.submission is None,
         )
-        log.info("%s", report)
-        check_report(report, is_filtered=bool(self.request.where))
-        return report
+
+    def _verify(self, attempt: Attempt, report: LoadReport) -> CommitPlan:
+        request, site = self.request, self._site
+        staged = site.staged(attempt.id)
+        partitions = site.partition_rows(staged)
+        checks = [
+            *verify_rows(
+                report,
+                sum(partitions.values()),
+                is_filtered=bool(request.where),
+                is_exact=site.target.keeps_all_rows,
+                min_rows=request.min_rows,
+            ),
+            verify_files(
+                site.ledger.read_files(attempt.id, request.pattern.bucket), self.store.list_files(request.pattern)
+            ),
+        ]
+        if request.replace_where:
+            checks.append(check_staged_rows(site, staged, request.replace_where))
+        planned = attempt.detail(EventKind.PLANNED)
+        told = {name: planned[name] for name in ("files_skipped", "settings", "left_out_settings", "predicted")}
+        mode = request.load_mode.value
+        report = dataclasses.replace(report, load_mode=mode, checks=checks, partitions=partitions, **told)
+        return CommitPlan(
+            load_mode=mode,
+            partitions=partitions,
+            table_uuids=site.target.uuids,
+            allow_empty=EMPTY_SOURCE_SETTING in read_server_settings(self.client),
+            replace_where=request.replace_where,
+            columns=[column.name for column in site.target.columns if column.is_insertable],
+            report=report.as_dict(),
+        )
+
+    def _commit(self, attempt: Attempt, plan: CommitPlan) -> LoadReport | None:
+        """Commit, unless somebody else did, or others loaded some of the same files meanwhile (None)."""
+        with self._site.turns.take(attempt) as turn:
+            if turn.story.attempts[attempt.id].state is not EventKind.COMMITTED:
+                if not turn.story.is_needed(attempt.id):
+                    raise OvertakenError(
+                        f"another process of this task gave {attempt.id.query_id} up, so this one stops"
+                    )
+                if self._is_loaded_meanwhile(turn.story, attempt):
+                    log.info("another load brought some of the same files meanwhile: loading without them")
+                    turn.give_up(attempt.id)
+                    return None
+                check_partial_partitions(self._site, self.request, turn.story, set(plan.partitions))
+                turn.commit(attempt.id, plan)
+            committed = turn.story.attempts[attempt.id]
+        return _recorded_report(committed)
+
+    def _may_be_staged(self, attempt: Attempt) -> bool:
+        """Whether the INSERT of an earlier process runs, or may have ended well.
+
+        When it does not run and nothing is staged, giving it up loses nothing. When something is, its end is in a log
+        soon, unless the node that had it was restarted.
+        """
+        planned_at = attempt.events[0].time
+        while True:
+            status = self._watch.look(attempt.id.query_id)
+            if status is not None and status.state is not QueryState.UNKNOWN:
+                return status.state is not QueryState.FAILED
+            age_seconds = time.time() - planned_at
+            if (
+                age_seconds > LOG_PATIENCE_SECONDS
+                or not self._site.partition_rows(self._site.staged(attempt.id))
+                or self._watch.restarted_node(age_seconds)
+            ):
+                return False
+            self.sleep(self.poll_seconds)
+
+    def _give_up(self, attempt: AttemptId) -> LoadReport | None:
+        """Leave nothing of a failed attempt; its report if it was committed in spite of all."""
+        try:
+            with self._site.turns.take() as turn:
+                turn.give_up(attempt)
+                found = turn.story.attempts[attempt]
+        except ChS3Error as error:
+            log.warning("cannot clean up after %s now, the next load will: %s", attempt.query_id, error)
+            return None
+        return _recorded_report(found) if found.state is EventKind.COMMITTED else None
+
+    def _latest(self, story: Story) -> Attempt | None:
+        return story.latest(self.identity.load_id, self.identity.generation)
+
+    def _count_committed(self, story: Story) -> int:
+        return len(story.committed(self._site.target.uuids))
+
+    def _choose(self, listed: tuple[SourceFile, ...], story: Story) -> Choice:
+        if self.request.load_mode is not LoadMode.APPEND:
+            return Choice(files=listed)
+        choice = choose_files(
+            listed,
+            read_loaded(self._site, story, listed, self.request.pattern.bucket),
+            on_loaded=self.request.on_loaded_files,
+            on_changed=self.request.on_changed_files,
+        )
+        if choice.skipped_count:
+            first = (*choice.loaded, *choice.changed)[0].key
+            log.info(
+                "skipping %d files that the table holds, and %d of which it holds another version; the first is %s",
+                len(choice.loaded),
+                len(choice.changed),
+                first,
+            )
+        return choice
+
+    def _is_loaded_meanwhile(self, story: Story, attempt: Attempt) -> bool:
+        if self.request.load_mode is not LoadMode.APPEND or self.request.on_loaded_files is OnLoadedFiles.LOAD:
+            return False
+        bucket = self.request.pattern.bucket
+        files = self._site.ledger.read_files(attempt.id, bucket)
+        return bool(read_loaded(self._site, story, files, bucket, after=attempt.id.number))
+
+    def _prepare(self, files: tuple[SourceFile, ...]) -> PreparedLoad:
+        site = self._site
+        return prepare_load(
+            self.client, self.request, site.cluster, site.target, access=self.store.access(), files=files
+        )
+
+    def _planned_detail(self, prepared: PreparedLoad, choice: Choice) -> dict[str, Any]:
+        return {
+            **self.identity.names,
+            "table": self.request.table,
+            "source": str(self.request.pattern),
+            "load_mode": self.request.load_mode.value,
+            "files": len(choice.files),
+            "files_skipped": choice.skipped_count,
+            "bytes": prepared.source.size_bytes,
+            "rows": prepared.rows,
+            **describe_plan(prepared.plan),
+        }
 
 
-def failure(query_id: str, message: str) -> LoadError:
-    """What to tell a user whose query failed."""
-    return LoadError(
-        f"query {query_id} failed: {message}; rows that it wrote before stay in the table (this load is at least"
-        " once), so remove them before you load again if they must not be there twice"
-    )
+def kill_load(
+    client: ClickHouseClient,
+    declaration: ClusterDeclaration,
+    identity: LoadIdentity,
+    *,
+    submission: Submission | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """End a task's load from any process: its queries on all nodes, its staging tables, a commit half done.
+
+    :param submission: a statement that may be on its way still.
+    :raises LoadError: if something may still run.
+    """
+    kill_queries(client, declaration.cluster, identity.generation_prefix, submission=submission, sleep=sleep)
+    try:
+        site = find_site(client, declaration, identity, sleep=sleep)
+        attempts = site.ledger.read().of_load(identity.load_id)
+        if any(attempt.is_open for attempt in attempts):
+            with site.turns.take(is_urgent=True) as turn:
+                for attempt in attempts:
+                    if attempt.id.generation <= identity.generation:
+                        turn.give_up(attempt.id)
+    except ChS3Error as error:
+        log.warning("nothing runs any more, but what was staged stays for the next load to remove: %s", error)
 
 
-def log_plan(prepared: PreparedLoad) -> None:
-    """Write the plan, setting by setting, with the reasons."""
-    for note in prepared.cluster.notes:
-        log.warning("%s", note)
-    log.info("plan for %s:\n%s", prepared.target.name, format_plan(prepared))
+def _recorded_report(attempt: Attempt) -> LoadReport:
+    detail = attempt.detail(EventKind.COMMITTED)
+    report = LoadReport.from_dict({**detail["report"], "commit_seconds": detail["commit_seconds"]})
+    log.info("%s", report)
+    return report

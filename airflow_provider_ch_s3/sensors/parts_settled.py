@@ -3,37 +3,61 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseSensorOperator, PokeReturnValue
+from airflow.providers.common.compat.sdk import (
+    AirflowSensorTimeout,
+    AirflowSkipException,
+    AirflowTaskTimeout,
+    BaseSensorOperator,
+    PokeReturnValue,
+    conf,
+)
 
-from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.cluster import ClusterSpec
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SettleError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load.detect import detect_cluster
 from airflow_provider_ch_s3.load.inspect import declare_cluster, find_table
-from airflow_provider_ch_s3.load.parts import read_parts
+from airflow_provider_ch_s3.load.parts import read_parts, summarize_parts
 from airflow_provider_ch_s3.settle import (
     DEFAULT_MAX_PARTS,
     DEFAULT_STABLE_SECONDS,
     DEFAULT_STALLED_SECONDS,
+    NodeParts,
     SettleRule,
+    Verdict,
     judge_parts,
 )
+from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger, dump_rule
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
 log = logging.getLogger(__name__)
 
+# The trigger ends itself at its deadline; Airflow's own timeout is there for a triggerer that does not.
+BACKSTOP_SECONDS = 60.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Look:
+    table: TableName
+    cluster: ClusterSpec
+    nodes: Sequence[NodeParts]
+    verdict: Verdict
+
 
 class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
     """Wait until a table is fit to query: few parts on every node, no merge running, nothing changing.
 
-    Works in the modes ``poke`` and ``reschedule``: one look at the cluster tells all, nothing is kept between
-    two of them.
+    Works in the modes ``poke`` and ``reschedule``, and deferred: one look at the cluster tells all, nothing is kept
+    between two of them.
 
     :param table: ``table`` or ``database.table``, local or Distributed. (templated)
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``). (templated)
@@ -42,6 +66,8 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
     :param stable_seconds: no part may be younger.
     :param stalled_seconds: the sensor fails when there are too many parts and no merge ran for so long.
     :param poke_interval: seconds between two looks: parts settle in seconds or minutes.
+    :param deferrable: wait in the triggerer, which looks at all tables of a connection together. A cluster that
+        cannot be asked is then asked again until the timeout, where a poke fails.
     :returns: through XCom, parts and rows for each node, and when the parts last changed (Unix time).
     """
 
@@ -58,6 +84,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         stable_seconds: float = DEFAULT_STABLE_SECONDS,
         stalled_seconds: float = DEFAULT_STALLED_SECONDS,
         poke_interval: float = 15.0,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
         super().__init__(poke_interval=poke_interval, **kwargs)
@@ -67,13 +94,37 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         self.max_parts_per_partition = max_parts_per_partition
         self.stable_seconds = stable_seconds
         self.stalled_seconds = stalled_seconds
+        self.deferrable = deferrable
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """Look once.
+        """Look once; a deferrable sensor that must wait is deferred from here.
 
         :raises SettleError: if the parts will never settle.
         """
-        rule = SettleRule(
+        rule = self._rule()
+        look = self._look(rule)
+        if look.verdict.is_settled:
+            return PokeReturnValue(is_done=True, xcom_value=summarize_parts(look.nodes))
+        if self.deferrable:
+            self._defer(rule, look)
+        return PokeReturnValue(is_done=False)
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Take the trigger's event.
+
+        :raises SettleError: if the parts will never settle.
+        """
+        match event["status"]:
+            case "settled":
+                return dict(event["result"])
+            case "timeout":
+                return self._look_a_last_time(event["message"])
+        if self.never_fail:
+            raise AirflowSkipException(event["message"])
+        raise SettleError(event["message"])
+
+    def _rule(self) -> SettleRule:
+        return SettleRule(
             max_parts=_whole_number("max_parts", self.max_parts),
             max_parts_per_partition=None
             if self.max_parts_per_partition is None
@@ -81,6 +132,8 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
             stable_seconds=self.stable_seconds,
             stalled_seconds=self.stalled_seconds,
         )
+
+    def _look(self, rule: SettleRule) -> _Look:
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
         try:
             found = find_table(hook, self.table)
@@ -90,18 +143,52 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
             hook.close()
         verdict = judge_parts(rule, nodes)
         log.info("%s: %s", self.table, verdict.reason)
-        if not verdict.is_settled:
-            return PokeReturnValue(is_done=False)
-        unchanged = [node.unchanged_seconds for node in nodes if node.unchanged_seconds is not None]
-        return PokeReturnValue(
-            is_done=True,
-            xcom_value={
-                "parts": sum(node.active_parts for node in nodes),
-                "rows": sum(node.rows for node in nodes),
-                "last_change": time.time() - min(unchanged) if unchanged else None,
-                "nodes": [dataclasses.asdict(node) for node in nodes],
-            },
+        local = found.distribution.local if found.distribution else found.name
+        return _Look(table=local, cluster=cluster, nodes=nodes, verdict=verdict)
+
+    def _defer(self, rule: SettleRule, look: _Look) -> None:
+        seconds = self._deferred_seconds
+        self.defer(
+            trigger=PartsSettledTrigger(
+                clickhouse_conn_id=self.clickhouse_conn_id,
+                cluster=look.cluster.name,
+                database=look.table.database,
+                table=look.table.table,
+                nodes=[node.node for node in look.nodes],
+                rule=dump_rule(rule),
+                poll_interval=self.poke_interval,
+                deadline=time.time() + seconds,
+                silent_fail=self.silent_fail,
+            ),
+            method_name="execute_complete",
+            timeout=datetime.timedelta(seconds=seconds + BACKSTOP_SECONDS),
         )
+
+    @property
+    def _deferred_seconds(self) -> float:
+        """How long to wait: Airflow itself counts a task's ``execution_timeout`` only while a worker runs it."""
+        return min(float(self.timeout), self._execution_seconds)
+
+    @property
+    def _execution_seconds(self) -> float:
+        return self.execution_timeout.total_seconds() if self.execution_timeout else float("inf")
+
+    def _look_a_last_time(self, reason: str) -> dict[str, Any]:
+        """The triggerer may have been away for long: as in the other modes, time is over after a look only."""
+        try:
+            look = self._look(self._rule())
+        except ChS3Error as error:
+            reason = str(error)
+        else:
+            if look.verdict.is_settled:
+                return summarize_parts(look.nodes)
+            reason = look.verdict.reason
+        message = f"{self.table} has not settled in {self._deferred_seconds:.0f} s: {reason}"
+        if self.soft_fail or self.never_fail:
+            raise AirflowSkipException(message)
+        if self._execution_seconds < self.timeout:
+            raise AirflowTaskTimeout(message)
+        raise AirflowSensorTimeout(message)
 
 
 def _whole_number(name: str, value: int | str) -> int:

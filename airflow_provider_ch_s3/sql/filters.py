@@ -6,12 +6,14 @@ one type that may be printed.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.sql.expressions import parse_expression
+from airflow_provider_ch_s3.target import TableName
 
 
 class Sql(str):
@@ -88,8 +90,28 @@ def expression(text: str) -> Sql:
     return Sql(parse_expression(text))
 
 
+def table_name(name: TableName) -> Sql:
+    """Quote a table with its database."""
+    return Sql(f"{identifier(name.database)}.{identifier(name.table)}")
+
+
+def json_rows(rows: Iterable[Mapping[str, Any]]) -> Sql:
+    """Print rows as JSONEachRow, the data of an INSERT."""
+    return Sql("\n".join(json.dumps(row) for row in rows))
+
+
 FILTERS = {
-    function.__name__: function for function in (literal, literals, identifier, identifiers, setting_name, expression)
+    function.__name__: function
+    for function in (
+        literal,
+        literals,
+        identifier,
+        identifiers,
+        setting_name,
+        expression,
+        table_name,
+        json_rows,
+    )
 }
 
 

@@ -1,7 +1,7 @@
 """SQL fragments about nodes, shared by every template that looks at all of them.
 
-Registered in the template environment: ``{{ node_name }}``, ``{{ cluster | all_nodes("system.parts") }}`` and
-``{{ cluster | on_cluster }}``.
+Registered in the template environment: ``{{ node_name }}``, ``{{ cluster | all_nodes("system.parts") }}``,
+``{{ cluster | all_replicas(table) }}``, ``{{ cluster | all_shards(table) }}`` and ``{{ cluster | on_cluster }}``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.sql.filters import Sql, identifier, literal
+from airflow_provider_ch_s3.sql.filters import Sql, identifier, literal, table_name
+from airflow_provider_ch_s3.target import TableName
 
 NODE_NAME = Sql("concat(hostName(), ':', toString(tcpPort()))")
 """Names the node that answers; with the port, because several nodes may run on one machine."""
@@ -25,6 +26,22 @@ def all_nodes(cluster: str | None, table: str) -> Sql:
     if not _SYSTEM_TABLE.fullmatch(table):
         raise ConfigError(f"{table!r} is no table of the system database; write system.<table>")
     return Sql(table if cluster is None else f"clusterAllReplicas({literal(cluster)}, {table})")
+
+
+def all_replicas(cluster: str | None, table: TableName) -> Sql:
+    """A table as every node has it, or as the one node without a cluster has it."""
+    return _spread("clusterAllReplicas", cluster, table)
+
+
+def all_shards(cluster: str | None, table: TableName) -> Sql:
+    """A table as one replica of each shard has it: each row once."""
+    return _spread("cluster", cluster, table)
+
+
+def _spread(function: str, cluster: str | None, table: TableName) -> Sql:
+    if cluster is None:
+        return table_name(table)
+    return Sql(f"{function}({literal(cluster)}, {literal(table.database)}, {literal(table.table)})")
 
 
 def on_cluster(cluster: str | None) -> Sql:

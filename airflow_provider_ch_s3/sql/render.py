@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from airflow_provider_ch_s3.sql.filters import FILTERS, require_quoted
-from airflow_provider_ch_s3.sql.nodes import NODE_NAME, all_nodes, on_cluster
+from airflow_provider_ch_s3.sql.nodes import NODE_NAME, all_nodes, all_replicas, all_shards, on_cluster
 from airflow_provider_ch_s3.sql.statement import Statement
 
 _ENVIRONMENT = Environment(
@@ -19,15 +19,18 @@ _ENVIRONMENT = Environment(
     lstrip_blocks=True,
     keep_trailing_newline=False,
 )
-_ENVIRONMENT.filters.update(FILTERS, all_nodes=all_nodes, on_cluster=on_cluster)
+_ENVIRONMENT.filters.update(
+    FILTERS, all_nodes=all_nodes, all_replicas=all_replicas, all_shards=all_shards, on_cluster=on_cluster
+)
 _ENVIRONMENT.globals["node_name"] = NODE_NAME
 
 
-def render(template: str, *, parameters: dict[str, str] | None = None, **values: Any) -> Statement:
+def render(template: str, *, name: str = "", parameters: dict[str, str] | None = None, **values: Any) -> Statement:
     """Render ``sql/templates/<template>.sql.jinja``.
 
+    :param name: of the statement, where the template's own says too little.
     :param parameters: values of the placeholders in the text, kept beside it.
     :raises UnquotedValueError: if the template prints a value through no filter.
     """
     text = _ENVIRONMENT.get_template(f"{template}.sql.jinja").render(**values)
-    return Statement(text=text.strip(), parameters=parameters or {})
+    return Statement(name=name or template, text=text.strip(), parameters=parameters or {})

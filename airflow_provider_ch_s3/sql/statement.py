@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 class Statement:
     """SQL text and the query parameters that travel beside it.
 
+    :param name: what it does, the name of its template; for logs, and for tests that stop a process there.
     :param text: the SQL; holds placeholders such as ``{s3_secret:String}``, never a secret.
     :param parameters: values of the placeholders; may hold secrets, so they are kept out of ``repr``.
     """
 
     text: str
+    name: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 

@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import datetime
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow.providers.common.compat.sdk import BaseOperator, timezone
+from airflow.providers.common.compat.sdk import BaseOperator, conf, timezone
 
-from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.errors import ConfigError, LoadError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
-from airflow_provider_ch_s3.load.request import LoadIdentity, LoadRequest
+from airflow_provider_ch_s3.load.direct import DirectLoadRun
+from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.load.request import (
+    LoadIdentity,
+    LoadMode,
+    LoadRequest,
+    MaterializedViews,
+    OnChangedFiles,
+    OnLoadedFiles,
+    OnPartialPartitions,
+    parse_count,
+)
 from airflow_provider_ch_s3.load.run import LoadRun
 from airflow_provider_ch_s3.source import parse_source
+from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity
 from airflow_provider_ch_s3.tuning import SettingValue
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+
+Choice = TypeVar("Choice", bound=Enum)
+
+# The trigger ends itself at its deadline; Airflow's own timeout is there for a triggerer that does not.
+BACKSTOP_SECONDS = 60.0
 
 
 class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
@@ -26,7 +47,8 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     through the worker. All settings are computed from the cluster's hardware and the files, each with a reason
     in the log. A retry takes over the query of an earlier try; it never starts a second one beside it.
 
-    The load is at least once: rows that a *failed* query wrote stay in the table.
+    Exactly once: the rows go into a staging table first, are compared with the files, and become the target's by
+    moving whole partitions. Whatever dies on the way, a retry goes on where the ledger in ClickHouse says.
 
     :param source: ``s3://bucket/key``, or a list of them in one bucket; keys may hold the globs ``*``, ``**``,
         ``?``, ``{a,b}``, ``{1..9}``. (templated)
@@ -36,8 +58,21 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         the servers use their own roles. (templated)
     :param named_collection: named collection on the servers that holds the keys, instead of those of
         ``aws_conn_id``. (templated)
-    :param load_mode: ``append``.
-    :param staging: False: the load writes straight into the table.
+    :param load_mode: ``append``; ``replace_partitions``: the partitions that the files have rows for are replaced;
+        ``replace_where``: the rows that ``replace_where`` holds for are; ``replace_table``: all are.
+    :param replace_where: flat SQL condition over the columns of the table; all new rows must fulfil it. (templated)
+    :param staging: False: the load writes straight into the table, at least once, for engines that cannot stage.
+    :param on_loaded_files: with ``append``, files (path and ETag) that the table holds already: ``skip``, or
+        ``load`` them again.
+    :param on_changed_files: with ``append``, files of which the table holds another version: ``fail``, ``load`` or
+        ``skip``.
+    :param on_partial_partitions: with ``replace_partitions``, partitions that hold rows which are not from these
+        files: ``fail``, or ``replace``.
+    :param materialized_views: those that the table feeds: ``refuse`` to load, or ``replay`` them (``append`` only).
+    :param settle_before_commit: wait until the staged parts have settled, so that readers see few of them.
+    :param min_files: fewer matching files fail. (templated)
+    :param min_rows: fewer rows fail, before the commit. (templated)
+    :param deferrable: wait in the triggerer while the query runs.
     :param data_format: ClickHouse's name, e.g. ``Parquet``; told by the file names when left out. (templated)
     :param compression: ClickHouse's name, e.g. ``gz``; told by the file names when left out. (templated)
     :param structure: ``name Type, …`` of the files; told by the files and the table when left out. (templated)
@@ -62,8 +97,17 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         "select",
         "where",
         "settings",
+        "replace_where",
+        "min_files",
+        "min_rows",
     )
-    template_fields_renderers = {"select": "json", "settings": "json", "where": "sql", "structure": "sql"}  # noqa: RUF012
+    template_fields_renderers = {  # noqa: RUF012
+        "select": "json",
+        "settings": "json",
+        "where": "sql",
+        "replace_where": "sql",
+        "structure": "sql",
+    }
     ui_color = "#faff69"
 
     def __init__(
@@ -75,7 +119,16 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         aws_conn_id: str | None = "aws_default",
         named_collection: str = "",
         load_mode: str = "append",
-        staging: bool = False,
+        replace_where: str = "",
+        staging: bool = True,
+        on_loaded_files: str = "skip",
+        on_changed_files: str = "fail",
+        on_partial_partitions: str = "fail",
+        materialized_views: str = "refuse",
+        settle_before_commit: bool = False,
+        min_files: int | str = 1,
+        min_rows: int | str = 1,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         data_format: str | None = None,
         compression: str | None = None,
         structure: str | None = None,
@@ -93,7 +146,16 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self.aws_conn_id = aws_conn_id
         self.named_collection = named_collection
         self.load_mode = load_mode
+        self.replace_where = replace_where
         self.staging = staging
+        self.on_loaded_files = on_loaded_files
+        self.on_changed_files = on_changed_files
+        self.on_partial_partitions = on_partial_partitions
+        self.materialized_views = materialized_views
+        self.settle_before_commit = settle_before_commit
+        self.min_files = min_files
+        self.min_rows = min_rows
+        self.deferrable = deferrable
         self.data_format = data_format
         self.compression = compression
         self.structure = structure
@@ -102,13 +164,42 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self.where = where
         self.settings = settings
         self.poll_interval = poll_interval
-        self._load: LoadRun | None = None
+        self._load: LoadRun | DirectLoadRun | None = None
 
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Load, and report."""
-        self._check_arguments()
+    def execute(self, context: Context) -> dict[str, Any] | None:
+        """Load, and report; or submit the load, and wait for it in the triggerer."""
+        with self._loading(context) as load:
+            started = load.start()
+            if self.deferrable and isinstance(started, str):
+                self._defer(load, started)
+            return (started if isinstance(started, LoadReport) else load.complete(started)).as_dict()
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Verify and commit what the query staged.
+
+        :raises LoadError: if it took too long: then it is ended.
+        """
+        with self._loading(context) as load:
+            if event["status"] == "timeout":
+                load.kill()
+                raise LoadError(
+                    f"{event['query_id']} ran longer than execution_timeout={self.execution_timeout} allows, and was"
+                    " ended; nothing was committed: raise execution_timeout, or load fewer files at a time"
+                )
+            return load.complete(event["query_id"]).as_dict()
+
+    def on_kill(self) -> None:
+        """End the query on all nodes, and leave nothing half done."""
+        if self._load is not None:
+            self._load.kill()
+
+    @contextmanager
+    def _loading(self, context: Context) -> Iterator[LoadRun | DirectLoadRun]:
+        if self.poll_interval <= 0:
+            raise ConfigError(f"poll_interval={self.poll_interval} is not a time; give seconds above 0")
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
-        self._load = LoadRun(
+        kind = LoadRun if self.staging else DirectLoadRun
+        self._load = kind(
             client=hook,
             store=S3FileStore(aws_conn_id=self.aws_conn_id, named_collection=self.named_collection),
             declaration=hook.declaration,
@@ -117,22 +208,9 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
             poll_seconds=self.poll_interval,
         )
         try:
-            return self._load.run().as_dict()
+            yield self._load
         finally:
             hook.close()
-
-    def on_kill(self) -> None:
-        """End the query on all nodes, and see that nothing is left running."""
-        if self._load is not None:
-            self._load.kill()
-
-    def _check_arguments(self) -> None:
-        if self.load_mode != "append":
-            raise ConfigError(f"load_mode={self.load_mode!r} is not known; use load_mode='append'")
-        if self.staging:
-            raise ConfigError("staging=True is not there yet; use staging=False, which loads at least once")
-        if self.poll_interval <= 0:
-            raise ConfigError(f"poll_interval={self.poll_interval} is not a time; give seconds above 0")
 
     def _request(self, hook: ClickHouseS3Hook) -> LoadRequest:
         return LoadRequest(
@@ -147,7 +225,39 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
             settings=self.settings or {},
             connection_settings=hook.connection_settings,
             timeout_seconds=self.execution_timeout.total_seconds() if self.execution_timeout else None,
+            load_mode=_choice("load_mode", self.load_mode, LoadMode),
+            replace_where=self.replace_where,
+            on_loaded_files=_choice("on_loaded_files", self.on_loaded_files, OnLoadedFiles),
+            on_changed_files=_choice("on_changed_files", self.on_changed_files, OnChangedFiles),
+            on_partial_partitions=_choice("on_partial_partitions", self.on_partial_partitions, OnPartialPartitions),
+            materialized_views=_choice("materialized_views", self.materialized_views, MaterializedViews),
+            settle_before_commit=self.settle_before_commit,
+            min_files=parse_count("min_files", self.min_files),
+            min_rows=parse_count("min_rows", self.min_rows),
         )
+
+    def _defer(self, load: LoadRun | DirectLoadRun, query_id: str) -> None:
+        seconds = self.execution_timeout.total_seconds() if self.execution_timeout else None
+        self.defer(
+            trigger=LoadTrigger(
+                clickhouse_conn_id=self.clickhouse_conn_id,
+                cluster=load.cluster,
+                query_id=query_id,
+                identity=dump_identity(load.identity),
+                poll_interval=self.poll_interval,
+                deadline=None if seconds is None else time.time() + seconds,
+            ),
+            method_name="execute_complete",
+            timeout=None if seconds is None else datetime.timedelta(seconds=seconds + BACKSTOP_SECONDS),
+        )
+
+
+def _choice(name: str, value: str, kind: type[Choice]) -> Choice:
+    try:
+        return kind(value)
+    except ValueError as error:
+        known = ", ".join(repr(member.value) for member in kind)
+        raise ConfigError(f"{name}={value!r} is not known; use one of {known}") from error
 
 
 def identify(context: Context, *, table: str) -> LoadIdentity:

@@ -1,0 +1,17 @@
+"""Many questions, few statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+# A server parses 256 KiB of a statement (max_query_size), and the longest table names take some 400 bytes.
+MAX_ITEMS = 500
+
+
+def batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """The items in groups that fit into one statement."""
+    for start in range(0, len(items), MAX_ITEMS):
+        yield items[start : start + MAX_ITEMS]

@@ -1,0 +1,67 @@
+"""Which of the listed files a load takes: in ``append``, those that the table does not hold yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
+
+from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.load.request import OnChangedFiles, OnLoadedFiles
+from airflow_provider_ch_s3.load.site import Site
+from airflow_provider_ch_s3.load.story import Story
+from airflow_provider_ch_s3.source import SourceFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The files to load, and those that are left out because the table holds them, or another version of them."""
+
+    files: tuple[SourceFile, ...]
+    loaded: tuple[SourceFile, ...] = ()
+    changed: tuple[SourceFile, ...] = ()
+
+    @property
+    def skipped_count(self) -> int:
+        return len(self.loaded) + len(self.changed)
+
+
+def choose_files(
+    listed: tuple[SourceFile, ...],
+    loaded: Mapping[str, Set[str]],
+    *,
+    on_loaded: OnLoadedFiles,
+    on_changed: OnChangedFiles,
+) -> Choice:
+    """Compare the listing with what the ledger says the table holds.
+
+    :param loaded: key → ETags of the versions that the table holds.
+    :raises SourceError: if a file changed since it was loaded, and ``on_changed`` says to fail.
+    """
+    old = tuple(f for f in listed if f.etag in loaded.get(f.key, ()))
+    changed = tuple(f for f in listed if loaded.get(f.key) and f.etag not in loaded[f.key])
+    if changed and on_changed is OnChangedFiles.FAIL:
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        raise SourceError(
+            f"{changed[0].key!r}{more} changed since it was loaded, and the table holds the rows of the old version;"
+            " use load_mode='replace_partitions' or 'replace_where' to correct them, on_changed_files='load' to add"
+            " the new version to the old one, or on_changed_files='skip' to leave it out"
+        )
+    left_out = set(old if on_loaded is OnLoadedFiles.SKIP else ()) | set(
+        changed if on_changed is OnChangedFiles.SKIP else ()
+    )
+    return Choice(
+        files=tuple(f for f in listed if f not in left_out),
+        loaded=tuple(f for f in old if f in left_out),
+        changed=tuple(f for f in changed if f in left_out),
+    )
+
+
+def read_loaded(
+    site: Site, story: Story, files: Iterable[SourceFile], bucket: str, *, after: int = 0
+) -> dict[str, set[str]]:
+    """Versions of the files' keys that the table holds.
+
+    :param after: only what was committed in later epochs.
+    """
+    holders = [a.id for a in story.holders(site.target.uuids) if max(event.epoch for event in a.events) > after]
+    return site.ledger.read_loaded(files, bucket, holders) if holders else {}

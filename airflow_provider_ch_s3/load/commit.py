@@ -1,0 +1,160 @@
+"""The commit: staged partitions become the target's, on every node, without a row being copied.
+
+Every step may be done again, by another process too: moving what was moved does nothing, replacing a partition by
+the same rows changes nothing. So a commit that broke off anywhere is finished by doing all of it once more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any
+
+from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.request import LoadMode
+from airflow_provider_ch_s3.load.staging import Staging, StagingTable
+from airflow_provider_ch_s3.load.story import AttemptId
+from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import TableName
+
+log = logging.getLogger(__name__)
+
+Render = Callable[[str | None], Statement]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitPlan:
+    """What a commit does; whoever finds it in the ledger can carry it out.
+
+    :param partitions: staged rows of each partition, over all nodes.
+    :param table_uuids: of the target, on all nodes.
+    :param allow_empty: the servers know the setting that lets an empty partition replace a full one.
+    :param replace_where: for ``replace_where``.
+    :param columns: of the target, that its survivors are copied by.
+    :param views: role of a staging table → the table that its rows go to, beside the target itself.
+    :param report: of the load, as far as it is known before the commit.
+    """
+
+    load_mode: str
+    partitions: Mapping[str, int]
+    table_uuids: Sequence[str]
+    allow_empty: bool
+    replace_where: str = ""
+    columns: Sequence[str] = ()
+    views: Mapping[str, str] = field(default_factory=dict)
+    report: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON values, for the ledger."""
+        return asdict(self)
+
+
+@dataclass(kw_only=True)
+class Commit:
+    """One attempt's commit, by the owner of one epoch.
+
+    :param epoch: of the lock that this process holds; the staging tables carry it already.
+    """
+
+    client: ClickHouseClient
+    staging: Staging
+    attempt: AttemptId
+    epoch: int
+    plan: CommitPlan
+    _count: int = field(default=0, init=False)
+
+    def run(self) -> None:
+        """Bring the target to its new state, from wherever an earlier owner left it.
+
+        :raises LoadError: if the target changed meanwhile in a way that this load would undo.
+        """
+        match LoadMode(self.plan.load_mode):
+            case LoadMode.APPEND:
+                for role, target in {"": str(self.staging.target), **self.plan.views}.items():
+                    self._move(self._staged(role), _parse(target))
+            case LoadMode.REPLACE_PARTITIONS:
+                self._replace(self._staged(), self.plan.partitions)
+            case LoadMode.REPLACE_TABLE:
+                old = self._read_partitions(self.staging.target)
+                self._replace(self._staged(), {*self.plan.partitions, *(p for _, p in old)})
+            case LoadMode.REPLACE_WHERE:
+                self._replace_where()
+
+    def _move(self, staged: TableName, target: TableName) -> None:
+        for partition in sorted({partition for _, partition in self._read_partitions(staged)}):
+            self._everywhere(partial(staging_queries.render_move_partition, staged, target, partition=partition))
+        if left := self._read_partitions(staged):
+            raise LoadError(f"rows of {len(left)} partitions are still in {staged} after they were moved to {target}")
+
+    def _replace(self, source: TableName, partitions: Mapping[str, int] | set[str]) -> None:
+        for partition in sorted(partitions):
+            self._everywhere(
+                partial(
+                    staging_queries.render_replace_partition,
+                    source,
+                    self.staging.target,
+                    partition=partition,
+                    allow_empty=self.plan.allow_empty,
+                )
+            )
+
+    def _replace_where(self) -> None:
+        """Replace each touched partition by its new rows and its survivors.
+
+        The new rows fulfil the condition, all of them, so that they are never taken for survivors when an earlier
+        owner got half way.
+        """
+        target, cluster, condition = self.staging.target, self.staging.cluster, self.plan.replace_where
+        rows = self.client.query(staging_queries.render_touched_partitions(target, cluster, condition=condition))
+        partitions = sorted({*self.plan.partitions, *(row["partition_id"] for row in rows)})
+        if not partitions:
+            return
+        before = self._read_versions(partitions)
+        self.staging.drop(self.attempt, "_merged")
+        merged = self.staging.create(
+            StagingTable(attempt=self.attempt, epoch=self.epoch, role="_merged"), self.staging.target
+        )
+        for partition in sorted(self.plan.partitions):
+            self._everywhere(
+                partial(staging_queries.render_attach_partition, merged, self._staged(), partition=partition)
+            )
+        self.client.execute(
+            staging_queries.render_copy_survivors(
+                merged, target, cluster, columns=self.plan.columns, partitions=partitions, condition=condition
+            ),
+            query_id=self._query_id(),
+        )
+        if self._read_versions(partitions) != before:
+            raise LoadError(
+                f"{target} was changed by others while this load looked for the rows to keep; none of it was"
+                " replaced by this try, the next one starts from what is there then"
+            )
+        self._replace(merged, set(partitions))
+
+    def _read_versions(self, partitions: Sequence[str]) -> dict[tuple[str, str], tuple[int, int]]:
+        """What tells an insert or a mutation; a merge changes none of it."""
+        found = self._read_partitions(self.staging.target)
+        return {key: (row["last_block"], row["version"]) for key, row in found.items() if key[1] in partitions}
+
+    def _read_partitions(self, table: TableName) -> dict[tuple[str, str], Mapping[str, Any]]:
+        rows = self.client.query(staging_queries.render_read_partitions(table, self.staging.cluster))
+        return {(row["node"], row["partition_id"]): row for row in rows}
+
+    def _staged(self, role: str = "") -> TableName:
+        return self.staging.name(StagingTable(attempt=self.attempt, epoch=self.epoch, role=role))
+
+    def _everywhere(self, render: Render) -> None:
+        self.client.execute_everywhere(render, query_id=self._query_id())
+
+    def _query_id(self) -> str:
+        self._count += 1
+        return f"{self.attempt.commit_prefix}{self.epoch}-{self._count}"
+
+
+def _parse(text: str) -> TableName:
+    database, _, table = text.partition(".")
+    return TableName(database=database, table=table)

@@ -1,0 +1,240 @@
+"""The way of a load that writes straight into the table: at least once, for engines that cannot stage.
+
+A load whose end is known to be a failure may have written a part of its rows, and the next try writes them again. A
+load that runs, or whose end nobody knows, is never started a second time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, UnknownStateError
+from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.detect import detect_cluster
+from airflow_provider_ch_s3.load.inspect import FoundTable, declare_cluster, find_table, read_target
+from airflow_provider_ch_s3.load.object_store import ObjectStore
+from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, list_files, log_plan, prepare_load
+from airflow_provider_ch_s3.load.queries import (
+    LOG_PATIENCE_SECONDS,
+    QueryState,
+    QueryStatus,
+    kill_queries,
+    read_statuses,
+    wait_for_query_log,
+)
+from airflow_provider_ch_s3.load.report import LoadReport, build_report, check_report, describe_plan
+from airflow_provider_ch_s3.load.request import LoadIdentity, LoadMode, LoadRequest
+from airflow_provider_ch_s3.load.watch import Watch
+from airflow_provider_ch_s3.sql.statement import shorten_lines
+from airflow_provider_ch_s3.units import format_seconds
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(kw_only=True)
+class DirectLoadRun:
+    """One task's load of one request, without staging; used as :class:`LoadRun` is.
+
+    :param poll_seconds: time between two looks at the running query.
+    """
+
+    client: ClickHouseClient
+    store: ObjectStore
+    declaration: ClusterDeclaration
+    request: LoadRequest
+    identity: LoadIdentity
+    poll_seconds: float = 2.0
+    sleep: Callable[[float], None] = time.sleep
+    _is_killed: bool = field(default=False, init=False)
+    _prepared: PreparedLoad | None = field(default=None, init=False)
+
+    def run(self) -> LoadReport:
+        """Load, or take over what an earlier try of the same task submitted.
+
+        :raises ChS3Error: says what is wrong, where, and what to do.
+        """
+        started = self.start()
+        return started if isinstance(started, LoadReport) else self.complete(started)
+
+    def start(self) -> LoadReport | str:
+        """Go on until the INSERT runs; returns its query id.
+
+        :raises ChS3Error: as :meth:`run`.
+        """
+        check_expressions(self.request)
+        if self.request.load_mode is not LoadMode.APPEND:
+            raise ConfigError(
+                f"load_mode={self.request.load_mode.value!r} works through a staging table; use staging=True, or"
+                " load_mode='append'"
+            )
+        found, cluster = self._look()
+        log.warning(
+            "staging=False: this load is at least once: rows of a try that failed stay in %s, readers see rows as"
+            " they arrive, and no file is remembered, so that loading it again adds its rows again",
+            found.name,
+        )
+        wait_for_query_log(self.client, cluster, sleep=self.sleep)
+        earlier = self._resolve_earlier(cluster)
+        if earlier is not None and earlier.state is not QueryState.FAILED:
+            return self._take_over(earlier)
+        prepared = self._prepared = self._prepare(found, cluster)
+        query_id = self.identity.query_id(earlier.attempt + 1 if earlier else 1)
+        # Preparing takes a while, in which another process of the same task may have come this far.
+        rival = read_statuses(self.client, cluster.name, self.identity, query_id)
+        if rival:
+            return self._take_over(rival[query_id])
+        log_plan(prepared)
+        source = prepared.source
+        comment = self.identity.log_comment(files=len(source.files), bytes=source.size_bytes, rows=prepared.rows)
+        statement = prepared.insert(log_comment=comment)
+        log.info("submitting %s:\n%s", query_id, shorten_lines(statement.text))
+        self._watch.submit(statement, query_id)
+        self._wait(query_id, until_seen=True)
+        return query_id
+
+    def complete(self, query_id: str) -> LoadReport:
+        """Wait for the end of the INSERT, and report.
+
+        :raises ChS3Error: as :meth:`run`.
+        """
+        status = self._wait(query_id)
+        if status.state is QueryState.FAILED:
+            raise failure(query_id, status.error)
+        report = build_report(
+            self._watch.wait_for_logs(status),
+            table=self.request.table,
+            attached=self._watch.submission is None,
+        )
+        if self._prepared is not None and not report.attached:
+            report = dataclasses.replace(report, **describe_plan(self._prepared.plan))
+        log.info("%s", report)
+        check_report(report, is_filtered=bool(self.request.where))
+        return report
+
+    def kill(self) -> None:
+        """Kill what this generation of the task submitted, and see that it is gone on all nodes.
+
+        May be called from a signal handler while :meth:`run` is at any point: it submits nothing any more.
+
+        :raises LoadError: if something may still run.
+        """
+        self._is_killed = True
+        kill_queries(
+            self.client,
+            self.declaration.cluster,
+            self.identity.generation_prefix,
+            submission=self._watch.submission,
+            sleep=self.sleep,
+        )
+
+    @property
+    def cluster(self) -> str | None:
+        """Name of the cluster that works on the load."""
+        return self.declaration.cluster
+
+    @cached_property
+    def _watch(self) -> Watch:
+        return Watch(
+            client=self.client,
+            cluster=self.declaration.cluster,
+            identity=self.identity,
+            poll_seconds=self.poll_seconds,
+            sleep=self.sleep,
+            is_killed=lambda: self._is_killed,
+        )
+
+    def _look(self) -> tuple[FoundTable, ClusterSpec]:
+        found = find_table(self.client, self.request.table)
+        self.declaration = declare_cluster(self.declaration, found)
+        return found, detect_cluster(self.client, self.declaration)
+
+    def _prepare(self, found: FoundTable, cluster: ClusterSpec) -> PreparedLoad:
+        return prepare_load(
+            self.client,
+            self.request,
+            cluster,
+            read_target(self.client, found, cluster),
+            access=self.store.access(),
+            files=list_files(self.store, self.request),
+        )
+
+    def _take_over(self, earlier: QueryStatus) -> str:
+        log.info("another try submitted %s (%s): taking it over", earlier.query_id, earlier.state.value)
+        return earlier.query_id
+
+    def _wait(self, query_id: str, *, until_seen: bool = False) -> QueryStatus:
+        try:
+            return self._watch.wait(query_id, until_seen=until_seen)
+        except UnknownStateError as error:
+            raise UnknownStateError(
+                f"{error}; it may have loaded everything, so it is not started again: look for it in"
+                f" system.query_log and for its rows in {self.request.table}, then clear the task to load again"
+            ) from error
+        except LoadError as error:
+            if self._is_killed:
+                kill_queries(self.client, self.declaration.cluster, query_id, sleep=self.sleep)
+                raise LoadError(f"{error}; rows that it wrote before stay") from error
+            raise failure(query_id, str(error)) from error
+
+    def _resolve_earlier(self, cluster: ClusterSpec) -> QueryStatus | None:
+        """The latest query of earlier tries of this generation; those of other generations are ended."""
+        statuses = read_statuses(self.client, cluster.name, self.identity, f"{self.identity.load_id}-")
+        mine = {q: s for q, s in statuses.items() if q.startswith(self.identity.generation_prefix)}
+        for query_id in statuses.keys() - mine.keys():
+            if statuses[query_id].state is QueryState.RUNNING:
+                log.warning("the task was cleared while %s ran: killing it", query_id)
+                kill_queries(self.client, cluster.name, query_id, sleep=self.sleep)
+        if not mine and not self.identity.is_first_try:
+            self._check_memory()
+            mine = self._look_again(cluster)
+        latest = max(mine.values(), key=lambda status: status.attempt, default=None)
+        if latest is not None and latest.state is QueryState.UNKNOWN:
+            log.info("an earlier try submitted %s, and no log says yet how it ended", latest.query_id)
+            latest = self._wait(latest.query_id)
+        if latest is not None and latest.state is QueryState.FAILED:
+            log.warning(
+                "%s failed after %d rows were written, which stay in the table (this load is at least once): %s",
+                latest.query_id,
+                sum(row["written_rows"] for row in latest.ended),
+                latest.error,
+            )
+        return latest
+
+    def _look_again(self, cluster: ClusterSpec) -> dict[str, QueryStatus]:
+        """What an earlier try submitted just before it died may have ended already, and not be in any log yet."""
+        log.info(
+            "no node knows a query of the earlier tries; looking for %s more", format_seconds(LOG_PATIENCE_SECONDS)
+        )
+        deadline = time.monotonic() + LOG_PATIENCE_SECONDS
+        while True:
+            mine = read_statuses(self.client, cluster.name, self.identity, self.identity.generation_prefix)
+            if mine or time.monotonic() > deadline:
+                return mine
+            self.sleep(self.poll_seconds)
+
+    def _check_memory(self) -> None:
+        """A node that was restarted may have forgotten the query of an earlier try.
+
+        :raises UnknownStateError: if one was.
+        """
+        if restarted := self._watch.restarted_node(time.time() - self.identity.since.timestamp()):
+            raise UnknownStateError(
+                f"no node knows a query {self.identity.generation_prefix}…, but {restarted}, after this task began,"
+                f" and may have lost its log; look whether the rows are in {self.request.table}, then clear the task"
+                " to load again"
+            )
+
+
+def failure(query_id: str, message: str) -> LoadError:
+    """What to tell a user whose query failed."""
+    told = message if query_id in message else f"query {query_id} failed: {message}"
+    return LoadError(
+        f"{told}; rows that it wrote before stay in the table (this load is at least once), so remove them before you"
+        " load again if they must not be there twice"
+    )

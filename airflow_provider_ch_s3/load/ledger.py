@@ -1,0 +1,182 @@
+"""The ledger: two append-only tables in ClickHouse that remember what every load did.
+
+Written on the connected node, read from all nodes, so that it does not matter which node that is. Lost answers are
+no problem: every row is a fact that may be written twice.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from airflow_provider_ch_s3.errors import ConfigError, TargetError
+from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.story import AttemptId, Event, EventKind, Story
+from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.sql import ledger_queries
+from airflow_provider_ch_s3.target import TableName, parse_table
+
+DEFAULT_LEDGER = "ch_s3_ledger"
+SCHEMA_VERSION = 1
+_COMMENT = "airflow-provider-ch-s3: what its loads did, schema "
+FILES_PER_INSERT = 50_000
+
+
+def ledger_name(text: str | None, database: str) -> TableName:
+    """The ledger's name as the connection gives it, in the given database where it names none."""
+    return parse_table(text or DEFAULT_LEDGER, database)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ledger:
+    """The story of one target, as all its loads wrote it.
+
+    :param name: of the table of events; that of files has ``_files`` at its end.
+    :param target: the local table, ``database.table``.
+    """
+
+    client: ClickHouseClient
+    cluster: str | None
+    name: TableName
+    target: TableName
+
+    @property
+    def files_name(self) -> TableName:
+        return TableName(database=self.name.database, table=f"{self.name.table}_files")
+
+    def open(self, nodes: Collection[str]) -> None:
+        """Make the tables on every node where they are not there yet.
+
+        :param nodes: names of all nodes.
+        :raises ConfigError: if the database is missing, or a later version of this package made the tables.
+        """
+        tables = (self.name, self.files_name)
+        found = self.client.query(ledger_queries.render_read_ledger_comments(tables, self.cluster))
+        for row in found:
+            check_schema(self.name, row["name"], row["comment"])
+        engines = self.client.query(ledger_queries.render_read_database_engine(self.name.database))
+        if not engines:
+            raise ConfigError(
+                f"the ledger {self.name} cannot be made: there is no database {self.name.database!r}; create it, or"
+                " correct the connection's field ledger_table"
+            )
+        renderers = (ledger_queries.render_create_ledger, ledger_queries.render_create_ledger_files)
+        for table, renderer in zip(tables, renderers, strict=True):
+            if not set(nodes) <= {row["node"] for row in found if row["name"] == table.table}:
+                render = partial(
+                    renderer,
+                    table,
+                    comment=f"{_COMMENT}{SCHEMA_VERSION}",
+                    is_replicated=engines[0]["engine"] == "Replicated",
+                )
+                self.client.execute_everywhere(render)
+
+    def read(self) -> Story:
+        """All events of the target."""
+        statement = ledger_queries.render_read_events(self.name, self.cluster, target=str(self.target))
+        return Story(events=[_parse_event(row) for row in self.client.query(statement)])
+
+    def write(
+        self,
+        kind: EventKind,
+        attempt: AttemptId,
+        *,
+        epoch: int,
+        try_number: int,
+        detail: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Append one event."""
+        row = {
+            "target": str(self.target),
+            "load_id": attempt.load_id,
+            "generation": attempt.generation,
+            "attempt": attempt.number,
+            "epoch": epoch,
+            "event": kind.value,
+            "try_number": try_number,
+            "detail": json.dumps(detail or {}),
+        }
+        self.client.execute(ledger_queries.render_write_event(self.name, row))
+
+    def write_files(self, attempt: AttemptId, files: Iterable[SourceFile], bucket: str) -> None:
+        """Append the manifest of an attempt."""
+        rows = [
+            {
+                "target": str(self.target),
+                "path": f"{bucket}/{file.key}",
+                "etag": file.etag,
+                "size_bytes": file.size_bytes,
+                "attempt": attempt.number,
+            }
+            for file in files
+        ]
+        for start in range(0, len(rows), FILES_PER_INSERT):
+            chunk = rows[start : start + FILES_PER_INSERT]
+            self.client.execute(ledger_queries.render_write_files(self.files_name, chunk))
+
+    def read_files(self, attempt: AttemptId, bucket: str) -> tuple[SourceFile, ...]:
+        """The manifest of an attempt."""
+        statement = ledger_queries.render_read_attempt_files(
+            self.files_name, self.cluster, target=str(self.target), attempt=attempt.number
+        )
+        return tuple(
+            SourceFile(key=row["path"].removeprefix(f"{bucket}/"), etag=row["etag"], size_bytes=row["size_bytes"])
+            for row in self.client.query(statement)
+        )
+
+    def read_loaded(
+        self, files: Iterable[SourceFile], bucket: str, attempts: Iterable[AttemptId]
+    ) -> dict[str, set[str]]:
+        """Which versions (ETags) of the given files' keys the given attempts loaded."""
+        keys = {file.key for file in files}
+        numbers = {attempt.number for attempt in attempts}
+        if not keys or not numbers:
+            return {}
+        statement = ledger_queries.render_read_loaded_files(
+            self.files_name,
+            self.cluster,
+            target=str(self.target),
+            first=f"{bucket}/{min(keys)}",
+            last=f"{bucket}/{max(keys)}",
+            attempts=numbers,
+        )
+        loaded: dict[str, set[str]] = {}
+        for row in self.client.query(statement):
+            key = row["path"].removeprefix(f"{bucket}/")
+            if key in keys:
+                loaded.setdefault(key, set()).add(row["etag"])
+        return loaded
+
+
+def check_schema(ledger: TableName, name: str, comment: str) -> None:
+    """See that a table is a ledger that this version understands.
+
+    :raises TargetError: if it is another table.
+    :raises ConfigError: if a later version of this package made it.
+    """
+    match = re.fullmatch(rf"{re.escape(_COMMENT)}(\d+)", comment)
+    if match is None:
+        raise TargetError(
+            f"{ledger.database}.{name} is no ledger of this package; rename it, or name another table in the"
+            " connection's field ledger_table"
+        )
+    if int(match[1]) > SCHEMA_VERSION:
+        raise ConfigError(
+            f"{ledger.database}.{name} has schema {match[1]}, and this version of airflow-provider-ch-s3 knows up to"
+            f" {SCHEMA_VERSION}; upgrade it on this worker"
+        )
+
+
+def _parse_event(row: Mapping[str, Any]) -> Event:
+    return Event(
+        kind=EventKind(row["event"]),
+        attempt=AttemptId(load_id=row["load_id"], generation=row["generation"], number=row["attempt"]),
+        epoch=row["epoch"],
+        try_number=row["try_number"],
+        detail=json.loads(row["detail"]),
+        time=row["time_seconds"],
+    )

@@ -1,0 +1,87 @@
+"""Loads that would not be right, refused before the target changes."""
+
+from __future__ import annotations
+
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
+from airflow_provider_ch_s3.load.request import LoadMode, LoadRequest, MaterializedViews, OnPartialPartitions
+from airflow_provider_ch_s3.load.site import Site
+from airflow_provider_ch_s3.load.story import Story
+from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.target import TableName, TargetSpec
+
+
+def check_mode(target: TargetSpec, request: LoadRequest) -> None:
+    """See that the table can be loaded in this mode, by way of a staging table.
+
+    :raises TargetError: if it cannot.
+    :raises ConfigError: if mode and arguments contradict each other.
+    """
+    mode = request.load_mode
+    if (mode is LoadMode.REPLACE_WHERE) != bool(request.replace_where):
+        raise ConfigError(
+            f"load_mode={mode.value!r} with replace_where={request.replace_where!r}: give both load_mode="
+            "'replace_where' and the condition that the rows to be replaced fulfil, or neither"
+        )
+    if not target.engine.endswith("MergeTree"):
+        raise TargetError(
+            f"{target.local} is a {target.engine}, which has no partitions to commit; use a MergeTree table, or"
+            " staging=False, which loads at least once"
+        )
+    if mode is LoadMode.REPLACE_PARTITIONS and not target.partition_key:
+        raise TargetError(
+            f"load_mode='replace_partitions' needs PARTITION BY, and {target.local} has none; use"
+            " load_mode='replace_table' or 'replace_where'"
+        )
+    if target.views and (request.materialized_views is MaterializedViews.REFUSE or mode is not LoadMode.APPEND):
+        names = ", ".join(map(str, target.views))
+        remedy = (
+            "use materialized_views='replay' to feed them from the staged rows, or staging=False"
+            if mode is LoadMode.APPEND
+            else "their old rows cannot be told from others; detach them, load, and fill them again"
+        )
+        raise TargetError(f"{target.name} feeds {names}, and a commit of staged partitions does not: {remedy}")
+
+
+def check_staged_rows(site: Site, staged: TableName, condition: str) -> str:
+    """See that all staged rows fulfil ``replace_where``; returns what was checked.
+
+    :raises LoadError: if some do not: loading again would add them again.
+    """
+    statement = staging_queries.render_count_outside(staged, site.cluster.name, condition=condition)
+    if outside := site.client.query(statement)[0]["rows"]:
+        raise LoadError(
+            f"{outside} rows of the files do not fulfil replace_where={condition!r}, so that the next load would not"
+            f" replace them; nothing of {site.target.name} was changed: correct replace_where, or leave those rows"
+            " out with where"
+        )
+    return f"all staged rows fulfil {condition}"
+
+
+def check_partial_partitions(site: Site, request: LoadRequest, story: Story, partitions: set[str]) -> None:
+    """See that the partitions to be replaced hold nothing but what these files brought before.
+
+    :param partitions: with new rows.
+    :raises LoadError: if one holds other rows: they would be gone.
+    """
+    if (
+        request.load_mode is not LoadMode.REPLACE_PARTITIONS
+        or request.on_partial_partitions is OnPartialPartitions.REPLACE
+    ):
+        return
+    present = site.partition_rows(site.target.local)
+    bucket = request.pattern.bucket
+    for partition in sorted(partitions & present.keys()):
+        known_rows, loads = story.rows_of_partition(partition, site.target.uuids)
+        other = ""
+        if present[partition] > known_rows:
+            other = f"{present[partition] - known_rows} rows that no load in the ledger brought"
+        for load in loads:
+            for file in site.ledger.read_files(load.id, bucket):
+                if not request.pattern.matches(file.key):
+                    other = f"rows of {file.key!r}"
+        if other:
+            raise LoadError(
+                f"partition {partition} of {site.target.local} holds {other}, which {request.pattern} does not"
+                " cover, and replacing it would lose them; nothing was changed: load all files of the partition,"
+                " use load_mode='replace_where', or say on_partial_partitions='replace'"
+            )

@@ -1,0 +1,119 @@
+"""Staging tables: one like the target for each attempt, on every node, in the target's database.
+
+The last number in a name is the epoch of the lock whose owner works with it. A new owner renames the table to his
+epoch first, so that a statement of an older one, however late it arrives, names a table that is not there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+
+from airflow_provider_ch_s3.errors import LoadError, OvertakenError
+from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.story import AttemptId
+from airflow_provider_ch_s3.sql import ledger_queries, staging_queries
+from airflow_provider_ch_s3.target import TableName, short_hash
+
+_NAME = re.compile(
+    r"(?P<load>[0-9a-f]{20})_(?P<generation>\d+)_(?P<number>\d+)_(?P<epoch>\d+)(?P<role>(_[a-z]+\d*)?)"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagingTable:
+    """One staging table, on some nodes.
+
+    :param role: '' for the rows of the target itself, ``_merged`` and ``_view0`` … for others.
+    """
+
+    attempt: AttemptId
+    epoch: int
+    role: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staging:
+    """All staging tables of one target.
+
+    :param nodes: names of all nodes.
+    """
+
+    client: ClickHouseClient
+    cluster: str | None
+    target: TableName
+    nodes: Collection[str]
+
+    @property
+    def _prefix(self) -> str:
+        return f"ch_s3_stage_{short_hash(self.target)}_"
+
+    def name(self, table: StagingTable) -> TableName:
+        """Its full name."""
+        attempt = table.attempt
+        load = attempt.load_id.removeprefix("ch-s3-")
+        name = f"{self._prefix}{load}_{attempt.generation}_{attempt.number}_{table.epoch}{table.role}"
+        return TableName(database=self.target.database, table=name)
+
+    def find(self) -> dict[StagingTable, set[str]]:
+        """All that exist, and the nodes that have them."""
+        rows = self.client.query(ledger_queries.render_read_tables(self.target.database, self._prefix, self.cluster))
+        found: dict[StagingTable, set[str]] = {}
+        for row in rows:
+            match = _NAME.fullmatch(row["name"].removeprefix(self._prefix))
+            if match:
+                attempt = AttemptId(
+                    load_id=f"ch-s3-{match['load']}",
+                    generation=int(match["generation"]),
+                    number=int(match["number"]),
+                )
+                table = StagingTable(attempt=attempt, epoch=int(match["epoch"]), role=match["role"])
+                found.setdefault(table, set()).add(row["node"])
+        return found
+
+    def create(self, table: StagingTable, like: TableName) -> TableName:
+        """Make one on every node, empty."""
+        name = self.name(table)
+        comment = f"rows on their way into {like}, staged by {table.attempt.query_id}"
+        self.client.execute_everywhere(partial(staging_queries.render_create_staging, name, like, comment=comment))
+        return name
+
+    def fence(self, attempt: AttemptId, epoch: int) -> None:
+        """Take what an attempt has from its earlier owner, by renaming it.
+
+        :raises OvertakenError: if the owner of a later epoch has it.
+        """
+        for table in [t for t in self.find() if t.attempt == attempt]:
+            if table.epoch > epoch:
+                raise OvertakenError(f"{self.name(table)} belongs to a newer process than this one, which stops")
+            if table.epoch < epoch:
+                renamed = StagingTable(attempt=attempt, epoch=epoch, role=table.role)
+                self.client.execute_everywhere(
+                    partial(staging_queries.render_rename_staging, self.name(table), self.name(renamed))
+                )
+
+    def claim(self, attempt: AttemptId, epoch: int) -> None:
+        """Fence, and see that every node has its table.
+
+        :raises OvertakenError: if the owner of a later epoch has them.
+        :raises LoadError: if a node has lost its table.
+        """
+        self.fence(attempt, epoch)
+        mine = StagingTable(attempt=attempt, epoch=epoch)
+        if lacking := set(self.nodes) - self.find().get(mine, set()):
+            raise LoadError(
+                f"the staging table {self.name(mine)} is gone from {', '.join(sorted(lacking))}; clear the task to"
+                " load again, after a look at what the target holds"
+            )
+
+    def drop(self, attempt: AttemptId, role: str | None = None) -> None:
+        """Drop what an attempt has, or those of one role."""
+        for table in self.find():
+            if table.attempt == attempt and role in (None, table.role):
+                self.drop_table(table)
+
+    def drop_table(self, table: StagingTable) -> None:
+        """Drop one on every node that has it."""
+        self.client.execute_everywhere(partial(staging_queries.render_drop_staging, self.name(table)))

@@ -1,0 +1,184 @@
+"""What the ledger tells: events, and what they mean for each attempt.
+
+Events are facts that are true once and for all, so that writing one twice, or late, changes nothing::
+
+    planned ──> committing ──> committed
+       └────────────┴────────> abandoned      (before anything of the target was changed)
+
+An attempt is one staging table and one INSERT. Its number is the epoch of the lock under which it was planned, so
+no two attempts of one target ever share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+from airflow_provider_ch_s3.load.request import LoadMode
+
+
+class EventKind(Enum):
+    """``LOCKED``: an epoch began; it says nothing of an attempt."""
+
+    LOCKED = "locked"
+    PLANNED = "planned"
+    COMMITTING = "committing"
+    COMMITTED = "committed"
+    ABANDONED = "abandoned"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttemptId:
+    """Names one attempt: its INSERT, its staging table, its manifest.
+
+    :param load_id: ``ch-s3-<hash>``.
+    """
+
+    load_id: str
+    generation: int
+    number: int
+
+    @property
+    def prefix(self) -> str:
+        """Starts the query ids of this attempt, and of no other one."""
+        return f"{self.load_id}-{self.generation}-{self.number}-"
+
+    @property
+    def query_id(self) -> str:
+        """Of the INSERT; known before it is submitted."""
+        return f"{self.prefix}insert"
+
+    @property
+    def commit_prefix(self) -> str:
+        """Starts the query ids of the commit's statements."""
+        return f"{self.prefix}commit-"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One row of the ledger.
+
+    :param epoch: of the lock that its writer held.
+    :param time: Unix time by the server's clock.
+    """
+
+    kind: EventKind
+    attempt: AttemptId
+    epoch: int
+    try_number: int
+    detail: Mapping[str, Any]
+    time: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One attempt, as its events tell."""
+
+    id: AttemptId
+    events: Sequence[Event]
+
+    @property
+    def state(self) -> EventKind:
+        """How far it came.
+
+        The order decides what a late event means: a process that was overtaken while it wrote ``committing``
+        comes too late for the ``abandoned`` of the one that overtook it.
+        """
+        kinds = {event.kind for event in self.events}
+        for kind in (EventKind.COMMITTED, EventKind.ABANDONED, EventKind.COMMITTING):
+            if kind in kinds:
+                return kind
+        return EventKind.PLANNED
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is still to be done for it."""
+        return self.state in (EventKind.PLANNED, EventKind.COMMITTING)
+
+    @property
+    def try_number(self) -> int:
+        """The task's try that planned it."""
+        return self.events[0].try_number
+
+    def detail(self, kind: EventKind) -> Mapping[str, Any]:
+        """What its last event of a kind says; nothing if there is none."""
+        return next((event.detail for event in reversed(self.events) if event.kind is kind), {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story:
+    """All that happened to the loads of one target, in the order of epochs."""
+
+    events: Sequence[Event]
+
+    @property
+    def epoch(self) -> int:
+        """The last epoch that began."""
+        return max((event.epoch for event in self.events), default=0)
+
+    @cached_property
+    def attempts(self) -> Mapping[AttemptId, Attempt]:
+        """Those that were planned, oldest first."""
+        by_id: dict[AttemptId, list[Event]] = {}
+        for event in self.events:
+            if event.kind is not EventKind.LOCKED:
+                by_id.setdefault(event.attempt, []).append(event)
+        ordered = sorted(by_id, key=lambda attempt: attempt.number)
+        return {attempt: Attempt(id=attempt, events=by_id[attempt]) for attempt in ordered}
+
+    def of_load(self, load_id: str) -> list[Attempt]:
+        """All attempts of one load, oldest first."""
+        return [attempt for attempt in self.attempts.values() if attempt.id.load_id == load_id]
+
+    def is_needed(self, attempt: AttemptId) -> bool:
+        """Whether somebody may still go on with it: it is open, and the last one of its load."""
+        found = self.attempts.get(attempt)
+        return found is not None and found.is_open and self.of_load(attempt.load_id)[-1] is found
+
+    def latest(self, load_id: str, generation: int) -> Attempt | None:
+        """The last attempt of a task between two clears."""
+        mine = [attempt for attempt in self.of_load(load_id) if attempt.id.generation == generation]
+        return mine[-1] if mine else None
+
+    def committed(self, table_uuids: Collection[str]) -> list[Attempt]:
+        """Attempts whose rows went into the table of today, in the order of their commits.
+
+        :param table_uuids: of the table on all nodes; a table that was dropped and made again has other ones.
+        """
+        found = [a for a in self.attempts.values() if a.state is EventKind.COMMITTED]
+        found.sort(key=lambda a: min(e.epoch for e in a.events if e.kind is EventKind.COMMITTED))
+        return [a for a in found if set(a.detail(EventKind.COMMITTED).get("table_uuids", ())) & set(table_uuids)]
+
+    def holders(self, table_uuids: Collection[str]) -> list[Attempt]:
+        """Committed attempts of which the table still holds something: no later load replaced all of it."""
+        held: list[tuple[Attempt, set[str]]] = []
+        for attempt in self.committed(table_uuids):
+            detail = attempt.detail(EventKind.COMMITTED)
+            partitions = set(detail["partitions"])
+            match LoadMode(detail["load_mode"]):
+                case LoadMode.REPLACE_TABLE:
+                    held = []
+                case LoadMode.REPLACE_PARTITIONS:
+                    held = [(a, left) for a, kept in held if (left := kept - partitions)]
+                case _:
+                    pass
+            held.append((attempt, partitions))
+        return [attempt for attempt, _ in held]
+
+    def rows_of_partition(self, partition: str, table_uuids: Collection[str]) -> tuple[int, list[Attempt]]:
+        """Rows that loads brought into a partition since it was last replaced, and those loads."""
+        rows = 0
+        loads: list[Attempt] = []
+        for attempt in self.committed(table_uuids):
+            detail = attempt.detail(EventKind.COMMITTED)
+            is_touched = partition in detail["partitions"]
+            mode = LoadMode(detail["load_mode"])
+            if mode is LoadMode.REPLACE_TABLE or (mode is LoadMode.REPLACE_PARTITIONS and is_touched):
+                rows, loads = 0, []
+            if is_touched:
+                rows += detail["partitions"][partition]
+                loads.append(attempt)
+        return rows, loads

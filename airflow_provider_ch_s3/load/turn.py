@@ -1,0 +1,143 @@
+"""A turn: what one process does at a target while it holds the lock.
+
+Each turn begins with what earlier ones left undone, whoever they belonged to: a commit that broke off is finished,
+staging tables that nobody needs are dropped. So a dead process blocks nobody, and nothing stays for ever.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_ch_s3.errors import ChS3Error
+from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.commit import Commit, CommitPlan
+from airflow_provider_ch_s3.load.ledger import Ledger
+from airflow_provider_ch_s3.load.lock import Owner, TargetLock
+from airflow_provider_ch_s3.load.queries import kill_queries
+from airflow_provider_ch_s3.load.staging import Staging, StagingTable
+from airflow_provider_ch_s3.load.story import Attempt, AttemptId, EventKind, Story
+from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.target import TableName
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(kw_only=True)
+class Turn:
+    """The right to write to a target, for as long as nobody takes it over.
+
+    :param story: the ledger as it is now, all broken commits finished.
+    """
+
+    client: ClickHouseClient
+    ledger: Ledger
+    staging: Staging
+    epoch: int
+    try_number: int
+    sleep: Callable[[float], None]
+    story: Story = field(init=False)
+
+    def tidy_up(self, overtaken: Sequence[Owner]) -> None:
+        """Finish or undo what earlier turns left.
+
+        :param overtaken: owners of other loads, who lost the lock in the middle of a turn.
+        """
+        self.story = self.ledger.read()
+        for attempt in self.story.attempts.values():
+            if attempt.state is EventKind.COMMITTING:
+                self._finish(attempt)
+        for owner in overtaken:
+            self.give_up(owner.attempt_id)
+        for table in self.staging.find():
+            if not self.story.is_needed(table.attempt):
+                self.staging.drop_table(table)
+
+    def give_up(self, attempt: AttemptId) -> None:
+        """See that nothing of an attempt runs any more, or ever will; unless its commit has begun: then finish it.
+
+        :raises LoadError: if nobody can say whether something still runs.
+        """
+        self.staging.fence(attempt, self.epoch)
+        # Only now can its earlier owner begin no commit that the ledger does not show.
+        self.story = self.ledger.read()
+        found = self.story.attempts.get(attempt)
+        if found is not None and found.state is EventKind.COMMITTING:
+            self._finish(found)
+        elif found is not None and found.state is EventKind.PLANNED:
+            log.info("giving up %s", attempt.query_id)
+            self._write(EventKind.ABANDONED, attempt)
+            self.staging.drop(attempt)
+            kill_queries(self.client, self.ledger.cluster, attempt.prefix, sleep=self.sleep)
+
+    def plan(self, attempt: AttemptId, files: Sequence[SourceFile], bucket: str, detail: dict[str, Any]) -> TableName:
+        """Write down what an attempt is about to do, and make its staging table; returns its name."""
+        self.ledger.write_files(attempt, files, bucket)
+        self._write(EventKind.PLANNED, attempt, detail)
+        return self.staging.create(StagingTable(attempt=attempt, epoch=self.epoch), self.ledger.target)
+
+    def commit(self, attempt: AttemptId, plan: CommitPlan) -> None:
+        """Make the attempt's rows the target's."""
+        self.staging.claim(attempt, self.epoch)
+        self._write(EventKind.COMMITTING, attempt, plan.as_dict())
+        self._carry_out(attempt, plan)
+
+    def _finish(self, attempt: Attempt) -> None:
+        log.warning("finishing the commit of %s, which broke off", attempt.id.query_id)
+        self.staging.claim(attempt.id, self.epoch)
+        # What its earlier owner has sent already must not run beside the same statement of this turn.
+        kill_queries(self.client, self.ledger.cluster, attempt.id.commit_prefix, sleep=self.sleep)
+        self._carry_out(attempt.id, CommitPlan(**attempt.detail(EventKind.COMMITTING)))
+
+    def _carry_out(self, attempt: AttemptId, plan: CommitPlan) -> None:
+        began = time.monotonic()
+        Commit(client=self.client, staging=self.staging, attempt=attempt, epoch=self.epoch, plan=plan).run()
+        seconds = round(time.monotonic() - began, 3)
+        self._write(EventKind.COMMITTED, attempt, {**plan.as_dict(), "commit_seconds": seconds})
+        self.staging.drop(attempt)
+        self.story = self.ledger.read()
+
+    def _write(self, kind: EventKind, attempt: AttemptId, detail: dict[str, Any] | None = None) -> None:
+        self.ledger.write(kind, attempt, epoch=self.epoch, try_number=self.try_number, detail=detail)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turns:
+    """Takes turns at one target, for one process."""
+
+    client: ClickHouseClient
+    ledger: Ledger
+    staging: Staging
+    lock: TargetLock
+    sleep: Callable[[float], None]
+
+    @contextmanager
+    def take(self, attempt: Attempt | None = None, *, is_urgent: bool = False) -> Iterator[Turn]:
+        """Wait for a turn, and give it back at the end of the block.
+
+        :param attempt: what is to be committed or given up.
+        :raises OvertakenError: if a newer process took the turn over, so that what was done is for nothing.
+        """
+        held = self.lock.acquire(attempt.id if attempt else None, is_urgent=is_urgent)
+        turn = Turn(
+            client=self.client,
+            ledger=self.ledger,
+            staging=self.staging,
+            epoch=held.epoch,
+            try_number=self.lock.identity.try_number,
+            sleep=self.sleep,
+        )
+        try:
+            turn.tidy_up([o for o in held.overtaken if o.load_id != self.lock.identity.load_id])
+            yield turn
+        except BaseException:
+            try:
+                self.lock.release(held.epoch)
+            except ChS3Error as error:
+                log.warning("the lock of %s stays, the next load takes it over: %s", self.ledger.target, error)
+            raise
+        self.lock.release(held.epoch)

@@ -1,0 +1,123 @@
+"""Wait for a query that may have been submitted here, by an earlier process, or not at all."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from airflow_provider_ch_s3.errors import ClusterError, LoadError, ServerError, UnknownStateError
+from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.progress import measure_progress
+from airflow_provider_ch_s3.load.queries import (
+    LOG_PATIENCE_SECONDS,
+    QueryState,
+    QueryStatus,
+    Submission,
+    read_statuses,
+)
+from airflow_provider_ch_s3.load.report import is_complete
+from airflow_provider_ch_s3.load.request import LoadIdentity
+from airflow_provider_ch_s3.sql import load_queries
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.units import format_seconds
+
+log = logging.getLogger(__name__)
+
+# Silence for longer than any log needs to be written means something.
+UNKNOWN_PATIENCE_SECONDS = 60.0
+# Small loads end within a second: look often at first, then less and less.
+FIRST_POLL_SECONDS = 0.25
+
+
+@dataclass(kw_only=True)
+class Watch:
+    """Submits the queries of one load, and waits for them.
+
+    :param poll_seconds: time between two looks at a running query.
+    :param is_killed: asked before each step; true ends all of them.
+    """
+
+    client: ClickHouseClient
+    cluster: str | None
+    identity: LoadIdentity
+    poll_seconds: float
+    sleep: Callable[[float], None] = time.sleep
+    is_killed: Callable[[], bool] = lambda: False
+    submission: Submission | None = field(default=None, init=False)
+
+    def submit(self, statement: Statement, query_id: str) -> None:
+        """Send the statement, and do not wait for it.
+
+        :raises LoadError: if the load was killed before.
+        """
+        if self.is_killed():
+            raise LoadError(f"the task was killed before {query_id} was submitted; nothing was written")
+        self.submission = Submission(self.client, statement, query_id)
+
+    def look(self, query_id: str) -> QueryStatus | None:
+        """How the query does; None if no node knows it, or not all can be asked."""
+        try:
+            return read_statuses(self.client, self.cluster, self.identity, query_id).get(query_id)
+        except (ClusterError, ServerError) as error:
+            log.warning("cannot ask all nodes for %s now, asking again: %s", query_id, error)
+            return None
+
+    def wait(self, query_id: str, *, until_seen: bool = False) -> QueryStatus:
+        """Look until the query has ended on all nodes, however long that takes.
+
+        :param until_seen: it is enough that it runs.
+        :raises LoadError: if the server refused the submission, and logged nothing of it. Otherwise its log is
+            waited for: it tells what was read.
+        :raises UnknownStateError: if nobody knew of it for longer than any log needs to be written, or the node
+            that could know was restarted.
+        """
+        pause_seconds = FIRST_POLL_SECONDS
+        began = last_seen = time.monotonic()
+        while True:
+            if self.is_killed():
+                raise LoadError(f"the task was killed, and {query_id} with it")
+            status = self.look(query_id)
+            if status is not None and status.state is QueryState.RUNNING:
+                last_seen = time.monotonic()
+                if until_seen:
+                    return status
+                log.info("%s", measure_progress(status.running))
+            elif status is not None and status.state.is_terminal:
+                return status
+            self._check_silence(query_id, began, last_seen)
+            self.sleep(pause_seconds)
+            pause_seconds = min(self.poll_seconds, pause_seconds * 2)
+
+    def wait_for_logs(self, status: QueryStatus) -> QueryStatus:
+        """A finished query, once all nodes have logged their share; as it is when no log can be late any more."""
+        deadline = time.monotonic() + LOG_PATIENCE_SECONDS
+        while not is_complete(status) and time.monotonic() < deadline:
+            self.sleep(FIRST_POLL_SECONDS)
+            status = self.look(status.query_id) or status
+        return status
+
+    def restarted_node(self, since_seconds: float) -> str:
+        """A node that was restarted within the last seconds, and so may have lost its log; '' if none was."""
+        for row in self.client.query(load_queries.render_read_uptimes(self.cluster)):
+            if row["uptime_seconds"] < since_seconds:
+                return f"{row['node']} was restarted {format_seconds(row['uptime_seconds'])} ago"
+        return ""
+
+    def _check_silence(self, query_id: str, began: float, last_seen: float) -> None:
+        refusal = self.submission.refusal if self.submission else None
+        silent_seconds = time.monotonic() - last_seen
+        if refusal is not None and silent_seconds > LOG_PATIENCE_SECONDS:
+            raise LoadError(f"query {query_id} failed: {refusal}") from refusal
+        if silent_seconds > UNKNOWN_PATIENCE_SECONDS or self._is_forgotten(began):
+            raise UnknownStateError(f"no node can say what became of query {query_id}")
+
+    def _is_forgotten(self, began: float) -> bool:
+        """Whether nothing is on its way any more, and the answer was lost with a node that went down."""
+        if self.submission is None or self.submission.is_open or self.submission.is_answered:
+            return False
+        try:
+            return bool(self.restarted_node(time.monotonic() - began))
+        except (ClusterError, ServerError):
+            return False

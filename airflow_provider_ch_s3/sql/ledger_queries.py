@@ -1,0 +1,85 @@
+"""The statements of the ledger and of the locks in front of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from airflow_provider_ch_s3.sql.render import render
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import TableName
+
+
+def render_read_database_engine(database: str) -> Statement:
+    """Engine of a database: no row if there is none of that name."""
+    return render("read_database_engine", database=database)
+
+
+def render_read_ledger_comments(tables: Sequence[TableName], cluster: str | None) -> Statement:
+    """Comments of the ledger's tables, which hold the version of their schema, for each node that has them."""
+    names = [table.table for table in tables]
+    return render("read_ledger_comments", ledger=tables[0], names=names, cluster=cluster)
+
+
+def render_create_ledger(ledger: TableName, cluster: str | None, *, comment: str, is_replicated: bool) -> Statement:
+    """The table of events, if it is not there."""
+    return render("create_ledger", ledger=ledger, cluster=cluster, comment=comment, is_replicated=is_replicated)
+
+
+def render_create_ledger_files(
+    ledger: TableName, cluster: str | None, *, comment: str, is_replicated: bool
+) -> Statement:
+    """The table of files, if it is not there."""
+    return render("create_ledger_files", ledger=ledger, cluster=cluster, comment=comment, is_replicated=is_replicated)
+
+
+def render_write_event(ledger: TableName, event: Mapping[str, Any]) -> Statement:
+    """Append one event. Its kind is part of the statement's name."""
+    return render(
+        "write_ledger", name=f"write_event_{event['event']}", table=ledger, columns=list(event), rows=[event]
+    )
+
+
+def render_write_files(ledger: TableName, rows: Sequence[Mapping[str, Any]]) -> Statement:
+    """Append a manifest, or a piece of one."""
+    return render("write_ledger", name="write_files", table=ledger, columns=list(rows[0]), rows=rows)
+
+
+def render_read_events(ledger: TableName, cluster: str | None, *, target: str) -> Statement:
+    """Everything that happened to the loads of one target, in order."""
+    return render("read_events", ledger=ledger, cluster=cluster, target=target)
+
+
+def render_read_attempt_files(ledger: TableName, cluster: str | None, *, target: str, attempt: int) -> Statement:
+    """The manifest of one attempt."""
+    return render("read_attempt_files", ledger=ledger, cluster=cluster, target=target, attempt=attempt)
+
+
+def render_read_loaded_files(
+    ledger: TableName, cluster: str | None, *, target: str, first: str, last: str, attempts: Collection[int]
+) -> Statement:
+    """Files that the given attempts loaded, with paths from ``first`` to ``last``."""
+    return render(
+        "read_loaded_files",
+        ledger=ledger,
+        cluster=cluster,
+        target=target,
+        first=first,
+        last=last,
+        attempts=sorted(attempts),
+    )
+
+
+def render_create_lock(lock: TableName, cluster: str | None, *, owner: str) -> Statement:
+    """Take a lock; of two that try, one fails with TABLE_ALREADY_EXISTS."""
+    return render("create_lock", lock=lock, cluster=cluster, owner=owner)
+
+
+def render_drop_lock(lock: TableName, cluster: str | None) -> Statement:
+    """Give a lock back; fails with UNKNOWN_TABLE if somebody took it over."""
+    return render("drop_lock", lock=lock, cluster=cluster)
+
+
+def render_read_tables(database: str, prefix: str, cluster: str | None) -> Statement:
+    """Names, comments and UUIDs of the tables whose names start with ``prefix``, on each node."""
+    return render("read_tables", database=database, prefix=prefix, cluster=cluster)

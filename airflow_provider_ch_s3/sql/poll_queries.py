@@ -1,0 +1,13 @@
+"""Statements with which a triggerer looks at many loads at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow_provider_ch_s3.sql.render import render
+from airflow_provider_ch_s3.sql.statement import Statement
+
+
+def render_running_query_ids(query_ids: Sequence[str], cluster: str | None) -> Statement:
+    """Those of the queries that any node runs, or a part of which."""
+    return render("running_query_ids", query_ids=query_ids, cluster=cluster)

@@ -1,0 +1,89 @@
+"""The statements of staging tables and of the commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow_provider_ch_s3.sql.render import render
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import TableName
+
+
+def render_create_staging(staging: TableName, target: TableName, cluster: str | None, *, comment: str) -> Statement:
+    """A table like the target: engine, keys, settings and storage policy are the same."""
+    return render("create_staging", staging=staging, target=target, cluster=cluster, comment=comment)
+
+
+def render_rename_staging(staging: TableName, renamed: TableName, cluster: str | None) -> Statement:
+    """Take a staging table from its earlier owner: what he still sends names a table that is not there."""
+    return render("rename_staging", staging=staging, renamed=renamed, cluster=cluster)
+
+
+def render_drop_staging(staging: TableName, cluster: str | None) -> Statement:
+    """Drop a staging table where it exists."""
+    return render("drop_staging", staging=staging, cluster=cluster)
+
+
+def render_read_partitions(table: TableName, cluster: str | None) -> Statement:
+    """Partitions with rows, for each node; ``last_block`` rises with every insert, ``version`` with mutations."""
+    return render("read_partitions", table=table, cluster=cluster)
+
+
+def render_move_partition(staging: TableName, target: TableName, cluster: str | None, *, partition: str) -> Statement:
+    """Move a partition; a second time it moves nothing."""
+    return render("move_partition", staging=staging, target=target, cluster=cluster, partition=partition)
+
+
+def render_replace_partition(
+    staging: TableName, target: TableName, cluster: str | None, *, partition: str, allow_empty: bool
+) -> Statement:
+    """Replace a partition; a second time the result is the same.
+
+    :param allow_empty: the server knows the setting that lets an empty partition replace a full one.
+    """
+    return render(
+        "replace_partition",
+        staging=staging,
+        target=target,
+        cluster=cluster,
+        partition=partition,
+        allow_empty=allow_empty,
+    )
+
+
+def render_attach_partition(
+    merged: TableName, staging: TableName, cluster: str | None, *, partition: str
+) -> Statement:
+    """Copy a partition, as links to the same files."""
+    return render("attach_partition", merged=merged, staging=staging, cluster=cluster, partition=partition)
+
+
+def render_copy_survivors(
+    merged: TableName,
+    target: TableName,
+    cluster: str | None,
+    *,
+    columns: Sequence[str],
+    partitions: Sequence[str],
+    condition: str,
+) -> Statement:
+    """Copy the rows of some partitions that a condition does not hold for, or for which it is NULL."""
+    return render(
+        "copy_survivors",
+        merged=merged,
+        target=target,
+        cluster=cluster,
+        columns=columns,
+        partitions=partitions,
+        condition=condition,
+    )
+
+
+def render_touched_partitions(target: TableName, cluster: str | None, *, condition: str) -> Statement:
+    """Partitions with rows that a condition holds for."""
+    return render("touched_partitions", target=target, cluster=cluster, condition=condition)
+
+
+def render_count_outside(staging: TableName, cluster: str | None, *, condition: str) -> Statement:
+    """Staged rows that a condition does not hold for."""
+    return render("count_outside", staging=staging, cluster=cluster, condition=condition)

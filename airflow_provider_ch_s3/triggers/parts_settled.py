@@ -1,0 +1,107 @@
+"""The trigger that waits until the parts of a table have settled."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from airflow_provider_ch_s3.errors import SettleError, TargetError
+from airflow_provider_ch_s3.load.parts import read_tables, select_nodes, summarize_parts
+from airflow_provider_ch_s3.settle import SettleRule, judge_parts
+from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.triggers.polling import join_poller, until
+
+
+class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
+    """Wait until a table's parts have settled on every node.
+
+    The event is ``{"status": "settled", "result": …}``, or ``{"status": "failed" | "timeout", "message": …}``.
+
+    :param cluster: name in ``system.clusters``; None for one node alone.
+    :param database: of the local table, not of a Distributed one.
+    :param nodes: names of the nodes that must have it.
+    :param rule: the limits of a ``SettleRule``.
+    :param poll_interval: seconds between two looks.
+    :param deadline: Unix time; None to wait for ever.
+    :param silent_fail: waits on when the parts cannot settle.
+    """
+
+    def __init__(
+        self,
+        *,
+        clickhouse_conn_id: str,
+        cluster: str | None,
+        database: str,
+        table: str,
+        nodes: Sequence[str],
+        rule: Mapping[str, Any],
+        poll_interval: float,
+        deadline: float | None = None,
+        silent_fail: bool = False,
+    ) -> None:
+        super().__init__()
+        self.clickhouse_conn_id = clickhouse_conn_id
+        self.cluster = cluster
+        self.database = database
+        self.table = table
+        self.nodes = list(nodes)
+        self.rule = dict(rule)
+        self.poll_interval = poll_interval
+        self.deadline = deadline
+        self.silent_fail = silent_fail
+        self._reason = "no look yet"
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Get what it takes to make this trigger again: names and numbers only."""
+        return (
+            f"{type(self).__module__}.{type(self).__qualname__}",
+            {
+                "clickhouse_conn_id": self.clickhouse_conn_id,
+                "cluster": self.cluster,
+                "database": self.database,
+                "table": self.table,
+                "nodes": self.nodes,
+                "rule": self.rule,
+                "poll_interval": self.poll_interval,
+                "deadline": self.deadline,
+                "silent_fail": self.silent_fail,
+            },
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Wait, then say how that ended."""
+        try:
+            async with until(self.deadline):
+                event = await self._wait()
+        except TimeoutError:
+            event = {"status": "timeout", "message": self._reason}
+        yield TriggerEvent(event)
+
+    async def _wait(self) -> dict[str, Any]:
+        name, rule = TableName(database=self.database, table=self.table), SettleRule(**self.rule)
+        async with join_poller(self.clickhouse_conn_id, self.cluster, read_tables) as poller:
+            while True:
+                by_node = await poller.look(name, self.poll_interval)
+                try:
+                    nodes = select_nodes(name, by_node, self.nodes)
+                    verdict = judge_parts(rule, nodes)
+                except (SettleError, TargetError) as error:
+                    if not self.silent_fail:
+                        return {"status": "failed", "message": str(error)}
+                    self._say(str(error))
+                    continue
+                self._say(verdict.reason)
+                if verdict.is_settled:
+                    return {"status": "settled", "result": summarize_parts(nodes)}
+
+    def _say(self, reason: str) -> None:
+        self._reason = reason
+        self.log.info("%s.%s: %s", self.database, self.table, reason)
+
+
+def dump_rule(rule: SettleRule) -> dict[str, Any]:
+    """The rule in plain JSON values."""
+    return dataclasses.asdict(rule)
