@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo demo-ui test test-unit lint clean
+.PHONY: demo demo-ui test test-unit faults faults-points lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -16,6 +16,14 @@ test: lint
 
 test-unit: $(READY)
 	$(BIN)/pytest tests/unit
+
+# Random faults; the same SEED repeats a series.
+faults: $(READY)
+	$(BIN)/python -m tests.faults --runs $(or $(RUNS),200) $(if $(SEED),--seed $(SEED))
+
+# The worker killed before and after every statement, by a real scheduler; takes hours.
+faults-points: $(READY)
+	$(BIN)/python -m tests.faults --points
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -28,6 +28,10 @@ class SourceFile:
     etag: str
     size_bytes: int
 
+    def path(self, bucket: str) -> str:
+        """What names it among the objects of one store."""
+        return f"{bucket}/{self.key}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class SourcePattern:
@@ -39,6 +43,11 @@ class SourcePattern:
     def matches(self, key: str) -> bool:
         """Whether the load wants the object with this key."""
         return any(re.fullmatch(glob_regex(glob), key, re.DOTALL) for glob in self.globs)
+
+    def covers(self, path: str) -> bool:
+        """Whether the load wants the object with this path, ``bucket/key``."""
+        bucket, _, key = path.partition("/")
+        return bucket == self.bucket and self.matches(key)
 
     @property
     def prefixes(self) -> tuple[str, ...]:

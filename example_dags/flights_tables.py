@@ -7,7 +7,7 @@ from airflow.providers.common.compat.sdk import task
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 
 LOCAL_TABLE = """
-CREATE TABLE IF NOT EXISTS flights_local {on_cluster}
+CREATE TABLE IF NOT EXISTS <table>_local {on_cluster}
 (
     dt Date,
     year UInt16,
@@ -31,17 +31,19 @@ CREATE TABLE IF NOT EXISTS flights_local {on_cluster}
     time_hour DateTime('UTC')
 )
 ENGINE = MergeTree
-PARTITION BY toYYYYMM(dt)
+PARTITION BY <partition>
 ORDER BY (carrier, dt, sched_dep_time)
 """
 
 DISTRIBUTED_TABLE = """
-CREATE TABLE IF NOT EXISTS flights {on_cluster} AS flights_local
-ENGINE = Distributed('{cluster}', currentDatabase(), flights_local, rand())
+CREATE TABLE IF NOT EXISTS <table> {on_cluster} AS <table>_local
+ENGINE = Distributed('{cluster}', currentDatabase(), <table>_local, rand())
 """
 
 
 @task
-def create_tables() -> None:
+def create_tables(table: str = "flights", partition: str = "toYYYYMM(dt)") -> None:
     """Create both tables on every node, where they are missing."""
-    ClickHouseS3Hook().run_ddl(LOCAL_TABLE, DISTRIBUTED_TABLE)
+    ClickHouseS3Hook().run_ddl(
+        *(ddl.replace("<table>", table).replace("<partition>", partition) for ddl in (LOCAL_TABLE, DISTRIBUTED_TABLE))
+    )

@@ -1,19 +1,20 @@
-"""Load one day of flights every night.
+"""Load one day of flights every night, into a table that is partitioned by day.
 
-Safe to backfill, and to clear from ``remove_day`` on: a day's rows are removed before they are loaded, so a repeated
-run replaces the day.
+Safe to retry, to clear and to backfill: each run replaces the partition of its day, in one step and not before all
+rows are there.
 """
 
 from __future__ import annotations
 
 import datetime
 
-from airflow.providers.common.compat.sdk import DAG, task
+from airflow.providers.common.compat.sdk import DAG
 from flights_tables import create_tables
 
-from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+
+TABLE = "flights_by_day"
 
 with DAG(
     dag_id="nightly_flights",
@@ -25,20 +26,14 @@ with DAG(
     tags=["example", "clickhouse"],
     doc_md=__doc__,
 ) as dag:
-
-    @task
-    def remove_day(ds: str | None = None) -> None:
-        """Delete what an earlier run of the same day loaded."""
-        ClickHouseS3Hook().run_ddl(f"DELETE FROM flights_local {{on_cluster}} WHERE dt = '{ds}'")
-
     load = S3ToClickHouseOperator(
         task_id="load",
         source="s3://flights/dt={{ ds }}/*.parquet",
-        table="flights",
+        table=TABLE,
+        load_mode="replace_partitions",
         execution_timeout=datetime.timedelta(hours=2),
-        retries=0,  # a load that failed half way leaves rows behind: clear remove_day, not this task alone
     )
 
-    settled = ClickHousePartsSettledSensor(task_id="settled", table="flights", mode="reschedule")
+    settled = ClickHousePartsSettledSensor(task_id="settled", table=TABLE, mode="reschedule")
 
-    create_tables() >> remove_day() >> load >> settled
+    create_tables(TABLE, partition="dt") >> load >> settled

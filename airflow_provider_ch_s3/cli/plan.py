@@ -7,8 +7,6 @@ import datetime
 import re
 from typing import TYPE_CHECKING
 
-from airflow_provider_ch_s3.errors import ConfigError
-
 if TYPE_CHECKING:
     # Known to type checkers only.
     from argparse import _SubParsersAction
@@ -85,38 +83,25 @@ def parse_setting(text: str) -> tuple[str, SettingValue]:
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan and the statement."""
-    from airflow.providers.common.compat.sdk import AirflowNotFoundException
-
-    from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+    from airflow_provider_ch_s3.cli.connections import clickhouse_hook
     from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
     from airflow_provider_ch_s3.load.prepare import format_plan
     from airflow_provider_ch_s3.load.request import LoadIdentity
     from airflow_provider_ch_s3.load.run import LoadRun
     from airflow_provider_ch_s3.sql.statement import shorten_lines
 
-    hook = ClickHouseS3Hook(clickhouse_conn_id=args.conn_id)
-    try:
-        declaration = hook.declaration
-    except AirflowNotFoundException as error:
-        raise ConfigError(
-            f"Airflow has no connection {args.conn_id!r}; create it, e.g. in the environment as"
-            f" AIRFLOW_CONN_{args.conn_id.upper()}, or name another one with --conn-id"
-        ) from error
     # the names of a DAG's load stand in the log_comment of its query
     identity = LoadIdentity(
         dag_id="DAG", task_id="TASK", run_id="RUN", table=args.table, since=datetime.datetime.now(datetime.UTC)
     )
-    load = LoadRun(
-        client=hook,
-        store=S3FileStore(aws_conn_id=args.aws_conn_id or None, named_collection=args.named_collection),
-        declaration=declaration,
-        request=_request(args, hook),
-        identity=identity,
-    )
-    try:
-        prepared = load.prepare()
-    finally:
-        hook.close()
+    with clickhouse_hook(args.conn_id) as hook:
+        prepared = LoadRun(
+            client=hook,
+            store=S3FileStore(aws_conn_id=args.aws_conn_id or None, named_collection=args.named_collection),
+            declaration=hook.declaration,
+            request=_request(args, hook),
+            identity=identity,
+        ).prepare()
     for note in prepared.cluster.notes:
         print(f"note: {note}")
     print(format_plan(prepared))

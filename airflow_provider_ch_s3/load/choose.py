@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.errors import SourceError
@@ -28,17 +28,19 @@ class Choice:
 def choose_files(
     listed: tuple[SourceFile, ...],
     loaded: Mapping[str, Set[str]],
+    bucket: str,
     *,
     on_loaded: OnLoadedFiles,
     on_changed: OnChangedFiles,
 ) -> Choice:
     """Compare the listing with what the ledger says the table holds.
 
-    :param loaded: key → ETags of the versions that the table holds.
+    :param loaded: path → ETags of the versions that the table holds.
     :raises SourceError: if a file changed since it was loaded, and ``on_changed`` says to fail.
     """
-    old = tuple(f for f in listed if f.etag in loaded.get(f.key, ()))
-    changed = tuple(f for f in listed if loaded.get(f.key) and f.etag not in loaded[f.key])
+    versions = {file: loaded.get(file.path(bucket), frozenset()) for file in listed}
+    old = tuple(f for f in listed if f.etag in versions[f])
+    changed = tuple(f for f in listed if versions[f] and f.etag not in versions[f])
     if changed and on_changed is OnChangedFiles.FAIL:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise SourceError(
@@ -56,12 +58,10 @@ def choose_files(
     )
 
 
-def read_loaded(
-    site: Site, story: Story, files: Iterable[SourceFile], bucket: str, *, after: int = 0
-) -> dict[str, set[str]]:
-    """Versions of the files' keys that the table holds.
+def read_loaded(site: Site, story: Story, paths: Set[str], *, after: int = 0) -> dict[str, set[str]]:
+    """Versions of the paths that the table holds.
 
     :param after: only what was committed in later epochs.
     """
     holders = [a.id for a in story.holders(site.target.uuids) if max(event.epoch for event in a.events) > after]
-    return site.ledger.read_loaded(files, bucket, holders) if holders else {}
+    return site.ledger.read_loaded(paths, holders) if holders else {}

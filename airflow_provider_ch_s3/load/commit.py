@@ -15,7 +15,7 @@ from typing import Any
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.request import LoadMode
-from airflow_provider_ch_s3.load.staging import Staging, StagingTable
+from airflow_provider_ch_s3.load.staging import MERGED, Staging, StagingTable
 from airflow_provider_ch_s3.load.story import AttemptId
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.statement import Statement
@@ -35,7 +35,7 @@ class CommitPlan:
     :param allow_empty: the servers know the setting that lets an empty partition replace a full one.
     :param replace_where: for ``replace_where``.
     :param columns: of the target, that its survivors are copied by.
-    :param views: role of a staging table → the table that its rows go to, beside the target itself.
+    :param views: role of a staging table → database and name of the table that its rows go to, beside the target.
     :param report: of the load, as far as it is known before the commit.
     """
 
@@ -45,7 +45,7 @@ class CommitPlan:
     allow_empty: bool
     replace_where: str = ""
     columns: Sequence[str] = ()
-    views: Mapping[str, str] = field(default_factory=dict)
+    views: Mapping[str, Sequence[str]] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
@@ -74,8 +74,9 @@ class Commit:
         """
         match LoadMode(self.plan.load_mode):
             case LoadMode.APPEND:
-                for role, target in {"": str(self.staging.target), **self.plan.views}.items():
-                    self._move(self._staged(role), _parse(target))
+                self._move(self._staged(), self.staging.target)
+                for role, (database, table) in self.plan.views.items():
+                    self._move(self._staged(role), TableName(database=database, table=table))
             case LoadMode.REPLACE_PARTITIONS:
                 self._replace(self._staged(), self.plan.partitions)
             case LoadMode.REPLACE_TABLE:
@@ -114,9 +115,9 @@ class Commit:
         if not partitions:
             return
         before = self._read_versions(partitions)
-        self.staging.drop(self.attempt, "_merged")
+        self.staging.drop(self.attempt, self.epoch, MERGED)
         merged = self.staging.create(
-            StagingTable(attempt=self.attempt, epoch=self.epoch, role="_merged"), self.staging.target
+            StagingTable(attempt=self.attempt, epoch=self.epoch, role=MERGED), self.staging.target
         )
         for partition in sorted(self.plan.partitions):
             self._everywhere(
@@ -153,8 +154,3 @@ class Commit:
     def _query_id(self) -> str:
         self._count += 1
         return f"{self.attempt.commit_prefix}{self.epoch}-{self._count}"
-
-
-def _parse(text: str) -> TableName:
-    database, _, table = text.partition(".")
-    return TableName(database=database, table=table)

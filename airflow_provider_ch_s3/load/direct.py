@@ -73,7 +73,7 @@ class DirectLoadRun:
                 f"load_mode={self.request.load_mode.value!r} works through a staging table; use staging=True, or"
                 " load_mode='append'"
             )
-        found, cluster = self._look()
+        found, cluster = self._found
         log.warning(
             "staging=False: this load is at least once: rows of a try that failed stay in %s, readers see rows as"
             " they arrive, and no file is remembered, so that loading it again adds its rows again",
@@ -97,6 +97,10 @@ class DirectLoadRun:
         self._watch.submit(statement, query_id)
         self._wait(query_id, until_seen=True)
         return query_id
+
+    def is_running(self, query_id: str) -> bool:
+        """Whether any node works on the query still."""
+        return self._watch.is_running(query_id)
 
     def complete(self, query_id: str) -> LoadReport:
         """Wait for the end of the INSERT, and report.
@@ -129,27 +133,28 @@ class DirectLoadRun:
             self.client,
             self.declaration.cluster,
             self.identity.generation_prefix,
-            submission=self._watch.submission,
+            submission=self._watch.submission if "_watch" in vars(self) else None,
             sleep=self.sleep,
         )
 
     @property
     def cluster(self) -> str | None:
         """Name of the cluster that works on the load."""
-        return self.declaration.cluster
+        return self._found[1].name
 
     @cached_property
     def _watch(self) -> Watch:
         return Watch(
             client=self.client,
-            cluster=self.declaration.cluster,
+            cluster=self.cluster,
             identity=self.identity,
             poll_seconds=self.poll_seconds,
             sleep=self.sleep,
             is_killed=lambda: self._is_killed,
         )
 
-    def _look(self) -> tuple[FoundTable, ClusterSpec]:
+    @cached_property
+    def _found(self) -> tuple[FoundTable, ClusterSpec]:
         found = find_table(self.client, self.request.table)
         self.declaration = declare_cluster(self.declaration, found)
         return found, detect_cluster(self.client, self.declaration)

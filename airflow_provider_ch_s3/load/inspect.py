@@ -51,7 +51,7 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
     """
     session = client.query(load_queries.render_read_session())[0]
     name = parse_table(text, session["database"])
-    rows = client.query(load_queries.render_read_table(name, None))
+    rows = read_table(client, name, None)
     if not rows:
         raise TargetError(
             f"table {name} does not exist on the connected server; create it on every node, or correct table="
@@ -62,6 +62,11 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
     distribution = parse_distribution(rows[0]["engine_full"])
     cluster = re.sub(r"\{(\w+)\}", lambda m: session["macros"].get(m[1], m[0]), distribution.cluster)
     return FoundTable(name=name, distribution=replace(distribution, cluster=cluster), views=views)
+
+
+def read_table(client: ClickHouseClient, table: TableName, cluster: str | None) -> list[dict[str, Any]]:
+    """Engine, keys and views of a table, for each node that has it."""
+    return client.query(load_queries.render_read_table(table, cluster))
 
 
 def _read_views(row: Mapping[str, Any]) -> tuple[TableName, ...]:
@@ -90,7 +95,7 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
     :raises TargetError: if a node lacks it, or has it with other columns, or its engine takes no parallel inserts.
     """
     local = found.local
-    tables = {row["node"]: row for row in client.query(load_queries.render_read_table(local, cluster.name))}
+    tables = {row["node"]: row for row in read_table(client, local, cluster.name)}
     for node, row in tables.items():
         _check_engine(local, row["engine"], node)
     lacking = [node.host for node in cluster.nodes if node.host not in tables]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -31,6 +31,11 @@ def ledger_name(text: str | None, database: str) -> TableName:
     return parse_table(text or DEFAULT_LEDGER, database)
 
 
+def files_name(ledger: TableName) -> TableName:
+    """The table of manifests beside that of events."""
+    return TableName(database=ledger.database, table=f"{ledger.table}_files")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ledger:
     """The story of one target, as all its loads wrote it.
@@ -46,7 +51,7 @@ class Ledger:
 
     @property
     def files_name(self) -> TableName:
-        return TableName(database=self.name.database, table=f"{self.name.table}_files")
+        return files_name(self.name)
 
     def open(self, nodes: Collection[str]) -> None:
         """Make the tables on every node where they are not there yet.
@@ -78,7 +83,7 @@ class Ledger:
     def read(self) -> Story:
         """All events of the target."""
         statement = ledger_queries.render_read_events(self.name, self.cluster, target=str(self.target))
-        return Story(events=[_parse_event(row) for row in self.client.query(statement)])
+        return Story(events=[parse_event(row) for row in self.client.query(statement)])
 
     def write(
         self,
@@ -107,7 +112,7 @@ class Ledger:
         rows = [
             {
                 "target": str(self.target),
-                "path": f"{bucket}/{file.key}",
+                "path": file.path(bucket),
                 "etag": file.etag,
                 "size_bytes": file.size_bytes,
                 "attempt": attempt.number,
@@ -118,37 +123,30 @@ class Ledger:
             chunk = rows[start : start + FILES_PER_INSERT]
             self.client.execute(ledger_queries.render_write_files(self.files_name, chunk))
 
-    def read_files(self, attempt: AttemptId, bucket: str) -> tuple[SourceFile, ...]:
-        """The manifest of an attempt."""
+    def read_manifest(self, attempt: AttemptId) -> dict[str, str]:
+        """Path (``bucket/key``) → ETag of the files of an attempt."""
         statement = ledger_queries.render_read_attempt_files(
             self.files_name, self.cluster, target=str(self.target), attempt=attempt.number
         )
-        return tuple(
-            SourceFile(key=row["path"].removeprefix(f"{bucket}/"), etag=row["etag"], size_bytes=row["size_bytes"])
-            for row in self.client.query(statement)
-        )
+        return {row["path"]: row["etag"] for row in self.client.query(statement)}
 
-    def read_loaded(
-        self, files: Iterable[SourceFile], bucket: str, attempts: Iterable[AttemptId]
-    ) -> dict[str, set[str]]:
-        """Which versions (ETags) of the given files' keys the given attempts loaded."""
-        keys = {file.key for file in files}
+    def read_loaded(self, paths: Set[str], attempts: Iterable[AttemptId]) -> dict[str, set[str]]:
+        """Which versions (ETags) of the given paths the given attempts loaded."""
         numbers = {attempt.number for attempt in attempts}
-        if not keys or not numbers:
+        if not paths or not numbers:
             return {}
         statement = ledger_queries.render_read_loaded_files(
             self.files_name,
             self.cluster,
             target=str(self.target),
-            first=f"{bucket}/{min(keys)}",
-            last=f"{bucket}/{max(keys)}",
+            first=min(paths),
+            last=max(paths),
             attempts=numbers,
         )
         loaded: dict[str, set[str]] = {}
         for row in self.client.query(statement):
-            key = row["path"].removeprefix(f"{bucket}/")
-            if key in keys:
-                loaded.setdefault(key, set()).add(row["etag"])
+            if row["path"] in paths:
+                loaded.setdefault(row["path"], set()).add(row["etag"])
         return loaded
 
 
@@ -171,7 +169,8 @@ def check_schema(ledger: TableName, name: str, comment: str) -> None:
         )
 
 
-def _parse_event(row: Mapping[str, Any]) -> Event:
+def parse_event(row: Mapping[str, Any]) -> Event:
+    """Read one row of the ledger."""
     return Event(
         kind=EventKind(row["event"]),
         attempt=AttemptId(load_id=row["load_id"], generation=row["generation"], number=row["attempt"]),

@@ -108,11 +108,14 @@ class TargetLock:
             epoch = max(story.epoch, *owners, 0) + 1
             if self._create(epoch, mine):
                 # Somebody may have come and gone since the ledger was read: an epoch must not be used twice.
+                # Somebody may hold a lock that was not there when the owners were read, too.
+                unknown = self._read_owners().keys() - owners.keys() - {epoch}
                 story = self.ledger.read()
-                if story.epoch < epoch:
+                if story.epoch < epoch and not unknown:
                     self._begin(epoch, mine, owners)
                     return Held(epoch=epoch, story=story, overtaken=list(owners.values()))
-                self._drop(epoch)
+                self._drop_if_there(epoch)
+                self.sleep(POLL_SECONDS)
 
     def release(self, epoch: int) -> None:
         """Give the lock back.
@@ -133,11 +136,14 @@ class TargetLock:
         self.ledger.write(EventKind.LOCKED, mine.attempt_id, epoch=epoch, try_number=mine.try_number)
         for old in owners:
             log.warning("taking over the lock of %s from %s", self.ledger.target, owners[old].attempt_id.prefix)
-            try:
-                self._drop(old)
-            except ServerError as error:
-                if error.code != UNKNOWN_TABLE:
-                    raise
+            self._drop_if_there(old)
+
+    def _drop_if_there(self, epoch: int) -> None:
+        try:
+            self._drop(epoch)
+        except ServerError as error:
+            if error.code != UNKNOWN_TABLE:
+                raise
 
     def _outranks(self, mine: Owner, owner: Owner, *, is_urgent: bool) -> bool:
         if owner.load_id != mine.load_id:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,10 +13,13 @@ from airflow_provider_ch_s3.errors import TargetError
 from airflow_provider_ch_s3.load.batches import batches
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.inspect import FoundTable, read_target
-from airflow_provider_ch_s3.settle import NodeParts
+from airflow_provider_ch_s3.load.watch import Watch
+from airflow_provider_ch_s3.settle import NodeParts, SettleRule, judge_parts
 from airflow_provider_ch_s3.sql import parts_queries
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
+
+log = logging.getLogger(__name__)
 
 Rows = Mapping[tuple[TableName, str], Mapping[str, Any]]
 
@@ -48,6 +52,20 @@ def read_tables(
         table, node = key
         found[table][node] = _join(node, parts.get(key), merges.get(key, {}), failures.get(key, {}))
     return found
+
+
+def wait_until_settled(client: ClickHouseClient, table: TableName, cluster: ClusterSpec, watch: Watch) -> None:
+    """Wait until the parts of a staging table have settled, by the sensor's own rule.
+
+    :raises SettleError: if they never will.
+    """
+    while True:
+        by_node = read_tables(client, [table], cluster.name)[table]
+        verdict = judge_parts(SettleRule(), select_nodes(table, by_node, [node.host for node in cluster.nodes]))
+        log.info("before the commit, %s: %s", table, verdict.reason)
+        if verdict.is_settled:
+            return
+        watch.pause()
 
 
 def select_nodes(table: TableName, by_node: Mapping[str, NodeParts], nodes: Sequence[str]) -> tuple[NodeParts, ...]:

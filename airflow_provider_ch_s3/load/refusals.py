@@ -69,16 +69,15 @@ def check_partial_partitions(site: Site, request: LoadRequest, story: Story, par
     ):
         return
     present = site.partition_rows(site.target.local)
-    bucket = request.pattern.bucket
     for partition in sorted(partitions & present.keys()):
         known_rows, loads = story.rows_of_partition(partition, site.target.uuids)
         other = ""
         if present[partition] > known_rows:
             other = f"{present[partition] - known_rows} rows that no load in the ledger brought"
         for load in loads:
-            for file in site.ledger.read_files(load.id, bucket):
-                if not request.pattern.matches(file.key):
-                    other = f"rows of {file.key!r}"
+            for path in site.ledger.read_manifest(load.id):
+                if not request.pattern.covers(path):
+                    other = f"rows of {path!r}"
         if other:
             raise LoadError(
                 f"partition {partition} of {site.target.local} holds {other}, which {request.pattern} does not"

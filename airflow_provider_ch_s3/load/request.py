@@ -62,13 +62,10 @@ def parse_count(name: str, value: int | str) -> int:
 
     :raises ConfigError: if it is none, or below 0.
     """
-    try:
-        count = int(value)
-    except ValueError:
-        count = -1
-    if count < 0:
+    text = str(value).strip()
+    if isinstance(value, bool) or not text.isdecimal():
         raise ConfigError(f"{name}={value!r} is not a number of things; give a whole number, 0 or more")
-    return count
+    return int(text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +117,7 @@ class LoadIdentity:
     :param map_index: -1 for a task that is not mapped.
     :param generation: rises when the task is cleared, stays the same over its retries.
     :param is_first_try: nothing can have been submitted before, in this generation.
+    :param is_last_try: Airflow will not try again by itself.
     :param since: nothing of this load was submitted earlier (UTC).
     """
 
@@ -131,6 +129,7 @@ class LoadIdentity:
     generation: int = 0
     try_number: int = 1
     is_first_try: bool = True
+    is_last_try: bool = True
     since: datetime.datetime
 
     @property

@@ -21,11 +21,13 @@ from functools import cached_property
 from typing import Any
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration
-from airflow_provider_ch_s3.errors import ChS3Error, LoadError, OvertakenError
+from airflow_provider_ch_s3.errors import ChS3Error, LoadError, OvertakenError, ServerError
 from airflow_provider_ch_s3.load.choose import Choice, choose_files, read_loaded
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.commit import CommitPlan
+from airflow_provider_ch_s3.load.lock import UNKNOWN_TABLE
 from airflow_provider_ch_s3.load.object_store import ObjectStore
+from airflow_provider_ch_s3.load.parts import wait_until_settled
 from airflow_provider_ch_s3.load.prepare import (
     PreparedLoad,
     check_expressions,
@@ -45,8 +47,10 @@ from airflow_provider_ch_s3.load.refusals import check_mode, check_partial_parti
 from airflow_provider_ch_s3.load.report import LoadReport, build_report, describe_plan
 from airflow_provider_ch_s3.load.request import LoadIdentity, LoadMode, LoadRequest, OnLoadedFiles
 from airflow_provider_ch_s3.load.site import Site, find_site
+from airflow_provider_ch_s3.load.staging import VIEW
 from airflow_provider_ch_s3.load.story import Attempt, AttemptId, EventKind, Story
 from airflow_provider_ch_s3.load.verify import verify_files, verify_rows
+from airflow_provider_ch_s3.load.views import View, read_views
 from airflow_provider_ch_s3.load.watch import Watch
 from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.sql.statement import shorten_lines
@@ -93,11 +97,20 @@ class LoadRun:
         wait_for_query_log(self.client, self._site.cluster, sleep=self.sleep)
         latest = self._latest(self._site.ledger.read())
         if latest is not None and latest.state is EventKind.COMMITTED:
+            with self._site.turns.take():
+                pass  # it removes what the process that committed could not
             return _recorded_report(latest)
         if latest is not None and latest.state is EventKind.PLANNED and self._may_be_staged(latest):
             log.info("an earlier process submitted %s: taking it over", latest.id.query_id)
+            if self._site.staging.is_torn(latest.id):
+                with self._site.turns.take(latest) as turn:
+                    turn.staging.fence(latest.id, turn.epoch)
             return latest.id.query_id
         return self._begin()
+
+    def is_running(self, query_id: str) -> bool:
+        """Whether any node works on the query still."""
+        return self._watch.is_running(query_id)
 
     def complete(self, query_id: str) -> LoadReport:
         """Wait for the end of the INSERT, verify what it staged, and commit that.
@@ -108,11 +121,15 @@ class LoadRun:
         attempt = next((a for a in attempts if a.id.query_id == query_id), None)
         if attempt is None:
             raise LoadError(f"the ledger {self._site.ledger.name} does not know {query_id}; clear the task")
+        if attempt.state is EventKind.COMMITTED:
+            return _recorded_report(attempt)
         try:
-            report = self._commit(attempt, self._verify(attempt, self._wait(attempt.id)))
+            report = self._finish(attempt)
         except OvertakenError:
             raise
         except ChS3Error as error:
+            if not isinstance(error, LoadError) and not self.identity.is_last_try:
+                raise  # somebody could not be asked: what is staged may still be right, so it is kept for the retry
             report = self._give_up(attempt.id)
             if report is None:
                 raise
@@ -150,6 +167,10 @@ class LoadRun:
         return self._known_site
 
     @cached_property
+    def _views(self) -> tuple[View, ...]:
+        return read_views(self.client, self._site.target, self._site.cluster.name)
+
+    @cached_property
     def _watch(self) -> Watch:
         return Watch(
             client=self.client,
@@ -163,6 +184,7 @@ class LoadRun:
     def _begin(self) -> LoadReport | str:
         story = self._site.ledger.read()
         choice = self._choose(list_files(self.store, self.request), story)
+        views = self._views
         prepared = self._prepare(choice.files) if choice.files else None
         with self._site.turns.take() as turn:
             latest = self._latest(turn.story)
@@ -176,7 +198,7 @@ class LoadRun:
                     load_id=self.identity.load_id, generation=self.identity.generation, number=turn.epoch
                 )
                 detail = self._planned_detail(prepared, choice)
-                staging = turn.plan(attempt, choice.files, self.request.pattern.bucket, detail)
+                staging = turn.plan(attempt, choice.files, self.request.pattern.bucket, detail, views)
         if is_stale:
             return self._begin()  # others brought something since the files were chosen
         if prepared is None:
@@ -199,6 +221,12 @@ class LoadRun:
             self._give_up(attempt)
             raise
 
+    def _finish(self, attempt: Attempt) -> LoadReport | None:
+        report = self._wait(attempt.id)
+        if self.request.settle_before_commit:
+            wait_until_settled(self.client, self._site.staged(attempt.id), self._site.cluster, self._watch)
+        return self._commit(attempt, self._verify(attempt, report))
+
     def _wait(self, attempt: AttemptId) -> LoadReport:
         status = self._watch.wait(attempt.query_id)
         if status.state is QueryState.FAILED:
@@ -213,6 +241,7 @@ class LoadRun:
 
     def _verify(self, attempt: Attempt, report: LoadReport) -> CommitPlan:
         request, site = self.request, self._site
+        planned = attempt.detail(EventKind.PLANNED)
         staged = site.staged(attempt.id)
         partitions = site.partition_rows(staged)
         checks = [
@@ -221,15 +250,17 @@ class LoadRun:
                 sum(partitions.values()),
                 is_filtered=bool(request.where),
                 is_exact=site.target.keeps_all_rows,
+                is_counted=not self._views and not planned["settings"]["optimize_on_insert"]["value"],
                 min_rows=request.min_rows,
             ),
             verify_files(
-                site.ledger.read_files(attempt.id, request.pattern.bucket), self.store.list_files(request.pattern)
+                site.ledger.read_manifest(attempt.id),
+                self.store.list_files(request.pattern),
+                request.pattern.bucket,
             ),
         ]
         if request.replace_where:
             checks.append(check_staged_rows(site, staged, request.replace_where))
-        planned = attempt.detail(EventKind.PLANNED)
         told = {name: planned[name] for name in ("files_skipped", "settings", "left_out_settings", "predicted")}
         mode = request.load_mode.value
         report = dataclasses.replace(report, load_mode=mode, checks=checks, partitions=partitions, **told)
@@ -239,6 +270,7 @@ class LoadRun:
             table_uuids=site.target.uuids,
             allow_empty=EMPTY_SOURCE_SETTING in read_server_settings(self.client),
             replace_where=request.replace_where,
+            views={f"{VIEW}{n}": (v.table.database, v.table.table) for n, v in enumerate(self._views)},
             columns=[column.name for column in site.target.columns if column.is_insertable],
             report=report.as_dict(),
         )
@@ -300,9 +332,11 @@ class LoadRun:
     def _choose(self, listed: tuple[SourceFile, ...], story: Story) -> Choice:
         if self.request.load_mode is not LoadMode.APPEND:
             return Choice(files=listed)
+        bucket = self.request.pattern.bucket
         choice = choose_files(
             listed,
-            read_loaded(self._site, story, listed, self.request.pattern.bucket),
+            read_loaded(self._site, story, {file.path(bucket) for file in listed}),
+            bucket,
             on_loaded=self.request.on_loaded_files,
             on_changed=self.request.on_changed_files,
         )
@@ -319,9 +353,8 @@ class LoadRun:
     def _is_loaded_meanwhile(self, story: Story, attempt: Attempt) -> bool:
         if self.request.load_mode is not LoadMode.APPEND or self.request.on_loaded_files is OnLoadedFiles.LOAD:
             return False
-        bucket = self.request.pattern.bucket
-        files = self._site.ledger.read_files(attempt.id, bucket)
-        return bool(read_loaded(self._site, story, files, bucket, after=attempt.id.number))
+        paths = self._site.ledger.read_manifest(attempt.id).keys()
+        return bool(read_loaded(self._site, story, paths, after=attempt.id.number))
 
     def _prepare(self, files: tuple[SourceFile, ...]) -> PreparedLoad:
         site = self._site
@@ -366,6 +399,8 @@ def kill_load(
                     if attempt.id.generation <= identity.generation:
                         turn.give_up(attempt.id)
     except ChS3Error as error:
+        if isinstance(error, ServerError) and error.code == UNKNOWN_TABLE:
+            return  # no ledger, so nothing was ever staged
         log.warning("nothing runs any more, but what was staged stays for the next load to remove: %s", error)
 
 

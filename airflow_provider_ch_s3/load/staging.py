@@ -22,11 +22,18 @@ _NAME = re.compile(
 )
 
 
+# Roles of tables beside the one with the rows of the target itself.
+MERGED = "_merged"
+VIEW = "_view"
+FEED = "_feed"
+
+
 @dataclass(frozen=True, kw_only=True)
 class StagingTable:
     """One staging table, on some nodes.
 
-    :param role: '' for the rows of the target itself, ``_merged`` and ``_view0`` … for others.
+    :param role: '' for the rows of the target itself; ``_merged``: with rows of the target that are kept; ``_view0``:
+        with rows of a materialized view; ``_feed0``: the view that fills it.
     """
 
     attempt: AttemptId
@@ -85,14 +92,26 @@ class Staging:
 
         :raises OvertakenError: if the owner of a later epoch has it.
         """
-        for table in [t for t in self.find() if t.attempt == attempt]:
-            if table.epoch > epoch:
-                raise OvertakenError(f"{self.name(table)} belongs to a newer process than this one, which stops")
-            if table.epoch < epoch:
-                renamed = StagingTable(attempt=attempt, epoch=epoch, role=table.role)
-                self.client.execute_everywhere(
-                    partial(staging_queries.render_rename_staging, self.name(table), self.name(renamed))
-                )
+        # Again until all of it is renamed: an earlier owner may rename a table, too, between a look and a RENAME.
+        while others := [t for t in self._of(attempt) if t.epoch != epoch or t.role.startswith(FEED)]:
+            for table in others:
+                if table.epoch > epoch:
+                    raise OvertakenError(f"{self.name(table)} belongs to a newer process than this one, which stops")
+                if table.role.startswith(FEED):
+                    self.drop_table(table)
+                else:
+                    renamed = StagingTable(attempt=attempt, epoch=epoch, role=table.role)
+                    self.client.execute_everywhere(
+                        partial(staging_queries.render_rename_staging, self.name(table), self.name(renamed))
+                    )
+
+    def is_torn(self, attempt: AttemptId) -> bool:
+        """Whether an owner died between two nodes while he renamed the tables; the INSERT is over then."""
+        return len({table.epoch for table in self._of(attempt)}) > 1
+
+    def is_gone(self, attempt: AttemptId) -> bool:
+        """Whether no node has a staging table of the attempt."""
+        return not self._of(attempt)
 
     def claim(self, attempt: AttemptId, epoch: int) -> None:
         """Fence, and see that every node has its table.
@@ -104,15 +123,23 @@ class Staging:
         mine = StagingTable(attempt=attempt, epoch=epoch)
         if lacking := set(self.nodes) - self.find().get(mine, set()):
             raise LoadError(
-                f"the staging table {self.name(mine)} is gone from {', '.join(sorted(lacking))}; clear the task to"
-                " load again, after a look at what the target holds"
+                f"the staging table {self.name(mine)} is gone from {', '.join(sorted(lacking))}, so its load cannot"
+                f" be committed there; look at what {self.target} holds, drop the staging table on the other nodes,"
+                " too, and load again"
             )
 
-    def drop(self, attempt: AttemptId, role: str | None = None) -> None:
-        """Drop what an attempt has, or those of one role."""
-        for table in self.find():
-            if table.attempt == attempt and role in (None, table.role):
+    def drop(self, attempt: AttemptId, epoch: int, role: str = "") -> None:
+        """Drop what an attempt has; or only what has one role. What a later owner has taken stays."""
+        for table in self._of(attempt):
+            if table.epoch <= epoch and table.role.startswith(role):
                 self.drop_table(table)
+
+    def _of(self, attempt: AttemptId) -> list[StagingTable]:
+        """An attempt's tables, views before the tables that they read."""
+        return sorted(
+            (table for table in self.find() if table.attempt == attempt),
+            key=lambda table: (not table.role.startswith(FEED), table.role, table.epoch),
+        )
 
     def drop_table(self, table: StagingTable) -> None:
         """Drop one on every node that has it."""

@@ -84,14 +84,15 @@ class Attempt:
     def state(self) -> EventKind:
         """How far it came.
 
-        The order decides what a late event means: a process that was overtaken while it wrote ``committing``
-        comes too late for the ``abandoned`` of the one that overtook it.
+        Of ``abandoned`` and ``committing`` the one of the later epoch counts: the other one comes from a process that
+        was overtaken while it wrote.
         """
-        kinds = {event.kind for event in self.events}
-        for kind in (EventKind.COMMITTED, EventKind.ABANDONED, EventKind.COMMITTING):
-            if kind in kinds:
-                return kind
-        return EventKind.PLANNED
+        if any(event.kind is EventKind.COMMITTED for event in self.events):
+            return EventKind.COMMITTED
+        decisions = [e for e in self.events if e.kind in (EventKind.ABANDONED, EventKind.COMMITTING)]
+        if not decisions:
+            return EventKind.PLANNED
+        return max(decisions, key=lambda event: (event.epoch, event.kind is EventKind.ABANDONED)).kind
 
     @property
     def is_open(self) -> bool:
@@ -149,7 +150,7 @@ class Story:
         :param table_uuids: of the table on all nodes; a table that was dropped and made again has other ones.
         """
         found = [a for a in self.attempts.values() if a.state is EventKind.COMMITTED]
-        found.sort(key=lambda a: min(e.epoch for e in a.events if e.kind is EventKind.COMMITTED))
+        found.sort(key=lambda a: min((e.epoch, e.time) for e in a.events if e.kind is EventKind.COMMITTED))
         return [a for a in found if set(a.detail(EventKind.COMMITTED).get("table_uuids", ())) & set(table_uuids)]
 
     def holders(self, table_uuids: Collection[str]) -> list[Attempt]:
@@ -178,6 +179,8 @@ class Story:
             mode = LoadMode(detail["load_mode"])
             if mode is LoadMode.REPLACE_TABLE or (mode is LoadMode.REPLACE_PARTITIONS and is_touched):
                 rows, loads = 0, []
+            elif mode is LoadMode.REPLACE_WHERE and is_touched:
+                rows = 0  # how many of the earlier ones it replaced, nobody knows: rather too few than too many
             if is_touched:
                 rows += detail["partitions"][partition]
                 loads.append(attempt)

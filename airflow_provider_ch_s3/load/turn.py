@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_ch_s3.errors import ChS3Error
+from airflow_provider_ch_s3.errors import ChS3Error, ServerUnreachableError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.commit import Commit, CommitPlan
 from airflow_provider_ch_s3.load.ledger import Ledger
@@ -21,6 +21,7 @@ from airflow_provider_ch_s3.load.lock import Owner, TargetLock
 from airflow_provider_ch_s3.load.queries import kill_queries
 from airflow_provider_ch_s3.load.staging import Staging, StagingTable
 from airflow_provider_ch_s3.load.story import Attempt, AttemptId, EventKind, Story
+from airflow_provider_ch_s3.load.views import View, stage_views
 from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.target import TableName
 
@@ -54,7 +55,8 @@ class Turn:
         for owner in overtaken:
             self.give_up(owner.attempt_id)
         for table in self.staging.find():
-            if not self.story.is_needed(table.attempt):
+            # A later epoch in its name: this process stood still, and knows nothing of what has been planned since.
+            if table.epoch <= self.epoch and not self.story.is_needed(table.attempt):
                 self.staging.drop_table(table)
 
     def give_up(self, attempt: AttemptId) -> None:
@@ -70,24 +72,46 @@ class Turn:
             self._finish(found)
         elif found is not None and found.state is EventKind.PLANNED:
             log.info("giving up %s", attempt.query_id)
-            self._write(EventKind.ABANDONED, attempt)
-            self.staging.drop(attempt)
+            # First: an attempt that the ledger tells to be given up is never looked at again.
             kill_queries(self.client, self.ledger.cluster, attempt.prefix, sleep=self.sleep)
+            self._write(EventKind.ABANDONED, attempt)
+            self.staging.drop(attempt, self.epoch)
 
-    def plan(self, attempt: AttemptId, files: Sequence[SourceFile], bucket: str, detail: dict[str, Any]) -> TableName:
-        """Write down what an attempt is about to do, and make its staging table; returns its name."""
+    def plan(
+        self,
+        attempt: AttemptId,
+        files: Sequence[SourceFile],
+        bucket: str,
+        detail: dict[str, Any],
+        views: tuple[View, ...] = (),
+    ) -> TableName:
+        """Write down what an attempt is about to do, and make its staging tables; returns the name of the first."""
         self.ledger.write_files(attempt, files, bucket)
         self._write(EventKind.PLANNED, attempt, detail)
-        return self.staging.create(StagingTable(attempt=attempt, epoch=self.epoch), self.ledger.target)
+        staged = self.staging.create(StagingTable(attempt=attempt, epoch=self.epoch), self.ledger.target)
+        stage_views(self.staging, attempt, self.epoch, views)
+        return staged
 
     def commit(self, attempt: AttemptId, plan: CommitPlan) -> None:
         """Make the attempt's rows the target's."""
         self.staging.claim(attempt, self.epoch)
         self._write(EventKind.COMMITTING, attempt, plan.as_dict())
+        # Still the owner: whoever fences the tables from now on reads that the commit has begun, and finishes it.
+        # One who did so before may have given the attempt up, and moving from tables that are gone moves nothing.
+        self.staging.claim(attempt, self.epoch)
         self._carry_out(attempt, plan)
 
     def _finish(self, attempt: Attempt) -> None:
         log.warning("finishing the commit of %s, which broke off", attempt.id.query_id)
+        if self.staging.is_gone(attempt.id):
+            # Only somebody else can have dropped it; nobody can finish this commit, and others must not wait for it.
+            log.error(
+                "its staging table was dropped, so that %s may hold a part of its rows: look there, and load its"
+                " files again with on_loaded_files='load' or in a mode that replaces",
+                self.ledger.target,
+            )
+            self._write(EventKind.ABANDONED, attempt.id)
+            return
         self.staging.claim(attempt.id, self.epoch)
         # What its earlier owner has sent already must not run beside the same statement of this turn.
         kill_queries(self.client, self.ledger.cluster, attempt.id.commit_prefix, sleep=self.sleep)
@@ -97,8 +121,10 @@ class Turn:
         began = time.monotonic()
         Commit(client=self.client, staging=self.staging, attempt=attempt, epoch=self.epoch, plan=plan).run()
         seconds = round(time.monotonic() - began, 3)
+        # A table that was renamed looks as if everything had been moved.
+        self.staging.claim(attempt, self.epoch)
         self._write(EventKind.COMMITTED, attempt, {**plan.as_dict(), "commit_seconds": seconds})
-        self.staging.drop(attempt)
+        self.staging.drop(attempt, self.epoch)
         self.story = self.ledger.read()
 
     def _write(self, kind: EventKind, attempt: AttemptId, detail: dict[str, Any] | None = None) -> None:
@@ -134,6 +160,9 @@ class Turns:
         try:
             turn.tidy_up([o for o in held.overtaken if o.load_id != self.lock.identity.load_id])
             yield turn
+        except ServerUnreachableError:
+            # What was sent may arrive still: the lock stays, so that whoever takes it over expects that.
+            raise
         except BaseException:
             try:
                 self.lock.release(held.epoch)

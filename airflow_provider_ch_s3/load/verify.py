@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.load.report import LoadReport
@@ -11,13 +11,15 @@ from airflow_provider_ch_s3.units import format_count
 
 
 def verify_rows(
-    report: LoadReport, staged_rows: int, *, is_filtered: bool, is_exact: bool, min_rows: int
+    report: LoadReport, staged_rows: int, *, is_filtered: bool, is_exact: bool, is_counted: bool, min_rows: int
 ) -> tuple[str, ...]:
     """Compare files and rows; returns what was compared.
 
     :param staged_rows: in the staging table, over all shards.
     :param is_filtered: a condition leaves rows out.
     :param is_exact: merges of the staging table leave every row as it is, so that rows can be counted there.
+    :param is_counted: the server counts these rows, all of them and no others; not where it counts what views read
+        and write, too, or folds rows before it writes them. Then only footers and the table tell.
     :raises LoadError: if something differs.
     """
     checks = []
@@ -25,16 +27,22 @@ def verify_rows(
         if report.files_read < report.files_listed:
             raise _differs(report, f"{report.files_listed} files were listed, and {report.files_read} read")
         checks.append(f"{format_count(report.files_read)} files read, {format_count(report.files_listed)} listed")
-    if not is_filtered and report.rows_listed is not None:
-        if report.rows_read != report.rows_listed:
-            raise _differs(report, f"the files have {report.rows_listed} rows, and {report.rows_read} were read")
-        checks.append(f"{format_count(report.rows_read)} rows read, as many as the footers count")
-    expected = report.rows_written if is_filtered else report.rows_read
-    found, where = (staged_rows, "are staged") if is_exact else (report.rows_written, "were written")
-    if found != expected:
-        source = "passed the condition" if is_filtered else "were read"
-        raise _differs(report, f"{expected} rows {source}, and {found} {where}")
-    checks.append(f"{format_count(found)} rows {where}, {format_count(expected)} came from the files")
+    footers = None if is_filtered else report.rows_listed
+    rows_read = report.rows_read if is_counted else None
+    rows_written = report.rows_written if is_counted else None
+    if footers is not None and rows_read is not None:
+        if rows_read != footers:
+            raise _differs(report, f"the files have {footers} rows, and {rows_read} were read")
+        checks.append(f"{format_count(rows_read)} rows read, as many as the footers count")
+    # With a filter and merges that fold rows there is one number only.
+    came = (rows_written if is_exact else None) if is_filtered else footers if footers is not None else rows_read
+    arrived = staged_rows if is_exact else rows_written
+    if came is not None and arrived is not None:
+        if came != arrived:
+            raise _differs(report, f"{came} rows came from the files, and {arrived} were staged")
+        checks.append(f"{format_count(arrived)} rows staged, {format_count(came)} came from the files")
+    else:
+        checks.append(f"{format_count(staged_rows)} rows staged; there is no other number to compare that with")
     if staged_rows < min_rows:
         raise LoadError(
             f"{report.query_id} staged {staged_rows} rows, and min_rows={min_rows}; nothing of {report.table} was"
@@ -43,21 +51,22 @@ def verify_rows(
     return tuple(checks)
 
 
-def verify_files(manifest: Iterable[SourceFile], listed: Iterable[SourceFile]) -> str:
+def verify_files(manifest: Mapping[str, str], listed: Iterable[SourceFile], bucket: str) -> str:
     """Compare the files of a load with what is there after it; returns what was compared.
+
+    :param manifest: path → ETag.
 
     :raises LoadError: if one changed or is gone: then nobody knows which version was read.
     """
-    files = list(manifest)
-    versions = {file.key: file.etag for file in listed}
-    for file in files:
-        if versions.get(file.key) != file.etag:
-            what = "changed" if file.key in versions else "was deleted"
+    versions = {file.path(bucket): file.etag for file in listed}
+    for path, etag in manifest.items():
+        if versions.get(path) != etag:
+            what = "changed" if path in versions else "was deleted"
             raise LoadError(
-                f"{file.key!r} {what} while it was loaded, so nothing was committed; load again when the files are"
+                f"{path!r} {what} while it was loaded, so nothing was committed; load again when the files are"
                 " complete"
             )
-    return f"{format_count(len(files))} ETags unchanged"
+    return f"{format_count(len(manifest))} ETags unchanged"
 
 
 def _differs(report: LoadReport, what: str) -> LoadError:

@@ -64,6 +64,13 @@ class Watch:
             log.warning("cannot ask all nodes for %s now, asking again: %s", query_id, error)
             return None
 
+    def is_running(self, query_id: str) -> bool:
+        """Whether any node works on the query still.
+
+        :raises ServerError: if a node cannot be asked.
+        """
+        return bool(self.client.query(load_queries.render_running_queries(query_id, self.cluster)))
+
     def wait(self, query_id: str, *, until_seen: bool = False) -> QueryStatus:
         """Look until the query has ended on all nodes, however long that takes.
 
@@ -89,6 +96,15 @@ class Watch:
             self._check_silence(query_id, began, last_seen)
             self.sleep(pause_seconds)
             pause_seconds = min(self.poll_seconds, pause_seconds * 2)
+
+    def pause(self) -> None:
+        """Wait for the time between two looks.
+
+        :raises LoadError: if the task was killed.
+        """
+        if self.is_killed():
+            raise LoadError("the task was killed; nothing was committed")
+        self.sleep(self.poll_seconds)
 
     def wait_for_logs(self, status: QueryStatus) -> QueryStatus:
         """A finished query, once all nodes have logged their share; as it is when no log can be late any more."""

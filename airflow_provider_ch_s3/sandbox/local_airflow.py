@@ -22,6 +22,27 @@ from airflow_provider_ch_s3.sandbox.supervisor import free_ports
 START_SECONDS = 120.0
 STOP_SECONDS = 20.0
 
+# Airflow imports this file into each of its processes. As it comes, SQLite refuses a backfill about every other time
+# ("Database is locked"): its runs are created in savepoints, which read before they write, and SQLite lets nobody
+# write who read before somebody else wrote. And the scheduler sees the first runs before the last are there.
+LOCAL_SETTINGS = """\
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+__all__ = []
+
+
+@event.listens_for(Engine, "connect")
+def be_patient(connection, record):
+    connection.cursor().execute("PRAGMA busy_timeout = 60000")
+
+
+@event.listens_for(Engine, "savepoint")
+def begin_before(connection, name):
+    if not connection.connection.driver_connection.in_transaction:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LocalAirflow:
@@ -86,6 +107,9 @@ def make_airflow(home: Path, dags: Path, sandbox: Sandbox) -> LocalAirflow:
             "AIRFLOW_CONN_AWS_DEFAULT": sandbox.airflow_conn_aws,
         },
     )
+    config = home / "config"
+    config.mkdir(exist_ok=True)
+    (config / "airflow_local_settings.py").write_text(LOCAL_SETTINGS)
     airflow.run("db", "migrate")
     return airflow
 

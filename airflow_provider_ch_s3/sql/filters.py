@@ -100,6 +100,11 @@ def json_rows(rows: Iterable[Mapping[str, Any]]) -> Sql:
     return Sql("\n".join(json.dumps(row) for row in rows))
 
 
+def view_select(text: str) -> Sql:
+    """Print the query of a view, as the server itself gave it."""
+    return Sql(text)
+
+
 FILTERS = {
     function.__name__: function
     for function in (

@@ -83,3 +83,43 @@ def render_drop_lock(lock: TableName, cluster: str | None) -> Statement:
 def render_read_tables(database: str, prefix: str, cluster: str | None) -> Statement:
     """Names, comments and UUIDs of the tables whose names start with ``prefix``, on each node."""
     return render("read_tables", database=database, prefix=prefix, cluster=cluster)
+
+
+def render_read_history(ledger: TableName, cluster: str | None) -> Statement:
+    """Everything that happened to all loads."""
+    return render("read_history", ledger=ledger, cluster=cluster)
+
+
+def render_prune_ledger(
+    ledger: TableName,
+    cluster: str | None,
+    *,
+    target: str,
+    attempts: Sequence[int],
+    last_epoch: int,
+    before_seconds: float,
+    is_last: bool,
+) -> Statement:
+    """Remove how some attempts of a target began, and its locks before a time (Unix); then how they ended."""
+    return render(
+        "prune_ledger",
+        ledger=ledger,
+        cluster=cluster,
+        target=target,
+        attempts=attempts,
+        last_epoch=last_epoch,
+        before_seconds=before_seconds,
+        is_last=is_last,
+    )
+
+
+def render_read_uuids(uuids: Sequence[str], cluster: str | None) -> Statement:
+    """Which of the given UUIDs belong to a table that exists on any node."""
+    return render("read_uuids", uuids=uuids, cluster=cluster)
+
+
+def render_prune_ledger_files(
+    ledger: TableName, cluster: str | None, *, target: str, attempts: Sequence[int]
+) -> Statement:
+    """Remove the manifests of some attempts of a target."""
+    return render("prune_ledger_files", ledger=ledger, cluster=cluster, target=target, attempts=attempts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from airflow_provider_ch_s3.sql.filters import Sql
 from airflow_provider_ch_s3.sql.render import render
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
@@ -12,6 +13,16 @@ from airflow_provider_ch_s3.target import TableName
 def render_create_staging(staging: TableName, target: TableName, cluster: str | None, *, comment: str) -> Statement:
     """A table like the target: engine, keys, settings and storage policy are the same."""
     return render("create_staging", staging=staging, target=target, cluster=cluster, comment=comment)
+
+
+def render_read_view(view: TableName, cluster: str | None) -> Statement:
+    """How a materialized view was made, on each node that has it."""
+    return render("read_view", view=view, cluster=cluster)
+
+
+def render_create_feed(feed: TableName, staged: TableName, cluster: str | None, *, select: Sql) -> Statement:
+    """A materialized view that reads what is inserted into one staging table and writes to another."""
+    return render("create_feed", feed=feed, staged=staged, cluster=cluster, select=select)
 
 
 def render_rename_staging(staging: TableName, renamed: TableName, cluster: str | None) -> Statement:

@@ -180,7 +180,8 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         :raises LoadError: if it took too long: then it is ended.
         """
         with self._loading(context) as load:
-            if event["status"] == "timeout":
+            # The triggerer may have been away when the query ended in time.
+            if event["status"] == "timeout" and load.is_running(event["query_id"]):
                 load.kill()
                 raise LoadError(
                     f"{event['query_id']} ran longer than execution_timeout={self.execution_timeout} allows, and was"
@@ -274,5 +275,6 @@ def identify(context: Context, *, table: str) -> LoadIdentity:
         generation=ti.max_tries,
         try_number=ti.try_number,
         is_first_try=ti.try_number <= first_try,
+        is_last_try=ti.try_number > ti.max_tries,
         since=dag_run.start_date or timezone.utcnow(),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,12 +12,14 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
+from playwright.sync_api import Page, sync_playwright
 
 from airflow_provider_ch_s3.sandbox.flights import upload_flights
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow, serving_airflow
 
 EXAMPLES = Path(__file__).parents[2] / "example_dags"
+CHROMIUM = shutil.which("chromium")
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +45,7 @@ def no_tables(sandbox: Sandbox) -> Iterator[None]:
 
 def _drop_tables(sandbox: Sandbox) -> None:
     for node in range(len(sandbox.http_ports)):
-        for table in ("flights", "flights_local"):
+        for table in ("flights", "flights_local", "flights_by_day", "flights_by_day_local"):
             sandbox.query(f"DROP TABLE IF EXISTS {table} SYNC", node=node)
 
 
@@ -87,6 +90,20 @@ def airflow_api(flights_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFacto
     airflow = make_airflow(home, Path(__file__).parent / "dags", flights_sandbox)
     with serving_airflow(airflow) as address:
         yield AirflowApi(address)
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    """A page of a real browser."""
+    if CHROMIUM is None:
+        pytest.skip("no browser: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
+        )
+        yield browser.new_page(viewport={"width": 1400, "height": 1800})
+        browser.close()
 
 
 def wait_for(condition: Any, what: str, seconds: float = 90.0) -> Any:

@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
 from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from tests.airflow.conftest import AirflowApi, wait_for
 
-CHROMIUM = shutil.which("chromium")
-pytestmark = [
-    pytest.mark.sandbox,
-    pytest.mark.airflow_run,
-    pytest.mark.skipif(CHROMIUM is None, reason="no browser: apt-get install chromium"),
-]
-
-
-@pytest.fixture
-def page() -> Iterator[Page]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM,
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
-        )
-        yield browser.new_page(viewport={"width": 1400, "height": 1800})
-        browser.close()
+pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
 
 def test_form_shows_every_field_and_what_it_saves_keeps_tls_verified(

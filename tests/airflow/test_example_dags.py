@@ -39,10 +39,10 @@ def test_bulk_load_takes_the_params_of_the_trigger_form(examples: LocalAirflow, 
     assert count_flights(flights_sandbox, "month = 2") == 24951
 
 
-def test_nightly_loads_its_day_and_a_second_run_replaces_it(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
-    for _ in range(2):
-        examples.run("dags", "test", "nightly_flights", "2013-01-02")
-        assert count_flights(flights_sandbox, "dt = '2013-01-02'") == count_flights(flights_sandbox) == 943
+def test_nightly_replaces_its_day_and_keeps_the_others(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
+    for day, rows in (("2013-01-02", 943), ("2013-01-03", 943 + 914), ("2013-01-02", 943 + 914)):
+        examples.run("dags", "test", "nightly_flights", day)
+        assert int(flights_sandbox.query("SELECT count() AS n FROM flights_by_day")[0]["n"]) == rows
 
 
 def test_by_month_maps_one_load_over_each_month(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:

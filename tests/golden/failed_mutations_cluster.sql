@@ -1,8 +1,11 @@
 SELECT
     concat(hostName(), ':', toString(tcpPort())) AS node,
+    database,
+    table,
     any(concat(command, ': ', latest_fail_reason)) AS failure
 FROM clusterAllReplicas('it\'s', system.mutations)
-WHERE database = 'it\'s' AND table = 'a`b'
+WHERE database IN ('it\'s', 'e')
+    AND (database, `table`) IN (('it\'s', 'a`b'), ('it\'s', 'c'), ('e', 'c'))
     AND NOT is_done AND latest_fail_reason != ''
-GROUP BY node
+GROUP BY node, database, table
 SETTINGS skip_unavailable_shards = 0

@@ -1,4 +1,12 @@
-SELECT concat(hostName(), ':', toString(tcpPort())) AS node, engine, engine_full, partition_key, sorting_key
+SELECT
+    concat(hostName(), ':', toString(tcpPort())) AS node,
+    engine,
+    engine_full,
+    partition_key,
+    sorting_key,
+    toString(uuid) AS uuid,
+    arrayZip(dependencies_database, dependencies_table) AS views,
+    position(create_table_query, ' TTL ') > 0 AS has_ttl
 FROM system.tables
 WHERE database = 'it\'s' AND name = 'a`b'
 ORDER BY node

@@ -1,5 +1,7 @@
 SELECT
     node,
+    database,
+    table,
     sum(parts) AS active_parts,
     max(parts) AS max_partition_parts,
     sum(part_rows) AS rows,
@@ -9,13 +11,17 @@ FROM
 (
     SELECT
         concat(hostName(), ':', toString(tcpPort())) AS node,
+        database,
+        table,
         partition_id,
         count() AS parts,
         sum(rows) AS part_rows,
         max(toFloat64(toUnixTimestamp(modification_time))) AS newest
     FROM system.parts
-    WHERE database = 'it\'s' AND table = 'a`b' AND active
-    GROUP BY node, partition_id
+    WHERE database IN ('it\'s')
+    AND (database, `table`) IN (('it\'s', 'a`b'))
+    AND active
+    GROUP BY node, database, table, partition_id
 )
-GROUP BY node
+GROUP BY node, database, table
 SETTINGS skip_unavailable_shards = 0

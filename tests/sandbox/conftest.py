@@ -6,9 +6,12 @@ import io
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,7 +31,28 @@ from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.lock import lock_owner
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
-WAIT_SECONDS = 30
+WAIT_SECONDS = 60
+
+ROWS = [{"n": n} for n in range(240)]
+SLOW_FILES = 12
+# 12 files of 20 rows, each a block of a second; every node reads one at a time
+SLOW: dict[str, Any] = {
+    "where": "sleepEachRow(0.05) = 0",
+    "settings": {"max_threads": 1, "max_insert_threads": 1, "max_block_size": 20},
+}
+
+WORKER = """
+import json, sys
+from datetime import datetime
+from types import SimpleNamespace
+from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+
+arguments, ti, started, before = json.loads(sys.argv[1])
+exec(before)
+operator = S3ToClickHouseOperator(**arguments)
+dag_run = SimpleNamespace(start_date=datetime.fromisoformat(started))
+operator.execute({"ti": SimpleNamespace(**ti), "dag_run": dag_run, "task": operator})
+"""
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
@@ -135,7 +159,9 @@ class Lab:
     ) -> dict[str, Any]:
         """Load as the given try of a task; returns the report."""
         operator = self.operator(glob, table, **arguments)
-        return operator.execute(self.context(operator, try_number=try_number, max_tries=max_tries))
+        report = operator.execute(self.context(operator, try_number=try_number, max_tries=max_tries))
+        assert report is not None
+        return report
 
     def query(self, sql: str, *, node: int = 0) -> list[dict[str, Any]]:
         """Ask one node; again, where it ended and is being started again.
@@ -171,6 +197,14 @@ class Lab:
         )
         return [row["query_id"] for row in logged]
 
+    def left_overs(self) -> list[str]:
+        """Locks and staging tables in the test's database, on any node."""
+        found = self.everywhere(
+            f"SELECT name FROM system.tables WHERE database = '{self.database}'"
+            " AND match(name, '^ch_s3_(lock|stage)_')"
+        )
+        return [row["name"] for row in found]
+
     def running(self) -> list[dict[str, Any]]:
         """Loads into the test's database that run on any node."""
         return self.everywhere(
@@ -179,9 +213,39 @@ class Lab:
         )
 
 
+def put_slow_files(lab: Lab) -> None:
+    """``ROWS`` in files that load slowly with ``SLOW``."""
+    for number in range(SLOW_FILES):
+        lab.put(f"in/{number}.csv", "".join(f"{row['n']}\n" for row in ROWS[number::SLOW_FILES]).encode())
+
+
+def start_worker(
+    lab: Lab, table: str, *, try_number: int = 1, max_tries: int = 0, before: str = "", **arguments: Any
+) -> subprocess.Popen[str]:
+    """A worker process of its own, which runs a try of the task ``load``; its errors go to ``stderr``.
+
+    :param before: Python code that it runs first.
+    """
+    given = {"source": lab.uri("in/*.csv"), "table": table, "clickhouse_conn_id": "ch", "aws_conn_id": "aws"}
+    context = lab.context(lab.operator("in/*.csv", table), try_number=try_number, max_tries=max_tries)
+    text = json.dumps(
+        [{"task_id": "load", **given, **arguments}, vars(context["ti"]), lab.started.isoformat(), before]
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", WORKER, text], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+
+
 def bag(rows: Iterable[Mapping[str, Any]]) -> Counter[frozenset[tuple[str, Any]]]:
     """The rows without their order: equal bags hold the same rows equally often."""
     return Counter(frozenset(row.items()) for row in rows)
+
+
+@pytest.fixture
+def background() -> Iterator[Callable[..., Future[Any]]]:
+    """Run a function on a thread."""
+    with ThreadPoolExecutor(4) as pool:
+        yield pool.submit
 
 
 @pytest.fixture

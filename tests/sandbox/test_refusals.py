@@ -24,6 +24,13 @@ pytestmark = pytest.mark.sandbox
 IDS = {"id": pa.array([1, 2], pa.uint32())}
 
 
+LEFT_OVERS = "^ch_s3_(stage|lock)_"
+
+
+def in_lab(lab: Lab) -> str:
+    return f"database = '{lab.database}' AND name NOT LIKE 'ch_s3_ledger%'"
+
+
 def refuse(
     lab: Lab, error: type[ChS3Error], glob: str | list[str], table: str, *words: str, **arguments: Any
 ) -> None:
@@ -32,10 +39,8 @@ def refuse(
         lab.load(glob, table, **arguments)
     assert re.search(".*".join(map(re.escape, words)), str(caught.value)), str(caught.value)
     assert lab.inserts() == []
-    assert lab.query(f"SELECT sum(total_rows) AS n FROM system.tables WHERE database = '{lab.database}'") in (
-        [{"n": 0}],
-        [{"n": None}],
-    )
+    assert lab.everywhere(f"SELECT name, total_rows FROM system.tables WHERE {in_lab(lab)} AND total_rows > 0") == []
+    assert lab.everywhere(f"SELECT name FROM system.tables WHERE {in_lab(lab)} AND match(name, '{LEFT_OVERS}')") == []
 
 
 class TestSource:
@@ -222,13 +227,16 @@ class TestTarget:
         ],
     )
     @pytest.mark.parametrize("distributed", [False, True], ids=["local", "distributed"])
-    def test_an_engine_without_parallel_inserts(self, lab: Lab, engine: str, ddl: str, distributed: bool) -> None:
+    @pytest.mark.parametrize("staging", [True, False], ids=["staged", "direct"])
+    def test_an_engine_without_parallel_inserts(
+        self, lab: Lab, engine: str, ddl: str, distributed: bool, staging: bool
+    ) -> None:
         lab.create("t", "id UInt32, dt Date")
         lab.create("t2", "id UInt32, dt Date")
         lab.ddl(ddl.format(d=lab.database))
         table = lab.distribute(f"{lab.database}.v") if distributed else f"{lab.database}.v"
         words = (f"{lab.database}.v is a {engine} on", "in parallel", "give such a table")
-        refuse(lab, TargetError, "in/**", table, *words)
+        refuse(lab, TargetError, "in/**", table, *words, staging=staging)
 
     @pytest.mark.parametrize(
         ("engine", "expected"),
@@ -241,8 +249,13 @@ class TestTarget:
     )
     def test_an_engine_with_parallel_inserts(self, lab: Lab, engine: str, expected: int) -> None:
         table = lab.create("t", "id UInt32, dt Date", engine)
-        assert lab.load("in/**", table)["rows_written"] == 2
+        assert lab.load("in/**", table, staging=False)["rows_written"] == 2
         assert len(lab.rows(table)) == expected
+
+    @pytest.mark.parametrize("engine", ["Memory", "TinyLog", "Null"])
+    def test_an_engine_that_cannot_stage(self, lab: Lab, engine: str) -> None:
+        table = lab.create("t", "id UInt32, dt Date", engine)
+        refuse(lab, TargetError, "in/**", table, f"{table} is a {engine}", "use a MergeTree table", "staging=False")
 
     def test_text_that_is_no_number(self, lab: Lab) -> None:
         lab.put_parquet("text/a.parquet", {"id": ["1", "x"]})
@@ -324,9 +337,16 @@ class TestArguments:
             pytest.param({"columns": ["nope"]}, ("columns names 'nope'", "it has id"), id="columns-of-none"),
             pytest.param({"structure": "id"}, ("structure holds 'id'", "name Type"), id="structure"),
             pytest.param(
-                {"load_mode": "replace_table"}, ("load_mode='replace_table'", "load_mode='append'"), id="load-mode"
+                {"load_mode": "replace_table", "staging": False},
+                ("load_mode='replace_table'", "use staging=True, or load_mode='append'"),
+                id="direct-replace",
             ),
-            pytest.param({"staging": True}, ("staging=True", "use staging=False"), id="staging"),
+            pytest.param(
+                {"load_mode": "replace"}, ("load_mode='replace' is not known", "'replace_table'"), id="load-mode"
+            ),
+            pytest.param({"load_mode": "replace_where"}, ("replace_where=''", "give both"), id="no-condition"),
+            pytest.param({"replace_where": "id = 1"}, ("load_mode='append'", "give both"), id="no-mode"),
+            pytest.param({"min_rows": "some"}, ("min_rows='some'", "whole number"), id="min-rows"),
             pytest.param({"poll_interval": 0}, ("poll_interval=0", "above 0"), id="poll-interval"),
         ],
     )

@@ -2,99 +2,72 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
-from airflow_provider_ch_s3.load import run
-from tests.sandbox.conftest import Lab, all_answer, bag, kill_node, wait_until
+from airflow_provider_ch_s3.load import direct, queries, run, watch
+from tests.sandbox.conftest import (
+    ROWS,
+    SLOW,
+    SLOW_FILES,
+    Lab,
+    all_answer,
+    bag,
+    kill_node,
+    put_slow_files,
+    start_worker,
+    wait_until,
+)
 
 pytestmark = pytest.mark.sandbox
 
-ROWS = [{"n": n} for n in range(240)]
-FILES = 12
-# 12 files of 20 rows, each a block of a second; every node reads one at a time
-SLOW: dict[str, Any] = {
-    "where": "sleepEachRow(0.05) = 0",
-    "settings": {"max_threads": 1, "max_insert_threads": 1, "max_block_size": 20},
-}
 CANCELLED = 394
 
-WORKER = """
-import json, sys
-from datetime import datetime
-from types import SimpleNamespace
-from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
-
-arguments, ti, started = json.loads(sys.argv[1])
-operator = S3ToClickHouseOperator(**arguments)
-dag_run = SimpleNamespace(start_date=datetime.fromisoformat(started))
-operator.execute({"ti": SimpleNamespace(**ti), "dag_run": dag_run, "task": operator})
-"""
+BOTH_WAYS = pytest.mark.parametrize("staging", [True, False], ids=["staged", "direct"])
 
 
 @pytest.fixture
 def table(lab: Lab) -> str:
-    put_files(lab)
+    put_slow_files(lab)
     return lab.create("t", "n UInt32")
 
 
-def put_files(lab: Lab) -> None:
-    for number in range(FILES):
-        lab.put(f"in/{number}.csv", "".join(f"{row['n']}\n" for row in ROWS[number::FILES]).encode())
-
-
-def start_worker(lab: Lab, table: str, **arguments: Any) -> subprocess.Popen[bytes]:
-    """A worker process of its own, which runs the first try of the task ``load``."""
-    given = {"source": lab.uri("in/*.csv"), "table": table, "clickhouse_conn_id": "ch", "aws_conn_id": "aws"}
-    ti = vars(lab.context(lab.operator("in/*.csv", table))["ti"])
-    text = json.dumps([{"task_id": "load", **given, **arguments}, ti, lab.started.isoformat()])
-    return subprocess.Popen(
-        [sys.executable, "-c", WORKER, text], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-
-
-@pytest.fixture
-def background() -> Iterator[Callable[..., Future[Any]]]:
-    """Run a function on a thread."""
-    with ThreadPoolExecutor(4) as pool:
-        yield pool.submit
-
-
-def test_a_load_outlasts_the_clients_timeout(lab: Lab, table: str) -> None:
+@BOTH_WAYS
+def test_a_load_outlasts_the_clients_timeout(lab: Lab, table: str, staging: bool) -> None:
     lab.connect_clickhouse({"send_receive_timeout": 1})
-    report = lab.load("in/*.csv", table, **SLOW)
+    report = lab.load("in/*.csv", table, staging=staging, **SLOW)
     assert report["seconds"] > 1
     assert bag(lab.rows(table)) == bag(ROWS)
     assert lab.inserts() == [report["query_id"]]
 
 
+@BOTH_WAYS
 def test_a_retry_takes_over_what_a_killed_worker_left_running(
-    lab: Lab, table: str, caplog: pytest.LogCaptureFixture
+    lab: Lab, table: str, staging: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with start_worker(lab, table, **SLOW) as worker:
+    with start_worker(lab, table, staging=staging, **SLOW) as worker:
         wait_until(lab.running, "the query of the worker")
         os.kill(worker.pid, signal.SIGKILL)
-    report = lab.load("in/*.csv", table, try_number=2, **SLOW)
+    report = lab.load("in/*.csv", table, try_number=2, staging=staging, **SLOW)
     assert report["attached"]
-    assert f"another try submitted {report['query_id']} (running)" in caplog.text
+    assert re.search(f"submitted {report['query_id']}.*: taking it over", caplog.text)
     assert lab.inserts() == [report["query_id"]]
     assert bag(lab.rows(table)) == bag(ROWS)
-    assert (report["rows_written"], report["files_read"], report["files_listed"]) == (240, FILES, FILES)
+    assert (report["rows_written"], report["files_read"], report["files_listed"]) == (240, SLOW_FILES, SLOW_FILES)
+    assert (lab.left_overs(), lab.running()) == ([], [])
 
 
 def test_a_retry_takes_the_result_of_a_load_that_has_ended(lab: Lab, table: str) -> None:
-    first = lab.load("in/*.csv", table)
-    again = lab.load("in/*.csv", table, try_number=2)
+    first = lab.load("in/*.csv", table, staging=False)
+    again = lab.load("in/*.csv", table, try_number=2, staging=False)
     assert (first["attached"], again["attached"]) == (False, True)
     numbers = (
         "query_id",
@@ -114,12 +87,18 @@ def test_a_retry_takes_the_result_of_a_load_that_has_ended(lab: Lab, table: str)
 
 def test_a_retry_after_a_failure_submits_the_next_attempt(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     lab.connect_one_node()
-    put_files(lab)
+    put_slow_files(lab)
     table = lab.create("t", "n UInt32")
     with pytest.raises(LoadError, match=r"query (\S+-0-1) failed: .*n is 239"):
-        lab.load("in/*.csv", table, where="throwIf(n = 239, 'n is 239') = 0", settings={"max_insert_threads": 1})
+        lab.load(
+            "in/*.csv",
+            table,
+            where="throwIf(n = 239, 'n is 239') = 0",
+            settings={"max_insert_threads": 1},
+            staging=False,
+        )
     lab.query(f"TRUNCATE TABLE {table}")
-    report = lab.load("in/*.csv", table, try_number=2)
+    report = lab.load("in/*.csv", table, try_number=2, staging=False)
     assert not report["attached"]
     assert "-0-1 failed after" in caplog.text
     first, second = lab.inserts()
@@ -132,8 +111,8 @@ def test_a_retry_after_a_failure_submits_the_next_attempt(lab: Lab, caplog: pyte
 def test_a_retry_of_a_try_that_submitted_nothing_loads(
     lab: Lab, table: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lab.monkeypatch.setattr(run, "LOG_PATIENCE_SECONDS", 1.0)  # the sandbox's logs are written every 0.5 s
-    report = lab.load("in/*.csv", table, try_number=2)
+    lab.monkeypatch.setattr(direct, "LOG_PATIENCE_SECONDS", 1.0)  # the sandbox's logs are written every 0.5 s
+    report = lab.load("in/*.csv", table, try_number=2, staging=False)
     assert not report["attached"]
     assert "no node knows a query of the earlier tries; looking for 1.0 s more" in caplog.text
     assert bag(lab.rows(table)) == bag(ROWS)
@@ -141,62 +120,66 @@ def test_a_retry_of_a_try_that_submitted_nothing_loads(
 
 def test_a_result_that_no_log_has_yet_is_found(lab: Lab, table: str) -> None:
     # the first look at the log is one before the flush; the engine's own timing cannot be made to order
-    first = lab.load("in/*.csv", table)
-    real, looks = run.read_statuses, []
+    first = lab.load("in/*.csv", table, staging=False)
+    real, looks = queries.read_statuses, []
 
     def blind_at_first(*given: Any) -> Any:
         looks.append(given)
         return real(*given) if len(looks) > 1 else {}
 
-    lab.monkeypatch.setattr(run, "read_statuses", blind_at_first)
-    again = lab.load("in/*.csv", table, try_number=2)
+    lab.monkeypatch.setattr(direct, "read_statuses", blind_at_first)
+    again = lab.load("in/*.csv", table, try_number=2, staging=False)
     assert (again["attached"], again["query_id"]) == (True, first["query_id"])
     assert lab.inserts() == [first["query_id"]]
 
 
 def test_a_cleared_task_loads_again(lab: Lab, table: str) -> None:
-    first = lab.load("in/*.csv", table)
-    second = lab.load("in/*.csv", table, try_number=2, max_tries=1)
+    first = lab.load("in/*.csv", table, staging=False)
+    second = lab.load("in/*.csv", table, try_number=2, max_tries=1, staging=False)
     assert not second["attached"]
     assert lab.inserts() == [first["query_id"], second["query_id"]]
     assert bag(lab.rows(table)) == bag(ROWS + ROWS)
 
 
+@BOTH_WAYS
 def test_clearing_a_running_task_ends_the_old_load(
-    lab: Lab, table: str, background: Callable[..., Future[Any]]
+    lab: Lab, table: str, staging: bool, background: Callable[..., Future[Any]]
 ) -> None:
     other = lab.create("other", "n UInt32")
-    old = background(lab.load, "in/*.csv", table, **SLOW)
+    old = background(lab.load, "in/*.csv", table, staging=staging, **SLOW)
     wait_until(lab.running, "the old load")
     (old_id,) = {row["id"] for row in lab.running()}
-    report = lab.load("in/*.csv", table, try_number=2, max_tries=1)
+    report = lab.load("in/*.csv", table, try_number=2, max_tries=1, staging=staging)
     assert lab.running() == []
-    assert ended_with(lab, old_id) == CANCELLED
     with pytest.raises(LoadError, match=old_id):
         old.result()
     assert (report["attached"], report["rows_written"]) == (False, 240)
     assert lab.inserts() == [old_id, report["query_id"]]
-    # each row from the fresh load, and from the old one at most
-    assert {row["n"] for row in lab.rows(table)} == {row["n"] for row in ROWS}
+    if staging:
+        assert bag(lab.rows(table)) == bag(ROWS)
+        assert lab.left_overs() == []
+    else:  # what the old load had written stays
+        assert ended_with(lab, old_id) == CANCELLED
+        assert {row["n"] for row in lab.rows(table)} == {row["n"] for row in ROWS}
     assert lab.rows(other) == []
 
 
 def test_a_restarted_node_may_have_forgotten_the_load(fragile_lab: Lab) -> None:
     lab = fragile_lab
-    put_files(lab)
+    put_slow_files(lab)
     table = lab.create("t", "n UInt32")
     pid = node_pid(lab, 1)
     kill_node(lab.sandbox, 1)
     wait_until(lambda: node_pid(lab, 1) != pid and all_answer(lab.sandbox), "the node")
     with pytest.raises(UnknownStateError) as caught:
-        lab.load("in/*.csv", table, try_number=2)
+        lab.load("in/*.csv", table, try_number=2, staging=False)
     message = str(caught.value)
     # the other node may have gone down with its peer
     assert any(f":{port} was restarted" in message for port in lab.sandbox.tcp_ports)
     assert f"look whether the rows are in {table}, then clear the task" in message
     assert lab.inserts() == []
     # the first try of a cleared task asks nobody
-    assert lab.load("in/*.csv", table, try_number=2, max_tries=1)["rows_written"] == 240
+    assert lab.load("in/*.csv", table, try_number=2, max_tries=1, staging=False)["rows_written"] == 240
 
 
 def node_pid(lab: Lab, node: int) -> int:
@@ -204,8 +187,11 @@ def node_pid(lab: Lab, node: int) -> int:
     return int((lab.sandbox.directory / f"node{node + 1}" / "pid").read_text())
 
 
-def test_on_kill_ends_the_load_on_all_nodes(lab: Lab, table: str, background: Callable[..., Future[Any]]) -> None:
-    operator = lab.operator("in/*.csv", table, **SLOW)
+@BOTH_WAYS
+def test_on_kill_ends_the_load_on_all_nodes(
+    lab: Lab, table: str, staging: bool, background: Callable[..., Future[Any]]
+) -> None:
+    operator = lab.operator("in/*.csv", table, staging=staging, **SLOW)
     task = background(operator.execute, lab.context(operator))
     wait_until(lambda: len({row["port"] for row in lab.running()}) == 3, "the load on all nodes")
     (query_id,) = {row["id"] for row in lab.running()}
@@ -214,40 +200,52 @@ def test_on_kill_ends_the_load_on_all_nodes(lab: Lab, table: str, background: Ca
     with pytest.raises(LoadError, match=query_id):
         task.result()
     assert ended_with(lab, query_id) == CANCELLED
+    assert lab.left_overs() == []
+    if staging:
+        assert lab.rows(table) == []
 
 
-def test_on_kill_while_the_load_is_prepared_keeps_it_from_being_submitted(lab: Lab, table: str) -> None:
-    operator = lab.operator("in/*.csv", table)
-    real = run.prepare_load
+@BOTH_WAYS
+def test_on_kill_while_the_load_is_prepared_keeps_it_from_being_submitted(
+    lab: Lab, table: str, staging: bool
+) -> None:
+    operator = lab.operator("in/*.csv", table, staging=staging)
+    module = run if staging else direct
+    real = module.prepare_load
 
-    def killed_meanwhile(*given: Any) -> Any:
-        prepared = real(*given)
+    def killed_meanwhile(*given: Any, **named: Any) -> Any:
+        prepared = real(*given, **named)
         operator.on_kill()  # as Airflow's signal handler does, between any two instructions
         return prepared
 
-    lab.monkeypatch.setattr(run, "prepare_load", killed_meanwhile)
+    lab.monkeypatch.setattr(module, "prepare_load", killed_meanwhile)
     with pytest.raises(LoadError, match=r"killed before .* nothing was written"):
         operator.execute(lab.context(operator))
     assert lab.inserts() == []
+    assert lab.left_overs() == []
 
 
-def test_on_kill_just_before_the_query_is_submitted_ends_it(lab: Lab, table: str) -> None:
-    operator = lab.operator("in/*.csv", table, **SLOW)
-    real = run.Submission
+@BOTH_WAYS
+def test_on_kill_just_before_the_query_is_submitted_ends_it(lab: Lab, table: str, staging: bool) -> None:
+    operator = lab.operator("in/*.csv", table, staging=staging, **SLOW)
+    real = queries.Submission
 
     def submitted_after_the_kill(*given: Any) -> Any:
         operator.on_kill()
         return real(*given)
 
-    lab.monkeypatch.setattr(run, "Submission", submitted_after_the_kill)
+    lab.monkeypatch.setattr(watch, "Submission", submitted_after_the_kill)
     with pytest.raises(LoadError, match="was killed, and ch-s3-"):
         operator.execute(lab.context(operator))
-    assert lab.running() == []
-    assert len(lab.rows(table)) < len(ROWS)
+    assert (lab.running(), lab.left_overs()) == ([], [])
+    assert len(lab.rows(table)) < (1 if staging else len(ROWS))
 
 
-def test_on_kill_does_not_need_the_table(lab: Lab, table: str, background: Callable[..., Future[Any]]) -> None:
-    operator = lab.operator("in/*.csv", table, **SLOW)
+@BOTH_WAYS
+def test_on_kill_does_not_need_the_table(
+    lab: Lab, table: str, staging: bool, background: Callable[..., Future[Any]]
+) -> None:
+    operator = lab.operator("in/*.csv", table, staging=staging, **SLOW)
     task = background(operator.execute, lab.context(operator))
     wait_until(lab.running, "the load")
     lab.ddl(f"RENAME TABLE {table} TO {table}_renamed")
@@ -257,29 +255,33 @@ def test_on_kill_does_not_need_the_table(lab: Lab, table: str, background: Calla
         task.result()
 
 
+@BOTH_WAYS
 def test_on_kill_of_an_old_try_spares_the_cleared_tasks_load(
-    lab: Lab, table: str, background: Callable[..., Future[Any]]
+    lab: Lab, table: str, staging: bool, background: Callable[..., Future[Any]]
 ) -> None:
-    old = lab.operator("in/*.csv", lab.create("old", "n UInt32"))
+    old = lab.operator("in/*.csv", lab.create("old", "n UInt32"), staging=staging)
     old.table = table
     old.execute(lab.context(old))
     lab.everywhere(f"TRUNCATE TABLE {table}")
-    new = background(lab.load, "in/*.csv", table, try_number=2, max_tries=1, **SLOW)
+    again: dict[str, Any] = {"staging": staging, "on_loaded_files": "load", **SLOW}
+    new = background(lab.load, "in/*.csv", table, try_number=2, max_tries=1, **again)
     wait_until(lab.running, "the new load")
     old.on_kill()
     assert new.result()["rows_written"] == 240
     assert bag(lab.rows(table)) == bag(ROWS)
 
 
-def test_a_retry_finds_the_load_though_the_clocks_differ(lab: Lab, table: str) -> None:
+@BOTH_WAYS
+def test_a_retry_finds_the_load_though_the_clocks_differ(lab: Lab, table: str, staging: bool) -> None:
     lab.started += timedelta(seconds=30)  # the worker's clock goes before the servers'
-    first = lab.load("in/*.csv", table)
-    assert lab.load("in/*.csv", table, try_number=2)["query_id"] == first["query_id"]
+    first = lab.load("in/*.csv", table, staging=staging)
+    assert lab.load("in/*.csv", table, try_number=2, staging=staging)["query_id"] == first["query_id"]
     assert bag(lab.rows(table)) == bag(ROWS)
 
 
-def test_on_kill_before_anything_was_submitted(lab: Lab, table: str) -> None:
-    lab.operator("in/*.csv", table).on_kill()
+@BOTH_WAYS
+def test_on_kill_before_anything_was_submitted(lab: Lab, table: str, staging: bool) -> None:
+    lab.operator("in/*.csv", table, staging=staging).on_kill()
     assert lab.rows(table) == []
 
 
@@ -294,7 +296,7 @@ def ended_with(lab: Lab, query_id: str) -> int:
 
 
 def test_two_tasks_at_once(lab: Lab, table: str, background: Callable[..., Future[Any]]) -> None:
-    tasks = [background(lab.load, "in/*.csv", table, task_id=name, **SLOW) for name in ("one", "two")]
+    tasks = [background(lab.load, "in/*.csv", table, task_id=name, staging=False, **SLOW) for name in ("one", "two")]
     reports = [task.result() for task in tasks]
     assert len({report["query_id"] for report in reports}) == 2
     assert [(report["attached"], report["rows_written"]) for report in reports] == [(False, 240)] * 2

@@ -31,6 +31,9 @@ COMMANDS = [pytest.param(command, text, id=command.prog) for command, text in co
 def test_the_commands() -> None:
     assert [param.id for param in COMMANDS] == [
         "ch-s3 plan",
+        "ch-s3 loads",
+        "ch-s3 loads show",
+        "ch-s3 loads prune",
         "ch-s3 sandbox",
         "ch-s3 sandbox up",
         "ch-s3 sandbox status",

@@ -10,6 +10,7 @@ from airflow_provider_ch_s3.sql import filters
 from airflow_provider_ch_s3.sql.filters import Sql, UnquotedValueError, require_quoted
 from airflow_provider_ch_s3.sql.render import _ENVIRONMENT, render
 from airflow_provider_ch_s3.sql.statement import shorten_lines
+from airflow_provider_ch_s3.target import TableName
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,25 @@ def test_lists() -> None:
     assert filters.literals(["a", "b'c", 3]) == "'a', 'b\\'c', 3"
 
 
+def test_table_name_quotes_both_parts() -> None:
+    assert filters.table_name(TableName(database="it's", table="a`b.c")) == "`it's`.`a\\`b.c`"
+    with pytest.raises(ConfigError, match="an empty name"):
+        filters.table_name(TableName(database="", table="t"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("it's", '{"a": "it\'s"}', id="quote"),
+        pytest.param('"}\n{"a": "b', '{"a": "\\"}\\n{\\"a\\": \\"b"}', id="ends-the-row"),
+        pytest.param("a\\", '{"a": "a\\\\"}', id="backslash"),
+        pytest.param("日\0", '{"a": "\\u65e5\\u0000"}', id="other-characters"),
+    ],
+)
+def test_a_json_row_stays_one_row(text: str, expected: str) -> None:
+    assert filters.json_rows([{"a": text}, {"a": 1}]) == f'{expected}\n{{"a": 1}}'
+
+
 @pytest.mark.parametrize("name", ["max_threads", "_a1"])
 def test_setting_name(name: str) -> None:
     assert filters.setting_name(name) == name
@@ -86,6 +106,9 @@ SAMPLES = {
     "identifiers": ["a"],
     "setting_name": "a",
     "expression": "a",
+    "table_name": TableName(database="d", table="t"),
+    "json_rows": [{"a": 1}],
+    "view_select": "SELECT 1",
 }
 
 

@@ -43,6 +43,7 @@ def test_every_key_of_the_design_is_a_field(connection_type: dict[str, Any]) -> 
         "ingest_memory_ratio",
         "ddl_mode",
         "http_endpoints",
+        "ledger_table",
         "secure",
         "verify",
         "connect_timeout",

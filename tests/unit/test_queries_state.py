@@ -89,7 +89,7 @@ def identity(**changes: Any) -> LoadIdentity:
 
 def test_query_ids_are_known_before_the_query() -> None:
     # sha256 of ["d", "t", "r", -1, "a.b"] as JSON; by sha256sum
-    assert identity().load_id == "ch-s3-27f1e11131044730a806-"
+    assert identity().load_id == "ch-s3-27f1e11131044730a806"
     assert identity(generation=3).generation_prefix == "ch-s3-27f1e11131044730a806-3-"
     assert identity(generation=3).query_id(2) == "ch-s3-27f1e11131044730a806-3-2"
 
@@ -107,6 +107,12 @@ def test_query_ids_are_known_before_the_query() -> None:
 )
 def test_another_load_has_another_id(changes: dict[str, Any]) -> None:
     assert identity(**changes).load_id != identity().load_id
+
+
+def test_no_load_has_a_query_id_that_starts_with_anothers() -> None:
+    # the ids have one length, and a dash ends them
+    assert len(identity(dag_id="x" * 250).load_id) == len(identity().load_id) == 26
+    assert identity(generation=3).generation_prefix.removeprefix(identity().load_id) == "-3-"
 
 
 def test_tries_and_generations_share_the_load_id_and_generations_never_share_a_prefix() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -9,7 +10,14 @@ import pytest
 
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.load.queries import QueryStatus
-from airflow_provider_ch_s3.load.report import NodeReport, build_report, check_report, is_complete
+from airflow_provider_ch_s3.load.report import (
+    LoadReport,
+    NodeReport,
+    build_report,
+    check_report,
+    describe_plan,
+    is_complete,
+)
 from airflow_provider_ch_s3.tuning import LoadPlan, Origin, Setting
 
 MIB = 1_048_576
@@ -72,12 +80,6 @@ SHARDED = [
     logged("ch2", read_rows=1000, files=5),
     logged("ch2", read_rows=700, written_rows=700, part_rows=700, initial_parts=2),
 ]
-PLAN = LoadPlan(
-    settings=(Setting(name="max_threads", value=16, reason="because", origin=Origin.COMPUTED),),
-    left_out={"x": "this server does not know it"},
-    initial_parts=6,
-    peak_memory_bytes=10 * MIB,
-)
 
 
 def status(rows: list[dict[str, Any]]) -> QueryStatus:
@@ -85,7 +87,7 @@ def status(rows: list[dict[str, Any]]) -> QueryStatus:
 
 
 def test_cluster() -> None:
-    report = build_report(status(CLUSTER), table="d.t", plan=PLAN, attached=False)
+    report = build_report(status(CLUSTER), table="d.t", attached=False)
     assert report.as_dict() == {
         "query_id": "q-1",
         "table": "d.t",
@@ -107,26 +109,91 @@ def test_cluster() -> None:
             "ch1": {"files": 2, "rows_written": 400, "peak_memory_bytes": 7_340_032, "initial_parts": 2},
             "ch2": {"files": 3, "rows_written": 600, "peak_memory_bytes": 9_437_184, "initial_parts": 3},
         },
+        "settings": {"max_threads": {"value": "4", "origin": "server log", "reason": ""}},
+        "left_out_settings": {},
+        "predicted": {},
+        "load_mode": "append",
+        "files_skipped": 0,
+        "checks": (),
+        "partitions": {},
+        "commit_seconds": 0.0,
+    }
+
+
+def test_a_plan_is_told_with_its_reasons() -> None:
+    plan = LoadPlan(
+        settings=(Setting(name="max_threads", value=16, reason="because", origin=Origin.COMPUTED),),
+        left_out={"x": "this server does not know it"},
+        initial_parts=6,
+        peak_memory_bytes=10 * MIB,
+    )
+    assert describe_plan(plan) == {
         "settings": {"max_threads": {"value": 16, "origin": "computed", "reason": "because"}},
         "left_out_settings": {"x": "this server does not know it"},
         "predicted": {"initial_parts": 6, "peak_memory_bytes": 10_485_760},
     }
 
 
-def test_as_dict_is_plain_json() -> None:
-    report = build_report(status(CLUSTER), table="d.t", plan=PLAN, attached=False)
-    assert json.loads(json.dumps(report.as_dict())) == report.as_dict()
+COMMITTED = dataclasses.replace(
+    build_report(status(CLUSTER), table="d.t", attached=False),
+    load_mode="replace_partitions",
+    files_skipped=1200,
+    checks=["5 files read, 5 listed", "5 ETags unchanged"],
+    partitions={"201301": 400, "201302": 600},
+    commit_seconds=0.25,
+)
+
+
+def test_a_report_comes_back_from_json_as_it_was() -> None:
+    assert LoadReport.from_dict(json.loads(json.dumps(COMMITTED.as_dict()))) == COMMITTED
+
+
+def test_a_report_of_a_later_version_is_not_read_wrongly() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        LoadReport.from_dict({**COMMITTED.as_dict(), "colour": "red"})
+
+
+def test_nothing_new() -> None:
+    report = LoadReport.nothing_new("d.t", files_skipped=1200)
+    assert report.as_dict() | {"ended": 0.0} == {
+        "query_id": "",
+        "table": "d.t",
+        "files_listed": 0,
+        "files_read": 0,
+        "rows_listed": 0,
+        "rows_read": 0,
+        "rows_written": 0,
+        "size_bytes": 0,
+        "read_bytes": 0,
+        "s3_requests": 0,
+        "seconds": 0.0,
+        "ended": 0.0,
+        "rows_per_second": 0.0,
+        "peak_memory_bytes": 0,
+        "initial_parts": 0,
+        "attached": False,
+        "nodes": {},
+        "settings": {},
+        "left_out_settings": {},
+        "predicted": {},
+        "load_mode": "append",
+        "files_skipped": 1200,
+        "checks": ("1,200 files are in the table already",),
+        "partitions": {},
+        "commit_seconds": 0.0,
+    }
+    assert str(report) == "nothing new for d.t: 1,200 files are in the table already"
 
 
 def test_single_node() -> None:
-    report = build_report(status(SINGLE), table="d.t", plan=PLAN, attached=False)
+    report = build_report(status(SINGLE), table="d.t", attached=False)
     assert (report.rows_read, report.rows_written, report.files_read) == (1000, 1000, 5)
     assert (report.read_bytes, report.s3_requests, report.initial_parts) == (50 * MIB, 12, 4)
     assert report.nodes == {"ch1": NodeReport(files=5, rows_written=1000, peak_memory_bytes=8 * MIB, initial_parts=4)}
 
 
 def test_rows_that_travel_to_their_shards_are_counted_once() -> None:
-    report = build_report(status(SHARDED), table="d.t", plan=PLAN, attached=False)
+    report = build_report(status(SHARDED), table="d.t", attached=False)
     assert (report.rows_read, report.rows_written, report.files_read, report.initial_parts) == (1000, 1000, 5, 3)
 
 
@@ -135,30 +202,32 @@ def test_rows_that_a_condition_drops_are_read_and_not_written() -> None:
         logged(is_initial=True, read_rows=1000),
         logged("ch2", read_rows=1000, written_rows=10, part_rows=10, files=5),
     ]
-    report = build_report(status(rows), table="d.t", plan=PLAN, attached=False)
+    report = build_report(status(rows), table="d.t", attached=False)
     assert (report.rows_read, report.rows_written, report.rows_per_second) == (1000, 10, 2.5)
-
-
-def test_an_attached_load_reports_what_the_server_logged_and_predicts_nothing() -> None:
-    report = build_report(status(CLUSTER), table="d.t", plan=None, attached=True)
-    assert report.attached
-    assert report.settings == {"max_threads": {"value": "4", "origin": "server log", "reason": ""}}
-    assert (report.left_out_settings, report.predicted) == ({}, {})
 
 
 def test_without_its_comment_nobody_knows_what_was_listed() -> None:
     rows = [share("ch1", 10, is_initial=True, log_comment="", duration_seconds=0.0)]
-    report = build_report(status(rows), table="d.t", plan=None, attached=True)
+    report = build_report(status(rows), table="d.t", attached=True)
     assert (report.files_listed, report.size_bytes, report.rows_per_second) == (None, None, 0.0)
 
 
 def test_the_log_shows_the_load_and_each_node() -> None:
-    assert str(build_report(status(CLUSTER), table="d.t", plan=PLAN, attached=False)) == (
+    assert str(build_report(status(CLUSTER), table="d.t", attached=False)) == (
         "loaded 1,000 rows from 5 files into d.t in 4.0 s: 250 rows/s, 50.0 MiB read, 15 S3 requests,"
         " 5 initial parts\n"
         "  ch1: 400 rows, 2 files, 7.0 MiB peak memory, 2 parts\n"
         "  ch2: 600 rows, 3 files, 9.0 MiB peak memory, 3 parts"
     )
+
+
+def test_the_log_shows_the_checks_and_the_commit() -> None:
+    assert str(COMMITTED).splitlines()[3:] == [
+        "  checked: 5 files read, 5 listed",
+        "  checked: 5 ETags unchanged",
+        "  1,200 files skipped",
+        "  committed (replace_partitions) 2 partitions in 0.2 s",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +260,7 @@ def test_is_complete(rows: list[dict[str, Any]], expected: bool) -> None:
 )
 def test_what_was_read_is_compared_with_what_was_listed(comment: dict[str, int], listed: str) -> None:
     rows = [row | {"log_comment": json.dumps(comment)} for row in CLUSTER]
-    report = build_report(status(rows), table="t", plan=None, attached=False)
+    report = build_report(status(rows), table="t", attached=False)
     with pytest.raises(
         LoadError, match=f"{listed} were listed, and 5 files with 1000 rows read by q-1, .* is in t: remove"
     ):
@@ -200,9 +269,9 @@ def test_what_was_read_is_compared_with_what_was_listed(comment: dict[str, int],
 
 def test_look_alikes_that_a_filter_drops_may_be_opened_too() -> None:
     rows = [row | {"log_comment": json.dumps({"files": 4})} for row in CLUSTER]
-    check_report(build_report(status(rows), table="t", plan=None, attached=False), is_filtered=False)
+    check_report(build_report(status(rows), table="t", attached=False), is_filtered=False)
 
 
 def test_a_condition_leaves_rows_out() -> None:
     rows = [row | {"log_comment": json.dumps({"files": 5, "rows": 1001})} for row in CLUSTER]
-    check_report(build_report(status(rows), table="t", plan=None, attached=False), is_filtered=True)
+    check_report(build_report(status(rows), table="t", attached=False), is_filtered=True)

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
-from airflow_provider_ch_s3.target import Distribution, TableColumn, TableName, parse_distribution, parse_table
+from airflow_provider_ch_s3.target import (
+    Distribution,
+    TableColumn,
+    TableName,
+    TargetSpec,
+    parse_distribution,
+    parse_table,
+    short_hash,
+)
 
 
 @pytest.mark.parametrize(
@@ -93,3 +104,69 @@ def test_only_a_random_key_lets_rows_live_anywhere(sharding_key: str, is_random:
 def test_columns_with_defaults(default_kind: str, is_insertable: bool, is_required: bool) -> None:
     column = TableColumn(name="a", type="UInt8", default_kind=default_kind)
     assert (column.is_insertable, column.is_required) == (is_insertable, is_required)
+
+
+LOCAL = TableName(database="d", table="t")
+STAGING = TableName(database="d", table="stage")
+TARGET = TargetSpec(name=LOCAL, local=LOCAL, engine="MergeTree", columns=(), partition_key="", sorting_key="a")
+
+
+@pytest.mark.parametrize(
+    ("engine", "has_ttl", "expected"),
+    [
+        pytest.param("MergeTree", False, True, id="plain"),
+        pytest.param("ReplicatedMergeTree", False, True, id="replicated"),
+        pytest.param("SharedMergeTree", False, True, id="cloud"),
+        pytest.param("MergeTree", True, False, id="rows-vanish-by-their-age"),
+        pytest.param("ReplicatedMergeTree", True, False, id="replicated-with-ttl"),
+        pytest.param("ReplacingMergeTree", False, False, id="replacing"),
+        pytest.param("ReplicatedReplacingMergeTree", False, False, id="replicated-replacing"),
+        pytest.param("SharedAggregatingMergeTree", False, False, id="cloud-aggregating"),
+        pytest.param("CollapsingMergeTree", False, False, id="collapsing"),
+        pytest.param("Log", False, False, id="no-merge-tree"),
+    ],
+)
+def test_only_merges_that_leave_rows_as_they_are_keep_all_rows(engine: str, has_ttl: bool, expected: bool) -> None:
+    assert dataclasses.replace(TARGET, engine=engine, has_ttl=has_ttl).keeps_all_rows is expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "spans_cluster", "sharding_key"),
+    [
+        pytest.param({}, False, "", id="one-node"),
+        pytest.param({"spans_cluster": True}, True, "", id="local-table-on-each-node"),
+        pytest.param({"distribution": Distribution(cluster="c", local=LOCAL)}, True, "", id="distributed"),
+        pytest.param(
+            {"distribution": Distribution(cluster="c", local=LOCAL, sharding_key="rand()")},
+            True,
+            "",
+            id="distributed-anywhere",
+        ),
+        pytest.param(
+            {"distribution": Distribution(cluster="c", local=LOCAL, sharding_key="cityHash64(a)")},
+            True,
+            "cityHash64(a)",
+            id="distributed-by-key",
+        ),
+    ],
+)
+def test_staged_rows_go_to_the_shards_of_the_target(
+    changes: dict[str, Any], spans_cluster: bool, sharding_key: str
+) -> None:
+    target = dataclasses.replace(TARGET, **{"name": TableName(database="d", table="all"), **changes})
+    staged = target.staged_in(STAGING)
+    assert (staged.name, staged.local, staged.distribution) == (STAGING, STAGING, None)
+    assert (staged.spans_cluster, staged.sharding_key) == (spans_cluster, sharding_key)
+    assert (staged.engine, staged.sorting_key) == ("MergeTree", "a")
+
+
+@pytest.mark.parametrize(
+    ("database", "table", "expected"),
+    [
+        # first letters of what sha256sum says of d.t and it's.a`b
+        pytest.param("d", "t", "9ace5f20e8d6", id="plain"),
+        pytest.param("it's", "a`b", "52115f13b013", id="quotes"),
+    ],
+)
+def test_short_hash(database: str, table: str, expected: str) -> None:
+    assert short_hash(TableName(database=database, table=table)) == expected

@@ -1,0 +1,57 @@
+"""Put deferred tasks into Airflow's database, as a worker that deferred them leaves them; a program of its own.
+
+Reads ``[[classpath, arguments], …]``: each becomes a mapped task of the DAG ``deferred``. No scheduler is needed, and
+a thousand tasks are there in seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from airflow.models.dag_version import DagVersion
+from airflow.models.dagbag import DBDagBag
+from airflow.models.taskinstance import TaskInstance
+from airflow.models.trigger import Trigger
+from airflow.sdk import timezone
+from airflow.utils.session import create_session
+from airflow.utils.state import DagRunState, TaskInstanceState
+from airflow.utils.types import DagRunTriggeredByType, DagRunType
+
+DAG, RUN, TASK = "deferred", "run", "wait"
+
+
+def main() -> None:
+    """Defer what standard input lists."""
+    with create_session() as session:
+        dag = DBDagBag().get_latest_version_of_dag(DAG, session=session)
+        version = DagVersion.get_latest_version(DAG, session=session)
+        assert dag is not None
+        assert version is not None
+        now = timezone.utcnow()
+        dag.create_dagrun(
+            run_id=RUN,
+            run_after=now,
+            run_type=DagRunType.MANUAL,
+            triggered_by=DagRunTriggeredByType.TEST,
+            state=DagRunState.RUNNING,
+            session=session,
+        )
+        for index, (path, arguments) in enumerate(json.load(sys.stdin)):
+            trigger = Trigger(path, arguments)
+            session.add(trigger)
+            session.flush()
+            task = TaskInstance(
+                dag.get_task(TASK),
+                dag_version_id=version.id,
+                run_id=RUN,
+                map_index=index,
+                state=TaskInstanceState.DEFERRED,
+            )
+            task.trigger_id, task.start_date = trigger.id, now
+            task.next_method, task.next_kwargs = "execute_complete", {}
+            session.add(task)
+
+
+if __name__ == "__main__":
+    main()

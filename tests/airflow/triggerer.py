@@ -1,0 +1,124 @@
+"""A real ``airflow triggerer`` and tasks deferred to it, without a scheduler."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger
+
+from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow
+
+CAPACITY = 1000
+DAG = """
+from airflow.providers.common.compat.sdk import DAG
+from airflow.providers.standard.operators.empty import EmptyOperator
+
+with DAG(dag_id="deferred", schedule=None):
+    EmptyOperator(task_id="wait")
+"""
+SETTINGS = {
+    "AIRFLOW__TRIGGERER__MAX_TRIGGER_TO_SELECT_PER_LOOP": str(CAPACITY),
+    # how soon the triggers of a triggerer that died are another one's
+    "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
+    "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "5",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resumed:
+    """A task whose event is in the database."""
+
+    index: int
+    time: float
+    kwargs: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deferral:
+    """One home with its database."""
+
+    airflow: LocalAirflow
+
+    def defer(self, triggers: Sequence[BaseTrigger]) -> None:
+        """Leave tasks behind that wait for these triggers; only once."""
+        script = Path(__file__).with_name("defer_tasks.py")
+        subprocess.run(
+            [sys.executable, str(script)],
+            input=json.dumps([trigger.serialize() for trigger in triggers]),
+            env=dict(self.airflow.environment),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+
+    @contextmanager
+    def triggerer(self) -> Iterator[subprocess.Popen[bytes]]:
+        """A triggerer, leader of a process group of its own."""
+        log = (self.airflow.home / "triggerer.log").open("ab")
+        command = self.airflow.command("triggerer", "--capacity", str(CAPACITY), "--skip-serve-logs")
+        with (
+            log,
+            subprocess.Popen(
+                command, env={**self.airflow.environment, **SETTINGS}, stdout=log, stderr=log, start_new_session=True
+            ) as process,
+        ):
+            try:
+                yield process
+            finally:
+                kill_group(process)
+
+    def resumed(self) -> list[Resumed]:
+        """The tasks that got their event."""
+        columns = "map_index, scheduled_dttm, next_kwargs"
+        rows = self._query(f"SELECT {columns} FROM task_instance WHERE state = 'scheduled'")
+        return [
+            Resumed(index=index, time=datetime.fromisoformat(f"{time}+00:00").timestamp(), kwargs=str(kwargs))
+            for index, time, kwargs in rows
+        ]
+
+    def mark_failed(self, index: int) -> None:
+        """What the UI's button does to a deferred task."""
+        self._query(f"UPDATE task_instance SET state = 'failed' WHERE map_index = {index}")
+
+    def log(self, index: int) -> list[dict[str, str]]:
+        """What the triggers wrote into the task's log."""
+        task = self.airflow.home / "logs" / "dag_id=deferred" / "run_id=run" / "task_id=wait"
+        paths = sorted((task / f"map_index={index}").glob("*.trigger.*.log"))
+        return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+
+    def is_started(self, index: int) -> bool:
+        """Whether a triggerer runs, or ran, the task's trigger."""
+        return any(" starting" in line["event"] for line in self.log(index))
+
+    def _query(self, sql: str) -> list[Any]:
+        with closing(sqlite3.connect(self.airflow.home / "airflow.db", timeout=30)) as database, database:
+            return database.execute(sql).fetchall()
+
+
+def make_deferral(home: Path, sandbox: Sandbox) -> Deferral:
+    """A new home, whose database knows the DAG ``deferred``."""
+    dags = home / "dags"
+    dags.mkdir()
+    (dags / "deferred.py").write_text(DAG)
+    airflow = make_airflow(home, dags, sandbox)
+    airflow.run("dags", "reserialize")
+    return Deferral(airflow=airflow)
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """SIGKILL the triggerer and its runner."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

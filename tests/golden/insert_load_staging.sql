@@ -1,0 +1,13 @@
+INSERT INTO FUNCTION cluster('it\'s', 'it\'s', 'ch_s3_stage_52115f13b013_0123_2_7_7')
+    (`id`, `tail\`num`)
+SELECT
+    `id`,
+    `tail\`num`
+FROM s3Cluster('it\'s',
+    'http://s3:9000/flights/dt={1,2}/a.parquet',
+    {s3_access_key:String}, {s3_secret_key:String},
+    'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
+SETTINGS
+    max_insert_threads = 4,
+    date_time_input_format = 'best_effort',
+    log_comment = '{"dag": "it\'s"}'

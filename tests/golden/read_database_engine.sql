@@ -1,0 +1,3 @@
+SELECT engine
+FROM system.databases
+WHERE name = 'it\'s'

@@ -1,0 +1,5 @@
+SELECT DISTINCT load_id, generation, attempt, epoch, event, try_number, detail, toFloat64(time) AS time_seconds
+FROM `it's`.`led\`ger`
+WHERE target = 'it\'s.a`b'
+ORDER BY epoch, time
+SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1

@@ -1,0 +1,7 @@
+SELECT concat(hostName(), ':', toString(tcpPort())) AS node, partition_id, sum(rows) AS rows, max(max_block_number) AS last_block, max(data_version) AS version
+FROM clusterAllReplicas('it\'s', system.parts)
+WHERE database = 'it\'s' AND table = 'a`b' AND active
+GROUP BY node, partition_id
+HAVING rows > 0
+ORDER BY partition_id, node
+SETTINGS skip_unavailable_shards = 0

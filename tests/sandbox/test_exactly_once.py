@@ -1,0 +1,604 @@
+"""Loads through a staging table, broken off at every turn: each file's rows arrive once, and nothing stays behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, OvertakenError, SourceError, TargetError
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
+from airflow_provider_ch_s3.load import lock
+from airflow_provider_ch_s3.load.commit import Commit
+from airflow_provider_ch_s3.load.watch import Watch
+from airflow_provider_ch_s3.sql.filters import identifier
+from airflow_provider_ch_s3.sql.statement import Statement
+from tests.sandbox.conftest import (
+    ROWS,
+    SLOW,
+    WAIT_SECONDS,
+    Lab,
+    all_answer,
+    bag,
+    kill_node,
+    put_slow_files,
+    start_worker,
+    wait_until,
+)
+
+pytestmark = pytest.mark.sandbox
+
+Background = Callable[..., Future[Any]]
+
+EVEN_AND_ODD = "MergeTree PARTITION BY n % 2 ORDER BY n"
+FEW = [{"n": n} for n in range(30)]
+OTHER = [{"n": n} for n in range(100, 104)]
+
+
+@pytest.fixture
+def table(lab: Lab) -> str:
+    """Two partitions, and three files with rows for both."""
+    for number in range(3):
+        put_numbers(lab, f"in/{number}.csv", FEW[number::3])
+    return lab.create("t", "n UInt32", EVEN_AND_ODD)
+
+
+def put_numbers(lab: Lab, key: str, rows: list[dict[str, int]]) -> None:
+    lab.put(key, "".join(f"{row['n']}\n" for row in rows).encode())
+
+
+def is_clean(lab: Lab) -> bool:
+    return lab.left_overs() == [] and lab.running() == []
+
+
+# SLOW for the three files of FEW
+SLOW_FEW: dict[str, Any] = {**SLOW, "where": "sleepEachRow(0.2) = 0"}
+
+
+@dataclass
+class Gate:
+    """Stops the thread of one load before its n-th statement of a name, until it is opened.
+
+    The thread stands for a process: what it knows and what it holds belong to its own operator.
+    """
+
+    name: str
+    nth: int = 1
+    reached: threading.Event = field(default_factory=threading.Event)
+    opened: threading.Event = field(default_factory=threading.Event)
+    task: Future[Any] = field(init=False)
+
+    def stop(self, name: str) -> None:
+        if name != self.name or self.nth == 0:
+            return
+        self.nth -= 1
+        if self.nth == 0:
+            self.reached.set()
+            assert self.opened.wait(2 * WAIT_SECONDS)
+
+    def wake(self) -> BaseException | None:
+        """Open, wait for the load's end, and tell its error."""
+        self.opened.set()
+        return self.task.exception(2 * WAIT_SECONDS)
+
+
+Freeze = Callable[..., Gate]
+
+
+@pytest.fixture
+def freeze(lab: Lab, background: Background) -> Iterator[Freeze]:
+    """Start a load on a thread, and return when it has come to its gate."""
+    gates: dict[int, Gate] = {}
+
+    def stop(name: str) -> None:
+        if gate := gates.get(threading.get_ident()):
+            gate.stop(name)
+
+    real_run, real_submit = ClickHouseS3Hook._run, Watch.submit
+
+    def run(hook: ClickHouseS3Hook, statement: Statement, *given: Any, **named: Any) -> Any:
+        is_stage = "ch_s3_stage" in statement.text
+        stop("find_staging" if statement.name == "read_tables" and is_stage else statement.name)
+        return real_run(hook, statement, *given, **named)
+
+    def submit(watch: Watch, *given: Any) -> None:
+        stop("submit")
+        real_submit(watch, *given)
+
+    lab.monkeypatch.setattr(ClickHouseS3Hook, "_run", run)
+    lab.monkeypatch.setattr(Watch, "submit", submit)
+
+    def start(gate: Gate, *given: Any, **named: Any) -> Gate:
+        def body() -> Any:
+            gates[threading.get_ident()] = gate
+            return lab.load(*given, **named)
+
+        gate.task = background(body)
+        wait_until(lambda: gate.reached.is_set() or gate.task.done(), gate.name)
+        assert gate.reached.is_set(), f"{gate.name} never came: {gate.task.exception()}"
+        return gate
+
+    yield start
+    for gate in gates.values():
+        gate.opened.set()
+
+
+@pytest.fixture
+def impatient(lab: Lab) -> None:
+    """Another load waits a second for a silent owner of the lock, not ten."""
+    lab.monkeypatch.setattr(lock, "LOCK_PATIENCE_SECONDS", 1.0)
+    lab.monkeypatch.setattr(lock, "POLL_SECONDS", 0.1)
+
+
+class TestRetry:
+    @pytest.mark.parametrize("name", ["drop_staging", "drop_lock"])
+    def test_after_a_commit_reports_what_was_committed(self, lab: Lab, table: str, name: str) -> None:
+        nth = {"drop_staging": 1, "drop_lock": 2}[name]  # the first lock is that of the plan
+        with start_worker(lab, table, before=die_before(name, nth, signal.SIGKILL)) as worker:
+            assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+        assert bag(lab.rows(table)) == bag(FEW)
+        report = lab.load("in/*.csv", table, try_number=2)
+        assert lab.inserts() == [report["query_id"]]
+        assert (report["rows_written"], report["partitions"]) == (30, {"0": 15, "1": 15})
+        assert bag(lab.rows(table)) == bag(FEW)
+        # what the dead worker left goes with the next load
+        lab.load("in/*.csv", table, task_id="next")
+        assert is_clean(lab)
+
+    def test_after_a_failed_insert(self, lab: Lab, table: str) -> None:
+        lab.connect_one_node()
+        lab.everywhere(f"INSERT INTO {table} VALUES (77)")
+        with pytest.raises(LoadError, match=r"query \S+-insert failed: .*n is 29.*nothing of .* was changed"):
+            lab.load("in/*.csv", table, where="throwIf(n = 29, 'n is 29') = 0", settings={"max_insert_threads": 1})
+        assert lab.rows(table) == [{"n": 77}]
+        assert is_clean(lab)
+        lab.load("in/*.csv", table, try_number=2)
+        assert bag(lab.rows(table)) == bag([*FEW, {"n": 77}])
+        assert len(lab.inserts()) == 2
+
+    def test_of_a_try_that_left_nothing_loads_at_once(self, lab: Lab, table: str) -> None:
+        assert lab.load("in/*.csv", table, try_number=2)["rows_written"] == 30
+        assert is_clean(lab)
+
+
+def die_before(name: str, nth: int, number: signal.Signals) -> str:
+    """Code for a worker that sends itself a signal before its n-th statement of a name."""
+    return f"""
+import os
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
+real, left = ClickHouseS3Hook._run, [{nth}]
+def run(hook, statement, *given, **named):
+    if statement.name == {name!r}:
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), {int(number)})
+    return real(hook, statement, *given, **named)
+ClickHouseS3Hook._run = run
+"""
+
+
+class TestCleared:
+    def test_append_skips_what_is_there(self, lab: Lab, table: str) -> None:
+        first = lab.load("in/*.csv", table)
+        again = lab.load("in/*.csv", table, try_number=2, max_tries=1)
+        assert (again["query_id"], again["files_skipped"]) == ("", 3)
+        put_numbers(lab, "in/new.csv", OTHER)
+        third = lab.load("in/*.csv", table, try_number=3, max_tries=2)
+        assert (third["files_skipped"], third["files_read"]) == (3, 1)
+        assert lab.inserts() == [first["query_id"], third["query_id"]]
+        assert bag(lab.rows(table)) == bag(FEW + OTHER)
+
+    @pytest.mark.parametrize("mode", ["replace_partitions", "replace_table"])
+    def test_replace_repeats(self, lab: Lab, table: str, mode: str) -> None:
+        first = lab.load("in/*.csv", table, load_mode=mode)
+        put_numbers(lab, "in/0.csv", OTHER)
+        again = lab.load("in/*.csv", table, load_mode=mode, try_number=2, max_tries=1)
+        assert lab.inserts() == [first["query_id"], again["query_id"]]
+        assert bag(lab.rows(table)) == bag(FEW[1::3] + FEW[2::3] + OTHER)
+        assert is_clean(lab)
+
+
+class TestKill:
+    @pytest.mark.parametrize("mode", ["append", "replace_partitions", "replace_table"])
+    def test_during_the_commit_finishes_it(self, lab: Lab, table: str, mode: str) -> None:
+        operator = lab.operator("in/*.csv", table, load_mode=mode)
+        real, calls = Commit._everywhere, []
+
+        def killed_between_two_partitions(commit: Commit, render: Any) -> None:
+            calls.append(commit)
+            if len(calls) == 2:
+                operator.on_kill()
+            real(commit, render)
+
+        lab.monkeypatch.setattr(Commit, "_everywhere", killed_between_two_partitions)
+        with suppress(OvertakenError):
+            operator.execute(lab.context(operator))
+        assert bag(lab.rows(table)) == bag(FEW)
+        assert is_clean(lab)
+        assert len(lab.inserts()) == 1
+
+    @pytest.mark.parametrize(
+        ("name", "nth"),
+        [
+            pytest.param("create_lock", 1, id="before-the-lock"),
+            pytest.param("write_event_planned", 1, id="planning"),
+            pytest.param("create_staging", 2, id="staging-tables-half-made"),
+            pytest.param("submit", 1, id="before-the-insert"),
+            pytest.param("rename_staging", 2, id="before-the-commit"),
+            pytest.param("move_partition", 2, id="in-the-commit"),
+            pytest.param("drop_staging", 1, id="after-the-commit"),
+        ],
+    )
+    def test_at_any_statement(self, lab: Lab, table: str, freeze: Freeze, name: str, nth: int) -> None:
+        # from another thread: what Airflow's signal handler does happens between two instructions, too
+        operators = []
+        real = lab.operator
+
+        def keep(*given: Any, **named: Any) -> Any:
+            operators.append(real(*given, **named))
+            return operators[-1]
+
+        lab.monkeypatch.setattr(lab, "operator", keep)
+        gate = freeze(Gate(name, nth), "in/*.csv", table)
+        operators[0].on_kill()
+        gate.wake()
+        assert lab.running() == []
+        assert bag(lab.rows(table)) in (bag([]), bag(FEW))
+        lab.load("in/*.csv", table, try_number=2)
+        assert bag(lab.rows(table)) == bag(FEW)
+        lab.load("in/*.csv", table, task_id="next")
+        assert is_clean(lab)
+
+
+ZOMBIES = [
+    pytest.param("write_event_locked", 1, id="first-lock"),
+    pytest.param("find_staging", 1, id="tidying-up"),
+    pytest.param("write_files", 1, id="manifest"),
+    pytest.param("write_event_planned", 1, id="plan"),
+    pytest.param("create_staging", 2, id="staging-tables"),
+    pytest.param("drop_lock", 1, id="first-release"),
+    pytest.param("submit", 1, id="insert"),
+    pytest.param("write_event_locked", 2, id="second-lock"),
+    pytest.param("rename_staging", 2, id="rename"),
+    pytest.param("write_event_committing", 1, id="committing"),
+    pytest.param("move_partition", 1, id="first-move"),
+    pytest.param("move_partition", 3, id="third-move"),
+    pytest.param("move_partition", 6, id="last-move"),
+    pytest.param("write_event_committed", 1, id="committed"),
+    pytest.param("drop_staging", 1, id="drop"),
+    pytest.param("drop_lock", 2, id="last-release"),
+]
+
+
+WHERE_THE_OWNER_MATTERS = ("plan", "staging-tables", "insert", "rename", "committing", "third-move", "drop")
+
+
+class TestZombie:
+    """A process that stands still, is overtaken, and goes on."""
+
+    @pytest.mark.parametrize(("name", "nth"), ZOMBIES)
+    def test_overtaken_by_the_next_try(self, lab: Lab, table: str, freeze: Freeze, name: str, nth: int) -> None:
+        gate = freeze(Gate(name, nth), "in/*.csv", table)
+        lab.load("in/*.csv", table, try_number=2)
+        assert bag(lab.rows(table)) == bag(FEW)
+        error = gate.wake()
+        assert error is None or isinstance(error, LoadError)
+        assert bag(lab.rows(table)) == bag(FEW)
+        lab.load("in/*.csv", table, task_id="next")
+        assert bag(lab.rows(table)) == bag(FEW)
+        assert is_clean(lab)
+
+    # all other places are stood still in above: these are those where it matters who overtakes
+    @pytest.mark.parametrize(("name", "nth"), [z for z in ZOMBIES if z.id in WHERE_THE_OWNER_MATTERS])
+    def test_overtaken_by_another_load(
+        self, lab: Lab, table: str, freeze: Freeze, impatient: None, name: str, nth: int
+    ) -> None:
+        put_numbers(lab, "other/a.csv", OTHER)
+        gate = freeze(Gate(name, nth), "in/*.csv", table)
+        lab.load("other/*.csv", table, task_id="other")
+        assert bag(lab.rows(table)) in (bag(OTHER), bag(FEW + OTHER))
+        error = gate.wake()
+        assert error is None or isinstance(error, LoadError), repr(error)
+        if error is None:
+            assert bag(lab.rows(table)) == bag(FEW + OTHER)
+        lab.load("in/*.csv", table, try_number=2)
+        assert bag(lab.rows(table)) == bag(FEW + OTHER)
+        assert is_clean(lab)
+
+    def test_does_not_drop_what_a_later_load_commits(
+        self, lab: Lab, table: str, freeze: Freeze, impatient: None
+    ) -> None:
+        put_numbers(lab, "other/a.csv", OTHER)
+        zombie = freeze(Gate("find_staging"), "other/*.csv", table, task_id="zombie")
+        later = freeze(Gate("move_partition", 2), "in/*.csv", table)
+        assert isinstance(zombie.wake(), LoadError)
+        assert later.wake() is None
+        assert bag(lab.rows(table)) == bag(FEW)
+
+    def test_that_gives_up_does_not_drop_what_the_next_try_commits(
+        self, lab: Lab, table: str, freeze: Freeze
+    ) -> None:
+        # the first try cannot list the files at the end of its load, and gives it up; the next one goes on with it
+        listings = []
+        real = S3FileStore.list_files
+
+        def fail_once(store: S3FileStore, *given: Any) -> Any:
+            listings.append(given)
+            if len(listings) == 2:
+                raise SourceError("the listing failed")
+            return real(store, *given)
+
+        lab.monkeypatch.setattr(S3FileStore, "list_files", fail_once)
+        zombie = freeze(Gate("write_event_abandoned"), "in/*.csv", table)
+        later = freeze(Gate("move_partition", 2), "in/*.csv", table, try_number=2)
+        assert isinstance(zombie.wake(), SourceError)
+        # a third try sees what the second one has begun
+        third = lab.load("in/*.csv", table, try_number=3)
+        assert third["rows_written"] == 30
+        assert bag(lab.rows(table)) == bag(FEW)
+        later.wake()
+        assert bag(lab.rows(table)) == bag(FEW)
+
+    def test_process_stopped_while_its_insert_runs(self, lab: Lab, table: str) -> None:
+        with stopped_worker(lab, table, **SLOW_FEW) as worker:
+            wait_until(lab.running, "the worker's query")
+            os.kill(worker.pid, signal.SIGSTOP)
+            wait_until(lambda: is_stopped(worker), "the worker to stand still")
+            report = lab.load("in/*.csv", table, try_number=2, **SLOW_FEW)
+            assert report["attached"]
+            assert bag(lab.rows(table)) == bag(FEW)
+            os.kill(worker.pid, signal.SIGCONT)
+            worker.wait(WAIT_SECONDS)
+        assert bag(lab.rows(table)) == bag(FEW)
+        assert lab.inserts() == [report["query_id"]]
+        assert is_clean(lab)
+
+    def test_process_stopped_inside_its_commit(self, lab: Lab, table: str) -> None:
+        with stopped_worker(lab, table, before=die_before("move_partition", 4, signal.SIGSTOP)) as worker:
+            wait_until(lambda: is_stopped(worker), "the worker to stand still")
+            assert bag(lab.rows(table)) == bag(FEW[::2])  # the first partition, on all three nodes
+            report = lab.load("in/*.csv", table, try_number=2)
+            assert bag(lab.rows(table)) == bag(FEW)
+            os.kill(worker.pid, signal.SIGCONT)
+            worker.wait(WAIT_SECONDS)
+        assert bag(lab.rows(table)) == bag(FEW)
+        assert lab.inserts() == [report["query_id"]]
+        assert is_clean(lab)
+
+
+@contextmanager
+def stopped_worker(lab: Lab, table: str, **arguments: Any) -> Iterator[subprocess.Popen[str]]:
+    """A worker that may stand still at the end of the block."""
+    worker = start_worker(lab, table, **arguments)
+    try:
+        yield worker
+    finally:
+        worker.kill()
+        worker.communicate()
+
+
+def is_stopped(process: subprocess.Popen[str]) -> bool:
+    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+class TestAtTheSameTime:
+    def test_overlapping_globs_load_each_file_once(self, lab: Lab, background: Background) -> None:
+        table = lab.create("t", "n UInt32", EVEN_AND_ODD)
+        for start in range(0, 60, 20):
+            rows = [{"n": n} for n in range(start, start + 20)]
+            for number in range(5):
+                put_numbers(lab, f"in{start}/{number}.csv", rows[number::5])
+            globs = (f"in{start}/{{0..3}}.csv", f"in{start}/{{1..4}}.csv")
+            tasks = [background(lab.load, glob, table, task_id=f"{glob[-8:-5]}{start}") for glob in globs]
+            for task in tasks:
+                task.result()
+            assert bag(lab.rows(table)) == bag([{"n": n} for n in range(start + 20)])
+        assert is_clean(lab)
+
+    def test_two_that_replace_the_same_partitions(self, lab: Lab, table: str, background: Background) -> None:
+        put_numbers(lab, "other/a.csv", OTHER)
+        how = {"load_mode": "replace_partitions", "on_partial_partitions": "replace"}
+        for round_number in range(3):
+            tasks = [
+                background(lab.load, f"{folder}/*.csv", table, task_id=f"{folder}{round_number}", **how)
+                for folder in ("in", "other")
+            ]
+            for task in tasks:
+                task.result()
+            assert bag(lab.rows(table)) in (bag(FEW), bag(OTHER))
+        assert is_clean(lab)
+
+
+class TestObjectsThatChange:
+    @pytest.fixture
+    def lab(self, lab: Lab) -> Lab:
+        """One node: no other one to end with a failed INSERT."""
+        lab.connect_one_node()
+        return lab
+
+    @pytest.mark.parametrize("is_deleted", [False, True], ids=["changed", "deleted"])
+    def test_while_they_are_loaded(self, lab: Lab, table: str, background: Background, is_deleted: bool) -> None:
+        task = background(lab.load, "in/*.csv", table, **SLOW_FEW)
+        wait_until(lab.running, "the load")
+        if is_deleted:
+            lab.s3.delete_object(Bucket=lab.bucket, Key="in/0.csv")
+        else:
+            put_numbers(lab, "in/0.csv", OTHER)
+        with pytest.raises((LoadError, SourceError)):
+            task.result()
+        assert lab.rows(table) == []
+        assert is_clean(lab)
+        lab.load("in/*.csv", table, try_number=2)
+        assert bag(lab.rows(table)) == bag(FEW[1::3] + FEW[2::3] + ([] if is_deleted else OTHER))
+
+    def test_a_new_one_is_for_the_next_load(self, lab: Lab, table: str, background: Background) -> None:
+        task = background(lab.load, "in/*.csv", table, **SLOW_FEW)
+        wait_until(lab.running, "the load")
+        put_numbers(lab, "in/new.csv", OTHER)
+        assert task.result()["files_read"] == 3
+        assert bag(lab.rows(table)) == bag(FEW)
+        lab.load("in/*.csv", table, task_id="next")
+        assert bag(lab.rows(table)) == bag(FEW + OTHER)
+
+
+class TestSharded:
+    @pytest.mark.parametrize(
+        "how",
+        [
+            pytest.param({"load_mode": "replace_partitions"}, id="partitions"),
+            pytest.param({"load_mode": "replace_where", "replace_where": "n < 1000"}, id="where"),
+        ],
+    )
+    def test_old_rows_go_from_shards_without_new_ones(self, lab: Lab, table: str, how: dict[str, Any]) -> None:
+        lab.everywhere(f"INSERT INTO {table} VALUES (1), (2)")
+        lab.load("in/*.csv", table, on_partial_partitions="replace", **how)
+        lab.everywhere(f"INSERT INTO {table} VALUES (3), (4)")
+        put_numbers(lab, "one/a.csv", OTHER)
+        lab.load("one/*.csv", table, task_id="one", on_partial_partitions="replace", **how)
+        assert sorted(len(lab.rows(table, node=node)) for node in lab.nodes()) == [0, 0, 4]
+        assert bag(lab.rows(table)) == bag(OTHER)
+
+
+class TestTables:
+    def test_merges_in_staging_do_not_look_like_losses(self, lab: Lab, freeze: Freeze) -> None:
+        lab.connect_one_node()
+        table = lab.create("t", "n UInt32", "ReplacingMergeTree ORDER BY n")
+        for number in range(3):
+            put_numbers(lab, f"in/{number}.csv", FEW)
+        gate = freeze(Gate("read_partitions"), "in/*.csv", table)
+        (staged,) = lab.left_overs()
+        lab.query(f"OPTIMIZE TABLE {lab.database}.{staged} FINAL")
+        assert lab.query(f"SELECT count() AS n FROM {lab.database}.{staged}") == [{"n": 30}]
+        assert gate.wake() is None
+        assert bag(lab.rows(table)) == bag(FEW)
+        assert gate.task.result()["rows_written"] == 90
+
+    @pytest.mark.parametrize("name", ["it's", "a`b", "a\tb", "'); DROP TABLE t; --"])
+    def test_hostile_names(self, lab: Lab, name: str) -> None:
+        table = f"{lab.database}.{identifier(name)}"
+        lab.ddl(f"CREATE TABLE {table} (n UInt32) ENGINE = {EVEN_AND_ODD}")
+        put_numbers(lab, "in/a.csv", OTHER)
+        lab.load("in/*.csv", table, load_mode="replace_partitions")
+        assert lab.load("in/*.csv", table, task_id="two")["files_skipped"] == 1
+        assert bag(lab.rows(table)) == bag(OTHER)
+        assert is_clean(lab)
+
+    def test_a_new_table_of_the_same_name_holds_nothing_yet(self, lab: Lab, table: str) -> None:
+        lab.load("in/*.csv", table)
+        lab.ddl(f"DROP TABLE {table} SYNC")
+        lab.create("t", "n UInt32", EVEN_AND_ODD)
+        lab.load("in/*.csv", table, task_id="two")
+        assert bag(lab.rows(table)) == bag(FEW)
+
+    @pytest.mark.parametrize(
+        ("arguments", "error", "said"),
+        [
+            pytest.param({"min_files": 4}, SourceError, "3 files match .*min_files=4", id="files"),
+            pytest.param({"min_rows": "31"}, LoadError, "staged 30 rows, and min_rows=31", id="rows"),
+            pytest.param({"where": "n > 99"}, LoadError, "staged 0 rows, and min_rows=1", id="no-rows"),
+        ],
+    )
+    def test_too_few(
+        self, lab: Lab, table: str, arguments: dict[str, Any], error: type[Exception], said: str
+    ) -> None:
+        with pytest.raises(error, match=said):
+            lab.load("in/*.csv", table, **arguments)
+        assert lab.rows(table) == []
+        assert is_clean(lab)
+
+    @pytest.mark.parametrize("mode", ["append", "replace_partitions", "replace_table"])
+    def test_no_rows_where_they_are_allowed(self, lab: Lab, table: str, mode: str) -> None:
+        lab.everywhere(f"INSERT INTO {table} VALUES (1)")
+        report = lab.load("in/*.csv", table, where="n > 99", min_rows=0, load_mode=mode)
+        assert report["partitions"] == {}
+        assert len(lab.rows(table)) == (0 if mode == "replace_table" else 3)
+        assert is_clean(lab)
+
+
+class TestLedger:
+    def test_another_table_of_that_name(self, lab: Lab, table: str) -> None:
+        lab.create("ch_s3_ledger", "n UInt32")
+        with pytest.raises(
+            TargetError, match="ch_s3_ledger is no ledger of this package; rename it, or name another"
+        ):
+            lab.load("in/*.csv", table)
+        assert lab.rows(table) == []
+
+    def test_a_later_schema(self, lab: Lab, table: str) -> None:
+        lab.load("in/*.csv", table)
+        comment = "airflow-provider-ch-s3: what its loads did, schema 2"
+        lab.query(f"ALTER TABLE {lab.database}.ch_s3_ledger MODIFY COMMENT '{comment}'", node=1)
+        with pytest.raises(ConfigError, match=r"has schema 2, and this version .* knows up to 1; upgrade it"):
+            lab.load("in/*.csv", table, task_id="two")
+
+    def test_the_connection_names_its_table(self, lab: Lab, table: str) -> None:
+        lab.ddl(f"CREATE DATABASE {lab.database}_ledger ENGINE = Atomic")
+        try:
+            lab.connect_clickhouse({"ledger_table": f"{lab.database}_ledger.loads"})
+            lab.load("in/*.csv", table)
+            assert lab.load("in/*.csv", table, task_id="two")["files_skipped"] == 3
+            names = lab.query(
+                f"SELECT name FROM system.tables WHERE database = '{lab.database}_ledger' ORDER BY name"
+            )
+            assert names == [{"name": "loads"}, {"name": "loads_files"}]
+            assert (
+                lab.everywhere(f"SELECT name FROM system.tables WHERE database = '{lab.database}'")
+                == [{"name": "t"}] * 3
+            )
+        finally:
+            lab.ddl(f"DROP DATABASE {lab.database}_ledger SYNC")
+
+    def test_the_connections_database_is_missing(self, lab: Lab, table: str) -> None:
+        lab.connect_clickhouse({"ledger_table": "no_such.loads"})
+        with pytest.raises(ConfigError, match=r"no database 'no_such'; create it, or correct .* ledger_table"):
+            lab.load("in/*.csv", table)
+
+    def test_what_another_node_wrote_counts(self, lab: Lab, table: str) -> None:
+        lab.load("in/*.csv", table)
+        lab.connect_clickhouse(port=lab.sandbox.http_ports[2])
+        assert lab.load("in/*.csv", table, task_id="two")["files_skipped"] == 3
+        assert lab.load("in/*.csv", table, try_number=2)["rows_written"] == 30
+        assert bag(lab.rows(table)) == bag(FEW)
+
+    def test_holds_no_secret(self, lab: Lab, table: str, freeze: Freeze) -> None:
+        gate = freeze(Gate("move_partition"), "in/*.csv", table)
+        shown = lab.everywhere(
+            f"SELECT name, comment, create_table_query FROM system.tables WHERE database = '{lab.database}'"
+        )
+        assert any("ch_s3_stage" in row["name"] for row in shown)
+        assert gate.wake() is None
+        for name in ("ch_s3_ledger", "ch_s3_ledger_files"):
+            found = lab.everywhere(f"SELECT * FROM {lab.database}.{name}")
+            assert len(found) >= 3
+            shown += found
+        text = json.dumps(shown)
+        assert lab.sandbox.s3_secret_key not in text
+        assert lab.sandbox.password not in text
+
+
+def test_a_node_that_dies_during_the_insert(fragile_lab: Lab, background: Background) -> None:
+    lab = fragile_lab
+    put_slow_files(lab)
+    table = lab.create("t", "n UInt32")
+    task = background(lab.load, "in/*.csv", table, **SLOW)
+    wait_until(lambda: len({row["port"] for row in lab.running()}) == 2, "the load on both nodes")
+    kill_node(lab.sandbox, 1)
+    with pytest.raises(LoadError):
+        task.result(120)
+    wait_until(lambda: all_answer(lab.sandbox), "the nodes")
+    assert lab.rows(table) == []
+    lab.load("in/*.csv", table, try_number=2)
+    assert bag(lab.rows(table)) == bag(ROWS)
+    assert is_clean(lab)

@@ -1,0 +1,95 @@
+"""Materialized views of the target: refused, or fed from the staged rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import LoadError, TargetError
+from tests.sandbox.conftest import Lab, bag
+
+pytestmark = pytest.mark.sandbox
+
+CSV: dict[str, Any] = {"structure": "day Date, n UInt32", "data_format": "CSV"}
+
+
+@pytest.fixture
+def table(lab: Lab) -> str:
+    lab.put("in/a.csv", b"2013-01-01,1\n2013-01-01,2\n2013-01-02,3\n")
+    lab.put("in/b.csv", b"2013-01-02,4\n")
+    local = lab.create("t", "day Date, n UInt32", "MergeTree PARTITION BY day ORDER BY n")
+    return lab.distribute(local)
+
+
+def add_view(lab: Lab, select: str, columns: str = "day Date, total UInt64") -> str:
+    counts = lab.create("totals", columns, "SummingMergeTree PARTITION BY day ORDER BY day")
+    lab.ddl(f"CREATE MATERIALIZED VIEW {lab.database}.view TO {counts} AS {select}")
+    return counts
+
+
+def totals(lab: Lab, table: str) -> dict[str, int]:
+    rows = lab.query(
+        f"SELECT toString(day) AS d, toUInt32(sum(total)) AS n FROM cluster('{lab.sandbox.cluster}', {table})"
+        " GROUP BY d ORDER BY d"
+    )
+    return {row["d"]: row["n"] for row in rows}
+
+
+def staging_tables(lab: Lab) -> list[Any]:
+    return lab.everywhere(
+        f"SELECT name FROM system.tables WHERE database = '{lab.database}' AND startsWith(name, 'ch_s3_stage')"
+    )
+
+
+def test_views_are_refused_by_default(lab: Lab, table: str) -> None:
+    add_view(lab, f"SELECT day, sum(n) AS total FROM {lab.database}.t GROUP BY day")
+    with pytest.raises(TargetError, match=r"feeds \S+\.view, and .* use materialized_views='replay'"):
+        lab.load("in/*.csv", table, **CSV)
+    assert lab.rows(f"{lab.database}.t") == []
+
+
+def test_replayed_views_hold_what_the_rows_would_have_brought(lab: Lab, table: str) -> None:
+    counts = add_view(lab, f"SELECT day, sum(n) AS total FROM {lab.database}.t GROUP BY day")
+    lab.query(f"INSERT INTO {lab.database}.t VALUES ('2013-01-01', 100)")
+    lab.load("in/*.csv", table, materialized_views="replay", **CSV)
+    assert totals(lab, counts) == {"2013-01-01": 103, "2013-01-02": 7}
+    assert lab.load("in/*.csv", table, task_id="again", materialized_views="replay", **CSV)["files_skipped"] == 2
+    assert totals(lab, counts) == {"2013-01-01": 103, "2013-01-02": 7}
+    assert staging_tables(lab) == []
+    # the view itself goes on with what others insert
+    lab.query(f"INSERT INTO {lab.database}.t VALUES ('2013-01-01', 1000)")
+    assert totals(lab, counts) == {"2013-01-01": 1103, "2013-01-02": 7}
+
+
+def test_a_failed_load_leaves_no_rows_of_views(lab: Lab, table: str) -> None:
+    counts = add_view(lab, f"SELECT day, sum(n) AS total FROM {lab.database}.t GROUP BY day")
+    with pytest.raises(LoadError, match="n is 4"):
+        lab.load("in/*.csv", table, materialized_views="replay", where="throwIf(n = 4, 'n is 4') = 0", **CSV)
+    assert totals(lab, counts) == {}
+    assert lab.rows(f"{lab.database}.t") == []
+    assert staging_tables(lab) == []
+    lab.load("in/*.csv", table, materialized_views="replay", try_number=2, where="n != 4", **CSV)
+    assert totals(lab, counts) == {"2013-01-01": 3, "2013-01-02": 3}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param({"load_mode": "replace_table"}, "their old rows cannot be told from others", id="replace"),
+    ],
+)
+def test_what_cannot_be_replayed_is_refused(lab: Lab, table: str, arguments: dict[str, Any], message: str) -> None:
+    add_view(lab, f"SELECT day, sum(n) AS total FROM {lab.database}.t GROUP BY day")
+    with pytest.raises(TargetError, match=message):
+        lab.load("in/*.csv", table, materialized_views="replay", **arguments, **CSV)
+    assert bag(lab.rows(f"{lab.database}.t")) == bag([])
+
+
+def test_a_view_with_rows_of_its_own_is_refused(lab: Lab, table: str) -> None:
+    lab.ddl(
+        f"CREATE MATERIALIZED VIEW {lab.database}.view ENGINE = MergeTree ORDER BY day AS"
+        f" SELECT day FROM {lab.database}.t"
+    )
+    with pytest.raises(TargetError, match="keeps its rows in a table of its own"):
+        lab.load("in/*.csv", table, materialized_views="replay", **CSV)

@@ -1,0 +1,681 @@
+"""A model of a small ClickHouse cluster, and of processes that talk to it, for tests of the protocol.
+
+It knows ClickHouse, and nothing of loads: tables, partitions, renames, queries that run, their logs, KILL QUERY, and
+statements that arrive late or whose answer is lost. Every request to one node is one step. Between two steps a
+:class:`Schedule` decides who goes on, who dies, and who sleeps for so long that others think that it is dead.
+Processes are greenlets, so that thousands of interleavings take seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from greenlet import greenlet
+
+from airflow_provider_ch_s3.errors import ServerError, ServerUnreachableError
+from airflow_provider_ch_s3.sql.statement import Statement
+
+UNKNOWN_TABLE = 60
+TABLE_ALREADY_EXISTS = 57
+SAME_QUERY_ID = 216
+SETTING = "allow_replace_partition_from_empty_source"
+# Questions that depend on nothing that happens in a test: no step of their own.
+CONSTANT = {"read_settings", "has_query_log", "read_ledger_comments", "read_database_engine"}
+LOG_FLUSH_SECONDS = 1.0
+
+Partitions = dict[str, Counter[tuple[str, str]]]
+
+
+class Killed(BaseException):
+    """SIGKILL: nothing that the process would still do happens."""
+
+
+@dataclass
+class Table:
+    """One table on one node.
+
+    :param partitions: partition → how many of each (row, query id of the INSERT that wrote it).
+    :param entries: rows of a table that is written as JSON.
+    """
+
+    uuid: str
+    comment: str = ""
+    partitions: Partitions = field(default_factory=dict)
+    entries: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class Node:
+    """One server."""
+
+    name: str
+    tables: dict[str, Table] = field(default_factory=dict)
+    query_log: list[dict[str, Any]] = field(default_factory=list)
+    started: float = -1000.0
+
+
+@dataclass(eq=False)
+class Insert:
+    """An INSERT … SELECT that runs on all nodes.
+
+    :param shares: what each node has still to write; by files.
+    """
+
+    query_id: str
+    node: Node
+    tables: Mapping[str, Table]
+    shares: list[tuple[Node, str]]
+    log_comment: str
+    began: float
+    is_killed: bool = False
+    error: str = ""
+    is_over: bool = False
+    done: list[tuple[Node, str, int]] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Fault:
+    """What happens when a statement is about to be sent.
+
+    :param kind: ``kill``, ``kill_late`` (the statement arrives after the death of its sender), ``lost_request``,
+        ``lost_answer``, ``late`` (no answer, and the statement arrives later), ``pause``, ``signal`` (SIGTERM);
+        of an INSERT that runs: ``fail``, ``vanish`` (its node was restarted, and the log is gone).
+    :param statement: its name; that of no statement means a step of an INSERT.
+    :param after: so many of that name go by before.
+    """
+
+    kind: str
+    statement: str
+    after: int
+
+
+@dataclass(eq=False)
+class Process:
+    """One process of a task; ``main`` and the threads that it starts."""
+
+    name: str
+    main: Callable[[Process], Any]
+    cluster: Cluster
+    node: Node
+    threads: list[Thread] = field(default_factory=list)
+    is_dead: bool = False
+    is_paused: bool = False
+    wakes_at_step: int = 0
+    result: Any = None
+    error: BaseException | None = None
+    on_signal: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        self.threads.append(Thread(self, self._run, self.name))
+
+    def _run(self) -> None:
+        try:
+            self.result = self.main(self)
+        except (Killed, Exception) as error:
+            self.error = error
+        self.cluster.changes += 1
+        self.kill()  # other threads end with the process
+        self.cluster.note(f"{self.name} ends: {self.error or 'loaded'}")
+
+    @property
+    def is_over(self) -> bool:
+        return self.threads[0].is_over
+
+    def kill(self) -> None:
+        """From now on nothing of it is sent; :meth:`Cluster.step` ends its threads."""
+        self.is_dead = True
+
+
+class Thread:
+    """A thread of a process, as far as the schedule sees it."""
+
+    def __init__(self, process: Process, target: Callable[[], None], name: str) -> None:
+        self.process = process
+        self.name = name
+        self.wakes_at = 0.0
+        self.waits_for: Insert | None = None
+        self.is_over = False
+        self._target = target
+        self.greenlet = greenlet(self._run, parent=process.cluster.hub)
+
+    def _run(self) -> None:
+        try:
+            self._target()
+        except Killed:
+            pass
+        finally:
+            self.is_over = True
+
+    def end(self) -> None:
+        if self.greenlet:  # it has begun
+            self.greenlet.throw(Killed())
+        self.is_over = True
+
+    @property
+    def is_ready(self) -> bool:
+        waits = self.waits_for is not None and not self.waits_for.is_over
+        return not (self.is_over or self.process.is_paused or waits)
+
+
+class ModelThread:
+    """What :class:`threading.Thread` is to the code under test."""
+
+    def __init__(
+        self, *, target: Callable[..., None], args: tuple[Any, ...] = (), name: str = "", daemon: bool = False
+    ) -> None:
+        cluster = Cluster.current
+        self._thread = Thread(cluster.running.process, lambda: target(*args), name)
+
+    def start(self) -> None:
+        self._thread.process.threads.append(self._thread)
+
+    def is_alive(self) -> bool:
+        return not self._thread.is_over
+
+
+class Clock:
+    """What the module :mod:`time` is to the code under test."""
+
+    @staticmethod
+    def monotonic() -> float:
+        return Cluster.current.now
+
+    time = monotonic
+
+
+class Cluster:
+    """Nodes, what runs on them, what is on its way to them, and the processes that use them.
+
+    :param objects: key → partition → rows.
+    """
+
+    current: Cluster
+
+    def __init__(self, node_count: int, objects: Mapping[str, Mapping[str, list[str]]], rng: random.Random) -> None:
+        Cluster.current = self
+        self.hub = greenlet.getcurrent()
+        self.nodes = [Node(f"n{number}:9000") for number in range(1, node_count + 1)]
+        self.objects = objects
+        self.rng = rng
+        self.now = 0.0
+        self.steps = 0
+        self.changes = 0  # rises with everything that a rule may look at
+        self.inserts: list[Insert] = []
+        self.late: list[tuple[Node, Statement, str | None]] = []
+        self.processes: list[Process] = []
+        self.faults: list[Fault] = []
+        self.split_ratio = 0.0
+        self.trace: list[str] = []
+        self.running: Thread
+        self._uuids = 0
+
+    # what the tests do with it
+
+    def create(self, table: str, rows: Mapping[str, list[str]]) -> None:
+        """Make a table on every node; its rows go to the nodes in turn."""
+        for node in self.nodes:
+            node.tables[table] = Table(self._uuid())
+        for partition, names in rows.items():
+            for number, name in enumerate(names):
+                self._add(self.nodes[number % len(self.nodes)].tables[table], partition, [name], "before")
+
+    def contents(self, table: str) -> Partitions:
+        """Rows of all nodes."""
+        found: Partitions = {}
+        for node in self.nodes:
+            for partition, rows in node.tables[table].partitions.items():
+                found.setdefault(partition, Counter()).update(rows)
+        return {partition: rows for partition, rows in found.items() if rows}
+
+    def entries(self, table: str) -> list[dict[str, Any]]:
+        return [row for node in self.nodes if table in node.tables for row in node.tables[table].entries]
+
+    def launch(self, name: str, main: Callable[[Process], Any]) -> Process:
+        process = Process(name, main, self, self.rng.choice(self.nodes))
+        process.start()
+        self.processes.append(process)
+        self.note(f"{name} starts")
+        return process
+
+    def note(self, text: str) -> None:
+        self.trace.append(f"{self.now:7.2f} {text}")
+
+    def ready(self) -> list[Thread | Insert]:
+        threads = [t for p in self.processes for t in p.threads if t.is_ready]
+        return [*threads, *(i for i in self.inserts if not i.is_over)]
+
+    def step(self, what: Thread | Insert) -> None:
+        """Let one thread or one INSERT go on."""
+        self.steps += 1
+        self.now += 0.01
+        if isinstance(what, Insert):
+            self._advance(what)
+        else:
+            self.now = max(self.now, what.wakes_at)
+            self.running = what
+            what.greenlet.switch()
+            if what.process.is_dead:
+                for thread in what.process.threads:
+                    thread.end()
+
+    def deliver(self, index: int) -> None:
+        """Let something that was on its way arrive."""
+        node, statement, query_id = self.late.pop(index)
+        self.note(f"LATE: {describe(statement)} @{node.name}")
+        try:
+            self.run(node, statement, query_id)
+        except ServerError as error:
+            self.note(f"  {error}")
+
+    def fault(self, statement: str) -> str:
+        """What goes wrong now, '' if nothing does."""
+        for fault in self.faults:
+            if fault.statement == statement:
+                fault.after -= 1
+                if fault.after < 0:
+                    self.faults.remove(fault)
+                    return fault.kind
+        return ""
+
+    # what its servers do
+
+    def run(self, node: Node, statement: Statement, query_id: str | None) -> list[dict[str, Any]] | Insert:
+        """Run a statement on one node.
+
+        :raises ServerError: as the server does.
+        """
+        method = getattr(self, f"_{re.sub('^write_event_.*', 'write_ledger', statement.name)}")
+        result: list[dict[str, Any]] | Insert = method(node, statement, query_id) or []
+        return result
+
+    def _uuid(self) -> str:
+        self._uuids += 1
+        return f"uuid-{self._uuids}"
+
+    def _add(self, table: Table, partition: str, names: Iterable[str], writer: str) -> None:
+        table.partitions.setdefault(partition, Counter()).update((name, writer) for name in names)
+
+    def _table(self, node: Node, name: str) -> Table:
+        if name not in node.tables:
+            raise ServerError(f"Table d.{name} does not exist", code=UNKNOWN_TABLE)
+        return node.tables[name]
+
+    def _create_table(self, node: Node, statement: Statement, *, if_not_exists: bool) -> None:
+        name = _names(statement.text)[0]
+        if name in node.tables:
+            if if_not_exists:
+                return
+            raise ServerError(f"Table d.{name} already exists", code=TABLE_ALREADY_EXISTS)
+        comment = re.search(r"COMMENT '(.*)'$", statement.text, re.DOTALL)
+        node.tables[name] = Table(self._uuid(), _unescape(comment[1]) if comment else "")
+
+    def _create_ledger(self, node: Node, statement: Statement, _: str | None) -> None:
+        self._create_table(node, statement, if_not_exists=True)
+
+    _create_ledger_files = _create_staging = _create_ledger
+
+    def _create_lock(self, node: Node, statement: Statement, _: str | None) -> None:
+        self._create_table(node, statement, if_not_exists=False)
+
+    def _drop_lock(self, node: Node, statement: Statement, _: str | None) -> None:
+        name = _names(statement.text)[0]
+        self._table(node, name)
+        del node.tables[name]
+
+    def _drop_staging(self, node: Node, statement: Statement, _: str | None) -> None:
+        node.tables.pop(_names(statement.text)[0], None)
+
+    def _rename_staging(self, node: Node, statement: Statement, _: str | None) -> None:
+        old, new = _names(statement.text)
+        if old in node.tables:
+            if new in node.tables:
+                raise ServerError(f"Table d.{new} already exists", code=TABLE_ALREADY_EXISTS)
+            node.tables[new] = node.tables.pop(old)
+
+    def _move_partition(self, node: Node, statement: Statement, _: str | None) -> None:
+        self.changes += 1
+        source, target = (self._table(node, name) for name in _names(statement.text))
+        partition = _literals(statement.text)[0]
+        target.partitions.setdefault(partition, Counter()).update(source.partitions.pop(partition, Counter()))
+
+    def _replace_partition(self, node: Node, statement: Statement, _: str | None) -> None:
+        self.changes += 1
+        target, source = (self._table(node, name) for name in _names(statement.text))
+        partition = _literals(statement.text)[0]
+        if not source.partitions.get(partition) and f"{SETTING} = 1" not in statement.text:
+            raise ServerError("the source partition is empty", code=36)
+        target.partitions[partition] = Counter(source.partitions.get(partition, Counter()))
+
+    def _write_ledger(self, node: Node, statement: Statement, _: str | None) -> None:
+        table = self._table(node, _names(statement.text)[0])
+        for line in statement.text.partition("FORMAT JSONEachRow\n")[2].splitlines():
+            # time has microseconds, so no two rows have the same one
+            table.entries.append({**json.loads(line), "time_seconds": self.now + self.steps / 1e6})
+
+    _write_files = _write_ledger
+
+    def _kill_queries(self, node: Node, statement: Statement, _: str | None) -> None:
+        prefix = _literals(statement.text)[0]
+        for insert in self.inserts:
+            if not insert.is_over and insert.query_id.startswith(prefix):
+                insert.is_killed = True
+
+    def _insert_load(self, node: Node, statement: Statement, query_id: str | None) -> Insert:
+        target = _match(r"FUNCTION cluster\('c', 'd', '(\w+)'\)", statement.text)
+        keys = _match(r"'http://s3/bucket/([^']*)'", statement.text)
+        comment = _match(r"log_comment = '(.*)'", statement.text)
+        assert query_id
+        if any(i.query_id == query_id and not i.is_over for i in self.inserts):
+            raise ServerError(f"Query with id = {query_id} is already running.", code=SAME_QUERY_ID)
+        tables = {n.name: n.tables[target[1]] for n in self.nodes if target[1] in n.tables}
+        shares = [(self.rng.choice(self.nodes), key) for key in _expand(keys[1])]
+        insert = Insert(query_id, node, tables, shares, _unescape(comment[1]), self.now)
+        self.inserts.append(insert)
+        self.changes += 1
+        if len(tables) < len(self.nodes):
+            self._end(insert, f"Table d.{target[1]} does not exist")
+            raise ServerError(insert.error, code=UNKNOWN_TABLE)
+        self._log(insert, insert.node, "QueryStart")
+        return insert
+
+    def _advance(self, insert: Insert) -> None:
+        fault = self.fault("insert step")
+        if insert.is_killed:
+            self._end(insert, "Query was cancelled")
+        elif fault == "fail":
+            self._end(insert, "S3_ERROR")
+        elif fault == "vanish":
+            insert.node.started = self.now
+            insert.node.query_log.clear()
+            insert.is_over, insert.error = True, "lost"
+            self.note(f"{insert.query_id} vanishes, with the log of {insert.node.name}")
+        elif insert.shares:
+            node, key = insert.shares.pop()
+            for partition, names in self.objects[key].items():
+                self._add(insert.tables[node.name], partition, names, insert.query_id)
+            insert.done.append((node, key, sum(map(len, self.objects[key].values()))))
+        else:
+            self._end(insert, "")
+
+    def _end(self, insert: Insert, error: str) -> None:
+        insert.is_over, insert.error = True, error
+        self.note(f"{insert.query_id} ends{': ' + error if error else ''}")
+        self._log(insert, insert.node, "ExceptionWhileProcessing" if error else "QueryFinish")
+
+    def _log(self, insert: Insert, initiator: Node, event: str) -> None:
+        for node in self.nodes:
+            mine = [rows for n, _, rows in insert.done if n is node]
+            is_initial = node is initiator
+            if not is_initial and (event == "QueryStart" or not mine):
+                continue
+            row = self._query_row(node, insert, is_initial=is_initial) | {
+                "event": event,
+                "exception_code": 1 if insert.error else 0,
+                "exception": insert.error,
+                "start_seconds": insert.began,
+                "duration_seconds": self.now - insert.began,
+                "visible_at": self.now + self.rng.uniform(0, LOG_FLUSH_SECONDS),
+            }
+            share = {"read_rows": sum(mine), "files": len(mine), "part_rows": sum(mine)}
+            if is_initial:
+                # it counts what all nodes read; its own share is a query of its own
+                total = sum(rows for _, _, rows in insert.done)
+                node.query_log.append(row | {"read_rows": total, "written_rows": 0, "files": 0, "part_rows": 0})
+            if mine:
+                node.query_log.append(row | share | {"is_initial": False})
+
+    def _query_row(self, node: Node, insert: Insert, *, is_initial: bool) -> dict[str, Any]:
+        rows = sum(count for n, _, count in insert.done if n is node)
+        return {
+            "node": node.name,
+            "initial_query_id": insert.query_id,
+            "is_initial": is_initial,
+            "elapsed_seconds": self.now - insert.began,
+            "read_rows": rows,
+            "read_bytes": rows,
+            "total_rows_approx": 0,
+            "written_rows": rows,
+            "peak_memory_bytes": 1,
+            "s3_bytes": rows,
+            "s3_requests": 1,
+            "initial_parts": 1,
+            "settings": {},
+            "log_comment": insert.log_comment,
+        }
+
+    # what its servers tell
+
+    def _read_settings(self, node: Node, *_: object) -> list[dict[str, Any]]:
+        return [{"name": SETTING, "value": "0", "readonly": 0}]
+
+    def _has_query_log(self, node: Node, *_: object) -> list[dict[str, Any]]:
+        return [{"node": node.name}]
+
+    def _read_database_engine(self, node: Node, *_: object) -> list[dict[str, Any]]:
+        return [{"engine": "Atomic"}]
+
+    def _read_uptimes(self, node: Node, *_: object) -> list[dict[str, Any]]:
+        return [{"node": node.name, "uptime_seconds": self.now - node.started}]
+
+    def _read_ledger_comments(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        names = _match(r"name IN \((.*)\)", statement.text)
+        return [
+            {"node": node.name, "name": name, "comment": node.tables[name].comment}
+            for name in _literals(names[1])
+            if name in node.tables
+        ]
+
+    def _read_tables(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        prefix = _literals(statement.text.partition("startsWith")[2])[0]
+        return [
+            {"node": node.name, "name": name, "comment": table.comment, "uuid": table.uuid}
+            for name, table in sorted(node.tables.items())
+            if name.startswith(prefix)
+        ]
+
+    def _read_events(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        return self._entries(node, statement)
+
+    def _read_attempt_files(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        attempt = _match(r"attempt = (\d+)", statement.text)
+        return [row for row in self._entries(node, statement) if row["attempt"] == int(attempt[1])]
+
+    def _read_loaded_files(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        match = _match(r"path BETWEEN '(.*)' AND '(.*)'\n +AND attempt IN \((.*)\)", statement.text)
+        attempts = {int(number) for number in match[3].split(", ")}
+        found = self._entries(node, statement)
+        return [row for row in found if match[1] <= row["path"] <= match[2] and row["attempt"] in attempts]
+
+    def _entries(self, node: Node, statement: Statement) -> list[dict[str, Any]]:
+        ledger = _match(r"FROM clusterAllReplicas\('c', 'd', '(\w+)'\)", statement.text)
+        target = _match(r"target = '(.*?)'", statement.text)
+        return [row for row in self._table(node, ledger[1]).entries if row["target"] == target[1]]
+
+    def _read_partitions(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        name = _match(r"table = '(\w+)'", statement.text)
+        table = node.tables.get(name[1])
+        return [
+            {"node": node.name, "partition_id": partition, "rows": rows.total(), "last_block": 0, "version": 0}
+            for partition, rows in sorted(table.partitions.items() if table else ())
+            if rows
+        ]
+
+    def _running_queries(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        prefix = _literals(statement.text.partition("startsWith")[2])[0]
+        return [
+            self._query_row(node, insert, is_initial=node is insert.node)
+            for insert in self.inserts
+            if not insert.is_over and insert.query_id.startswith(prefix)
+        ]
+
+    def _logged_queries(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        prefix = _literals(statement.text.partition("startsWith")[2])[0]
+        return [
+            row
+            for row in node.query_log
+            if row["initial_query_id"].startswith(prefix) and row["visible_at"] <= self.now
+        ]
+
+
+class ModelClient:
+    """One process's connection; does what :class:`ClickHouseClient` says."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.cluster = process.cluster
+
+    def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
+        cluster = self.cluster
+        nodes = cluster.nodes if "clusterAllReplicas(" in statement.text else [self.process.node]
+        if statement.name in CONSTANT:
+            return _rows(cluster, nodes, statement)
+        # A distributed read sees each node at another moment.
+        groups = [nodes]
+        if len(nodes) > 1 and cluster.rng.random() < cluster.split_ratio:
+            groups = [[node] for node in cluster.rng.sample(nodes, len(nodes))]
+        found: list[dict[str, Any]] = []
+        for group in groups:
+            kind = self._wait(statement, group[0])
+            if kind in ("lost_request", "lost_answer", "late", "kill_late"):
+                self._lose(kind)
+            found += _rows(cluster, group, statement)
+        if statement.name == "read_events":
+            unique = {json.dumps(row, sort_keys=True): row for row in found}
+            found = sorted(unique.values(), key=lambda row: (row["epoch"], row["time_seconds"]))
+        return found
+
+    def execute(self, statement: Statement, *, query_id: str | None = None) -> None:
+        self._send(self.process.node, statement, query_id)
+
+    def execute_everywhere(self, render: Callable[[str | None], Statement], *, query_id: str | None = None) -> None:
+        statement, first = render(None), None
+        for node in self.cluster.nodes:
+            try:
+                self._send(node, statement, query_id)
+            except (ServerError, ServerUnreachableError) as error:
+                first = first or error
+        if first:
+            raise first
+
+    def execute_once(self, render: Callable[[str | None], Statement]) -> None:
+        self._send(self.cluster.nodes[0], render(None), None)
+
+    def sleep(self, seconds: float) -> None:
+        thread = self.cluster.running
+        thread.wakes_at = self.cluster.now + seconds
+        self._switch()
+
+    def _send(self, node: Node, statement: Statement, query_id: str | None) -> None:
+        cluster, thread = self.cluster, self.cluster.running
+        kind = self._wait(statement, node)
+        if kind in ("late", "kill_late"):
+            cluster.late.append((node, statement, query_id))
+            self._lose(kind)
+        if kind == "lost_request":
+            self._lose(kind)
+        try:
+            result = cluster.run(node, statement, query_id)
+        except ServerError as error:
+            cluster.note(f"  {self.process.name}: {error}")
+            if kind == "lost_answer":
+                self._lose(kind)
+            raise
+        if kind == "lost_answer":
+            self._lose(kind)
+        if isinstance(result, Insert):
+            thread.waits_for = result
+            self._switch()
+            thread.waits_for = None
+            if result.error == "lost":
+                raise ServerUnreachableError("the node went down")
+            if result.error:
+                raise ServerError(result.error, code=1)
+
+    def _wait(self, statement: Statement, node: Node) -> str:
+        """Wait for the moment at which the statement is sent; returns what goes wrong with it."""
+        self._switch()
+        cluster, process = self.cluster, self.process
+        kind = cluster.fault(statement.name)
+        cluster.note(f"{process.name}: {describe(statement)} @{node.name}{' !' + kind if kind else ''}")
+        if kind == "kill":
+            process.kill()
+            raise Killed
+        if kind == "pause":
+            process.is_paused = True
+            process.wakes_at_step = cluster.steps + cluster.rng.choice((20, 60, 150, 400))
+            self._switch()
+            cluster.note(f"{process.name}: goes on with {statement.name}")
+        if kind == "signal" and process.on_signal is not None:
+            handler, process.on_signal = process.on_signal, None
+            handler()
+        return kind
+
+    def _lose(self, kind: str) -> None:
+        if kind == "kill_late":
+            self.process.kill()
+            raise Killed
+        raise ServerUnreachableError("no answer")
+
+    def _switch(self) -> None:
+        if self.process.is_dead:
+            raise Killed
+        self.cluster.hub.switch()
+        if self.process.is_dead:
+            raise Killed
+
+
+def _rows(cluster: Cluster, nodes: Iterable[Node], statement: Statement) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for node in nodes:
+        rows = cluster.run(node, statement, None)
+        assert isinstance(rows, list)
+        found += rows
+    return found
+
+
+def describe(statement: Statement) -> str:
+    """A statement in a few words."""
+    match statement.name:
+        case "create_lock" | "drop_lock" | "create_staging" | "drop_staging" | "rename_staging":
+            return f"{statement.name} {' -> '.join(_names(statement.text)[:2])}"
+        case "move_partition" | "replace_partition":
+            return f"{statement.name} {_literals(statement.text)[0]} {' '.join(_names(statement.text))}"
+        case "insert_load":
+            return f"insert_load {' '.join(re.findall(r'ch_s3_stage_[0-9a-z_]+', statement.text))}"
+        case name if name.startswith("write_event"):
+            row = json.loads(statement.text.splitlines()[-1])
+            return f"{name} of {row['load_id'][-4:]}-{row['generation']}-{row['attempt']} in epoch {row['epoch']}"
+        case name:
+            return name
+
+
+def _match(pattern: str, text: str) -> re.Match[str]:
+    """What is always there in a statement of this name."""
+    match = re.search(pattern, text)
+    if match is None:
+        raise AssertionError(f"no {pattern} in {text}")
+    return match
+
+
+def _names(text: str) -> list[str]:
+    """Quoted names of tables, without their database."""
+    return re.findall(r"`d`\.`(\w+)`", text)
+
+
+def _literals(text: str) -> list[str]:
+    return [_unescape(quoted) for quoted in re.findall(r"'((?:[^'\\]|\\.)*)'", text)]
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def _expand(glob: str) -> list[str]:
+    match = re.fullmatch(r"([^{]*)\{(.*)\}(.*)", glob)
+    return [f"{match[1]}{middle}{match[3]}" for middle in match[2].split(",")] if match else [glob]

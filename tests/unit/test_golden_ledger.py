@@ -1,0 +1,242 @@
+"""The statements of the ledger, the locks, the staging tables and the commit, compared as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.sql import ledger_queries, staging_queries
+from airflow_provider_ch_s3.sql.filters import view_select
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import TableName
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+CLUSTER = "it's"
+TARGET = TableName(database="it's", table="a`b")
+STAGING = TableName(database="it's", table="ch_s3_stage_52115f13b013_0123_2_7_7")
+RENAMED = TableName(database="it's", table="ch_s3_stage_52115f13b013_0123_2_7_9")
+MERGED = TableName(database="it's", table="ch_s3_stage_52115f13b013_0123_2_7_9_merged")
+FEED = TableName(database="it's", table="ch_s3_stage_52115f13b013_0123_2_7_9_feed0")
+SELECT = view_select("SELECT id, 'it\\'s' AS s FROM `it's`.ch_s3_stage_52115f13b013_0123_2_7_7")
+LEDGER = TableName(database="it's", table="led`ger")
+FILES = TableName(database="it's", table="led`ger_files")
+LOCK = TableName(database="it's", table="ch_s3_lock_52115f13b013_7")
+COMMENT = "airflow-provider-ch-s3: what its loads did, schema 1"
+# What a user may have written, and what must stay inside of its quotes.
+HOSTILE = "it's\n'); DROP TABLE x; --\\"
+CONDITION = "dt = '2013-01-01' OR origin IS NULL"
+PARTITION = "20130101-it's"
+
+EVENT = {
+    "target": "it's.a`b",
+    "load_id": "ch-s3-0123",
+    "generation": 2,
+    "attempt": 7,
+    "epoch": 7,
+    "event": "planned",
+    "try_number": 1,
+    "detail": '{"dag": "it\'s\\n{x:String}"}',
+}
+MANIFEST = [
+    {"target": "it's.a`b", "path": "flights/it's 1.csv", "etag": '"e1"', "size_bytes": 9, "attempt": 7},
+    {"target": "it's.a`b", "path": f"flights/{HOSTILE}", "etag": "e2", "size_bytes": 0, "attempt": 7},
+]
+
+
+def copy_survivors(cluster: str | None) -> Statement:
+    return staging_queries.render_copy_survivors(
+        MERGED, TARGET, cluster, columns=["id", "tail`num"], partitions=["a", PARTITION], condition=CONDITION
+    )
+
+
+def prune_ledger(cluster: str | None, *, is_last: bool) -> Statement:
+    return ledger_queries.render_prune_ledger(
+        LEDGER,
+        cluster,
+        target="it's.a`b",
+        attempts=[7, 9],
+        last_epoch=12,
+        before_seconds=1_700_000_000.5,
+        is_last=is_last,
+    )
+
+
+CASES: dict[str, Statement] = {
+    "read_database_engine": ledger_queries.render_read_database_engine("it's"),
+    "read_ledger_comments_cluster": ledger_queries.render_read_ledger_comments((LEDGER, FILES), CLUSTER),
+    "read_ledger_comments_single": ledger_queries.render_read_ledger_comments((LEDGER, FILES), None),
+    "create_ledger_here": ledger_queries.render_create_ledger(LEDGER, None, comment=COMMENT, is_replicated=False),
+    "create_ledger_on_cluster": ledger_queries.render_create_ledger(
+        LEDGER, CLUSTER, comment=COMMENT, is_replicated=False
+    ),
+    "create_ledger_replicated": ledger_queries.render_create_ledger(
+        LEDGER, None, comment=COMMENT, is_replicated=True
+    ),
+    "create_ledger_files_here": ledger_queries.render_create_ledger_files(
+        FILES, None, comment=COMMENT, is_replicated=False
+    ),
+    "create_ledger_files_on_cluster": ledger_queries.render_create_ledger_files(
+        FILES, CLUSTER, comment=COMMENT, is_replicated=False
+    ),
+    "create_ledger_files_replicated": ledger_queries.render_create_ledger_files(
+        FILES, None, comment=COMMENT, is_replicated=True
+    ),
+    "write_ledger_event": ledger_queries.render_write_event(LEDGER, EVENT),
+    "write_ledger_files": ledger_queries.render_write_files(FILES, MANIFEST),
+    "read_events_cluster": ledger_queries.render_read_events(LEDGER, CLUSTER, target="it's.a`b"),
+    "read_events_single": ledger_queries.render_read_events(LEDGER, None, target="it's.a`b"),
+    "read_attempt_files_cluster": ledger_queries.render_read_attempt_files(
+        FILES, CLUSTER, target="it's.a`b", attempt=7
+    ),
+    "read_attempt_files_single": ledger_queries.render_read_attempt_files(FILES, None, target="it's.a`b", attempt=7),
+    "read_loaded_files_cluster": ledger_queries.render_read_loaded_files(
+        FILES, CLUSTER, target="it's.a`b", first="flights/a", last=f"flights/{HOSTILE}", attempts={9, 7}
+    ),
+    "read_loaded_files_single": ledger_queries.render_read_loaded_files(
+        FILES, None, target="it's.a`b", first="flights/a", last="flights/z", attempts={7}
+    ),
+    "read_history_cluster": ledger_queries.render_read_history(LEDGER, CLUSTER),
+    "read_history_single": ledger_queries.render_read_history(LEDGER, None),
+    "prune_ledger_here": prune_ledger(None, is_last=False),
+    "prune_ledger_last": prune_ledger(None, is_last=True),
+    "prune_ledger_on_cluster": prune_ledger(CLUSTER, is_last=False),
+    "read_uuids_cluster": ledger_queries.render_read_uuids(["u1", "u2"], CLUSTER),
+    "read_uuids_single": ledger_queries.render_read_uuids(["u1"], None),
+    "prune_ledger_files_here": ledger_queries.render_prune_ledger_files(FILES, None, target="it's.a`b", attempts=[7]),
+    "prune_ledger_files_on_cluster": ledger_queries.render_prune_ledger_files(
+        FILES, CLUSTER, target="it's.a`b", attempts=[7, 9]
+    ),
+    "create_lock_here": ledger_queries.render_create_lock(LOCK, None, owner='{"load_id": "ch-s3-0123"}'),
+    "create_lock_on_cluster": ledger_queries.render_create_lock(LOCK, CLUSTER, owner=HOSTILE),
+    "drop_lock_here": ledger_queries.render_drop_lock(LOCK, None),
+    "drop_lock_on_cluster": ledger_queries.render_drop_lock(LOCK, CLUSTER),
+    "read_tables_cluster": ledger_queries.render_read_tables("it's", "ch_s3_lock_52115f13b013_", CLUSTER),
+    "read_tables_single": ledger_queries.render_read_tables("it's", "ch_s3_lock_52115f13b013_", None),
+    "create_staging_here": staging_queries.render_create_staging(STAGING, TARGET, None, comment="rows"),
+    "create_staging_on_cluster": staging_queries.render_create_staging(STAGING, TARGET, CLUSTER, comment=HOSTILE),
+    "read_view_cluster": staging_queries.render_read_view(TARGET, CLUSTER),
+    "read_view_single": staging_queries.render_read_view(TARGET, None),
+    "create_feed_here": staging_queries.render_create_feed(FEED, STAGING, None, select=SELECT),
+    "create_feed_on_cluster": staging_queries.render_create_feed(FEED, STAGING, CLUSTER, select=SELECT),
+    "rename_staging_here": staging_queries.render_rename_staging(STAGING, RENAMED, None),
+    "rename_staging_on_cluster": staging_queries.render_rename_staging(STAGING, RENAMED, CLUSTER),
+    "drop_staging_here": staging_queries.render_drop_staging(STAGING, None),
+    "drop_staging_on_cluster": staging_queries.render_drop_staging(STAGING, CLUSTER),
+    "read_partitions_cluster": staging_queries.render_read_partitions(TARGET, CLUSTER),
+    "read_partitions_single": staging_queries.render_read_partitions(TARGET, None),
+    "move_partition_here": staging_queries.render_move_partition(STAGING, TARGET, None, partition="all"),
+    "move_partition_on_cluster": staging_queries.render_move_partition(STAGING, TARGET, CLUSTER, partition=PARTITION),
+    "replace_partition_here": staging_queries.render_replace_partition(
+        STAGING, TARGET, None, partition="all", allow_empty=False
+    ),
+    "replace_partition_here_by_nothing": staging_queries.render_replace_partition(
+        STAGING, TARGET, None, partition="all", allow_empty=True
+    ),
+    "replace_partition_on_cluster": staging_queries.render_replace_partition(
+        STAGING, TARGET, CLUSTER, partition=PARTITION, allow_empty=False
+    ),
+    "replace_partition_on_cluster_by_nothing": staging_queries.render_replace_partition(
+        STAGING, TARGET, CLUSTER, partition=PARTITION, allow_empty=True
+    ),
+    "attach_partition_here": staging_queries.render_attach_partition(MERGED, STAGING, None, partition="all"),
+    "attach_partition_on_cluster": staging_queries.render_attach_partition(
+        MERGED, STAGING, CLUSTER, partition=PARTITION
+    ),
+    "copy_survivors_cluster": copy_survivors(CLUSTER),
+    "copy_survivors_single": copy_survivors(None),
+    "touched_partitions_cluster": staging_queries.render_touched_partitions(TARGET, CLUSTER, condition=CONDITION),
+    "touched_partitions_single": staging_queries.render_touched_partitions(TARGET, None, condition=CONDITION),
+    "count_outside_cluster": staging_queries.render_count_outside(STAGING, CLUSTER, condition=CONDITION),
+    "count_outside_single": staging_queries.render_count_outside(STAGING, None, condition=CONDITION),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_statement_is_as_the_golden_file(name: str, check_golden: Callable[[str, str], None]) -> None:
+    check_golden(name, CASES[name].text)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_ledger_holds_no_secrets_and_takes_no_parameters(name: str) -> None:
+    assert CASES[name].parameters == {}
+
+
+STATEMENTS = [
+    name.removeprefix("render_").replace("write_", "write_ledger_")
+    for module in (ledger_queries, staging_queries)
+    for name in vars(module)
+    if name.startswith("render_")
+]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_every_statement_has_a_case(statement: str) -> None:
+    assert [name for name in CASES if name.startswith(statement)] != []
+
+
+def test_no_golden_file_is_left_over() -> None:
+    starts = tuple(f"{statement}_" for statement in STATEMENTS)
+    golden = {path.stem for path in GOLDEN.glob("*.sql") if f"{path.stem}_".startswith(starts)}
+    assert golden == set(CASES)
+
+
+@pytest.mark.parametrize("kind", ["locked", "planned", "committing", "committed", "abandoned"])
+def test_an_event_is_part_of_the_statements_name(kind: str) -> None:
+    assert ledger_queries.render_write_event(LEDGER, EVENT | {"event": kind}).name == f"write_event_{kind}"
+
+
+def test_a_statement_is_called_as_its_template() -> None:
+    assert ledger_queries.render_write_files(FILES, MANIFEST).name == "write_files"
+    assert {s.name for n, s in CASES.items() if not n.startswith("write_")} == {
+        "read_database_engine",
+        "read_ledger_comments",
+        "create_ledger",
+        "create_ledger_files",
+        "read_events",
+        "read_attempt_files",
+        "read_loaded_files",
+        "read_history",
+        "prune_ledger",
+        "prune_ledger_files",
+        "read_uuids",
+        "create_lock",
+        "drop_lock",
+        "read_tables",
+        "create_staging",
+        "read_view",
+        "create_feed",
+        "rename_staging",
+        "drop_staging",
+        "read_partitions",
+        "move_partition",
+        "replace_partition",
+        "attach_partition",
+        "copy_survivors",
+        "touched_partitions",
+        "count_outside",
+    }
+
+
+@pytest.mark.parametrize(
+    "render",
+    [
+        pytest.param(
+            lambda text: staging_queries.render_touched_partitions(TARGET, None, condition=text), id="touched"
+        ),
+        pytest.param(lambda text: staging_queries.render_count_outside(STAGING, None, condition=text), id="outside"),
+        pytest.param(
+            lambda text: staging_queries.render_copy_survivors(
+                MERGED, TARGET, None, columns=["id"], partitions=["all"], condition=text
+            ),
+            id="survivors",
+        ),
+    ],
+)
+@pytest.mark.parametrize("condition", ["1) OR (1", "1 UNION ALL SELECT 1", "1; DROP TABLE x", "1 -- ", "1, 2", "'a"])
+def test_a_hostile_condition_reaches_no_statement(render: Callable[[str], Statement], condition: str) -> None:
+    with pytest.raises(ConfigError):
+        render(condition)

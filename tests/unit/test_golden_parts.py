@@ -1,0 +1,54 @@
+"""The statements that look at many tables and loads, compared as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ch_s3.sql import parts_queries, poll_queries
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import TableName
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+ONE = (TableName(database="it's", table="a`b"),)
+MANY = (*ONE, TableName(database="it's", table="c"), TableName(database="e", table="c"))
+CLUSTER = "it's"
+
+CASES: dict[str, Statement] = {
+    "table_nodes_cluster": parts_queries.render_table_nodes(MANY, CLUSTER),
+    "table_nodes_single": parts_queries.render_table_nodes(ONE, None),
+    "table_parts_cluster": parts_queries.render_table_parts(MANY, CLUSTER),
+    "table_parts_single": parts_queries.render_table_parts(ONE, None),
+    "table_merges_cluster": parts_queries.render_table_merges(MANY, CLUSTER),
+    "table_merges_single": parts_queries.render_table_merges(ONE, None),
+    "failed_mutations_cluster": parts_queries.render_failed_mutations(MANY, CLUSTER),
+    "failed_mutations_single": parts_queries.render_failed_mutations(ONE, None),
+    "running_query_ids_cluster": poll_queries.render_running_query_ids(["ch-s3-0'1-2-3", "b"], CLUSTER),
+    "running_query_ids_single": poll_queries.render_running_query_ids(["b"], None),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_statement_is_as_the_golden_file(name: str, check_golden: Callable[[str, str], None]) -> None:
+    check_golden(name, CASES[name].text)
+
+
+STATEMENTS = [
+    name.removeprefix("render_")
+    for module in (parts_queries, poll_queries)
+    for name in vars(module)
+    if name.startswith("render_")
+]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_every_statement_has_a_case(statement: str) -> None:
+    assert [name for name in CASES if name.startswith(statement)] != []
+
+
+def test_no_golden_file_is_left_over() -> None:
+    golden = {path.stem for path in GOLDEN.glob("*.sql") if path.stem.startswith(tuple(STATEMENTS))}
+    assert golden == set(CASES)

@@ -1,0 +1,123 @@
+"""What the operator makes of its arguments."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.load.request import (
+    LoadMode,
+    LoadRequest,
+    MaterializedViews,
+    OnChangedFiles,
+    OnLoadedFiles,
+    OnPartialPartitions,
+)
+from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+
+
+@pytest.fixture(autouse=True)
+def _connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = {"conn_type": "clickhouse_s3", "host": "127.0.0.1", "port": 1}  # nothing listens there
+    monkeypatch.setenv("AIRFLOW_CONN_UNIT", json.dumps(connection))
+
+
+def make_request(**arguments: Any) -> LoadRequest:
+    operator = S3ToClickHouseOperator(
+        task_id="load", source="s3://flights/**", table="d.t", clickhouse_conn_id="unit", **arguments
+    )
+    return operator._request(ClickHouseS3Hook(clickhouse_conn_id="unit"))
+
+
+def test_defaults_are_the_careful_ones() -> None:
+    request = make_request()
+    assert request.load_mode is LoadMode.APPEND
+    assert request.on_loaded_files is OnLoadedFiles.SKIP
+    assert request.on_changed_files is OnChangedFiles.FAIL
+    assert request.on_partial_partitions is OnPartialPartitions.FAIL
+    assert request.materialized_views is MaterializedViews.REFUSE
+    assert (request.min_files, request.min_rows, request.replace_where) == (1, 1, "")
+    assert request.settle_before_commit is False
+
+
+def test_arguments_arrive() -> None:
+    request = make_request(
+        load_mode="replace_where",
+        replace_where="dt = '2013-01-01'",
+        on_loaded_files="load",
+        on_changed_files="skip",
+        on_partial_partitions="replace",
+        materialized_views="replay",
+        min_files="3",
+        min_rows="0",
+        settle_before_commit=True,
+    )
+    assert request.load_mode is LoadMode.REPLACE_WHERE
+    assert request.replace_where == "dt = '2013-01-01'"
+    assert request.on_loaded_files is OnLoadedFiles.LOAD
+    assert request.on_changed_files is OnChangedFiles.SKIP
+    assert request.on_partial_partitions is OnPartialPartitions.REPLACE
+    assert request.materialized_views is MaterializedViews.REPLAY
+    assert (request.min_files, request.min_rows) == (3, 0)
+    assert request.settle_before_commit is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(
+            {"load_mode": "overwrite"},
+            "load_mode='overwrite' is not known; use one of 'append', 'replace_partitions', 'replace_where',"
+            " 'replace_table'",
+            id="load_mode",
+        ),
+        pytest.param(
+            {"load_mode": "APPEND"},
+            "load_mode='APPEND' is not known; use one of 'append', 'replace_partitions', 'replace_where',"
+            " 'replace_table'",
+            id="load_mode-in-capitals",
+        ),
+        pytest.param(
+            {"load_mode": None},
+            "load_mode=None is not known; use one of 'append', 'replace_partitions', 'replace_where',"
+            " 'replace_table'",
+            id="no-load_mode",
+        ),
+        pytest.param(
+            {"on_loaded_files": "fail"},
+            "on_loaded_files='fail' is not known; use one of 'skip', 'load'",
+            id="on_loaded_files",
+        ),
+        pytest.param(
+            {"on_changed_files": "replace"},
+            "on_changed_files='replace' is not known; use one of 'fail', 'load', 'skip'",
+            id="on_changed_files",
+        ),
+        pytest.param(
+            {"on_partial_partitions": "skip"},
+            "on_partial_partitions='skip' is not known; use one of 'fail', 'replace'",
+            id="on_partial_partitions",
+        ),
+        pytest.param(
+            {"materialized_views": "ignore"},
+            "materialized_views='ignore' is not known; use one of 'refuse', 'replay'",
+            id="materialized_views",
+        ),
+        pytest.param(
+            {"min_files": "{{ undefined }}"},
+            "min_files='{{ undefined }}' is not a number of things; give a whole number, 0 or more",
+            id="min_files",
+        ),
+        pytest.param(
+            {"min_rows": -1}, "min_rows=-1 is not a number of things; give a whole number, 0 or more", id="min_rows"
+        ),
+    ],
+)
+def test_a_wrong_argument_is_named_with_what_is_known(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make_request(**arguments)
+    assert str(caught.value) == message

@@ -1,0 +1,411 @@
+"""The exactly-once protocol, driven through thousands of interleavings of tries, kills and zombies.
+
+The load itself is the real one, from ``LoadRun.run`` to each statement's text; ClickHouse is a model of it
+(``cluster_model.py``), because no real cluster dies at a chosen statement a thousand times a minute. Not of the
+protocol, and so replaced: the look at the files and at the table, and the planning of settings.
+
+``CH_S3_PROTOCOL_EXAMPLES=50000 pytest tests/unit/test_protocol.py`` looks for longer.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import random
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode, NodeSpec
+from airflow_provider_ch_s3.errors import ChS3Error
+from airflow_provider_ch_s3.load import lock, queries, run, turn, watch
+from airflow_provider_ch_s3.load.ledger import Ledger
+from airflow_provider_ch_s3.load.lock import TargetLock
+from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.load.request import LoadIdentity, LoadMode, LoadRequest, OnPartialPartitions
+from airflow_provider_ch_s3.load.site import Site
+from airflow_provider_ch_s3.load.staging import Staging
+from airflow_provider_ch_s3.load.turn import Turns
+from airflow_provider_ch_s3.mapping import MappedColumn
+from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourcePattern, SourceSpec
+from airflow_provider_ch_s3.sql import render
+from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
+from airflow_provider_ch_s3.tuning import LoadPlan, Origin, Setting
+from tests.unit.cluster_model import Clock, Cluster, Fault, Insert, Killed, ModelClient, ModelThread, Process, Thread
+
+EXAMPLES = int(os.environ.get("CH_S3_PROTOCOL_EXAMPLES", "1500"))
+MAX_STEPS = 8_000
+TABLE = TableName(database="d", table="t")
+LEDGER = "ch_s3_ledger"
+
+OBJECTS = {
+    "in/a": {"1": ["a1", "a2"], "2": ["a3"]},
+    "in/b": {"1": ["b1"]},
+    "in/c": {"1": ["c1"], "2": ["c2"]},
+    "in/z": {"9": ["z1"]},
+}
+BEFORE = {"0": ["old0", "old1"], "1": ["old2"]}
+# Where a fault can do harm: every statement that changes something, and the looks that decisions rest on.
+STATEMENTS = (
+    "create_ledger",
+    "write_files",
+    "write_event_locked",
+    "write_event_planned",
+    "write_event_committing",
+    "write_event_committed",
+    "write_event_abandoned",
+    "create_lock",
+    "drop_lock",
+    "create_staging",
+    "rename_staging",
+    "drop_staging",
+    "insert_load",
+    "move_partition",
+    "replace_partition",
+    "kill_queries",
+    "read_events",
+    "read_tables",
+    "read_partitions",
+    "running_queries",
+    "logged_queries",
+)
+# Most harm is done by those who sleep and wake up again.
+KINDS = ("pause", "pause", "pause", "kill", "kill_late", "lost_request", "lost_answer", "late", "signal")
+
+
+@dataclass(frozen=True)
+class Life:
+    """One process of a load.
+
+    :param is_copy: it may start while the one before it lives.
+    """
+
+    generation: int
+    try_number: int
+    is_copy: bool = False
+
+
+@dataclass(frozen=True)
+class Load:
+    """One task: what it loads, and the processes that try to."""
+
+    name: str
+    keys: tuple[str, ...]
+    mode: LoadMode
+    lives: tuple[Life, ...] = (Life(0, 1),)
+
+    @property
+    def last_life(self) -> Life:
+        """One more retry."""
+        generation, try_number = max((life.generation, life.try_number) for life in self.lives)
+        return Life(generation, try_number + 1)
+
+    def identity(self, life: Life) -> LoadIdentity:
+        return LoadIdentity(
+            dag_id="dag",
+            task_id=self.name,
+            run_id="run",
+            table=str(TABLE),
+            generation=life.generation,
+            try_number=life.try_number,
+            since=datetime.datetime.now(datetime.UTC),
+        )
+
+    @property
+    def request(self) -> LoadRequest:
+        return LoadRequest(
+            pattern=SourcePattern(bucket="bucket", globs=self.keys),
+            table=str(TABLE),
+            load_mode=self.mode,
+            on_partial_partitions=OnPartialPartitions.REPLACE,
+        )
+
+    def rows(self, partition: str) -> Counter[str]:
+        return Counter(row for key in self.keys for row in OBJECTS[key].get(partition, ()))
+
+
+class ModelStore:
+    """An object store whose objects never change."""
+
+    def list_files(self, pattern: SourcePattern) -> list[SourceFile]:
+        return [SourceFile(key=key, etag=f"etag-{key}", size_bytes=1) for key in pattern.globs]
+
+    def access(self) -> S3Access:
+        return S3Access(endpoint_url="http://s3")
+
+
+def find_model_site(
+    client: ModelClient, declaration: ClusterDeclaration, identity: LoadIdentity, *, sleep: Any
+) -> Site:
+    """As ``find_site`` would find it."""
+    nodes = [
+        NodeSpec(host=node.name, shard=shard, vcpus=1, memory_bytes=1 << 30)
+        for shard, node in enumerate(client.cluster.nodes, 1)
+    ]
+    target = TargetSpec(
+        name=TABLE,
+        local=TABLE,
+        engine="MergeTree",
+        columns=(TableColumn(name="row", type="String"),),
+        partition_key="p",
+        sorting_key="row",
+        spans_cluster=True,
+        uuids=tuple(node.tables["t"].uuid for node in client.cluster.nodes),
+    )
+    ledger = Ledger(client=client, cluster="c", name=TableName(database="d", table=LEDGER), target=TABLE)
+    staging = Staging(client=client, cluster="c", target=TABLE, nodes=frozenset(node.host for node in nodes))
+    target_lock = TargetLock(client=client, ledger=ledger, identity=identity, sleep=sleep)
+    return Site(
+        client=client,
+        cluster=ClusterSpec(
+            name="c",
+            nodes=tuple(nodes),
+            server_version=(26, 7),
+            ingest_memory_ratio=1.0,
+            ddl_mode=DdlMode.PER_HOST,
+        ),
+        target=target,
+        ledger=ledger,
+        staging=staging,
+        turns=Turns(client=client, ledger=ledger, staging=staging, lock=target_lock, sleep=sleep),
+    )
+
+
+def prepare_model_load(
+    client: ModelClient,
+    request: LoadRequest,
+    cluster: ClusterSpec,
+    target: TargetSpec,
+    *,
+    access: S3Access,
+    files: tuple[SourceFile, ...],
+) -> PreparedLoad:
+    """A plan without a look at the files."""
+    source = SourceSpec(
+        pattern=request.pattern,
+        access=access,
+        files=files,
+        data_format="CSV",
+        compression="auto",
+        columns=(FileColumn(name="row", type="String"),),
+        rows=sum(len(rows) for file in files for rows in OBJECTS[file.key].values()),
+    )
+    setting = Setting(name="max_threads", value=1, origin=Origin.COMPUTED, reason="a model")
+    return PreparedLoad(
+        cluster=cluster,
+        source=source,
+        target=target,
+        mapping=(MappedColumn(target="row", source="row"),),
+        where="",
+        plan=LoadPlan(settings=(setting,), left_out={}, initial_parts=1, peak_memory_bytes=1),
+    )
+
+
+@pytest.fixture(autouse=True)
+def model_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of the model, its threads, and patience that is short beside the model's steps of 10 ms."""
+    for module in (lock, queries, run, turn, watch):
+        monkeypatch.setattr(module, "time", Clock)
+    monkeypatch.setattr(lock, "LOCK_PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(queries, "KILL_PATIENCE_SECONDS", 3.0)
+    monkeypatch.setattr(run, "LOG_PATIENCE_SECONDS", 1.5)
+    monkeypatch.setattr(watch, "LOG_PATIENCE_SECONDS", 1.5)
+    monkeypatch.setattr(watch, "UNKNOWN_PATIENCE_SECONDS", 3.0)
+    monkeypatch.setattr(render._ENVIRONMENT, "auto_reload", False)  # a look at the disk for each statement
+    monkeypatch.setattr(queries, "threading", type("threading", (), {"Thread": ModelThread}))
+    monkeypatch.setattr(run, "find_site", find_model_site)
+    monkeypatch.setattr(run, "prepare_load", prepare_model_load)
+
+
+class Play:
+    """Some loads on one cluster, in the order that a random number generator gives."""
+
+    def __init__(self, cluster: Cluster, loads: tuple[Load, ...], switch_ratio: float) -> None:
+        self.cluster = cluster
+        self.loads = loads
+        self.switch_ratio = switch_ratio
+        self.waiting = {load: list(load.lives) for load in loads}
+        self.last: dict[Load, Process] = {}
+        self._checked_changes = 0
+        self.load_ids = {load.identity(Life(0, 1)).load_id: load for load in loads}
+
+    def run(self) -> None:
+        """Everything at once, with faults; then one quiet retry of each load; then another load."""
+        self._run_wild()
+        self.cluster.faults.clear()
+        self.cluster.note("---- from here on nothing goes wrong")
+        for load in self.cluster.rng.sample(self.loads, len(self.loads)):
+            self._run_quietly(load, load.last_life)
+        self._run_quietly(Load("other", ("in/z",), self.loads[0].mode), Life(0, 1))
+        self._check_rest()
+
+    def _launch(self, load: Load, life: Life) -> Process:
+        def main(process: Process) -> LoadReport:
+            client = ModelClient(process)
+            load_run = run.LoadRun(
+                client=client,
+                store=ModelStore(),
+                declaration=ClusterDeclaration(cluster="c"),
+                request=load.request,
+                identity=load.identity(life),
+                poll_seconds=0.5,
+                sleep=client.sleep,
+            )
+            process.on_signal = load_run.kill
+            return load_run.run()
+
+        copy = "'" if life.is_copy else ""
+        return self.cluster.launch(f"{load.name}.{life.generation}.{life.try_number}{copy}", main)
+
+    def _run_wild(self) -> None:
+        cluster, rng = self.cluster, self.cluster.rng
+        current: Thread | Insert | None = None
+        while True:
+            self._check_now(cluster.steps < MAX_STEPS, "processes that end")
+            for process in cluster.processes:
+                if process.is_paused and process.wakes_at_step <= cluster.steps:
+                    process.is_paused = False
+            ready = cluster.ready()
+            is_awake = isinstance(current, Insert) or (current is not None and current.wakes_at <= cluster.now)
+            if current in ready and is_awake and rng.random() > self.switch_ratio:
+                cluster.step(current)
+            else:
+                startable = [load for load, lives in self.waiting.items() if lives and self._may_start(load)]
+                options = [*ready, *startable, *range(len(cluster.late))]
+                if not options:
+                    paused = [process for process in cluster.processes if process.is_paused]
+                    if not paused:
+                        return
+                    rng.choice(paused).is_paused = False
+                    continue
+                chosen = rng.choice(options)
+                if isinstance(chosen, Load):
+                    self.last[chosen] = self._launch(chosen, self.waiting[chosen].pop(0))
+                elif isinstance(chosen, int):
+                    cluster.deliver(chosen)
+                else:
+                    current = chosen
+                    cluster.step(chosen)
+            self._check_always()
+
+    def _may_start(self, load: Load) -> bool:
+        before = self.last.get(load)
+        return before is None or before.is_over or before.is_paused or self.waiting[load][0].is_copy
+
+    def _run_quietly(self, load: Load, life: Life) -> None:
+        process = self._launch(load, life)
+        limit = self.cluster.steps + MAX_STEPS
+        while ready := self.cluster.ready():
+            self._check_now(self.cluster.steps < limit, "a retry that ends")
+            for thing in sorted(ready, key=lambda t: 0 if isinstance(t, Insert) else t.wakes_at):
+                if isinstance(thing, Insert) or thing.is_ready:
+                    self.cluster.step(thing)
+            self._check_always()
+        self._check_now(isinstance(process.result, LoadReport), f"a retry that works: {process.error!r}")
+
+    def _check_now(self, is_kept: bool, rule: str) -> None:
+        if not is_kept:
+            raise AssertionError("\n".join([f"expected {rule}", *self.cluster.trace[-400:]]))
+
+    def _check_always(self) -> None:
+        if self.cluster.changes == self._checked_changes:
+            return
+        self._checked_changes = self.cluster.changes
+        for process in self.cluster.processes:
+            is_known = process.error is None or isinstance(process.error, (ChS3Error, Killed))
+            self._check_now(is_known, f"errors that say something, {process.name}: {process.error!r}")
+        running = Counter(insert.query_id[:26] for insert in self.cluster.inserts if not insert.is_over)
+        self._check_now(max(running.values(), default=0) <= 1, "one INSERT of a load at a time")
+        if self.loads[0].mode is not LoadMode.APPEND:
+            return  # while nodes are replaced one by one, some rows are there twice
+        for partition, rows in self.cluster.contents("t").items():
+            names = Counter(name for name, _ in rows.elements())
+            self._check_now(max(names.values(), default=0) <= 1, f"no row twice in partition {partition}: {names}")
+
+    def _check_rest(self) -> None:
+        cluster = self.cluster
+        left = {name for node in cluster.nodes for name in node.tables} - {"t", LEDGER, f"{LEDGER}_files"}
+        self._check_now(not left, f"nothing left behind: {left}")
+        self._check_now(all(insert.is_over for insert in cluster.inserts), "no INSERT left running")
+        contents = cluster.contents("t")
+        committed: dict[str, tuple[int, float]] = {}  # INSERT's query id → when its commit was first told
+        for event in cluster.entries(LEDGER):
+            if event["event"] == "committed":
+                query_id = f"{event['load_id']}-{event['generation']}-{event['attempt']}-insert"
+                told = (event["epoch"], event["time_seconds"])
+                committed[query_id] = min(told, committed.get(query_id, told))
+        for partition in ("0", "1", "2"):
+            found = Counter(name for name, _ in contents.get(partition, Counter()).elements())
+            writers = {writer for _, writer in contents.get(partition, Counter())} - {"before"}
+            self._check_now(writers <= committed.keys(), f"rows of committed attempts alone in partition {partition}")
+            self._check_now(
+                found == self._expected(partition, committed), f"other rows in partition {partition} than {found}"
+            )
+
+    def _expected(self, partition: str, committed: dict[str, tuple[int, float]]) -> Counter[str]:
+        before = Counter(BEFORE.get(partition, ()))
+        if self.loads[0].mode is LoadMode.APPEND:
+            keys = {key for load in self.loads for key in load.keys}
+            return before + Counter(row for key in keys for row in OBJECTS[key].get(partition, ()))
+        for query_id in sorted(committed, key=committed.__getitem__, reverse=True):
+            load = self.load_ids.get(query_id[:26])
+            if load is not None and load.rows(partition):
+                return load.rows(partition)
+        return before
+
+
+LIVES = st.sampled_from(
+    [
+        (Life(0, 1),),
+        (Life(0, 1), Life(0, 2)),
+        (Life(0, 1), Life(0, 2), Life(0, 3)),
+        (Life(0, 1), Life(0, 1, is_copy=True)),
+        (Life(0, 1), Life(0, 1, is_copy=True), Life(0, 2)),
+        (Life(0, 1), Life(0, 2, is_copy=True)),
+        (Life(0, 1), Life(1, 2)),
+        (Life(0, 1), Life(0, 2), Life(1, 3)),
+    ]
+)
+FAULTS = st.lists(
+    st.one_of(
+        st.builds(Fault, st.sampled_from(KINDS), st.sampled_from(STATEMENTS), st.integers(0, 12)),
+        st.builds(Fault, st.sampled_from(("fail", "vanish")), st.just("insert step"), st.integers(0, 5)),
+    ),
+    max_size=5,
+)
+
+
+@pytest.mark.timeout(60 + EXAMPLES)
+@settings(
+    max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=False
+)
+@given(
+    mode=st.sampled_from([LoadMode.APPEND, LoadMode.REPLACE_PARTITIONS]),
+    lives=st.lists(LIVES, min_size=1, max_size=2),
+    faults=FAULTS,
+    nodes=st.integers(2, 3),
+    switch_ratio=st.sampled_from([0.02, 0.1, 0.4]),
+    split_ratio=st.sampled_from([0.0, 0.3]),
+    seed=st.integers(0, 2**32),
+)
+def test_every_interleaving_ends_with_each_row_once(
+    mode: LoadMode,
+    lives: list[tuple[Life, ...]],
+    faults: list[Fault],
+    nodes: int,
+    switch_ratio: float,
+    split_ratio: float,
+    seed: int,
+) -> None:
+    cluster = Cluster(nodes, OBJECTS, random.Random(seed))
+    cluster.faults = [replace(fault) for fault in faults]
+    cluster.split_ratio = split_ratio
+    cluster.create("t", BEFORE)
+    names = [("x", ("in/a", "in/b")), ("y", ("in/b", "in/c"))]
+    loads = tuple(Load(name, keys, mode, life) for (name, keys), life in zip(names, lives, strict=False))
+    Play(cluster, loads, switch_ratio).run()

@@ -1,0 +1,295 @@
+"""What the ledger's events mean, for attempts and for the table."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.load.story import Attempt, AttemptId, Event, EventKind, Story
+
+LOCKED, PLANNED, COMMITTING = EventKind.LOCKED, EventKind.PLANNED, EventKind.COMMITTING
+COMMITTED, ABANDONED = EventKind.COMMITTED, EventKind.ABANDONED
+
+
+def attempt_id(number: int, load: str = "a", generation: int = 0) -> AttemptId:
+    return AttemptId(load_id=f"ch-s3-{load}", generation=generation, number=number)
+
+
+def event(
+    kind: EventKind,
+    number: int,
+    epoch: int | None = None,
+    *,
+    load: str = "a",
+    generation: int = 0,
+    try_number: int = 1,
+    **detail: Any,
+) -> Event:
+    """An event of the attempt ``number``, in the epoch in which it was planned unless another one is given."""
+    return Event(
+        kind=kind,
+        attempt=attempt_id(number, load, generation),
+        epoch=number if epoch is None else epoch,
+        try_number=try_number,
+        detail=detail,
+        time=1_700_000_000.0,
+    )
+
+
+def committed(
+    number: int,
+    partitions: dict[str, int],
+    *,
+    mode: str = "append",
+    load: str = "a",
+    epoch: int | None = None,
+    uuids: tuple[str, ...] = ("u1", "u2"),
+) -> list[Event]:
+    return [
+        event(PLANNED, number, load=load),
+        event(COMMITTED, number, epoch, load=load, load_mode=mode, partitions=partitions, table_uuids=list(uuids)),
+    ]
+
+
+def story(*events: Event | list[Event]) -> Story:
+    flat = [e for part in events for e in (part if isinstance(part, list) else [part])]
+    return Story(events=sorted(flat, key=lambda e: e.epoch))
+
+
+def numbers(attempts: list[Attempt]) -> list[int]:
+    return [attempt.id.number for attempt in attempts]
+
+
+TABLE = ("u1", "u2")
+
+
+def test_names_of_an_attempt() -> None:
+    attempt = attempt_id(7, "0123", generation=2)
+    assert attempt.prefix == "ch-s3-0123-2-7-"
+    assert attempt.query_id == "ch-s3-0123-2-7-insert"
+    assert attempt.commit_prefix == "ch-s3-0123-2-7-commit-"
+
+
+# What an attempt is, by its events and the epochs of their writers, in whatever order they were written. Of two
+# processes the one of the later epoch overtook the other.
+STATES = [
+    pytest.param([(PLANNED, 3)], PLANNED, id="planned"),
+    pytest.param([(PLANNED, 3), (COMMITTING, 4)], COMMITTING, id="committing"),
+    pytest.param([(PLANNED, 3), (COMMITTING, 4), (COMMITTED, 4)], COMMITTED, id="committed"),
+    pytest.param([(PLANNED, 3), (COMMITTING, 4), (COMMITTED, 5)], COMMITTED, id="committed-by-a-helper"),
+    pytest.param([(PLANNED, 3), (COMMITTED, 4)], COMMITTED, id="committing-is-lost"),
+    pytest.param([(PLANNED, 3), (ABANDONED, 4)], ABANDONED, id="abandoned"),
+    pytest.param([(PLANNED, 3), (ABANDONED, 3)], ABANDONED, id="abandoned-in-its-first-epoch"),
+    pytest.param([(PLANNED, 3), (COMMITTING, 4), (ABANDONED, 5)], ABANDONED, id="committing-was-overtaken"),
+    pytest.param([(PLANNED, 3), (ABANDONED, 4), (COMMITTING, 5)], COMMITTING, id="abandoned-was-overtaken"),
+    pytest.param([(PLANNED, 3), (ABANDONED, 9), (COMMITTING, 10)], COMMITTING, id="epochs-are-numbers"),
+    pytest.param([(PLANNED, 3), (COMMITTING, 4), (ABANDONED, 4)], ABANDONED, id="both-in-one-epoch"),
+    pytest.param([(PLANNED, 3), (COMMITTING, 4), (COMMITTED, 5), (ABANDONED, 6)], COMMITTED, id="in-is-in"),
+    pytest.param([(PLANNED, 3), (ABANDONED, 4), (COMMITTED, 5)], COMMITTED, id="in-is-in-without-committing"),
+]
+
+
+@pytest.mark.parametrize(("told", "expected"), STATES)
+def test_state_of_an_attempt(told: list[tuple[EventKind, int]], expected: EventKind) -> None:
+    for order in itertools.permutations(event(kind, 3, epoch) for kind, epoch in told):
+        attempt = Attempt(id=attempt_id(3), events=order)
+        assert attempt.state is expected
+        assert attempt.is_open is (expected in (PLANNED, COMMITTING))
+        assert Attempt(id=attempt_id(3), events=[*order, *order]).state is expected
+
+
+def test_the_last_event_of_a_kind_tells_its_detail() -> None:
+    found = story(
+        event(PLANNED, 3, try_number=2, files=5),
+        event(COMMITTING, 3, 4, try_number=3, partitions={"p": 1}),
+        event(COMMITTING, 3, 5, try_number=4, partitions={"p": 2}),
+    ).attempts[attempt_id(3)]
+    assert found.detail(PLANNED) == {"files": 5}
+    assert found.detail(COMMITTING) == {"partitions": {"p": 2}}
+    assert found.detail(COMMITTED) == {}
+    assert found.try_number == 2
+
+
+def test_an_empty_story() -> None:
+    empty = story()
+    assert (empty.epoch, dict(empty.attempts), empty.of_load("ch-s3-a")) == (0, {}, [])
+    assert empty.latest("ch-s3-a", 0) is None
+    assert not empty.is_needed(attempt_id(1))
+    assert (empty.holders(TABLE), empty.rows_of_partition("p", TABLE)) == ([], (0, []))
+
+
+def test_every_event_is_of_an_epoch_and_a_lock_is_no_attempt() -> None:
+    found = story(event(LOCKED, 0, 1), event(PLANNED, 1), event(LOCKED, 0, 12), event(LOCKED, 0, 5))
+    assert found.epoch == 12
+    assert list(found.attempts) == [attempt_id(1)]
+
+
+def test_attempts_of_a_load() -> None:
+    found = story(
+        event(PLANNED, 10),
+        event(PLANNED, 9),
+        event(PLANNED, 4, load="other"),
+        event(PLANNED, 2, generation=1),
+        event(ABANDONED, 9, 11),
+    )
+    # by number, not by text; over all generations
+    assert numbers(found.of_load("ch-s3-a")) == [2, 9, 10]
+    latest = found.latest("ch-s3-a", 0)
+    assert latest is not None
+    assert latest.id == attempt_id(10)
+    assert found.latest("ch-s3-a", 1) is found.attempts[attempt_id(2, generation=1)]
+    assert found.latest("ch-s3-a", 2) is None
+    assert found.latest("ch-s3-", 0) is None
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param([event(PLANNED, 3)], True, id="planned"),
+        pytest.param([event(PLANNED, 3), event(COMMITTING, 3, 4)], True, id="half-committed"),
+        pytest.param([event(PLANNED, 3), event(ABANDONED, 3, 4)], False, id="abandoned"),
+        pytest.param(
+            [event(PLANNED, 3), event(ABANDONED, 3, 4), event(COMMITTING, 3, 3)], False, id="late-committing"
+        ),
+        pytest.param([event(PLANNED, 3), event(ABANDONED, 3, 4), event(COMMITTING, 3, 5)], True, id="late-abandoned"),
+        pytest.param([event(PLANNED, 3), event(COMMITTED, 3, 4)], False, id="committed"),
+        pytest.param([event(PLANNED, 3), event(PLANNED, 5)], False, id="another-attempt-of-the-load-is-newer"),
+        pytest.param([event(PLANNED, 3), event(PLANNED, 5, generation=1)], False, id="the-task-was-cleared"),
+        pytest.param([event(PLANNED, 3), event(PLANNED, 2)], True, id="another-attempt-of-the-load-is-older"),
+        pytest.param([event(PLANNED, 3), event(PLANNED, 5, load="other")], True, id="another-load-is-newer"),
+        pytest.param([event(PLANNED, 5)], False, id="never-planned"),
+        pytest.param([event(LOCKED, 3)], False, id="only-locked"),
+    ],
+)
+def test_is_needed(events: list[Event], expected: bool) -> None:
+    assert story(events).is_needed(attempt_id(3)) is expected
+
+
+def test_committed_in_the_order_of_commits() -> None:
+    found = story(
+        committed(1, {"p": 1}, load="slow", epoch=9),
+        committed(4, {"p": 1}, load="quick", epoch=5),
+        event(PLANNED, 6, load="open"),
+        event(PLANNED, 7, load="gone"),
+        event(ABANDONED, 7, 8, load="gone"),
+    )
+    assert numbers(found.committed(TABLE)) == [4, 1]
+
+
+def test_a_commit_that_is_told_twice_happened_when_it_was_told_first() -> None:
+    first, second = committed(1, {"p": 1}, epoch=2)
+    again = committed(1, {"p": 1}, epoch=9)[1]
+    other = committed(3, {"p": 1}, mode="replace_table", load="other", epoch=4)
+    assert numbers(story(first, second, again, other).committed(TABLE)) == [1, 3]
+    assert numbers(story(first, second, again, other).holders(TABLE)) == [3]
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param([committed(1, {"p": 1}), committed(2, {"p": 1})], [1, 2], id="append-keeps-all"),
+        pytest.param(
+            [committed(1, {"p": 1}), committed(2, {"p": 1}, mode="replace_partitions")], [2], id="its-only-partition"
+        ),
+        pytest.param(
+            [committed(1, {"p": 1, "q": 1}), committed(2, {"p": 1}, mode="replace_partitions")],
+            [1, 2],
+            id="one-of-its-partitions",
+        ),
+        pytest.param(
+            [
+                committed(1, {"p": 1, "q": 1}),
+                committed(2, {"p": 1}, mode="replace_partitions"),
+                committed(3, {"q": 1}, mode="replace_partitions"),
+            ],
+            [2, 3],
+            id="its-partitions-one-after-the-other",
+        ),
+        pytest.param(
+            [committed(1, {"p": 1}), committed(2, {"q": 1}, mode="replace_partitions")],
+            [1, 2],
+            id="another-partition",
+        ),
+        pytest.param(
+            [committed(1, {"p": 1}, mode="replace_partitions"), committed(2, {"p": 1})], [1, 2], id="append-after-it"
+        ),
+        pytest.param(
+            [
+                committed(1, {"p": 1}),
+                committed(2, {"q": 1}),
+                committed(3, {"p": 1}, mode="replace_table"),
+                committed(4, {"r": 1}),
+            ],
+            [3, 4],
+            id="replace-table",
+        ),
+        pytest.param(
+            [committed(1, {"p": 1}), committed(2, {}, mode="replace_table")], [2], id="replace-table-by-nothing"
+        ),
+        pytest.param(
+            # nobody knows which rows of 1 fulfilled the condition
+            [committed(1, {"p": 1}), committed(2, {"p": 1}, mode="replace_where")],
+            [1, 2],
+            id="replace-where",
+        ),
+        pytest.param(
+            # 1 was planned first and committed last
+            [committed(1, {"p": 1}, epoch=5), committed(2, {"p": 1}, mode="replace_partitions", epoch=3)],
+            [2, 1],
+            id="the-order-of-commits-counts",
+        ),
+        pytest.param([committed(1, {"p": 1}, uuids=("u0",))], [], id="the-table-was-dropped-and-made-again"),
+        pytest.param(
+            [committed(1, {"p": 1}, uuids=("u0",)), committed(2, {"p": 1})], [2], id="loaded-after-it-was-made-again"
+        ),
+        pytest.param(
+            [committed(1, {"p": 1}), committed(2, {"p": 1}, mode="replace_table", uuids=("u0",))],
+            [1],
+            id="another-table-of-that-name-was-replaced",
+        ),
+        pytest.param([committed(1, {"p": 1}, uuids=("u2", "u3"))], [1], id="a-node-was-added-or-replaced"),
+        pytest.param([committed(1, {"p": 1}, uuids=())], [], id="no-uuids"),
+    ],
+)
+def test_holders(events: list[list[Event]], expected: list[int]) -> None:
+    assert numbers(story(*events).holders(TABLE)) == expected
+
+
+@pytest.mark.parametrize(
+    ("events", "rows", "loads"),
+    [
+        pytest.param([committed(1, {"p": 10}), committed(2, {"p": 5})], 15, [1, 2], id="appends-add-up"),
+        pytest.param([committed(1, {"q": 10})], 0, [], id="another-partition"),
+        pytest.param(
+            [committed(1, {"p": 10}), committed(2, {"p": 5, "q": 7}, mode="replace_partitions")],
+            5,
+            [2],
+            id="replaced",
+        ),
+        pytest.param(
+            [committed(1, {"p": 10}), committed(2, {"q": 5}, mode="replace_partitions")],
+            10,
+            [1],
+            id="another-partition-was-replaced",
+        ),
+        pytest.param(
+            [committed(1, {"p": 10}), committed(2, {"q": 5}, mode="replace_table")],
+            0,
+            [],
+            id="the-table-was-replaced",
+        ),
+        pytest.param(
+            [committed(1, {"p": 10}), committed(2, {"p": 5}, mode="replace_table"), committed(3, {"p": 1})],
+            6,
+            [2, 3],
+            id="append-after-the-table-was-replaced",
+        ),
+        pytest.param([committed(1, {"p": 10}, uuids=("u0",))], 0, [], id="the-table-was-made-again"),
+        pytest.param([[event(PLANNED, 1), event(COMMITTING, 1, partitions={"p": 9})]], 0, [], id="half-committed"),
+    ],
+)
+def test_rows_of_partition(events: list[list[Event]], rows: int, loads: list[int]) -> None:
+    found_rows, found_loads = story(*events).rows_of_partition("p", TABLE)
+    assert (found_rows, numbers(found_loads)) == (rows, loads)

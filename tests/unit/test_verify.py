@@ -1,0 +1,189 @@
+"""What is compared before staged rows become the target's."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.load.verify import verify_files, verify_rows
+from airflow_provider_ch_s3.source import SourceFile
+
+REPORT = dataclasses.replace(
+    LoadReport.nothing_new("d.t", files_skipped=0),
+    query_id="q-insert",
+    files_listed=5,
+    files_read=5,
+    rows_listed=1200,
+    rows_read=1200,
+    rows_written=1200,
+)
+
+
+def verify(
+    *,
+    staged_rows: int = 1200,
+    is_filtered: bool = False,
+    is_exact: bool = True,
+    is_counted: bool = True,
+    min_rows: int = 1,
+    **read: Any,
+) -> tuple[str, ...]:
+    return verify_rows(
+        dataclasses.replace(REPORT, **read),
+        staged_rows,
+        is_filtered=is_filtered,
+        is_exact=is_exact,
+        is_counted=is_counted,
+        min_rows=min_rows,
+    )
+
+
+FILES = "5 files read, 5 listed"
+FOOTERS = "1,200 rows read, as many as the footers count"
+STAGED = "1,200 rows staged, 1,200 came from the files"
+
+
+@pytest.mark.parametrize(
+    ("values", "checks"),
+    [
+        pytest.param({}, (FILES, FOOTERS, STAGED), id="all-is-known"),
+        pytest.param({"rows_listed": None}, (FILES, STAGED), id="no-footers"),
+        pytest.param({"files_listed": None, "rows_listed": None}, (STAGED,), id="the-log-comment-is-lost"),
+        pytest.param({"files_read": 7}, ("7 files read, 5 listed", FOOTERS, STAGED), id="look-alikes-are-opened-too"),
+        pytest.param(
+            {"is_filtered": True, "rows_read": 300, "rows_written": 10, "staged_rows": 10},
+            (FILES, "10 rows staged, 10 came from the files"),
+            id="a-condition-leaves-rows-out",
+        ),
+        pytest.param({"is_exact": False, "staged_rows": 1100}, (FILES, FOOTERS, STAGED), id="merges-drop-rows"),
+        pytest.param(
+            {"is_counted": False, "rows_read": 2400, "rows_written": 1500}, (FILES, STAGED), id="views-and-footers"
+        ),
+        pytest.param(
+            {"is_counted": False, "rows_listed": None, "rows_read": 2400, "rows_written": 1500},
+            (FILES, "1,200 rows staged; there is no other number to compare that with"),
+            id="views-and-no-footers",
+        ),
+        pytest.param(
+            {"is_counted": False, "is_filtered": True, "rows_written": 1500, "staged_rows": 10},
+            (FILES, "10 rows staged; there is no other number to compare that with"),
+            id="views-and-a-condition",
+        ),
+        pytest.param(
+            {"is_counted": False, "is_exact": False, "rows_written": 1500, "staged_rows": 1100},
+            (FILES, "1,100 rows staged; there is no other number to compare that with"),
+            id="views-and-merges-that-drop-rows",
+        ),
+        pytest.param(
+            {"is_filtered": True, "is_exact": False, "rows_written": 500, "staged_rows": 400},
+            (FILES, "400 rows staged; there is no other number to compare that with"),
+            id="a-condition-and-merges-that-drop-rows",
+        ),
+        pytest.param(
+            {"rows_listed": 0, "rows_read": 0, "rows_written": 0, "staged_rows": 0, "min_rows": 0},
+            (FILES, "0 rows read, as many as the footers count", "0 rows staged, 0 came from the files"),
+            id="an-empty-load-that-may-be-empty",
+        ),
+    ],
+)
+def test_what_was_compared(values: dict[str, Any], checks: tuple[str, ...]) -> None:
+    assert verify(**values) == checks
+
+
+@pytest.mark.parametrize(
+    ("values", "what"),
+    [
+        pytest.param({"files_read": 4}, "5 files were listed, and 4 read", id="a-file-vanished"),
+        pytest.param({"rows_read": 1199}, "the files have 1200 rows, and 1199 were read", id="a-row-less"),
+        pytest.param({"rows_read": 1201}, "the files have 1200 rows, and 1201 were read", id="a-row-more"),
+        pytest.param(
+            {"staged_rows": 1199}, "1200 rows came from the files, and 1199 were staged", id="a-row-is-lost"
+        ),
+        pytest.param({"staged_rows": 2400}, "1200 rows came from the files, and 2400 were staged", id="staged-twice"),
+        pytest.param(
+            {"rows_listed": None, "staged_rows": 1199},
+            "1200 rows came from the files, and 1199 were staged",
+            id="a-row-is-lost-and-there-are-no-footers",
+        ),
+        pytest.param(
+            {"is_filtered": True, "rows_written": 10, "staged_rows": 9},
+            "10 rows came from the files, and 9 were staged",
+            id="a-row-that-passed-is-lost",
+        ),
+        pytest.param(
+            {"is_exact": False, "rows_written": 1199},
+            "1200 rows came from the files, and 1199 were staged",
+            id="a-row-is-not-written",
+        ),
+        pytest.param(
+            {"is_counted": False, "rows_read": 2400, "rows_written": 1500, "staged_rows": 1199},
+            "1200 rows came from the files, and 1199 were staged",
+            id="views-hide-no-lost-row",
+        ),
+    ],
+)
+def test_what_differs_fails_the_load(values: dict[str, Any], what: str) -> None:
+    with pytest.raises(LoadError) as caught:
+        verify(**values)
+    assert str(caught.value) == (
+        f"{what} by q-insert; nothing of d.t was changed; load again, and if it happens again look at the files"
+    )
+
+
+@pytest.mark.parametrize(
+    ("min_rows", "values"),
+    [
+        pytest.param(1201, {"staged_rows": 1200}, id="one-too-few"),
+        pytest.param(1201, {"staged_rows": 1200, "is_exact": False}, id="merges-drop-rows"),
+    ],
+)
+def test_too_few_rows_fail_the_load(min_rows: int, values: dict[str, Any]) -> None:
+    with pytest.raises(LoadError) as caught:
+        verify(min_rows=min_rows, **values)
+    assert str(caught.value) == (
+        "q-insert staged 1200 rows, and min_rows=1201; nothing of d.t was changed; look at the files and at where,"
+        " or set min_rows lower (0 to allow an empty load)"
+    )
+
+
+def test_an_empty_load_fails_unless_it_may_be_empty() -> None:
+    with pytest.raises(LoadError, match=r"q-insert staged 0 rows, and min_rows=1;"):
+        verify(rows_listed=0, rows_read=0, rows_written=0, staged_rows=0)
+
+
+def file(key: str, etag: str) -> SourceFile:
+    return SourceFile(key=key, etag=etag, size_bytes=9)
+
+
+MANIFEST = {"bucket/a": "1", "bucket/b's": "2"}
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        pytest.param([file("b's", "2"), file("a", "1")], id="the-same"),
+        pytest.param([file("a", "1"), file("b's", "2"), file("c", "3")], id="one-came-later"),
+    ],
+)
+def test_unchanged_files(listed: list[SourceFile]) -> None:
+    assert verify_files(MANIFEST, listed, "bucket") == "2 ETags unchanged"
+
+
+@pytest.mark.parametrize(
+    ("listed", "what"),
+    [
+        pytest.param([file("a", "1"), file("b's", "9")], '"bucket/b\'s" changed', id="changed"),
+        pytest.param([file("b's", "2")], "'bucket/a' was deleted", id="deleted"),
+        pytest.param([], "'bucket/a' was deleted", id="all-deleted"),
+    ],
+)
+def test_files_that_changed_while_they_were_loaded(listed: list[SourceFile], what: str) -> None:
+    with pytest.raises(LoadError) as caught:
+        verify_files(MANIFEST, listed, "bucket")
+    assert str(caught.value) == (
+        f"{what} while it was loaded, so nothing was committed; load again when the files are complete"
+    )
