@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo demo-ui test test-unit faults faults-points lint clean
+.PHONY: demo demo-ui test test-unit faults faults-points bench-exactly-once lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -24,6 +24,10 @@ faults: $(READY)
 # The worker killed before and after every statement, by a real scheduler; takes hours.
 faults-points: $(READY)
 	$(BIN)/python -m tests.faults --points
+
+# What staging, verification and commit cost beside a direct load of the same data.
+bench-exactly-once: $(READY)
+	$(BIN)/python bench/exactly_once.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -161,6 +161,11 @@ class SourceSpec:
         return object_url(self.access, self.pattern.bucket, keys)
 
     @property
+    def is_pattern(self) -> bool:
+        """Whether the files are too many to name, so that the servers look for them by the user's pattern."""
+        return not self._listed_keys
+
+    @property
     def described_url(self) -> str:
         """The address for DESCRIBE, where ``path_filter`` has no say.
 

@@ -66,8 +66,12 @@ def load_flights(sandbox: Sandbox, home: Path, dags: Path, report_path: Path) ->
     airflow = make_airflow(home, dags, sandbox)
     report_path.parent.mkdir(parents=True, exist_ok=True)
     log_path = report_path.with_suffix(".log")
-    print(f"airflow: dags test {DAG_ID} {LOGICAL_DATE} (log: {log_path})\n", flush=True)
-    log_path.write_text(airflow.run("dags", "test", DAG_ID, LOGICAL_DATE, on_line=echo_our_lines))
+    command = ("dags", "test", DAG_ID, LOGICAL_DATE)
+    print(f"airflow: {' '.join(command)}, killed (SIGKILL) when it submits the load", flush=True)
+    airflow.run_and_kill(*command, is_time=is_submission)
+    print(f"killed:  the table holds {count_rows(sandbox)} rows")
+    print(f"airflow: {' '.join(command)}, again (log: {log_path})\n", flush=True)
+    log_path.write_text(airflow.run(*command, on_line=echo_our_lines))
     load, settled = read_results(airflow)
     source, table = fingerprint_source(sandbox), fingerprint_table(sandbox)
     settle_seconds = max(0.0, (settled["last_change"] or load["ended"]) - load["ended"])
@@ -90,6 +94,11 @@ def load_flights(sandbox: Sandbox, home: Path, dags: Path, report_path: Path) ->
     return 0 if is_equal else 1
 
 
+def is_submission(line: str) -> bool:
+    """Whether the load is about to be under way."""
+    return bool(re.search(r"submitting ch-s3-\w+", line))
+
+
 def echo_our_lines(line: str) -> None:
     """Show what our operator and sensor say; the rest of Airflow's log goes to the file alone."""
     message = re.fullmatch(r"\S+ \[\w+ *\] (.+?) +\[airflow_provider_ch_s3\.(\w+)\S*\].*\n", line)
@@ -109,6 +118,11 @@ def read_results(airflow: LocalAirflow) -> tuple[dict[str, Any], dict[str, Any]]
         )
         results = {row.task_id: XComModel.deserialize_value(row) for row in rows}
     return results["load"], results["settled"]
+
+
+def count_rows(sandbox: Sandbox) -> int:
+    """Rows that a reader sees."""
+    return int(sandbox.query("SELECT count() AS n FROM flights")[0]["n"])
 
 
 def fingerprint_table(sandbox: Sandbox) -> dict[str, int]:
@@ -170,6 +184,8 @@ def format_report(report: dict[str, Any]) -> str:
             f" {format_bytes(node['peak_memory_bytes'])} peak memory, {node['initial_parts']} initial parts"
             for name, node in load["nodes"].items()
         ),
+        f"commit   {len(load['partitions'])} partitions on every node in {load['commit_seconds']:.2f} s, after",
+        *(f"  {check}" for check in load["checks"]),
         f"settled  {settled['parts']} parts of {load['initial_parts']} initial ones,"
         f" {report['settle_seconds']:.2f} s after the load",
         f"source   {format_count(report['source']['rows'])} rows, checksum {report['source']['checksum']}",

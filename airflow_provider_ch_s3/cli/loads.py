@@ -17,6 +17,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--conn-id", default="clickhouse_s3_default", help="Airflow connection to ClickHouse")
     parser.add_argument("--database", help="database of the ledger; that of the connection when left out")
+    parser.add_argument("--cluster", help="whose nodes hold the ledger; that of the connection when left out")
     parser.add_argument("--limit", type=int, default=50, help="how many of the latest to list")
     parser.set_defaults(run=run, action="list")
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     with clickhouse_hook(args.conn_id) as hook:
         declared = hook.declaration
         database = args.database or hook.query(render_read_session())[0]["database"]
-        history = read_history(hook, declared.cluster, ledger_name(declared.ledger_table, database))
+        history = read_history(hook, args.cluster or declared.cluster, ledger_name(declared.ledger_table, database))
         match args.action:
             case "show":
                 print(format_load(history, args.load_id))

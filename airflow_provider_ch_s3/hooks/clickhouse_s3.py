@@ -167,11 +167,11 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
     def execute_once(self, render: Callable[[str | None], Statement]) -> None:
         """Run a statement where one node decides a race.
 
-        That is the first of ``http_endpoints`` with ``per_host``; with ``on_cluster`` the queue of DDL decides,
-        which runs the statements of all clients in one order.
+        That is the first of ``http_endpoints`` by its name with ``per_host``; with ``on_cluster`` the queue of DDL
+        decides, which runs the statements of all clients in one order.
         """
         if self.ddl_mode is DdlMode.PER_HOST:
-            self._execute_at(self.declaration.http_endpoints[0], render(None))
+            self._execute_at(min(self.declaration.http_endpoints), render(None))
         else:
             self.execute_everywhere(render)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.load.request import OnChangedFiles, OnLoadedFiles
@@ -14,11 +14,19 @@ from airflow_provider_ch_s3.source import SourceFile
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The files to load, and those that are left out because the table holds them, or another version of them."""
+    """The files to load, and those that are left out because the table holds them, or another version of them.
+
+    :param seen: path → ETags of the versions of the listed files that the table held then.
+    """
 
     files: tuple[SourceFile, ...]
     loaded: tuple[SourceFile, ...] = ()
     changed: tuple[SourceFile, ...] = ()
+    seen: Mapping[str, Set[str]] = field(default_factory=dict)
+
+    @property
+    def listed(self) -> tuple[SourceFile, ...]:
+        return (*self.files, *self.loaded, *self.changed)
 
     @property
     def skipped_count(self) -> int:
@@ -55,6 +63,7 @@ def choose_files(
         files=tuple(f for f in listed if f not in left_out),
         loaded=tuple(f for f in old if f in left_out),
         changed=tuple(f for f in changed if f in left_out),
+        seen=loaded,
     )
 
 

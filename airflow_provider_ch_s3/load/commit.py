@@ -17,11 +17,14 @@ from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.request import LoadMode
 from airflow_provider_ch_s3.load.staging import MERGED, Staging, StagingTable
 from airflow_provider_ch_s3.load.story import AttemptId
-from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.sql import ledger_queries, staging_queries
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
 
 log = logging.getLogger(__name__)
+
+# Others may write to the target between two looks at it.
+MERGE_ROUNDS = 3
 
 Render = Callable[[str | None], Statement]
 
@@ -66,12 +69,32 @@ class Commit:
     epoch: int
     plan: CommitPlan
     _count: int = field(default=0, init=False)
+    _touched: Sequence[str] = field(default=(), init=False)
+
+    def is_possible(self) -> bool:
+        """Whether the target is the table that the rows were staged for: not dropped and made again, or exchanged."""
+        target = self.staging.target
+        rows = self.client.query(
+            ledger_queries.render_read_tables(target.database, target.table, self.staging.cluster)
+        )
+        return {row["uuid"] for row in rows if row["name"] == target.table} == set(self.plan.table_uuids)
+
+    def prepare(self) -> None:
+        """Make ready what the commit needs beside the staged rows; nothing of the target changes.
+
+        :raises LoadError: if others change the target all the time.
+        """
+        if LoadMode(self.plan.load_mode) is LoadMode.REPLACE_WHERE:
+            for _ in range(MERGE_ROUNDS):
+                if self._merge_survivors():
+                    return
+            raise LoadError(
+                f"{self.staging.target} was changed by others {MERGE_ROUNDS} times while this load looked for the"
+                " rows to keep; load again when they are done"
+            )
 
     def run(self) -> None:
-        """Bring the target to its new state, from wherever an earlier owner left it.
-
-        :raises LoadError: if the target changed meanwhile in a way that this load would undo.
-        """
+        """Bring the target to its new state, from wherever an earlier owner left it; after :meth:`prepare`."""
         match LoadMode(self.plan.load_mode):
             case LoadMode.APPEND:
                 self._move(self._staged(), self.staging.target)
@@ -83,7 +106,7 @@ class Commit:
                 old = self._read_partitions(self.staging.target)
                 self._replace(self._staged(), {*self.plan.partitions, *(p for _, p in old)})
             case LoadMode.REPLACE_WHERE:
-                self._replace_where()
+                self._replace(self._staged(MERGED), set(self._touched))
 
     def _move(self, staged: TableName, target: TableName) -> None:
         for partition in sorted({partition for _, partition in self._read_partitions(staged)}):
@@ -103,43 +126,35 @@ class Commit:
                 )
             )
 
-    def _replace_where(self) -> None:
-        """Replace each touched partition by its new rows and its survivors.
+    def _merge_survivors(self) -> bool:
+        """Put the new rows of each touched partition together with those that stay; False if others interfered.
 
         The new rows fulfil the condition, all of them, so that they are never taken for survivors when an earlier
         owner got half way.
         """
         target, cluster, condition = self.staging.target, self.staging.cluster, self.plan.replace_where
         rows = self.client.query(staging_queries.render_touched_partitions(target, cluster, condition=condition))
-        partitions = sorted({*self.plan.partitions, *(row["partition_id"] for row in rows)})
-        if not partitions:
-            return
-        before = self._read_versions(partitions)
+        self._touched = sorted({*self.plan.partitions, *(row["partition_id"] for row in rows)})
+        before = self._read_versions()
         self.staging.drop(self.attempt, self.epoch, MERGED)
-        merged = self.staging.create(
-            StagingTable(attempt=self.attempt, epoch=self.epoch, role=MERGED), self.staging.target
-        )
+        merged = self.staging.create(StagingTable(attempt=self.attempt, epoch=self.epoch, role=MERGED), target)
         for partition in sorted(self.plan.partitions):
             self._everywhere(
                 partial(staging_queries.render_attach_partition, merged, self._staged(), partition=partition)
             )
-        self.client.execute(
-            staging_queries.render_copy_survivors(
-                merged, target, cluster, columns=self.plan.columns, partitions=partitions, condition=condition
-            ),
-            query_id=self._query_id(),
-        )
-        if self._read_versions(partitions) != before:
-            raise LoadError(
-                f"{target} was changed by others while this load looked for the rows to keep; none of it was"
-                " replaced by this try, the next one starts from what is there then"
+        if self._touched:
+            self.client.execute(
+                staging_queries.render_copy_survivors(
+                    merged, target, cluster, columns=self.plan.columns, partitions=self._touched, condition=condition
+                ),
+                query_id=self._query_id(),
             )
-        self._replace(merged, set(partitions))
+        return self._read_versions() == before
 
-    def _read_versions(self, partitions: Sequence[str]) -> dict[tuple[str, str], tuple[int, int]]:
-        """What tells an insert or a mutation; a merge changes none of it."""
+    def _read_versions(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """What tells an insert or a mutation of the touched partitions; a merge changes none of it."""
         found = self._read_partitions(self.staging.target)
-        return {key: (row["last_block"], row["version"]) for key, row in found.items() if key[1] in partitions}
+        return {key: (row["last_block"], row["version"]) for key, row in found.items() if key[1] in self._touched}
 
     def _read_partitions(self, table: TableName) -> dict[tuple[str, str], Mapping[str, Any]]:
         rows = self.client.query(staging_queries.render_read_partitions(table, self.staging.cluster))

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, UnknownStateError
@@ -51,6 +52,7 @@ class DirectLoadRun:
     identity: LoadIdentity
     poll_seconds: float = 2.0
     sleep: Callable[[float], None] = time.sleep
+    after_kill: ClassVar[str] = "rows that it wrote before stay in the table"
     _is_killed: bool = field(default=False, init=False)
     _prepared: PreparedLoad | None = field(default=None, init=False)
 

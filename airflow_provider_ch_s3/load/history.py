@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import Any
 
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
@@ -154,8 +153,8 @@ def format_load(history: History, load_id: str) -> str:
 
 
 def _report(attempt: Attempt) -> LoadReport | None:
-    detail: Mapping[str, Any] = attempt.detail(EventKind.COMMITTED)
-    return LoadReport.from_dict({**detail["report"], "commit_seconds": detail["commit_seconds"]}) if detail else None
+    detail = attempt.detail(EventKind.COMMITTED)
+    return LoadReport.of_commit(detail) if detail else None
 
 
 def _utc(seconds: float) -> str:

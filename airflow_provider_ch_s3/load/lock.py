@@ -157,10 +157,13 @@ class TargetLock:
         return his_rank < my_rank or is_urgent or owner.token == self.token
 
     def _is_silent(self, patience: _Patience, owner: Owner, story: Story) -> bool:
-        running = self.client.query(
-            load_queries.render_running_queries(owner.attempt_id.commit_prefix, self.ledger.cluster)
+        # It may be at work on its own commit, or on one that another load left.
+        busy = [attempt.id for attempt in story.attempts.values() if attempt.state is EventKind.COMMITTING]
+        running = any(
+            self.client.query(load_queries.render_running_queries(attempt.commit_prefix, self.ledger.cluster))
+            for attempt in (owner.attempt_id, *busy)
         )
-        return patience.is_over((owner.token, len(story.events), bool(running) and time.monotonic()))
+        return patience.is_over((owner.token, len(story.events), running and time.monotonic()))
 
     def _read_owners(self) -> dict[int, Owner]:
         database = self.ledger.target.database

@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
 from airflow_provider_ch_s3.load.request import LoadMode, LoadRequest, MaterializedViews, OnPartialPartitions
 from airflow_provider_ch_s3.load.site import Site
-from airflow_provider_ch_s3.load.story import Story
+from airflow_provider_ch_s3.load.story import AttemptId, Story
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.target import TableName, TargetSpec
 
@@ -69,13 +69,16 @@ def check_partial_partitions(site: Site, request: LoadRequest, story: Story, par
     ):
         return
     present = site.partition_rows(site.target.local)
+    manifests: dict[AttemptId, dict[str, str]] = {}
     for partition in sorted(partitions & present.keys()):
         known_rows, loads = story.rows_of_partition(partition, site.target.uuids)
         other = ""
         if present[partition] > known_rows:
             other = f"{present[partition] - known_rows} rows that no load in the ledger brought"
         for load in loads:
-            for path in site.ledger.read_manifest(load.id):
+            if load.id not in manifests:
+                manifests[load.id] = site.ledger.read_manifest(load.id)
+            for path in manifests[load.id]:
                 if not request.pattern.covers(path):
                     other = f"rows of {path!r}"
         if other:

@@ -43,7 +43,7 @@ class LoadReport:
     :param attached: an earlier try submitted the query, and this one took its result.
     :param settings: name → value, origin, reason; without a plan (``attached``) as the server logged them.
     :param predicted: the plan's initial parts and peak memory.
-    :param files_skipped: files that the table held already; they are not in ``files_listed``.
+    :param files_skipped: files that the table held already, in this version or another; not in ``files_listed``.
     :param checks: what was compared before the commit.
     :param partitions: staged rows of each partition.
     :param commit_seconds: of the commit alone.
@@ -82,6 +82,11 @@ class LoadReport:
         return cls(**{**values, "nodes": nodes})
 
     @classmethod
+    def of_commit(cls, detail: Mapping[str, Any]) -> LoadReport:
+        """The report of a load, as the ledger's event of its commit tells it."""
+        return cls.from_dict({**detail["report"], "commit_seconds": detail["commit_seconds"]})
+
+    @classmethod
     def nothing_new(cls, table: str, *, files_skipped: int) -> LoadReport:
         """The report of a load whose files were all loaded before."""
         return cls(
@@ -104,7 +109,7 @@ class LoadReport:
             nodes={},
             settings={},
             files_skipped=files_skipped,
-            checks=(f"{format_count(files_skipped)} files are in the table already",),
+            checks=(f"{format_count(files_skipped)} files are in the table already, in this version or another",),
         )
 
     def as_dict(self) -> dict[str, Any]:

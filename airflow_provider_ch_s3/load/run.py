@@ -18,10 +18,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration
-from airflow_provider_ch_s3.errors import ChS3Error, LoadError, OvertakenError, ServerError
+from airflow_provider_ch_s3.errors import (
+    ChS3Error,
+    ConfigError,
+    LoadError,
+    OvertakenError,
+    ServerError,
+    UnknownStateError,
+)
 from airflow_provider_ch_s3.load.choose import Choice, choose_files, read_loaded
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.commit import CommitPlan
@@ -49,6 +56,7 @@ from airflow_provider_ch_s3.load.request import LoadIdentity, LoadMode, LoadRequ
 from airflow_provider_ch_s3.load.site import Site, find_site
 from airflow_provider_ch_s3.load.staging import VIEW
 from airflow_provider_ch_s3.load.story import Attempt, AttemptId, EventKind, Story
+from airflow_provider_ch_s3.load.turn import BROKEN
 from airflow_provider_ch_s3.load.verify import verify_files, verify_rows
 from airflow_provider_ch_s3.load.views import View, read_views
 from airflow_provider_ch_s3.load.watch import Watch
@@ -75,6 +83,7 @@ class LoadRun:
     identity: LoadIdentity
     poll_seconds: float = 2.0
     sleep: Callable[[float], None] = time.sleep
+    after_kill: ClassVar[str] = "nothing was committed"
     _is_killed: bool = field(default=False, init=False)
     _known_site: Site | None = field(default=None, init=False)
 
@@ -95,7 +104,8 @@ class LoadRun:
         check_mode(self._site.target, self.request)
         self._site.ledger.open([node.host for node in self._site.cluster.nodes])
         wait_for_query_log(self.client, self._site.cluster, sleep=self.sleep)
-        latest = self._latest(self._site.ledger.read())
+        story = self._site.ledger.read()
+        latest = self._latest(story)
         if latest is not None and latest.state is EventKind.COMMITTED:
             with self._site.turns.take():
                 pass  # it removes what the process that committed could not
@@ -106,7 +116,7 @@ class LoadRun:
                 with self._site.turns.take(latest) as turn:
                     turn.staging.fence(latest.id, turn.epoch)
             return latest.id.query_id
-        return self._begin()
+        return self._begin(story)
 
     def is_running(self, query_id: str) -> bool:
         """Whether any node works on the query still."""
@@ -126,7 +136,11 @@ class LoadRun:
         try:
             report = self._finish(attempt)
         except OvertakenError:
-            raise
+            # Somebody took the turn over, but perhaps not before the commit was done.
+            found = self._site.ledger.read().attempts[attempt.id]
+            if found.state is not EventKind.COMMITTED:
+                raise
+            report = _recorded_report(found)
         except ChS3Error as error:
             if not isinstance(error, LoadError) and not self.identity.is_last_try:
                 raise  # somebody could not be asked: what is staged may still be right, so it is kept for the retry
@@ -181,26 +195,33 @@ class LoadRun:
             is_killed=lambda: self._is_killed,
         )
 
-    def _begin(self) -> LoadReport | str:
-        story = self._site.ledger.read()
+    def _begin(self, story: Story) -> LoadReport | str:
         choice = self._choose(list_files(self.store, self.request), story)
         views = self._views
         prepared = self._prepare(choice.files) if choice.files else None
+        if prepared is not None and prepared.source.is_pattern and choice.skipped_count:
+            raise ConfigError(
+                f"{len(choice.files)} files are too many to name one by one, and {self.request.pattern} would read"
+                " those that the table holds already, too; give one task to each folder (dynamic task mapping does"
+                " that)"
+            )
         with self._site.turns.take() as turn:
             latest = self._latest(turn.story)
             if latest is not None and latest.state is EventKind.COMMITTED:
                 return _recorded_report(latest)
             for earlier in turn.story.of_load(self.identity.load_id):
-                turn.give_up(earlier.id)
-            is_stale = self._count_committed(turn.story) != self._count_committed(story)
+                if earlier.is_open:
+                    turn.give_up(earlier.id)
+            self._check_unbroken(turn.story)
+            is_stale = self._read_seen(turn.story, choice.listed) != choice.seen
             if prepared is not None and not is_stale:
                 attempt = AttemptId(
                     load_id=self.identity.load_id, generation=self.identity.generation, number=turn.epoch
                 )
                 detail = self._planned_detail(prepared, choice)
-                staging = turn.plan(attempt, choice.files, self.request.pattern.bucket, detail, views)
+                staging = turn.plan(attempt, choice.files, self._bucket, detail, views)
         if is_stale:
-            return self._begin()  # others brought something since the files were chosen
+            return self._begin(turn.story)  # others brought something since the files were chosen
         if prepared is None:
             report = LoadReport.nothing_new(self.request.table, files_skipped=choice.skipped_count)
             log.info("%s", report)
@@ -242,6 +263,7 @@ class LoadRun:
     def _verify(self, attempt: Attempt, report: LoadReport) -> CommitPlan:
         request, site = self.request, self._site
         planned = attempt.detail(EventKind.PLANNED)
+        folding = planned["settings"].get("optimize_on_insert", {"value": 0})
         staged = site.staged(attempt.id)
         partitions = site.partition_rows(staged)
         checks = [
@@ -250,13 +272,14 @@ class LoadRun:
                 sum(partitions.values()),
                 is_filtered=bool(request.where),
                 is_exact=site.target.keeps_all_rows,
-                is_counted=not self._views and not planned["settings"]["optimize_on_insert"]["value"],
+                is_pattern=planned["is_pattern"],
+                is_counted=not self._views and str(folding["value"]) == "0",
                 min_rows=request.min_rows,
             ),
             verify_files(
                 site.ledger.read_manifest(attempt.id),
                 self.store.list_files(request.pattern),
-                request.pattern.bucket,
+                self._bucket,
             ),
         ]
         if request.replace_where:
@@ -268,7 +291,8 @@ class LoadRun:
             load_mode=mode,
             partitions=partitions,
             table_uuids=site.target.uuids,
-            allow_empty=EMPTY_SOURCE_SETTING in read_server_settings(self.client),
+            allow_empty=request.load_mode is not LoadMode.APPEND
+            and EMPTY_SOURCE_SETTING in read_server_settings(self.client),
             replace_where=request.replace_where,
             views={f"{VIEW}{n}": (v.table.database, v.table.table) for n, v in enumerate(self._views)},
             columns=[column.name for column in site.target.columns if column.is_insertable],
@@ -283,7 +307,7 @@ class LoadRun:
                     raise OvertakenError(
                         f"another process of this task gave {attempt.id.query_id} up, so this one stops"
                     )
-                if self._is_loaded_meanwhile(turn.story, attempt):
+                if self._is_loaded_meanwhile(turn.story, attempt.id):
                     log.info("another load brought some of the same files meanwhile: loading without them")
                     turn.give_up(attempt.id)
                     return None
@@ -326,17 +350,30 @@ class LoadRun:
     def _latest(self, story: Story) -> Attempt | None:
         return story.latest(self.identity.load_id, self.identity.generation)
 
-    def _count_committed(self, story: Story) -> int:
-        return len(story.committed(self._site.target.uuids))
+    @property
+    def _bucket(self) -> str:
+        return self.request.pattern.bucket
+
+    def _check_unbroken(self, story: Story) -> None:
+        """See that no earlier attempt of this load left a part of its rows in the table.
+
+        :raises UnknownStateError: if one did, and this load would add them again.
+        """
+        broken = [a for a in story.of_load(self.identity.load_id) if a.is_broken]
+        if broken and self._skips_loaded:
+            raise UnknownStateError(BROKEN.format(query_id=broken[-1].id.query_id, target=self._site.ledger.target))
+
+    @property
+    def _skips_loaded(self) -> bool:
+        return self.request.load_mode is LoadMode.APPEND and self.request.on_loaded_files is OnLoadedFiles.SKIP
 
     def _choose(self, listed: tuple[SourceFile, ...], story: Story) -> Choice:
         if self.request.load_mode is not LoadMode.APPEND:
             return Choice(files=listed)
-        bucket = self.request.pattern.bucket
         choice = choose_files(
             listed,
-            read_loaded(self._site, story, {file.path(bucket) for file in listed}),
-            bucket,
+            self._read_seen(story, listed),
+            self._bucket,
             on_loaded=self.request.on_loaded_files,
             on_changed=self.request.on_changed_files,
         )
@@ -350,11 +387,16 @@ class LoadRun:
             )
         return choice
 
-    def _is_loaded_meanwhile(self, story: Story, attempt: Attempt) -> bool:
-        if self.request.load_mode is not LoadMode.APPEND or self.request.on_loaded_files is OnLoadedFiles.LOAD:
-            return False
-        paths = self._site.ledger.read_manifest(attempt.id).keys()
-        return bool(read_loaded(self._site, story, paths, after=attempt.id.number))
+    def _read_seen(self, story: Story, listed: tuple[SourceFile, ...]) -> dict[str, set[str]]:
+        """Which versions of the listed files the table holds; where that matters."""
+        if self.request.load_mode is not LoadMode.APPEND:
+            return {}
+        return read_loaded(self._site, story, {file.path(self._bucket) for file in listed})
+
+    def _is_loaded_meanwhile(self, story: Story, attempt: AttemptId) -> bool:
+        """Whether others committed some of the attempt's files after it was planned."""
+        paths = self._site.ledger.read_manifest(attempt).keys() if self._skips_loaded else frozenset()
+        return bool(read_loaded(self._site, story, paths, after=attempt.number))
 
     def _prepare(self, files: tuple[SourceFile, ...]) -> PreparedLoad:
         site = self._site
@@ -372,6 +414,7 @@ class LoadRun:
             "files_skipped": choice.skipped_count,
             "bytes": prepared.source.size_bytes,
             "rows": prepared.rows,
+            "is_pattern": prepared.source.is_pattern,
             **describe_plan(prepared.plan),
         }
 
@@ -405,7 +448,6 @@ def kill_load(
 
 
 def _recorded_report(attempt: Attempt) -> LoadReport:
-    detail = attempt.detail(EventKind.COMMITTED)
-    report = LoadReport.from_dict({**detail["report"], "commit_seconds": detail["commit_seconds"]})
+    report = LoadReport.of_commit(attempt.detail(EventKind.COMMITTED))
     log.info("%s", report)
     return report

@@ -7,7 +7,7 @@ epoch first, so that a statement of an older one, however late it arrives, names
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,6 +21,9 @@ _NAME = re.compile(
     r"(?P<load>[0-9a-f]{20})_(?P<generation>\d+)_(?P<number>\d+)_(?P<epoch>\d+)(?P<role>(_[a-z]+\d*)?)"
 )
 
+
+# Once for each owner that was at it is enough.
+FENCE_ROUNDS = 10
 
 # Roles of tables beside the one with the rows of the target itself.
 MERGED = "_merged"
@@ -87,14 +90,19 @@ class Staging:
         self.client.execute_everywhere(partial(staging_queries.render_create_staging, name, like, comment=comment))
         return name
 
-    def fence(self, attempt: AttemptId, epoch: int) -> None:
+    def fence(self, attempt: AttemptId, epoch: int) -> dict[StagingTable, set[str]]:
         """Take what an attempt has from its earlier owner, by renaming it.
 
+        :returns: its tables, and the nodes that have them.
         :raises OvertakenError: if the owner of a later epoch has it.
         """
         # Again until all of it is renamed: an earlier owner may rename a table, too, between a look and a RENAME.
-        while others := [t for t in self._of(attempt) if t.epoch != epoch or t.role.startswith(FEED)]:
-            for table in others:
+        for _ in range(FENCE_ROUNDS):
+            found = {table: nodes for table, nodes in self.find().items() if table.attempt == attempt}
+            others = [table for table in found if table.epoch != epoch or table.role.startswith(FEED)]
+            if not others:
+                return found
+            for table in _views_first(others):
                 if table.epoch > epoch:
                     raise OvertakenError(f"{self.name(table)} belongs to a newer process than this one, which stops")
                 if table.role.startswith(FEED):
@@ -104,6 +112,10 @@ class Staging:
                     self.client.execute_everywhere(
                         partial(staging_queries.render_rename_staging, self.name(table), self.name(renamed))
                     )
+        raise LoadError(
+            f"the staging tables of {attempt.query_id} cannot be renamed on all nodes; see that http_endpoints of the"
+            " connection names every node of the cluster"
+        )
 
     def is_torn(self, attempt: AttemptId) -> bool:
         """Whether an owner died between two nodes while he renamed the tables; the INSERT is over then."""
@@ -119,9 +131,8 @@ class Staging:
         :raises OvertakenError: if the owner of a later epoch has them.
         :raises LoadError: if a node has lost its table.
         """
-        self.fence(attempt, epoch)
         mine = StagingTable(attempt=attempt, epoch=epoch)
-        if lacking := set(self.nodes) - self.find().get(mine, set()):
+        if lacking := set(self.nodes) - self.fence(attempt, epoch).get(mine, set()):
             raise LoadError(
                 f"the staging table {self.name(mine)} is gone from {', '.join(sorted(lacking))}, so its load cannot"
                 f" be committed there; look at what {self.target} holds, drop the staging table on the other nodes,"
@@ -135,12 +146,13 @@ class Staging:
                 self.drop_table(table)
 
     def _of(self, attempt: AttemptId) -> list[StagingTable]:
-        """An attempt's tables, views before the tables that they read."""
-        return sorted(
-            (table for table in self.find() if table.attempt == attempt),
-            key=lambda table: (not table.role.startswith(FEED), table.role, table.epoch),
-        )
+        return _views_first(table for table in self.find() if table.attempt == attempt)
 
     def drop_table(self, table: StagingTable) -> None:
         """Drop one on every node that has it."""
         self.client.execute_everywhere(partial(staging_queries.render_drop_staging, self.name(table)))
+
+
+def _views_first(tables: Iterable[StagingTable]) -> list[StagingTable]:
+    """Views before the tables that they read."""
+    return sorted(tables, key=lambda table: (not table.role.startswith(FEED), table.role, table.epoch))

@@ -3,7 +3,7 @@
 Events are facts that are true once and for all, so that writing one twice, or late, changes nothing::
 
     planned ──> committing ──> committed
-       └────────────┴────────> abandoned      (before anything of the target was changed)
+       └────────────┴────────> abandoned      (nothing of the target was changed, unless it is broken)
 
 An attempt is one staging table and one INSERT. Its number is the epoch of the lock under which it was planned, so
 no two attempts of one target ever share it.
@@ -98,6 +98,11 @@ class Attempt:
     def is_open(self) -> bool:
         """Whether something is still to be done for it."""
         return self.state in (EventKind.PLANNED, EventKind.COMMITTING)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether it was given up in the middle of its commit, which nobody could finish."""
+        return bool(self.detail(EventKind.ABANDONED).get("is_broken"))
 
     @property
     def try_number(self) -> int:

@@ -13,19 +13,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_ch_s3.errors import ChS3Error, ServerUnreachableError
+from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.commit import Commit, CommitPlan
 from airflow_provider_ch_s3.load.ledger import Ledger
-from airflow_provider_ch_s3.load.lock import Owner, TargetLock
+from airflow_provider_ch_s3.load.lock import Held, TargetLock
 from airflow_provider_ch_s3.load.queries import kill_queries
 from airflow_provider_ch_s3.load.staging import Staging, StagingTable
 from airflow_provider_ch_s3.load.story import Attempt, AttemptId, EventKind, Story
 from airflow_provider_ch_s3.load.views import View, stage_views
 from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.sql.load_queries import render_running_queries
 from airflow_provider_ch_s3.target import TableName
 
 log = logging.getLogger(__name__)
+
+# A DAG run that was deleted, or failed for good while nothing could be cleaned up, is never tried again.
+IDLE_SECONDS = 24 * 3600.0
+
+BROKEN = (
+    "the commit of {query_id} broke off, and cannot be finished, because its staging table was dropped or {target}"
+    " was made again: {target} may hold a part of its rows; look there, then load its files again in a mode that"
+    " replaces, or with on_loaded_files='load'"
+)
 
 
 @dataclass(kw_only=True)
@@ -39,25 +49,39 @@ class Turn:
     ledger: Ledger
     staging: Staging
     epoch: int
+    load_id: str
     try_number: int
     sleep: Callable[[float], None]
     story: Story = field(init=False)
 
-    def tidy_up(self, overtaken: Sequence[Owner]) -> None:
+    def tidy_up(self, held: Held) -> None:
         """Finish or undo what earlier turns left.
 
-        :param overtaken: owners of other loads, who lost the lock in the middle of a turn.
+        What the turn's own load staged is left alone: it may be about to be committed.
+
         """
-        self.story = self.ledger.read()
+        # Who lost the lock in the middle of a turn may have written something since.
+        self.story = self.ledger.read() if held.overtaken else held.story
         for attempt in self.story.attempts.values():
             if attempt.state is EventKind.COMMITTING:
                 self._finish(attempt)
-        for owner in overtaken:
-            self.give_up(owner.attempt_id)
+        dead = [owner.attempt_id for owner in held.overtaken] + self._idle_attempts()
+        for attempt_id in dead:
+            if attempt_id.load_id != self.load_id:
+                self.give_up(attempt_id)
         for table in self.staging.find():
             # A later epoch in its name: this process stood still, and knows nothing of what has been planned since.
             if table.epoch <= self.epoch and not self.story.is_needed(table.attempt):
                 self.staging.drop_table(table)
+
+    def _idle_attempts(self) -> list[AttemptId]:
+        """Those that no task went on with for so long that none will; one that does so yet stages anew."""
+        old = [
+            attempt.id
+            for attempt in self.story.attempts.values()
+            if attempt.state is EventKind.PLANNED and time.time() - attempt.events[0].time > IDLE_SECONDS
+        ]
+        return [a for a in old if not self.client.query(render_running_queries(a.prefix, self.ledger.cluster))]
 
     def give_up(self, attempt: AttemptId) -> None:
         """See that nothing of an attempt runs any more, or ever will; unless its commit has begun: then finish it.
@@ -93,38 +117,60 @@ class Turn:
         return staged
 
     def commit(self, attempt: AttemptId, plan: CommitPlan) -> None:
-        """Make the attempt's rows the target's."""
+        """Make the attempt's rows the target's.
+
+        :raises LoadError: if the target is another table now, or changes all the time.
+        """
         self.staging.claim(attempt, self.epoch)
+        commit = self._commit_of(attempt, plan)
+        if not commit.is_possible():
+            raise LoadError(
+                f"{self.ledger.target} was made again or exchanged while {attempt.query_id} staged its rows; nothing"
+                " was committed: load again"
+            )
+        commit.prepare()
         self._write(EventKind.COMMITTING, attempt, plan.as_dict())
         # Still the owner: whoever fences the tables from now on reads that the commit has begun, and finishes it.
         # One who did so before may have given the attempt up, and moving from tables that are gone moves nothing.
         self.staging.claim(attempt, self.epoch)
-        self._carry_out(attempt, plan)
+        self._carry_out(commit)
 
     def _finish(self, attempt: Attempt) -> None:
+        """Finish a commit that broke off.
+
+        :raises LoadError: if it fails: then no load may go on before it.
+        """
         log.warning("finishing the commit of %s, which broke off", attempt.id.query_id)
-        if self.staging.is_gone(attempt.id):
-            # Only somebody else can have dropped it; nobody can finish this commit, and others must not wait for it.
-            log.error(
-                "its staging table was dropped, so that %s may hold a part of its rows: look there, and load its"
-                " files again with on_loaded_files='load' or in a mode that replaces",
-                self.ledger.target,
-            )
-            self._write(EventKind.ABANDONED, attempt.id)
+        commit = self._commit_of(attempt.id, CommitPlan(**attempt.detail(EventKind.COMMITTING)))
+        if self.staging.is_gone(attempt.id) or not commit.is_possible():
+            # Nobody can finish it, and others must not wait for it.
+            log.error("%s", BROKEN.format(query_id=attempt.id.query_id, target=self.ledger.target))
+            self._write(EventKind.ABANDONED, attempt.id, {"is_broken": True})
+            self.story = self.ledger.read()
             return
         self.staging.claim(attempt.id, self.epoch)
         # What its earlier owner has sent already must not run beside the same statement of this turn.
         kill_queries(self.client, self.ledger.cluster, attempt.id.commit_prefix, sleep=self.sleep)
-        self._carry_out(attempt.id, CommitPlan(**attempt.detail(EventKind.COMMITTING)))
+        try:
+            commit.prepare()
+            self._carry_out(commit)
+        except ServerError as error:
+            raise LoadError(
+                f"the commit of {attempt.id.query_id} broke off, and it has to be finished before others load into"
+                f" {self.ledger.target}, but: {error}; repair that, then load again"
+            ) from error
 
-    def _carry_out(self, attempt: AttemptId, plan: CommitPlan) -> None:
+    def _commit_of(self, attempt: AttemptId, plan: CommitPlan) -> Commit:
+        return Commit(client=self.client, staging=self.staging, attempt=attempt, epoch=self.epoch, plan=plan)
+
+    def _carry_out(self, commit: Commit) -> None:
         began = time.monotonic()
-        Commit(client=self.client, staging=self.staging, attempt=attempt, epoch=self.epoch, plan=plan).run()
+        commit.run()
         seconds = round(time.monotonic() - began, 3)
         # A table that was renamed looks as if everything had been moved.
-        self.staging.claim(attempt, self.epoch)
-        self._write(EventKind.COMMITTED, attempt, {**plan.as_dict(), "commit_seconds": seconds})
-        self.staging.drop(attempt, self.epoch)
+        self.staging.claim(commit.attempt, self.epoch)
+        self._write(EventKind.COMMITTED, commit.attempt, {**commit.plan.as_dict(), "commit_seconds": seconds})
+        self.staging.drop(commit.attempt, self.epoch)
         self.story = self.ledger.read()
 
     def _write(self, kind: EventKind, attempt: AttemptId, detail: dict[str, Any] | None = None) -> None:
@@ -154,11 +200,12 @@ class Turns:
             ledger=self.ledger,
             staging=self.staging,
             epoch=held.epoch,
+            load_id=self.lock.identity.load_id,
             try_number=self.lock.identity.try_number,
             sleep=self.sleep,
         )
         try:
-            turn.tidy_up([o for o in held.overtaken if o.load_id != self.lock.identity.load_id])
+            turn.tidy_up(held)
             yield turn
         except ServerUnreachableError:
             # What was sent may arrive still: the lock stays, so that whoever takes it over expects that.

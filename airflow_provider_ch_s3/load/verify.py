@@ -11,7 +11,14 @@ from airflow_provider_ch_s3.units import format_count
 
 
 def verify_rows(
-    report: LoadReport, staged_rows: int, *, is_filtered: bool, is_exact: bool, is_counted: bool, min_rows: int
+    report: LoadReport,
+    staged_rows: int,
+    *,
+    is_filtered: bool,
+    is_exact: bool,
+    is_counted: bool,
+    is_pattern: bool,
+    min_rows: int,
 ) -> tuple[str, ...]:
     """Compare files and rows; returns what was compared.
 
@@ -20,11 +27,13 @@ def verify_rows(
     :param is_exact: merges of the staging table leave every row as it is, so that rows can be counted there.
     :param is_counted: the server counts these rows, all of them and no others; not where it counts what views read
         and write, too, or folds rows before it writes them. Then only footers and the table tell.
+    :param is_pattern: the servers looked for the files themselves; otherwise they open look-alikes at most.
     :raises LoadError: if something differs.
     """
     checks = []
     if report.files_listed is not None:
-        if report.files_read < report.files_listed:
+        is_more = report.files_read > report.files_listed and is_pattern
+        if report.files_read < report.files_listed or is_more:
             raise _differs(report, f"{report.files_listed} files were listed, and {report.files_read} read")
         checks.append(f"{format_count(report.files_read)} files read, {format_count(report.files_listed)} listed")
     footers = None if is_filtered else report.rows_listed

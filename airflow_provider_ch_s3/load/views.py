@@ -39,7 +39,10 @@ def read_views(client: ClickHouseClient, target: TargetSpec, cluster: str | None
 
     :raises TargetError: if one of them cannot be fed from a staging table.
     """
-    views = tuple(_read_view(client, name, target, cluster) for name in target.views)
+    if not target.views:
+        return ()
+    nodes = len(read_table(client, target.local, cluster))
+    views = tuple(_read_view(client, name, target, cluster, nodes) for name in target.views)
     for view in views:
         tables = read_table(client, view.table, cluster)
         if not all(row["engine"].endswith("MergeTree") for row in tables):
@@ -66,25 +69,27 @@ def select_from(view: View, table: TableName, other: TableName) -> str:
 
     :raises TargetError: if it does not name that table.
     """
-    names = [rf"{_any_quotes(table.database)}\.{_any_quotes(table.table)}(?![\w`])"]
-    replaced, count = re.subn(
-        rf"('(?:[^'\\]|\\.)*')|(?<![\w.`]){names[0]}",
+    name = rf"{_any_quotes(table.database)}\.{_any_quotes(table.table)}(?![\w`])"
+    text = r"'(?:[^'\\]|\\.)*'"
+    if len(re.findall(rf"(?:FROM|JOIN|IN)\s+\(?{name}", re.sub(text, "''", view.select))) != 1:
+        raise _refuse(view.name, f"its query does not read {table} in exactly one place")
+    return re.sub(
+        rf"({text})|(?<![\w.`]){name}",
         lambda m: m[1] or f"{identifier(other.database)}.{identifier(other.table)}",
         view.select,
     )
-    if not count or replaced == view.select:
-        raise _refuse(view.name, f"its query does not name {table}")
-    return replaced
 
 
 def _any_quotes(name: str) -> str:
     return rf"(?:{re.escape(name)}|{re.escape(identifier(name))})"
 
 
-def _read_view(client: ClickHouseClient, name: TableName, target: TargetSpec, cluster: str | None) -> View:
+def _read_view(
+    client: ClickHouseClient, name: TableName, target: TargetSpec, cluster: str | None, nodes: int
+) -> View:
     rows = client.query(staging_queries.render_read_view(name, cluster))
     found = {(_destination(row["create_table_query"]), row["as_select"]) for row in rows}
-    if len(found) != 1:
+    if len(found) != 1 or len(rows) != nodes:
         raise _refuse(name, "it is not the same on all nodes")
     destination, select = found.pop()
     if not destination:

@@ -67,14 +67,7 @@ class LocalAirflow:
         :raises SandboxError: if it fails, with the end of what it printed.
         """
         lines = []
-        with subprocess.Popen(
-            self.command(*arguments),
-            env=dict(self.environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as process:
+        with self._start(*arguments) as process:
             for line in process.stdout or ():
                 lines.append(line)
                 on_line(line)
@@ -82,6 +75,28 @@ class LocalAirflow:
             tail = "".join(lines[-20:])
             raise SandboxError(f"airflow {' '.join(arguments)} failed with exit code {process.returncode}:\n{tail}")
         return "".join(lines)
+
+    def run_and_kill(self, *arguments: str, is_time: Callable[[str], bool]) -> None:
+        """Run ``airflow …``, and kill it (SIGKILL) at the first line that says so.
+
+        :raises SandboxError: if it ended before.
+        """
+        with self._start(*arguments) as process:
+            for line in process.stdout or ():
+                if is_time(line):
+                    process.kill()
+                    return
+        raise SandboxError(f"airflow {' '.join(arguments)} ended before it could be killed")
+
+    def _start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.command(*arguments),
+            env=dict(self.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
 
 
 def make_airflow(home: Path, dags: Path, sandbox: Sandbox) -> LocalAirflow:

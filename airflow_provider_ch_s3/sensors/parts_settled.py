@@ -35,14 +35,12 @@ from airflow_provider_ch_s3.settle import (
 )
 from airflow_provider_ch_s3.target import TableName
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger, dump_rule
+from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
 log = logging.getLogger(__name__)
-
-# The trigger ends itself at its deadline; Airflow's own timeout is there for a triggerer that does not.
-BACKSTOP_SECONDS = 60.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -29,15 +29,13 @@ from airflow_provider_ch_s3.load.request import (
 from airflow_provider_ch_s3.load.run import LoadRun
 from airflow_provider_ch_s3.source import parse_source
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity
+from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
 from airflow_provider_ch_s3.tuning import SettingValue
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
 Choice = TypeVar("Choice", bound=Enum)
-
-# The trigger ends itself at its deadline; Airflow's own timeout is there for a triggerer that does not.
-BACKSTOP_SECONDS = 60.0
 
 
 class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
@@ -185,7 +183,7 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
                 load.kill()
                 raise LoadError(
                     f"{event['query_id']} ran longer than execution_timeout={self.execution_timeout} allows, and was"
-                    " ended; nothing was committed: raise execution_timeout, or load fewer files at a time"
+                    f" ended; {load.after_kill}: raise execution_timeout, or load fewer files at a time"
                 )
             return load.complete(event["query_id"]).as_dict()
 

@@ -29,6 +29,8 @@ Answer = TypeVar("Answer")
 Result = TypeVar("Result")
 Ask = Callable[[ClickHouseClient, Sequence[Item], str | None], Mapping[Item, Answer]]
 
+# A trigger ends itself at its deadline; Airflow's own timeout is there for a triggerer that does not.
+BACKSTOP_SECONDS = 60.0
 # An interval of 0 would keep the servers busy with nothing else.
 MIN_INTERVAL_SECONDS = 0.25
 

@@ -188,7 +188,7 @@ def test_from_the_ui_with_one_file_corrected_only_its_day_changes(
     dialog.get_by_text("31 runs will be triggered.").wait_for()
     dialog.locator('input[name="max_active_runs"]').fill("4")
     dialog.get_by_role("button", name="Run Backfill").click()
-    page.get_by_text("Backfill in progress").wait_for()
+    page.get_by_text("Backfill generated").wait_for()
     loads = wait_for_loads(airflow_api, "by_day")
 
     assert {load["state"] for load in loads.values()} == {"success"}

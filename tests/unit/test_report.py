@@ -178,11 +178,11 @@ def test_nothing_new() -> None:
         "predicted": {},
         "load_mode": "append",
         "files_skipped": 1200,
-        "checks": ("1,200 files are in the table already",),
+        "checks": ("1,200 files are in the table already, in this version or another",),
         "partitions": {},
         "commit_seconds": 0.0,
     }
-    assert str(report) == "nothing new for d.t: 1,200 files are in the table already"
+    assert str(report) == "nothing new for d.t: 1,200 files are in the table already, in this version or another"
 
 
 def test_single_node() -> None:

@@ -29,6 +29,7 @@ def verify(
     is_filtered: bool = False,
     is_exact: bool = True,
     is_counted: bool = True,
+    is_pattern: bool = False,
     min_rows: int = 1,
     **read: Any,
 ) -> tuple[str, ...]:
@@ -38,6 +39,7 @@ def verify(
         is_filtered=is_filtered,
         is_exact=is_exact,
         is_counted=is_counted,
+        is_pattern=is_pattern,
         min_rows=min_rows,
     )
 
@@ -98,6 +100,7 @@ def test_what_was_compared(values: dict[str, Any], checks: tuple[str, ...]) -> N
     ("values", "what"),
     [
         pytest.param({"files_read": 4}, "5 files were listed, and 4 read", id="a-file-vanished"),
+        pytest.param({"files_read": 6, "is_pattern": True}, "5 files were listed, and 6 read", id="a-file-came"),
         pytest.param({"rows_read": 1199}, "the files have 1200 rows, and 1199 were read", id="a-row-less"),
         pytest.param({"rows_read": 1201}, "the files have 1200 rows, and 1201 were read", id="a-row-more"),
         pytest.param(

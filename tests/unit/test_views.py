@@ -49,12 +49,14 @@ def test_the_view_reads_the_staging_table(database: str, table: str, select: str
         pytest.param("SELECT a FROM d.other", id="another-table"),
         pytest.param("SELECT 'd.t' FROM d.other", id="only-in-a-text"),
         pytest.param("SELECT a FROM t", id="without-its-database"),
+        pytest.param("SELECT a FROM d.t AS x INNER JOIN d.t AS y ON x.a = y.a", id="joined-with-itself"),
     ],
 )
-def test_a_view_that_does_not_name_the_table_is_refused(select: str) -> None:
+def test_a_view_that_does_not_read_the_table_once_is_refused(select: str) -> None:
     with pytest.raises(TargetError) as caught:
         select_from(view(select), TableName(database="d", table="t"), STAGE)
     assert str(caught.value) == (
-        "the materialized view d.daily cannot be fed from a staging table: its query does not name d.t; make it a"
+        "the materialized view d.daily cannot be fed from a staging table: its query does not read d.t in"
+        " exactly one place; make it a"
         " view with TO and a MergeTree table of the same name on every node, or use staging=False"
     )
