@@ -115,7 +115,8 @@ class LoadRun:
             if self._site.staging.is_torn(latest.id):
                 with self._site.turns.take(latest) as turn:
                     turn.staging.fence(latest.id, turn.epoch)
-            return latest.id.query_id
+            if not self._is_given_up(self._site.ledger.read(), latest.id):
+                return latest.id.query_id
         return self._begin(story)
 
     def is_running(self, query_id: str) -> bool:
@@ -148,7 +149,7 @@ class LoadRun:
             if report is None:
                 raise
             log.warning("the commit went through in the end, after: %s", error)
-        return report or self.run()  # None: other loads brought some of the files meanwhile
+        return report or self.run()
 
     def prepare(self) -> PreparedLoad:
         """Look, refuse and plan as :meth:`run` does, with all files, and write nothing."""
@@ -243,22 +244,22 @@ class LoadRun:
             raise
 
     def _finish(self, attempt: Attempt) -> LoadReport | None:
-        report = self._wait(attempt.id)
-        if self.request.settle_before_commit:
-            wait_until_settled(self.client, self._site.staged(attempt.id), self._site.cluster, self._watch)
-        return self._commit(attempt, self._verify(attempt, report))
+        """From the end of the INSERT to the commit; None to begin anew, because others interfered.
 
-    def _wait(self, attempt: AttemptId) -> LoadReport:
-        status = self._watch.wait(attempt.query_id)
+        :raises LoadError: if the INSERT failed, or what it staged is not what was listed.
+        """
+        status = self._watch.wait(attempt.id.query_id)
+        if self._is_given_up(self._site.ledger.read(), attempt.id):
+            return None
         if status.state is QueryState.FAILED:
             raise LoadError(
                 f"query {status.query_id} failed: {status.error}; nothing of {self.request.table} was changed"
             )
-        return build_report(
-            self._watch.wait_for_logs(status),
-            table=self.request.table,
-            attached=self._watch.submission is None,
-        )
+        status = self._watch.wait_for_logs(status)
+        if self.request.settle_before_commit:
+            wait_until_settled(self.client, self._site.staged(attempt.id), self._site.cluster, self._watch)
+        report = build_report(status, table=self.request.table, attached=self._watch.submission is None)
+        return self._commit(attempt, self._verify(attempt, report))
 
     def _verify(self, attempt: Attempt, report: LoadReport) -> CommitPlan:
         request, site = self.request, self._site
@@ -300,13 +301,11 @@ class LoadRun:
         )
 
     def _commit(self, attempt: Attempt, plan: CommitPlan) -> LoadReport | None:
-        """Commit, unless somebody else did, or others loaded some of the same files meanwhile (None)."""
+        """Commit, unless somebody else did; None to begin anew, because others interfered."""
         with self._site.turns.take(attempt) as turn:
             if turn.story.attempts[attempt.id].state is not EventKind.COMMITTED:
-                if not turn.story.is_needed(attempt.id):
-                    raise OvertakenError(
-                        f"another process of this task gave {attempt.id.query_id} up, so this one stops"
-                    )
+                if self._is_given_up(turn.story, attempt.id):
+                    return None
                 if self._is_loaded_meanwhile(turn.story, attempt.id):
                     log.info("another load brought some of the same files meanwhile: loading without them")
                     turn.give_up(attempt.id)
@@ -315,6 +314,15 @@ class LoadRun:
                 turn.commit(attempt.id, plan)
             committed = turn.story.attempts[attempt.id]
         return _recorded_report(committed)
+
+    def _is_given_up(self, story: Story, attempt: AttemptId) -> bool:
+        """Whether another load gave the attempt up, because it waited too long for its turn to end: begin anew.
+
+        :raises OvertakenError: if another process of this task did, and goes on itself.
+        """
+        if story.of_load(self.identity.load_id)[-1].id != attempt:
+            raise OvertakenError(f"another process of this task gave {attempt.query_id} up, so this one stops")
+        return story.attempts[attempt].state is EventKind.ABANDONED
 
     def _may_be_staged(self, attempt: Attempt) -> bool:
         """Whether the INSERT of an earlier process runs, or may have ended well.

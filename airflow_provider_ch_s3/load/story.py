@@ -102,7 +102,7 @@ class Attempt:
     @property
     def is_broken(self) -> bool:
         """Whether it was given up in the middle of its commit, which nobody could finish."""
-        return bool(self.detail(EventKind.ABANDONED).get("is_broken"))
+        return self.state is EventKind.ABANDONED and bool(self.detail(EventKind.ABANDONED).get("is_broken"))
 
     @property
     def try_number(self) -> int:

@@ -143,6 +143,9 @@ class Turn:
         log.warning("finishing the commit of %s, which broke off", attempt.id.query_id)
         commit = self._commit_of(attempt.id, CommitPlan(**attempt.detail(EventKind.COMMITTING)))
         if self.staging.is_gone(attempt.id) or not commit.is_possible():
+            self.story = self.ledger.read()
+            if self.story.attempts[attempt.id].state is not EventKind.COMMITTING:
+                return  # its owner was done in the end
             # Nobody can finish it, and others must not wait for it.
             log.error("%s", BROKEN.format(query_id=attempt.id.query_id, target=self.ledger.target))
             self._write(EventKind.ABANDONED, attempt.id, {"is_broken": True})

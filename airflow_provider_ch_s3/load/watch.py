@@ -111,7 +111,9 @@ class Watch:
         deadline = time.monotonic() + LOG_PATIENCE_SECONDS
         while not is_complete(status) and time.monotonic() < deadline:
             self.sleep(FIRST_POLL_SECONDS)
-            status = self.look(status.query_id) or status
+            found = self.look(status.query_id)
+            # A node that is restarted in between forgets what it knew.
+            status = found if found is not None and found.state is QueryState.FINISHED else status
         return status
 
     def restarted_node(self, since_seconds: float) -> str:

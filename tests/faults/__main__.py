@@ -1,0 +1,57 @@
+"""``python -m tests.faults --runs 200 --seed 7``: random faults on a real Airflow, with a report.
+
+``--points`` kills the worker at every named point of every mode instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import signal
+import sys
+
+from tests.faults.harness import Harness, Outcome, running_harness
+from tests.faults.plans import Plan, random_plan
+from tests.faults.points import kill_plans, trace_loads
+from tests.faults.report import format_report, is_good
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--runs", type=int, default=200, help="how many random runs (200)")
+    parser.add_argument("--seed", type=int, default=None, help="repeats a series; a new one by default")
+    parser.add_argument("--only", type=int, default=None, help="of the series only the run of this number")
+    parser.add_argument("--points", action="store_true", help="the named points of every mode instead")
+    parser.add_argument("--nodes", type=int, default=3, help="nodes of the cluster (3)")
+    options = parser.parse_args()
+    seed = secrets.randbelow(10**6) if options.seed is None else options.seed
+    # the cluster and Airflow are ended on the way out
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with running_harness(nodes=options.nodes) as harness:
+        if options.points:
+            plans = point_plans(harness)
+        else:
+            print(f"seed {seed}", flush=True)
+            numbers = range(options.runs) if options.only is None else [options.only]
+            plans = random_plans(harness, seed, numbers)
+        outcomes = harness.run_all(plans, on_outcome=say)
+    print(format_report(outcomes))
+    return 0 if is_good(outcomes) else 1
+
+
+def random_plans(harness: Harness, seed: int, numbers: range | list[int]) -> list[Plan]:
+    points = trace_loads(harness)
+    return [random_plan(seed, number, points) for number in numbers]
+
+
+def point_plans(harness: Harness) -> list[Plan]:
+    points = trace_loads(harness)
+    return [plan for (mode, way), found in points.items() for plan in kill_plans(mode, way, found.writes)]
+
+
+def say(outcome: Outcome) -> None:
+    print(outcome, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

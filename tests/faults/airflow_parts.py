@@ -1,0 +1,167 @@
+"""A real Airflow in parts: scheduler with task processes, triggerer, DAG processor, API; each can be killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow
+from airflow_provider_ch_s3.sandbox.supervisor import free_ports
+
+REPOSITORY = Path(__file__).parents[2]
+DAGS = Path(__file__).parent / "dags"
+START_SECONDS = 180.0
+STOP_SECONDS = 10.0
+
+DAG_ID, TASK_ID, RETRIES = "faulty_load", "load", 3
+
+# What a task process imports is imported once, in the scheduler that forks it. Saves seconds for each try.
+PRELOAD = """
+import sys
+
+if any(name in sys.argv for name in ("scheduler", "triggerer")):
+    from tests.faults.faulty_load import warm_up
+
+    warm_up()
+"""
+
+SETTINGS = {
+    "CORE__EXECUTOR": "LocalExecutor",
+    "CORE__MAX_ACTIVE_RUNS_PER_DAG": "64",
+    "CORE__MAX_ACTIVE_TASKS_PER_DAG": "64",
+    "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+    "API__HOST": "127.0.0.1",
+    "API__WORKERS": "1",
+    "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
+    "SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
+    "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
+    "SCHEDULER__JOB_HEARTBEAT_SEC": "1",
+    # a task whose supervisor is stopped is given up, and tried again, after so long
+    "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "12",
+    "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "1",
+    "WORKERS__EXECUTION_API_TIMEOUT": "30",
+    "WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
+    # another triggerer takes the triggers of one that is silent for 2.1 heartbeats
+    "TRIGGERER__JOB_HEARTBEAT_SEC": "1",
+    "LOGGING__LOGGING_LEVEL": "INFO",
+}
+
+
+@dataclass(kw_only=True)
+class AirflowParts:
+    """The running processes of one Airflow.
+
+    :param address: of the API.
+    """
+
+    airflow: LocalAirflow
+    address: str
+    environment: Mapping[str, str]
+    _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self, part: str, *arguments: str) -> None:
+        """Start one part in a process group of its own, which its children stay in."""
+        with (self.airflow.home / f"{part}.log").open("ab") as log:
+            self._processes[part] = subprocess.Popen(
+                self.airflow.command(part, *arguments),
+                env=dict(self.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.airflow.home,
+                start_new_session=True,
+            )
+
+    def kill(self, part: str) -> None:
+        """SIGKILL one part with its children, and wait for its end."""
+        process = self._processes.pop(part)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def stop(self) -> None:
+        for process in self._processes.values():
+            os.killpg(process.pid, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_SECONDS
+        for process in self._processes.values():
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.1, deadline - time.monotonic()))
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+            process.wait()
+
+    def wait_until_ready(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not self._is_healthy():
+            self.check()
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"Airflow is not ready:\n{self.log_tail('scheduler')}")
+            time.sleep(0.5)
+
+    def check(self) -> None:
+        """See that no part has ended by itself."""
+        for part, process in list(self._processes.items()):
+            if process.poll() is not None:
+                raise RuntimeError(f"airflow {part} ended:\n{self.log_tail(part)}")
+
+    def log_tail(self, part: str) -> str:
+        return "\n".join((self.airflow.home / f"{part}.log").read_text(errors="replace").splitlines()[-20:])
+
+    def _is_healthy(self) -> bool:
+        try:
+            with urlopen(f"{self.address}/api/v2/monitor/health", timeout=5) as response:
+                parts = json.load(response)
+        except (URLError, OSError, ValueError):
+            return False
+        return all(
+            (parts[name] or {}).get("status") == "healthy" for name in ("scheduler", "triggerer", "dag_processor")
+        )
+
+
+@contextmanager
+def running_airflow(
+    home: Path, sandbox: Sandbox, *, parallelism: int, environment: Mapping[str, str]
+) -> Iterator[AirflowParts]:
+    """Airflow with the DAGs of this folder, as long as the block lasts.
+
+    :param environment: of all its processes, beside what an Airflow of the sandbox has; wins.
+    """
+    prepared = make_airflow(home, DAGS, sandbox)
+    api_port, worker_log_port, trigger_log_port = free_ports(3)
+    address = f"http://127.0.0.1:{api_port}"
+    (home / "config").mkdir(exist_ok=True)
+    (home / "config" / "airflow_local_settings.py").write_text(PRELOAD)
+    parts = AirflowParts(
+        airflow=prepared,
+        address=address,
+        environment={
+            **prepared.environment,
+            **{f"AIRFLOW__{name}": value for name, value in SETTINGS.items()},
+            "PYTHONPATH": str(REPOSITORY),
+            "AIRFLOW__API__PORT": str(api_port),
+            "AIRFLOW__API__BASE_URL": address,
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{address}/execution/",
+            "AIRFLOW__CORE__PARALLELISM": str(parallelism),
+            "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(worker_log_port),
+            "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(trigger_log_port),
+            **environment,
+        },
+    )
+    try:
+        for part in ("api-server", "dag-processor", "scheduler", "triggerer"):
+            parts.start(part)
+        parts.wait_until_ready()
+        yield parts
+    finally:
+        parts.stop()

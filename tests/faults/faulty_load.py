@@ -1,0 +1,185 @@
+"""What runs in the task's process: the operator, with an eye on every statement and a fault at one of them.
+
+A *point* is a place between two statements, named by its neighbour: ``execute:before:write_event_planned#1``.
+``execute`` and ``execute_complete`` are the two processes of a deferred task; ``#n`` counts the statements of
+that name in one process. ``before`` and ``after`` stop the process at that place, ``during`` does not.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from airflow.providers.common.compat.sdk import TaskDeferred
+from botocore.loaders import JSONFileLoader
+
+from airflow_provider_ch_s3.errors import ChS3Error
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+READS = ("SELECT", "DESCRIBE", "SHOW", "EXISTS", "WITH", "EXPLAIN")
+GO_SECONDS = 60.0
+
+
+class Probe:
+    """Writes down every statement of a process, and fires the run's fault at its point, once for all tries.
+
+    Files beside the run's own: ``.trace`` (a line for the start and the end of each statement), ``.hit`` (the fault
+    has come; made once), ``.go`` (the harness has done its part).
+    """
+
+    def __init__(self, path: Path, phase: str, try_number: int) -> None:
+        self.spec = json.loads(path.read_text())
+        self.path = path
+        self.phase = phase
+        self.try_number = try_number
+        self._counts: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def watch(self, statement: Statement, send: Callable[[Statement], Any]) -> Any:
+        with self._lock:
+            self._counts[statement.name] += 1
+            if self._counts.total() == self.spec["again"] and self._is_retry_of_the_hit():
+                os.kill(os.getpid(), signal.SIGKILL)
+            place = f"{statement.name}#{self._counts[statement.name]}"
+        is_read = statement.text.lstrip().upper().startswith(READS)
+        self._note(place, "before", is_read)
+        if self._is_due("during", place):
+            self._hit()
+        if self._is_due("before", place):
+            statement = self._fire(statement)
+        try:
+            result = send(statement)
+        except ChS3Error:
+            self._note(place, "failed", is_read)
+            raise
+        self._note(place, "after", is_read)
+        if self._is_due("after", place):
+            self._fire(statement)
+        return result
+
+    def report(self, error: Exception) -> None:
+        """Write down why a try failed."""
+        line = {"try": self.try_number, "type": type(error).__name__, "ours": isinstance(error, ChS3Error)}
+        _append(self.path.with_suffix(".errors"), {**line, "message": str(error)})
+
+    def _is_due(self, when: str, place: str) -> bool:
+        return self.spec.get("point") == f"{self.phase}:{when}:{place}" and self._is_first()
+
+    def _is_retry_of_the_hit(self) -> bool:
+        path = self.path.with_suffix(".hit")
+        return path.exists() and json.loads(path.read_text())["try"] + 1 == self.try_number
+
+    def _is_first(self) -> bool:
+        try:
+            os.close(os.open(self.path.with_suffix(".once"), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        except FileExistsError:
+            return False
+        return True
+
+    def _fire(self, statement: Statement) -> Statement:
+        self._hit()
+        match self.spec["action"]:
+            case "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "stop":
+                os.kill(os.getppid(), signal.SIGSTOP)
+                os.kill(os.getpid(), signal.SIGSTOP)
+            case "mark":
+                return replace(statement, text=f"{statement.text}\n-- {self.spec['mark']}")
+            case "wait":
+                deadline = time.monotonic() + GO_SECONDS
+                while not self.path.with_suffix(".go").exists() and time.monotonic() < deadline:
+                    time.sleep(0.01)
+        return statement
+
+    def _hit(self) -> None:
+        hit = {"pid": os.getpid(), "parent": os.getppid(), "try": self.try_number}
+        _append(self.path.with_suffix(".hit"), hit)
+
+    def _note(self, place: str, when: str, is_read: bool) -> None:
+        line = {"phase": self.phase, "place": place, "when": when, "read": is_read}
+        _append(self.path.with_suffix(".trace"), {**line, "try": self.try_number, "pid": os.getpid()})
+
+
+class FaultyLoad(S3ToClickHouseOperator):  # type: ignore[misc]
+    """The operator with the arguments of one run.
+
+    :param run_file: JSON with ``arguments`` of the operator and, for a fault, ``point`` and ``action``. (templated)
+    """
+
+    template_fields = (*S3ToClickHouseOperator.template_fields, "run_file")
+
+    def __init__(self, *, run_file: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.run_file = run_file
+
+    def execute(self, context: Context) -> Any:
+        return self._watched("execute", context, lambda: super(FaultyLoad, self).execute(context))
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        resume = super().execute_complete
+        return self._watched("execute_complete", context, lambda: resume(context, event))
+
+    def _watched(self, phase: str, context: Context, run: Callable[[], Any]) -> Any:
+        global _probe
+        probe = Probe(Path(self.run_file), phase, context["ti"].try_number)
+        for name, value in probe.spec["arguments"].items():
+            setattr(self, name, value)
+        _probe = probe
+        try:
+            return run()
+        except TaskDeferred:
+            raise
+        except Exception as error:
+            probe.report(error)
+            raise
+        finally:
+            _probe = None
+
+
+_probe: Probe | None = None
+
+
+def _watch(method: Callable[..., Any], position: int) -> Callable[..., Any]:
+    """Wrap a method of the hook whose argument at ``position`` is the statement."""
+
+    def watched(self: ClickHouseS3Hook, *args: Any, **kwargs: Any) -> Any:
+        if _probe is None:
+            return method(self, *args, **kwargs)
+
+        def send(statement: Statement) -> Any:
+            return method(self, *args[:position], statement, *args[position + 1 :], **kwargs)
+
+        return _probe.watch(args[position], send)
+
+    return watched
+
+
+ClickHouseS3Hook._execute_at = _watch(ClickHouseS3Hook._execute_at, 1)  # type: ignore[method-assign]
+ClickHouseS3Hook.query = _watch(ClickHouseS3Hook.query, 0)  # type: ignore[method-assign]
+
+
+def warm_up() -> None:
+    """For a process that forks many tasks: what each of them would read again, botocore's description of S3."""
+    JSONFileLoader.load_file = functools.cache(JSONFileLoader.load_file)
+    boto3.client("s3", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none")
+
+
+def _append(path: Path, line: dict[str, Any]) -> None:
+    with path.open("a") as file:
+        file.write(f"{json.dumps(line)}\n")

@@ -1,0 +1,377 @@
+"""The stage: a cluster, an object store, a real Airflow, and slots in which loads run and things happen to them."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from tests.airflow.conftest import AirflowApi
+from tests.faults import oracle
+from tests.faults.airflow_parts import REPOSITORY, AirflowParts, running_airflow
+from tests.faults.faults import ACTIONS, BUCKET, PERFORM, Scene, Slot, all_nodes_answer, key, read_lines, wait_for
+from tests.faults.plans import Kind, Plan
+from tests.faults.proxies import Loop, Proxy
+from tests.faults.runners import OVER, AirflowRunner, ForkRunner, Runner
+
+SLOTS = 4
+END_SECONDS = 240.0
+LEFTOVER_SECONDS = 5.0
+POLL_SECONDS = 0.05
+SHARED = "shared"
+# 60 rows a file, two files a node: some three seconds
+SLOW = "sleepEachRow(0.02) = 0"
+# ClickHouse asks the object store 500 times on its own: it must give up for a load to fail
+SETTINGS = {"s3_retry_attempts": 3, "max_threads": 2, "max_insert_threads": 1, "max_block_size": 20}
+REMEDY = ("clear the task", "then", "use ", "give ", "check", "correct", "look", "raise", "wait", "restore")
+
+
+@dataclass(kw_only=True)
+class Outcome:
+    """How one run ended.
+
+    :param state: ``committed``, ``failed_clean``, or what is wrong in one word.
+    :param notes: everything that is wrong, in words; empty for a good run.
+    """
+
+    plan: Plan
+    state: str
+    reached: bool
+    lost: int = 0
+    doubled: int = 0
+    leftovers: int = 0
+    tries: int = 0
+    seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        text = f"{self.plan}: {self.state} after {self.tries} tries, {self.seconds:.1f} s"
+        if self.plan.point and not self.reached:
+            text += ", point not reached"
+        return "\n  ".join((text, *self.notes))
+
+
+@dataclass(kw_only=True)
+class Harness:
+    """Runs plans, several at once.
+
+    :param directory: keeps each run's spec, trace and errors.
+    """
+
+    sandbox: Sandbox
+    runner: Runner
+    environment: Mapping[str, str]
+    airflow: AirflowParts | None
+    slots: SimpleQueue[Slot]
+    directory: Path
+    _is_stopped: threading.Event = field(default_factory=threading.Event)
+    token: str = field(default_factory=lambda: secrets.token_hex(3))
+
+    @property
+    def nodes(self) -> int:
+        return len(self.sandbox.http_ports)
+
+    def run_file(self, plan: Plan) -> Path:
+        """Where a plan's spec is; its trace and errors are beside it."""
+        return self.directory / f"{self._database(plan)}.json"
+
+    def _database(self, plan: Plan) -> str:
+        return f"f{self.token}_{plan.name}"
+
+    def run_all(self, plans: Iterable[Plan], on_outcome: Callable[[Outcome], None] = print) -> list[Outcome]:
+        """Run plans; those whose fault hits every load come last, together with others of their kind."""
+        plans = list(plans)
+        outcomes = []
+        batches = [[plan for plan in plans if not plan.kind.is_for_all]]
+        for kind in (kind for kind in Kind if kind.is_for_all):
+            same = [plan for plan in plans if plan.kind is kind]
+            batches += [same[start : start + SLOTS] for start in range(0, len(same), SLOTS)]
+        with ThreadPoolExecutor(SLOTS) as pool:
+            try:
+                for batch in batches:
+                    leader = threading.Lock()
+                    for future in as_completed([pool.submit(self.run, plan, leader) for plan in batch]):
+                        outcomes.append(outcome := future.result())
+                        on_outcome(outcome)
+                    wait_for(lambda: all_nodes_answer(self.sandbox))
+            except BaseException:
+                self._is_stopped.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return outcomes
+
+    def run(self, plan: Plan, leader: threading.Lock | None = None) -> Outcome:
+        """Run one plan from empty tables to the verdict.
+
+        :param leader: of a batch that shares one fault: whoever takes it first does it.
+        """
+        slot = self.slots.get()
+        try:
+            slot.heal()
+            return self._run(plan, slot, leader or threading.Lock())
+        finally:
+            slot.heal()
+            self.slots.put(slot)
+
+    def _run(self, plan: Plan, slot: Slot, leader: threading.Lock) -> Outcome:
+        started = time.monotonic()
+        scene = self._set_up(plan, slot)
+        outcome = Outcome(plan=plan, state="stuck", reached=False)
+        try:
+            scene.run_id = self.runner.start(scene.run_file)
+            self._watch(scene, leader)
+            self._judge(scene, outcome)
+        finally:
+            if scene.copy is not None and scene.copy.poll() is None:
+                scene.copy.kill()
+        outcome.reached = scene.hit is not None
+        outcome.seconds = time.monotonic() - started
+        oracle.drop_tables(self.sandbox, scene.database)
+        return outcome
+
+    def _set_up(self, plan: Plan, slot: Slot) -> Scene:
+        name = self._database(plan)
+        prefix = SHARED
+        if plan.kind.changes_objects:
+            prefix = plan.name
+            put_files(self.sandbox, prefix)
+        table = oracle.make_tables(self.sandbox, name)
+        scene = Scene(
+            plan=plan,
+            run_file=self.run_file(plan),
+            database=name,
+            prefix=prefix,
+            sandbox=self.sandbox,
+            runner=self.runner,
+            environment=self.environment,
+            airflow=self.airflow,
+            slot=slot,
+        )
+        mark = f"late-{name}"
+        if plan.kind is Kind.LATE_STATEMENT:
+            scene.holds = [proxy.hold(mark) for proxy in slot.nodes]
+        scene.run_file.write_text(json.dumps(self._spec(scene, table, mark)))
+        return scene
+
+    def _spec(self, scene: Scene, table: str, mark: str) -> dict[str, Any]:
+        plan = scene.plan
+        settings = dict(SETTINGS)
+        if plan.kind is Kind.OUT_OF_MEMORY:
+            settings["max_memory_usage"] = 1_000_000
+        arguments = {
+            "source": f"s3://{BUCKET}/{scene.prefix}/*.parquet",
+            "table": table,
+            "clickhouse_conn_id": f"faults_ch_{scene.slot.number}",
+            "aws_conn_id": f"faults_aws_{scene.slot.number}",
+            "load_mode": plan.mode,
+            "replace_where": oracle.REPLACE_WHERE if plan.mode == "replace_where" else "",
+            "on_partial_partitions": "replace" if plan.mode == "replace_partitions" else "fail",
+            "deferrable": plan.is_deferred,
+            "where": SLOW if plan.has_slow_insert else "",
+            "settings": settings,
+            "poll_interval": 0.25,
+        }
+        return {
+            "arguments": arguments,
+            "point": plan.point,
+            "action": ACTIONS.get(plan.kind, "wait"),
+            "mark": mark,
+            "again": 5 * plan.amount if plan.kind is Kind.KILL_TWICE else 0,
+        }
+
+    def _watch(self, scene: Scene, leader: threading.Lock) -> None:
+        """Do the fault when its point comes, and see the task to its end."""
+        done = scene.plan.kind in (Kind.NONE, Kind.OUT_OF_MEMORY)
+        deadline = time.monotonic() + END_SECONDS
+        while not scene.has_ended() and time.monotonic() < deadline and not self._is_stopped.is_set():
+            if not done and scene.hit is not None:
+                done = True
+                if not scene.plan.kind.is_for_all or leader.acquire(blocking=False):
+                    PERFORM[scene.plan.kind](scene)
+                else:
+                    scene.go()
+            if scene.plan.kind is Kind.OUT_OF_MEMORY and not scene.plan.lasts_to_the_end and self._errors(scene):
+                self._remove_cause(scene)
+            time.sleep(POLL_SECONDS)
+
+    def _judge(self, scene: Scene, outcome: Outcome) -> None:
+        state, outcome.tries = self.runner.state(scene.run_id)
+        if state not in OVER:
+            outcome.notes.append(f"the task is {state} after {END_SECONDS:.0f} s")
+            return
+        self._remove_cause(scene)
+        if scene.copy is not None:
+            outcome.notes += judge_copy(scene.copy, scene.run_file.with_suffix(".copy"))
+        before = oracle.bag([row for rows in oracle.old_rows(self.nodes) for row in rows])
+        if state == "success":
+            outcome.state = "committed"
+            self._compare(scene, outcome, self._allowed(scene.plan), "after the load")
+        else:
+            outcome.state = "failed_clean"
+            self._check_error(scene, outcome)
+            self._compare(scene, outcome, [before], "after the failed load")
+            if scene.plan.kind.leaves_servers_alone:
+                self._check_leftovers(scene, outcome)
+            if not self._clear(scene):
+                outcome.notes.append(f"a clear without the fault failed: {self._errors(scene)[-1:]}")
+            self._compare(scene, outcome, self._allowed(scene.plan), "after the clear")
+        if scene.plan.kind is Kind.LATE_STATEMENT and scene.plan.lasts_to_the_end:
+            # What arrives when all is over can be removed by the next load only: it must be, and change nothing.
+            if not self._clear(scene):
+                outcome.notes.append(f"a clear after the late statement failed: {self._errors(scene)[-1:]}")
+            self._compare(scene, outcome, self._allowed(scene.plan), "after the next load")
+        self._check_leftovers(scene, outcome)
+        if outcome.notes:
+            outcome.state = "wrong"
+
+    def _check_leftovers(self, scene: Scene, outcome: Outcome) -> None:
+        found: list[str] = []
+
+        def is_clean() -> bool:
+            found[:] = oracle.find_leftovers(self.sandbox, scene.database)
+            return not found
+
+        wait_for(is_clean, LEFTOVER_SECONDS)
+        outcome.leftovers += len(found)
+        outcome.notes += found
+
+    def _compare(self, scene: Scene, outcome: Outcome, allowed: list[oracle.Bag], when: str) -> None:
+        difference = oracle.closest(oracle.read_rows(self.sandbox, scene.database), allowed)
+        if difference:
+            outcome.lost += difference.lost
+            outcome.doubled += difference.extra
+            outcome.notes.append(f"{when}: {difference.lost} rows lost, {difference.extra} rows too many")
+
+    def _allowed(self, plan: Plan) -> list[oracle.Bag]:
+        """What the table may hold after a load: the objects of before or after their change, never a mixture."""
+        files = {number: oracle.file_rows(number) for number in range(oracle.FILES)}
+        versions = [files]
+        number = plan.amount % oracle.FILES
+        match plan.kind:
+            case Kind.OBJECT_CHANGED:
+                versions.append({**files, number: oracle.file_rows(number, 1)})
+            case Kind.OBJECT_DELETED:
+                versions.append({n: rows for n, rows in files.items() if n != number})
+            case Kind.OBJECT_NEW:
+                versions.append({**files, oracle.FILES: oracle.file_rows(oracle.FILES)})
+        return [
+            oracle.expected(plan.mode, self.nodes, [row for rows in version.values() for row in rows])
+            for version in versions
+        ]
+
+    def _remove_cause(self, scene: Scene) -> None:
+        scene.slot.heal()
+        wait_for(lambda: all_nodes_answer(self.sandbox))
+        spec = json.loads(scene.run_file.read_text())
+        if spec["arguments"]["settings"].pop("max_memory_usage", None):
+            new = scene.run_file.with_suffix(".new")
+            new.write_text(json.dumps(spec))
+            os.replace(new, scene.run_file)
+
+    def _check_error(self, scene: Scene, outcome: Outcome) -> None:
+        errors = self._errors(scene)
+        if not errors:
+            outcome.notes.append("the task failed without an error")
+        elif not errors[-1]["ours"] or not any(word in errors[-1]["message"] for word in REMEDY):
+            outcome.notes.append(f"the error does not say what to do: {errors[-1]}")
+
+    def _clear(self, scene: Scene) -> bool:
+        self.runner.clear(scene.run_id)
+        wait_for(lambda: not scene.has_ended(), 10)
+        wait_for(scene.has_ended, END_SECONDS)
+        return self.runner.state(scene.run_id)[0] == "success"
+
+    def _errors(self, scene: Scene) -> list[dict[str, Any]]:
+        return read_lines(scene.run_file.with_suffix(".errors"))
+
+
+def judge_copy(copy: subprocess.Popen[bytes], log: Path) -> list[str]:
+    """A copy has ended, well or with an error of ours."""
+    if copy.poll() is None:
+        return ["the second copy never ended"]
+    last = log.read_text().strip().splitlines()[-1:]
+    if copy.returncode and not any(line.startswith("airflow_provider_ch_s3.errors.") for line in last):
+        return [f"the second copy broke: {last}"]
+    return []
+
+
+def put_files(sandbox: Sandbox, prefix: str) -> None:
+    s3 = sandbox.s3_client()
+    for number in range(oracle.FILES):
+        s3.put_object(Bucket=BUCKET, Key=key(prefix, number), Body=oracle.write_parquet(oracle.file_rows(number)))
+
+
+@contextmanager
+def running_harness(*, nodes: int = 3, has_airflow: bool = True) -> Iterator[Harness]:
+    """Everything, for as long as the block lasts.
+
+    :param has_airflow: False for the runner that forks.
+    """
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ch-s3-faults-")))
+        sandbox = stack.enter_context(Sandbox.start(SandboxConfig(nodes=nodes)))
+        sandbox.s3_client().create_bucket(Bucket=BUCKET)
+        put_files(sandbox, SHARED)
+        loop = Loop()
+        stack.callback(loop.close)
+        slots: SimpleQueue[Slot] = SimpleQueue()
+        environment = {"PYTHONPATH": str(REPOSITORY)}
+        for number in range(SLOTS):
+            slot = make_slot(sandbox, loop, number)
+            environment.update(connections(sandbox, slot))
+            slots.put(slot)
+        for name in ("airflow", "runs"):
+            (directory / name).mkdir()
+        runner: Runner
+        parts = None
+        if has_airflow:
+            # twice the slots: a task that is stopped keeps its place
+            parts = stack.enter_context(
+                running_airflow(directory / "airflow", sandbox, parallelism=2 * SLOTS, environment=environment)
+            )
+            runner = AirflowRunner(parts=parts, api=AirflowApi(parts.address))
+            wait_for(lambda: runner.api.call("GET", "dags")["dags"])
+        else:
+            runner = ForkRunner(environment)
+            stack.callback(runner.close)
+        yield Harness(
+            sandbox=sandbox,
+            runner=runner,
+            environment=environment,
+            airflow=parts,
+            slots=slots,
+            directory=directory / "runs",
+        )
+
+
+def make_slot(sandbox: Sandbox, loop: Loop, number: int) -> Slot:
+    nodes = [Proxy(loop, port) for port in sandbox.http_ports]
+    store = Proxy(loop, int(sandbox.s3_endpoint.rpartition(":")[2]))
+    for proxy in (*nodes, store):
+        proxy.start()
+    return Slot(number=number, nodes=nodes, store=store)
+
+
+def connections(sandbox: Sandbox, slot: Slot) -> Mapping[str, str]:
+    """The slot's Airflow connections: the same cluster and store, through its proxies."""
+    clickhouse = json.loads(sandbox.airflow_conn_clickhouse)
+    clickhouse["port"] = slot.nodes[0].port
+    clickhouse["extra"]["http_endpoints"] = [f"127.0.0.1:{proxy.port}" for proxy in slot.nodes]
+    aws = json.loads(sandbox.airflow_conn_aws)
+    aws["extra"]["endpoint_url"] = f"http://127.0.0.1:{slot.store.port}"
+    return {
+        f"AIRFLOW_CONN_FAULTS_CH_{slot.number}": json.dumps(clickhouse),
+        f"AIRFLOW_CONN_FAULTS_AWS_{slot.number}": json.dumps(aws),
+    }

@@ -1,0 +1,175 @@
+"""The rows of every run, made by hand, and what a table must hold before and after.
+
+Rows are lines of text, as ClickHouse prints them in TSV; nothing here asks ClickHouse what is right.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from airflow_provider_ch_s3.sandbox.info import Sandbox
+
+COLUMNS = "id UInt64, p UInt8, kind String, amount Nullable(Int32), at DateTime64(3, 'UTC'), note String"
+FILES = 6
+ROWS_PER_FILE = 60
+LOADED_PARTITIONS = (1, 2, 3)
+MODES = ("append", "replace_partitions", "replace_where", "replace_table")
+REPLACE_WHERE = "kind = 'loaded'"
+
+Bag = Counter[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    id: int
+    p: int
+    kind: str
+    version: int = 0
+
+    @property
+    def amount(self) -> int | None:
+        return None if self.id % 7 == 0 else self.id * 3 - 500 + self.version
+
+    @property
+    def at(self) -> datetime:
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(milliseconds=self.id * 61)
+
+    @property
+    def note(self) -> str:
+        return f"v{self.version} of {self.id}" * (self.id % 4)
+
+    @property
+    def text(self) -> str:
+        amount = r"\N" if self.amount is None else str(self.amount)
+        at = self.at.isoformat(" ", "milliseconds").removesuffix("+00:00")
+        return "\t".join((str(self.id), str(self.p), self.kind, amount, at, self.note))
+
+
+def file_rows(number: int, version: int = 0) -> list[Row]:
+    """The rows of one file: all of one partition, so that a shard may get none of it."""
+    partition = LOADED_PARTITIONS[number % len(LOADED_PARTITIONS)]
+    first = number * ROWS_PER_FILE
+    return [Row(id=first + n, p=partition, kind="loaded", version=version) for n in range(ROWS_PER_FILE)]
+
+
+def write_parquet(rows: list[Row]) -> bytes:
+    schema = pa.schema(
+        [
+            ("id", pa.uint64()),
+            ("p", pa.uint8()),
+            ("kind", pa.string()),
+            ("amount", pa.int32()),
+            ("at", pa.timestamp("ms", tz="UTC")),
+            ("note", pa.string()),
+        ]
+    )
+    columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in schema.names}
+    buffer = io.BytesIO()
+    pa.parquet.write_table(pa.table(columns, schema=schema), buffer)
+    return buffer.getvalue()
+
+
+def old_rows(nodes: int) -> list[list[Row]]:
+    """What the table holds before, node by node: partition 3 on the last node alone, 4 is never touched."""
+    old = [
+        [
+            *(Row(id=100_000 + 100 * node + n, p=1, kind="loaded") for n in range(30)),
+            *(Row(id=110_000 + 100 * node + n, p=2, kind="kept") for n in range(20)),
+        ]
+        for node in range(nodes)
+    ]
+    old[-1] += [Row(id=120_000 + n, p=3, kind="loaded" if n % 2 else "kept") for n in range(50)]
+    old[0] += [Row(id=130_000 + n, p=4, kind="kept") for n in range(25)]
+    return old
+
+
+def bag(rows: list[Row]) -> Bag:
+    return Counter(row.text for row in rows)
+
+
+def expected(mode: str, nodes: int, loaded: list[Row]) -> Bag:
+    """What the table holds after a load of these rows."""
+    old = [row for rows in old_rows(nodes) for row in rows]
+    match mode:
+        case "append":
+            kept = old
+        case "replace_partitions":
+            kept = [row for row in old if row.p not in LOADED_PARTITIONS]
+        case "replace_where":
+            kept = [row for row in old if row.kind != "loaded"]
+        case "replace_table":
+            kept = []
+        case _:
+            raise ValueError(mode)
+    return bag(kept + loaded)
+
+
+def make_tables(sandbox: Sandbox, database: str) -> str:
+    """A Distributed table ``events`` over local ones that hold the old rows; returns its name."""
+    everything = old_rows(len(sandbox.http_ports))
+    for node, rows in enumerate(everything):
+        sandbox.query(f"CREATE DATABASE {database} ENGINE = Atomic", node=node)
+        local = f"{database}.events_local"
+        sandbox.query(f"CREATE TABLE {local} ({COLUMNS}) ENGINE = MergeTree PARTITION BY p ORDER BY id", node=node)
+        engine = f"Distributed('{sandbox.cluster}', '{database}', 'events_local', rand())"
+        sandbox.query(f"CREATE TABLE {database}.events AS {local} ENGINE = {engine}", node=node)
+        lines = "\n".join(row.text for row in rows)
+        sandbox.query(f"INSERT INTO {local} FORMAT TSV\n{lines}\n", node=node)
+    return f"{database}.events"
+
+
+def drop_tables(sandbox: Sandbox, database: str) -> None:
+    for node in range(len(sandbox.http_ports)):
+        sandbox.query(f"DROP DATABASE IF EXISTS {database} SYNC", node=node)
+
+
+def read_rows(sandbox: Sandbox, database: str) -> Bag:
+    """All rows of the local tables of all nodes."""
+    sql = f"SELECT formatRowNoNewline('TSV', *) AS line FROM {database}.events_local"
+    nodes = range(len(sandbox.http_ports))
+    return Counter(row["line"] for node in nodes for row in sandbox.query(sql, node=node))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """Between what a table holds and what it must hold."""
+
+    lost: int
+    extra: int
+
+    @classmethod
+    def between(cls, found: Bag, wanted: Bag) -> Difference:
+        return cls(lost=(wanted - found).total(), extra=(found - wanted).total())
+
+    def __bool__(self) -> bool:
+        return bool(self.lost or self.extra)
+
+
+def closest(found: Bag, allowed: list[Bag]) -> Difference:
+    """The smallest difference from one of several allowed states, never from a mixture of them."""
+    return min((Difference.between(found, bag) for bag in allowed), key=lambda one: one.lost + one.extra)
+
+
+def find_leftovers(sandbox: Sandbox, database: str) -> list[str]:
+    """Staging tables, locks, and queries of loads that still run."""
+    found = []
+    for node in range(len(sandbox.http_ports)):
+        tables = sandbox.query(
+            f"SELECT name FROM system.tables WHERE database = '{database}' "
+            "AND (startsWith(name, 'ch_s3_stage_') OR startsWith(name, 'ch_s3_lock_'))",
+            node=node,
+        )
+        queries = sandbox.query(
+            "SELECT initial_query_id AS name FROM system.processes "
+            f"WHERE startsWith(initial_query_id, 'ch-s3-') AND position(query, '{database}') > 0",
+            node=node,
+        )
+        found += [f"{row['name']} on node {node + 1}" for row in (*tables, *queries)]
+    return found

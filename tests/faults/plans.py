@@ -1,0 +1,156 @@
+"""What one run does: a load, and the one thing that happens to it. Chosen by hand, or by a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from tests.faults.oracle import MODES
+
+INSERT = "insert_load#1"
+DURING_INSERT = f"execute:during:{INSERT}"
+
+
+class Kind(Enum):
+    """What happens."""
+
+    NONE = "none"
+    KILL_WORKER = "kill_worker"
+    KILL_TWICE = "kill_twice"
+    STOP_WORKER = "stop_worker"
+    LATE_STATEMENT = "late_statement"
+    SECOND_COPY = "second_copy"
+    KILL_TRIGGERER = "kill_triggerer"
+    KILL_NODE = "kill_node"
+    KILL_CLUSTER = "kill_cluster"
+    CUT_NETWORK = "cut_network"
+    STALL_NETWORK = "stall_network"
+    S3_500 = "s3_500"
+    S3_503 = "s3_503"
+    S3_SLOW = "s3_slow"
+    S3_RESET = "s3_reset"
+    S3_TRUNCATED = "s3_truncated"
+    OBJECT_CHANGED = "object_changed"
+    OBJECT_DELETED = "object_deleted"
+    OBJECT_NEW = "object_new"
+    LEDGER_AWAY = "ledger_away"
+    OUT_OF_MEMORY = "out_of_memory"
+
+    @property
+    def is_for_all(self) -> bool:
+        """It hits every load that runs."""
+        return self in (Kind.KILL_TRIGGERER, Kind.KILL_NODE, Kind.KILL_CLUSTER)
+
+    @property
+    def changes_objects(self) -> bool:
+        return self in (Kind.OBJECT_CHANGED, Kind.OBJECT_DELETED, Kind.OBJECT_NEW)
+
+    @property
+    def leaves_servers_alone(self) -> bool:
+        """The load can always reach ClickHouse, so it has no excuse for leaving something behind."""
+        return self.changes_objects or bool(self.trouble) or self is Kind.OUT_OF_MEMORY
+
+    @property
+    def trouble(self) -> str:
+        """For the object store's proxy: what it answers."""
+        return self.value.removeprefix("s3_") if self.value.startswith("s3_") else ""
+
+
+WEIGHTS = {
+    Kind.KILL_WORKER: 5,
+    Kind.KILL_TWICE: 3,
+    Kind.STOP_WORKER: 2,
+    Kind.LATE_STATEMENT: 3,
+    Kind.SECOND_COPY: 2,
+    Kind.KILL_TRIGGERER: 2,
+    Kind.KILL_NODE: 3,
+    Kind.KILL_CLUSTER: 2,
+    Kind.CUT_NETWORK: 2,
+    Kind.STALL_NETWORK: 2,
+    Kind.S3_500: 1,
+    Kind.S3_503: 1,
+    Kind.S3_SLOW: 1,
+    Kind.S3_RESET: 1,
+    Kind.S3_TRUNCATED: 1,
+    Kind.OBJECT_CHANGED: 2,
+    Kind.OBJECT_DELETED: 1,
+    Kind.OBJECT_NEW: 1,
+    Kind.LEDGER_AWAY: 2,
+    Kind.OUT_OF_MEMORY: 1,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """One run.
+
+    :param point: where the fault comes, ``phase:when:statement#n``; see ``faulty_load``.
+    :param seconds: how long the fault lasts, where it lasts.
+    :param amount: how many requests it hits, which node or file, or how far the retry comes.
+    :param lasts_to_the_end: it ends when the load has ended, not earlier.
+    """
+
+    name: str
+    mode: str
+    is_deferred: bool
+    kind: Kind = Kind.NONE
+    point: str = ""
+    seconds: float = 1.0
+    amount: int = 1
+    lasts_to_the_end: bool = False
+
+    @property
+    def has_slow_insert(self) -> bool:
+        return self.point == DURING_INSERT
+
+    def __str__(self) -> str:
+        how = "deferred" if self.is_deferred else "worker"
+        end = " to the end" if self.lasts_to_the_end else ""
+        return f"{self.name} {self.mode}/{how} {self.kind.value} at {self.point} {self.seconds} s x{self.amount}{end}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Points:
+    """What a load without faults passes.
+
+    :param all: before and after each statement.
+    :param writes: before and after each statement that changes something.
+    """
+
+    all: Sequence[str]
+    writes: Sequence[str]
+
+
+def random_plan(seed: int, number: int, points: Mapping[tuple[str, bool], Points]) -> Plan:
+    """The same for the same seed and number, as long as the load sends the same statements."""
+    chance = random.Random(f"{seed}/{number}")
+    kind = chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+    mode = chance.choice(MODES)
+    is_deferred = kind is Kind.KILL_TRIGGERER or chance.random() < 0.5
+    return Plan(
+        name=f"random_{number}",
+        mode=mode,
+        is_deferred=is_deferred,
+        kind=kind,
+        point=_random_point(chance, kind, points[mode, is_deferred]),
+        seconds=round(chance.uniform(0.2, 3.0), 1),
+        amount=chance.randint(1, 12),
+        lasts_to_the_end=chance.random() < 0.3,
+    )
+
+
+def _random_point(chance: random.Random, kind: Kind, points: Points) -> str:
+    is_during = chance.random() < 0.4
+    point = chance.choice([*points.all, *points.writes])
+    late = chance.choice([point for point in points.writes if ":before:" in point])
+    match kind:
+        case Kind.KILL_TRIGGERER:
+            return DURING_INSERT
+        case Kind.LATE_STATEMENT:
+            return late
+        case Kind.STOP_WORKER | Kind.KILL_TWICE:
+            return point
+        case _:
+            return DURING_INSERT if is_during else point

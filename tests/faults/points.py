@@ -1,0 +1,75 @@
+"""The named points of a load: what a load without faults passes, as its trace tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.faults.faults import read_lines
+from tests.faults.harness import Harness
+from tests.faults.oracle import MODES
+from tests.faults.plans import Kind, Plan, Points
+
+WAYS = (False, True)
+# polls: how many there are depends on the clock
+FEW = 3
+
+
+def trace_loads(harness: Harness) -> dict[tuple[str, bool], Points]:
+    """Load once in each mode and way without a fault; returns what each passed.
+
+    :raises AssertionError: if one of these loads fails.
+    """
+    plans = [
+        Plan(name=f"trace_{mode}_{'deferred' if is_deferred else 'worker'}", mode=mode, is_deferred=is_deferred)
+        for mode in MODES
+        for is_deferred in WAYS
+    ]
+    for outcome in harness.run_all(plans, on_outcome=lambda _: None):
+        assert outcome.state == "committed", str(outcome)
+    return {
+        (plan.mode, plan.is_deferred): read_points(harness.run_file(plan).with_suffix(".trace")) for plan in plans
+    }
+
+
+def read_points(trace: Path) -> Points:
+    """The points of one load; of reads that are repeated until something happens, the first few."""
+    lines = read_lines(trace)
+    return Points(
+        all=[_name(line) for line in lines if not line["read"] or int(line["place"].rpartition("#")[2]) <= FEW],
+        writes=[_name(line) for line in lines if not line["read"]],
+    )
+
+
+def _name(line: Mapping[str, Any]) -> str:
+    return f"{line['phase']}:{line['when']}:{line['place']}"
+
+
+def boundaries(points: Sequence[str]) -> list[str]:
+    """One point for each state that the servers can be in.
+
+    Between a statement that changes something and the next one there are only reads: a process that dies right
+    after the first leaves what one leaves that dies right before the second.
+    """
+    return [
+        point
+        for number, point in enumerate(points)
+        if ":before:" in point or ":insert_load#" in point or _is_last_of_phase(points, number)
+    ]
+
+
+def _is_last_of_phase(points: Sequence[str], number: int) -> bool:
+    following = points[number + 1 :]
+    return not following or following[0].partition(":")[0] != points[number].partition(":")[0]
+
+
+def kill_plans(mode: str, is_deferred: bool, points: Sequence[str]) -> list[Plan]:
+    """A run for each point: the worker dies there."""
+    way = "deferred" if is_deferred else "worker"
+    return [
+        Plan(
+            name=f"kill_{mode}_{way}_{number}", mode=mode, is_deferred=is_deferred, kind=Kind.KILL_WORKER, point=point
+        )
+        for number, point in enumerate(points)
+    ]

@@ -1,0 +1,189 @@
+"""The harness itself: proxies that break as told, an oracle that sees, plans that repeat."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPException
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.faults.harness import Outcome
+from tests.faults.oracle import MODES, Difference, Row, closest, expected, file_rows
+from tests.faults.plans import Kind, Plan, Points, random_plan
+from tests.faults.points import boundaries
+from tests.faults.proxies import Loop, Proxy
+from tests.faults.report import format_report, is_good
+
+BODY = b"0123456789"
+
+
+@pytest.fixture
+def asked() -> list[bytes]:
+    """What the server behind the proxy was asked."""
+    return []
+
+
+@pytest.fixture
+def proxy(asked: list[bytes]) -> Iterator[Proxy]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            asked.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(BODY)))
+            self.end_headers()
+            self.wfile.write(BODY)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    loop = Loop()
+    made = Proxy(loop, server.server_port)
+    made.start()
+    yield made
+    loop.close()
+    server.shutdown()
+    server.server_close()
+
+
+def ask(proxy: Proxy, body: bytes = b"question", *, timeout: float = 20) -> tuple[int, bytes]:
+    connection = HTTPConnection("127.0.0.1", proxy.port, timeout=timeout)
+    try:
+        connection.request("POST", "/", body=body)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def test_a_whole_proxy_forwards(proxy: Proxy, asked: list[bytes]) -> None:
+    assert ask(proxy) == (200, BODY)
+    assert asked == [b"question"]
+
+
+@pytest.mark.parametrize("kind", ["500", "503"])
+def test_a_status_for_so_many_requests(proxy: Proxy, asked: list[bytes], kind: str) -> None:
+    proxy.trouble(kind, 2)
+    assert [ask(proxy)[0] for _ in range(3)] == [int(kind), int(kind), 200]
+    assert asked == [b"question"]
+
+
+@pytest.mark.parametrize("kind", ["reset", "truncated"])
+def test_an_answer_that_breaks_off(proxy: Proxy, kind: str) -> None:
+    proxy.trouble(kind, 1)
+    with pytest.raises((OSError, HTTPException)):
+        ask(proxy)
+    assert ask(proxy) == (200, BODY)
+
+
+def test_a_cut_lasts_until_it_is_healed(proxy: Proxy, asked: list[bytes]) -> None:
+    proxy.cut()
+    for _ in range(2):
+        with pytest.raises((OSError, HTTPException)):
+            ask(proxy)
+    proxy.heal()
+    assert ask(proxy) == (200, BODY)
+    assert asked == [b"question"]
+
+
+def test_a_stall_keeps_the_request(proxy: Proxy, asked: list[bytes]) -> None:
+    proxy.stall()
+    with pytest.raises(TimeoutError):
+        ask(proxy, timeout=0.5)
+    assert asked == []
+    proxy.heal()
+    assert ask(proxy) == (200, BODY)
+
+
+def test_a_held_request_arrives_after_its_sender_has_gone(proxy: Proxy, asked: list[bytes]) -> None:
+    hold = proxy.hold("late-1")
+    with pytest.raises(TimeoutError):
+        ask(proxy, b"DROP -- late-1", timeout=0.5)
+    assert hold.has_arrived.is_set()
+    assert ask(proxy, b"other") == (200, BODY)
+    assert asked == [b"other"]
+    hold.release()
+    assert hold.is_answered.wait(20)
+    assert asked == [b"other", b"DROP -- late-1"]
+
+
+def test_the_oracle_prints_rows_as_clickhouse_does() -> None:
+    assert Row(id=14, p=2, kind="kept").text == "14\t2\tkept\t\\N\t2026-01-01 00:00:00.854\tv0 of 14v0 of 14"
+    assert Row(id=5, p=1, kind="loaded", version=1).text == "5\t1\tloaded\t-484\t2026-01-01 00:00:00.305\tv1 of 5"
+
+
+def test_the_oracle_sees_lost_and_doubled_rows() -> None:
+    wanted = Counter({"a": 1, "b": 1, "c": 1})
+    assert Difference.between(Counter({"a": 1, "b": 2}), wanted) == Difference(lost=1, extra=1)
+    assert not Difference.between(wanted, wanted)
+
+
+def test_the_oracle_takes_no_mixture_of_two_versions() -> None:
+    old, new = Counter({"a1": 1, "b1": 1}), Counter({"a2": 1, "b2": 1})
+    assert closest(Counter({"a1": 1, "b2": 1}), [old, new]) == Difference(lost=1, extra=1)
+    assert not closest(new, [old, new])
+
+
+@pytest.mark.parametrize(
+    ("mode", "rows"),
+    [
+        # before, on 2 nodes: 60 loaded in p=1, 40 kept in p=2, 25 loaded and 25 kept in p=3, 25 kept in p=4
+        pytest.param("append", 175 + 60, id="append"),
+        pytest.param("replace_partitions", 25 + 60, id="replace_partitions"),
+        pytest.param("replace_where", 90 + 60, id="replace_where"),
+        pytest.param("replace_table", 60, id="replace_table"),
+    ],
+)
+def test_what_each_mode_must_leave(mode: str, rows: int) -> None:
+    assert expected(mode, 2, file_rows(0)).total() == rows
+
+
+def test_a_plan_repeats_and_numbers_differ() -> None:
+    some = Points(all=["execute:before:x#1", "execute:after:x#1"], writes=["execute:before:x#1"])
+    points = {(mode, way): some for mode in MODES for way in (False, True)}
+    first = [random_plan(7, number, points) for number in range(20)]
+    assert first == [random_plan(7, number, points) for number in range(20)]
+    assert len({plan.kind for plan in first}) > 5
+    assert first != [random_plan(8, number, points) for number in range(20)]
+
+
+def test_boundaries_drop_what_the_next_point_repeats() -> None:
+    points = [
+        "execute:before:create_lock#1",
+        "execute:after:create_lock#1",
+        "execute:before:insert_load#1",
+        "execute:after:insert_load#1",
+        "execute_complete:before:drop_lock#1",
+        "execute_complete:after:drop_lock#1",
+    ]
+    assert boundaries(points) == [points[0], *points[2:]]
+
+
+def outcome(state: str, *, kind: Kind = Kind.KILL_NODE, **numbers: int) -> Outcome:
+    plan = Plan(name="r", mode="append", is_deferred=False, kind=kind)
+    return Outcome(plan=plan, state=state, reached=True, **numbers)
+
+
+def test_the_report_of_good_runs() -> None:
+    outcomes = [outcome("committed"), outcome("failed_clean", kind=Kind.OUT_OF_MEMORY)]
+    assert is_good(outcomes)
+    *_, last = format_report(outcomes).splitlines()
+    assert last == "faults: OK runs=2 committed=1 failed_clean=1 lost=0 doubled=0 leftovers=0"
+
+
+def test_the_report_of_a_bad_run() -> None:
+    outcomes = [outcome("committed"), outcome("wrong", lost=3, doubled=2, leftovers=1)]
+    assert not is_good(outcomes)
+    *_, last = format_report(outcomes).splitlines()
+    assert last == "faults: FAILED runs=2 committed=1 failed_clean=0 wrong=1 lost=3 doubled=2 leftovers=1"
+
+
+def test_a_run_that_never_ends_is_no_good_run() -> None:
+    assert not is_good([outcome("stuck")])
