@@ -26,6 +26,8 @@ BUCKET = DATABASE = "backfill"  # as tests/airflow/dags/flights_backfill.py has 
 PARTITION_BY = {"by_day": "dt", "by_month": "toYYYYMM(dt)"}
 DAYS = range(1, 32)
 KILLED_DAYS = {1, 6, 11, 16, 21, 26, 31}
+# The first two of them among others: the second pass need not take as long as the first.
+AGAIN_TO_DAY = 10
 ROWS = 27_004  # of January
 
 # The files have all columns but dt, which is in their paths.
@@ -91,12 +93,14 @@ def correct_day(sandbox: Sandbox, day: str) -> None:
     client.put_object(Bucket=BUCKET, Key=key, Body=content.getvalue())
 
 
-def backfill_january(api: AirflowApi, dag_id: str, reprocess: str = "none") -> dict[int, dict[str, Any]]:
+def backfill_january(
+    api: AirflowApi, dag_id: str, reprocess: str = "none", to_day: int = 31
+) -> dict[int, dict[str, Any]]:
     """Backfill with four runs at a time, and give the loads by day when all have ended."""
     body = {
         "dag_id": dag_id,
         "from_date": "2013-01-01T00:00:00Z",
-        "to_date": "2013-01-31T00:00:00Z",
+        "to_date": f"2013-01-{to_day:02}T00:00:00Z",
         "max_active_runs": 4,
         "reprocess_behavior": reprocess,
     }
@@ -164,9 +168,9 @@ def test_second_time_changes_nothing(
     airflow_api: AirflowApi, by_day: dict[int, dict[str, Any]], ch_s3_sandbox: Sandbox
 ) -> None:
     before = table_sums(ch_s3_sandbox, "by_day")
-    again = backfill_january(airflow_api, "by_day", "completed")
+    again = backfill_january(airflow_api, "by_day", "completed", to_day=AGAIN_TO_DAY)
     tries = {day: (load["state"], load["try_number"]) for day, load in again.items()}
-    assert tries == {day: ("success", by_day[day]["try_number"] + 1) for day in DAYS}
+    assert tries == {day: ("success", by_day[day]["try_number"] + (day <= AGAIN_TO_DAY)) for day in DAYS}
     assert table_sums(ch_s3_sandbox, "by_day") == before
 
 
@@ -182,10 +186,10 @@ def test_from_the_ui_with_one_file_corrected_only_its_day_changes(
     page.get_by_role("button", name="Trigger").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_text("Backfill", exact=True).click()
-    pick_date(page, dialog, "2013/01/01")
-    pick_date(page, dialog, "2013/01/31")
+    pick_date(page, dialog, "2013/01/15")
+    pick_date(page, dialog, "2013/01/19")
     dialog.get_by_text("All Runs", exact=True).click()
-    dialog.get_by_text("31 runs will be triggered.").wait_for()
+    dialog.get_by_text("5 runs will be triggered.").wait_for()
     dialog.locator('input[name="max_active_runs"]').fill("4")
     dialog.get_by_role("button", name="Run Backfill").click()
     page.get_by_text("Backfill generated").wait_for()

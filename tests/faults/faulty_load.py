@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,7 +116,7 @@ class Probe:
         _append(self.path.with_suffix(".trace"), {**line, "try": self.try_number, "pid": os.getpid()})
 
 
-class FaultyLoad(S3ToClickHouseOperator):  # type: ignore[misc]
+class FaultyLoad(S3ToClickHouseOperator):
     """The operator with the arguments of one run.
 
     :param run_file: JSON with ``arguments`` of the operator and, for a fault, ``point`` and ``action``. (templated)
@@ -131,7 +131,7 @@ class FaultyLoad(S3ToClickHouseOperator):  # type: ignore[misc]
     def execute(self, context: Context) -> Any:
         return self._watched("execute", context, lambda: super(FaultyLoad, self).execute(context))
 
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> Any:
         resume = super().execute_complete
         return self._watched("execute_complete", context, lambda: resume(context, event))
 

@@ -157,6 +157,20 @@ def closest(found: Bag, allowed: list[Bag]) -> Difference:
     return min((Difference.between(found, bag) for bag in allowed), key=lambda one: one.lost + one.extra)
 
 
+def has_open_commit(sandbox: Sandbox, database: str) -> bool:
+    """Whether the ledger tells of a commit that began and did not end."""
+    nodes = range(len(sandbox.http_ports))
+    exists = f"SELECT 1 AS yes FROM system.tables WHERE database = '{database}' AND name = 'ch_s3_ledger'"
+    if not all(sandbox.query(exists, node=node) for node in nodes):
+        return False
+    return bool(
+        sandbox.query(
+            f"SELECT attempt FROM clusterAllReplicas({sandbox.cluster}, {database}.ch_s3_ledger) GROUP BY attempt"
+            " HAVING countIf(event = 'committing') > 0 AND countIf(event IN ('committed', 'abandoned')) = 0"
+        )
+    )
+
+
 def find_leftovers(sandbox: Sandbox, database: str) -> list[str]:
     """Staging tables, locks, and queries of loads that still run."""
     found = []

@@ -104,8 +104,13 @@ class Proxy:
 
     def cut(self) -> None:
         """Reset all connections, and each new one."""
+
+        def reset_all() -> None:
+            for client in list(self._clients):
+                _reset(client)
+
         self._is_cut = True
-        self.loop.call(lambda: [_reset(client) for client in list(self._clients)])
+        self.loop.call(reset_all)
 
     def stall(self) -> None:
         """Let no byte through, and keep all connections."""

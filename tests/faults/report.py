@@ -26,7 +26,7 @@ def format_report(outcomes: Sequence[Outcome]) -> str:
 
 
 def is_good(outcomes: Sequence[Outcome]) -> bool:
-    return all(outcome.state in ("committed", "failed_clean") for outcome in outcomes)
+    return all(outcome.state in ("committed", "failed_clean", "unfinished") for outcome in outcomes)
 
 
 def _numbers(outcomes: Sequence[Outcome]) -> str:
@@ -35,11 +35,11 @@ def _numbers(outcomes: Sequence[Outcome]) -> str:
         "runs": len(outcomes),
         "committed": states["committed"],
         "failed_clean": states["failed_clean"],
+        "unfinished": states["unfinished"],
         "wrong": states["wrong"],
         "lost": sum(outcome.lost for outcome in outcomes),
         "doubled": sum(outcome.doubled for outcome in outcomes),
         "leftovers": sum(outcome.leftovers for outcome in outcomes),
     }
-    if not numbers["wrong"]:
-        del numbers["wrong"]
-    return " ".join(f"{name}={number}" for name, number in numbers.items())
+    usual = {name: number for name, number in numbers.items() if number or name not in ("unfinished", "wrong")}
+    return " ".join(f"{name}={number}" for name, number in usual.items())

@@ -1,4 +1,4 @@
-"""Random faults, and one point of each kind, on a real Airflow with a real scheduler."""
+"""Random faults, each kind at least once, on a real Airflow with a real scheduler."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ def harness() -> Iterator[Harness]:
 def test_random_faults(harness: Harness) -> None:
     outcomes = harness.run_all(random_plans(harness, SEED, range(RUNS)), on_outcome=lambda _: None)
     assert is_good(outcomes), format_report(outcomes)
-    assert {outcome.plan.kind for outcome in outcomes} >= {Kind.KILL_WORKER, Kind.STOP_WORKER, Kind.KILL_NODE}
+    assert {outcome.plan.kind for outcome in outcomes} == set(Kind) - {Kind.NONE}
