@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
-from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.errors import ConfigError, ServerError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.ledger import files_name, parse_event
+from airflow_provider_ch_s3.load.lock import UNKNOWN_TABLE
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.story import Attempt, EventKind, Story
 from airflow_provider_ch_s3.sql import ledger_queries
@@ -90,9 +91,17 @@ class History:
 def read_history(client: ClickHouseClient, cluster: str | None, ledger: TableName) -> History:
     """Read the whole ledger.
 
-    :raises ServerError: if there is none.
+    :raises ConfigError: if there is none.
     """
-    rows = client.query(ledger_queries.render_read_history(ledger, cluster))
+    try:
+        rows = client.query(ledger_queries.render_read_history(ledger, cluster))
+    except ServerError as error:
+        if error.code != UNKNOWN_TABLE:
+            raise
+        raise ConfigError(
+            f"there is no ledger {ledger} yet; the first load into a database makes it: name its database with"
+            " --database, or the ledger in the connection's field ledger_table"
+        ) from error
     stories = {
         target: Story(events=[parse_event(row) for row in of_target])
         for target, of_target in groupby(rows, key=lambda row: row["target"])

@@ -47,7 +47,7 @@ def flights_table(examples: LocalAirflow, flights_sandbox: Sandbox) -> Iterator[
 @pytest.mark.usefixtures("flights_table")
 def test_console_blocks_run(examples: LocalAirflow, tmp_path: Path) -> None:
     blocks = [block for block in code_blocks("console") if not set(block.strip().splitlines()) <= ELSEWHERE.keys()]
-    assert len(blocks) == 2, "a block is new: see that it runs here"
+    assert len(blocks) == 3, "a block is new: see that it runs here"
     for block in blocks:
         script = block.replace("/tmp/ch-s3-sandbox", str(tmp_path / "sandbox"))
         done = subprocess.run(
@@ -62,6 +62,8 @@ def test_console_blocks_run(examples: LocalAirflow, tmp_path: Path) -> None:
             assert "max_insert_threads = " in done.stdout
             assert "INSERT INTO `sandbox`.`flights`" in done.stdout
             assert "'***', '***'" in done.stdout
+        if "ch-s3 loads" in block:
+            assert re.search(r"bulk_load_flights\.load .* append +committed +1 +842 ", done.stdout)
 
 
 @pytest.mark.usefixtures("flights_table")
