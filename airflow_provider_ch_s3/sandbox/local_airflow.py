@@ -123,7 +123,7 @@ def make_airflow(home: Path, dags: Path, sandbox: Sandbox) -> LocalAirflow:
         },
     )
     config = home / "config"
-    config.mkdir(exist_ok=True)
+    config.mkdir(parents=True, exist_ok=True)
     (config / "airflow_local_settings.py").write_text(LOCAL_SETTINGS)
     airflow.run("db", "migrate")
     return airflow

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -56,6 +57,15 @@ SETTINGS = {
     "LOGGING__LOGGING_LEVEL": "INFO",
 }
 
+# Airflow's parts outlive whoever started them, killed or not; this one does not let them.
+GUARD = """
+import contextlib, os, signal, sys
+
+for group in [int(line) for line in sys.stdin]:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+"""
+
 
 @dataclass(kw_only=True)
 class AirflowParts:
@@ -68,6 +78,12 @@ class AirflowParts:
     address: str
     environment: Mapping[str, str]
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _guard: subprocess.Popen[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._guard = subprocess.Popen(
+            [sys.executable, "-I", "-c", GUARD], stdin=subprocess.PIPE, text=True, start_new_session=True
+        )
 
     def start(self, part: str, *arguments: str) -> None:
         """Start one part in a process group of its own, which its children stay in."""
@@ -81,6 +97,9 @@ class AirflowParts:
                 cwd=self.airflow.home,
                 start_new_session=True,
             )
+        assert self._guard.stdin is not None
+        self._guard.stdin.write(f"{self._processes[part].pid}\n")
+        self._guard.stdin.flush()
 
     def kill(self, part: str) -> None:
         """SIGKILL one part with its children, and wait for its end."""
@@ -89,16 +108,18 @@ class AirflowParts:
         process.wait()
 
     def stop(self) -> None:
+        """End all parts: with SIGTERM, and what is left of their groups with SIGKILL."""
         for process in self._processes.values():
-            os.killpg(process.pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
         deadline = time.monotonic() + STOP_SECONDS
         for process in self._processes.values():
             with suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.1, deadline - time.monotonic()))
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        assert self._guard.stdin is not None
+        self._guard.stdin.close()
+        self._guard.wait()
+        for process in self._processes.values():
             process.wait()
 
     def wait_until_ready(self) -> None:

@@ -42,7 +42,8 @@ REMEDY = ("clear the task", "then", "use ", "give ", "check", "correct", "look",
 class Outcome:
     """How one run ended.
 
-    :param state: ``committed``, ``failed_clean``, or what is wrong in one word.
+    :param state: ``committed``; ``failed_clean``; ``unfinished``: it failed within its commit, which the next try
+        goes on with; ``wrong``; ``stuck``: it never ended; ``broken``: the harness could not go on.
     :param notes: everything that is wrong, in words; empty for a good run.
     """
 
@@ -133,6 +134,9 @@ class Harness:
             scene.run_id = self.runner.start(scene.run_file)
             self._watch(scene, leader)
             self._judge(scene, outcome)
+        except Exception as error:  # one run that the harness could not do must not end the series
+            outcome.state = "broken"
+            outcome.notes.append(f"the harness could not go on: {error!r}")
         finally:
             if scene.copy is not None and scene.copy.poll() is None:
                 scene.copy.kill()
@@ -222,6 +226,9 @@ class Harness:
             # The fault stayed from the middle of the commit until after the last retry: nobody can go back or on
             # before it is over. The clear has to go on.
             outcome.state = "unfinished"
+            self._check_error(scene, outcome)
+            if not scene.plan.kind.takes_servers_away:
+                outcome.notes.append("the commit was left unfinished, though nothing kept a retry from it")
             self._check_clear(scene, outcome, "after the clear")
         else:
             outcome.state = "failed_clean"

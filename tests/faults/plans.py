@@ -48,6 +48,11 @@ class Kind(Enum):
         return self in (Kind.OBJECT_CHANGED, Kind.OBJECT_DELETED, Kind.OBJECT_NEW)
 
     @property
+    def takes_servers_away(self) -> bool:
+        """For a while no load can reach ClickHouse, or what it keeps there."""
+        return self in (Kind.KILL_NODE, Kind.KILL_CLUSTER, Kind.CUT_NETWORK, Kind.STALL_NETWORK, Kind.LEDGER_AWAY)
+
+    @property
     def leaves_servers_alone(self) -> bool:
         """The load can always reach ClickHouse, so it has no excuse for leaving something behind."""
         return self.changes_objects or bool(self.trouble) or self is Kind.OUT_OF_MEMORY

@@ -7,26 +7,27 @@ from collections.abc import Sequence
 
 from tests.faults.harness import Outcome
 
+GOOD = ("committed", "failed_clean", "unfinished")
+BAD = ("wrong", "stuck", "broken")
+
 
 def format_report(outcomes: Sequence[Outcome]) -> str:
-    """The wrong runs, runs and ends by kind of fault, and the verdict in the last line."""
-    kinds = Counter(outcome.plan.kind.value for outcome in outcomes)
-    lines = [f"wrong: {outcome}" for outcome in outcomes if outcome.state == "wrong"]
-    lines.append(f"{'fault':16} {'runs':>5} {'committed':>10} {'failed_clean':>13} {'wrong':>6} {'not reached':>12}")
-    for kind, runs in sorted(kinds.items()):
+    """The bad runs, runs and ends by kind of fault, and the verdict in the last line."""
+    lines = [f"{outcome.state}: {outcome}" for outcome in outcomes if outcome.state not in GOOD]
+    columns = ("runs", *GOOD, *BAD, "not_reached")
+    lines.append(f"{'fault':16}" + "".join(f"{column:>13}" for column in columns))
+    for kind in sorted({outcome.plan.kind.value for outcome in outcomes}):
         same = [outcome for outcome in outcomes if outcome.plan.kind.value == kind]
-        states = Counter(outcome.state for outcome in same)
-        not_reached = sum(bool(outcome.plan.point) and not outcome.reached for outcome in same)
-        lines.append(
-            f"{kind:16} {runs:5} {states['committed']:10} {states['failed_clean']:13} {states['wrong']:6}"
-            f" {not_reached:12}"
-        )
+        counts = Counter(outcome.state for outcome in same)
+        counts["runs"] = len(same)
+        counts["not_reached"] = sum(bool(outcome.plan.point) and not outcome.reached for outcome in same)
+        lines.append(f"{kind:16}" + "".join(f"{counts[column]:13}" for column in columns))
     lines.append(f"faults: {'OK' if is_good(outcomes) else 'FAILED'} {_numbers(outcomes)}")
     return "\n".join(lines)
 
 
 def is_good(outcomes: Sequence[Outcome]) -> bool:
-    return all(outcome.state in ("committed", "failed_clean", "unfinished") for outcome in outcomes)
+    return all(outcome.state in GOOD for outcome in outcomes)
 
 
 def _numbers(outcomes: Sequence[Outcome]) -> str:
@@ -35,11 +36,9 @@ def _numbers(outcomes: Sequence[Outcome]) -> str:
         "runs": len(outcomes),
         "committed": states["committed"],
         "failed_clean": states["failed_clean"],
-        "unfinished": states["unfinished"],
-        "wrong": states["wrong"],
+        **{state: states[state] for state in ("unfinished", *BAD) if states[state]},
         "lost": sum(outcome.lost for outcome in outcomes),
         "doubled": sum(outcome.doubled for outcome in outcomes),
         "leftovers": sum(outcome.leftovers for outcome in outcomes),
     }
-    usual = {name: number for name, number in numbers.items() if number or name not in ("unfinished", "wrong")}
-    return " ".join(f"{name}={number}" for name, number in usual.items())
+    return " ".join(f"{name}={number}" for name, number in numbers.items())

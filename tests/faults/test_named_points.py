@@ -1,15 +1,14 @@
-"""The worker is killed at every named point of the protocol, in every mode, deferred and not."""
+"""The worker is killed at every named step of the protocol; each mode, deferred and not, takes its share of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
 from tests.faults.harness import Harness, running_harness
-from tests.faults.oracle import MODES
-from tests.faults.plans import Points
-from tests.faults.points import WAYS, boundaries, kill_plans, trace_loads
+from tests.faults.points import boundaries, kill_plans, trace_loads
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.faults, pytest.mark.timeout(900)]
 
@@ -46,24 +45,34 @@ def harness() -> Iterator[Harness]:
         yield harness
 
 
-@pytest.fixture(scope="module")
-def points(harness: Harness) -> dict[tuple[str, bool], Points]:
-    return trace_loads(harness)
-
-
 def steps(points: Sequence[str]) -> set[str]:
-    return {point.split(":")[2].partition("#")[0] for point in points}
+    return {step(point) for point in points}
 
 
-@pytest.mark.parametrize("is_deferred", [pytest.param(way, id="deferred" if way else "worker") for way in WAYS])
-@pytest.mark.parametrize("mode", MODES)
-def test_a_worker_killed_at_any_point(
-    harness: Harness, points: dict[tuple[str, bool], Points], mode: str, is_deferred: bool
-) -> None:
-    writes = points[mode, is_deferred].writes
-    assert steps(writes) >= STEPS | COMMIT_STEPS[mode]
-    last = "move_partition" if mode == "append" else "replace_partition"
-    assert sum(f":after:{last}#" in point for point in writes) >= TOUCHED_PARTITIONS * NODES
-    outcomes = harness.run_all(kill_plans(mode, is_deferred, boundaries(writes)), on_outcome=lambda _: None)
+def step(point: str) -> str:
+    return point.split(":")[2].partition("#")[0]
+
+
+def test_a_worker_killed_at_each_named_point(harness: Harness) -> None:
+    """Each step in two of the eight ways; ``make faults-points`` kills at every point of every way."""
+    points = trace_loads(harness)
+    by_step: dict[str, list[tuple[str, bool, str]]] = {}
+    for (mode, is_deferred), found in points.items():
+        assert steps(found.writes) >= STEPS | COMMIT_STEPS[mode]
+        last = "move_partition" if mode == "append" else "replace_partition"
+        assert sum(f":after:{last}#" in point for point in found.writes) >= TOUCHED_PARTITIONS * NODES
+        for point in boundaries(found.writes):
+            by_step.setdefault(step(point), []).append((mode, is_deferred, point))
+    chosen = {
+        ways[(place * 7 + half * len(ways) // 2) % len(ways)]
+        for place, ways in enumerate(by_step.values())
+        for half in (0, 1)
+    }
+    plans = [
+        replace(plan, name=f"{plan.name}_{number}")
+        for number, (mode, is_deferred, point) in enumerate(sorted(chosen))
+        for plan in kill_plans(mode, is_deferred, [point])
+    ]
+    outcomes = harness.run_all(plans, on_outcome=lambda _: None)
     wrong = [str(outcome) for outcome in outcomes if outcome.state != "committed" or not outcome.reached]
     assert wrong == []

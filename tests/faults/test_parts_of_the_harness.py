@@ -186,5 +186,9 @@ def test_the_report_of_a_bad_run() -> None:
     assert last == "faults: FAILED runs=2 committed=1 failed_clean=0 wrong=1 lost=3 doubled=2 leftovers=1"
 
 
-def test_a_run_that_never_ends_is_no_good_run() -> None:
-    assert not is_good([outcome("stuck")])
+@pytest.mark.parametrize("state", ["stuck", "broken"])
+def test_a_run_without_a_verdict_is_no_good_run(state: str) -> None:
+    assert not is_good([outcome(state)])
+    first, *_, last = format_report([outcome(state, notes=["why"])]).splitlines()
+    assert first.startswith(f"{state}: r append/worker kill_node")
+    assert last == f"faults: FAILED runs=1 committed=0 failed_clean=0 {state}=1 lost=0 doubled=0 leftovers=0"
