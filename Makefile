@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo demo-ui test test-unit faults faults-points bench-exactly-once lint clean
+.PHONY: demo demo-ui test test-unit faults faults-points bench-exactly-once deferral-scale lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -11,8 +11,13 @@ demo: $(READY)
 demo-ui: $(READY)
 	$(BIN)/ch-s3 demo --ui
 
+# Side by side: the tests of the engine mostly wait, those of Airflow mostly compute.
 test: lint
-	$(BIN)/pytest
+	@mkdir -p build
+	@$(BIN)/pytest tests/unit tests/sandbox > build/test-engine.log 2>&1 & engine=$$!; \
+	$(BIN)/pytest tests/airflow tests/faults; airflow=$$?; \
+	wait $$engine; engine=$$?; cat build/test-engine.log; \
+	exit $$((airflow | engine))
 
 test-unit: $(READY)
 	$(BIN)/pytest tests/unit
@@ -24,6 +29,10 @@ faults: $(READY)
 # The worker killed before and after every statement, by a real scheduler; takes hours.
 faults-points: $(READY)
 	$(BIN)/python -m tests.faults --points
+
+# 1,000 deferred tasks in one triggerer; asserts on times, so it wants a quiet machine.
+deferral-scale: $(READY)
+	$(BIN)/pytest tests/airflow/deferral_scale.py -o log_cli=true --log-cli-level=INFO
 
 # What staging, verification and commit cost beside a direct load of the same data.
 bench-exactly-once: $(READY)

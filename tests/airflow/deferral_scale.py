@@ -30,8 +30,7 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run, pytest.mark.timeout(
 log = logging.getLogger(__name__)
 
 CONNECTION = "clickhouse_s3_default"
-# CH_S3_DEFERRED_TASKS=1000 measures what the documentation says; the suite makes do with fewer.
-LOADS = SENSORS = int(os.environ.get("CH_S3_DEFERRED_TASKS", "200")) // 2
+LOADS = SENSORS = int(os.environ.get("CH_S3_DEFERRED_TASKS", "1000")) // 2
 POLL_SECONDS = 5.0
 QUIET_SECONDS = 10.0
 WAVES = 5
