@@ -9,18 +9,15 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
-from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
+from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, UnknownStateError
-from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.detect import detect_cluster
 from airflow_provider_ch_s3.load.inspect import FoundTable, declare_cluster, find_table, read_target
-from airflow_provider_ch_s3.load.object_store import ObjectStore
-from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, list_files, log_plan, prepare_load
+from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, list_files, prepare_load
 from airflow_provider_ch_s3.load.queries import (
     LOG_PATIENCE_SECONDS,
     QueryState,
@@ -30,39 +27,19 @@ from airflow_provider_ch_s3.load.queries import (
     wait_for_query_log,
 )
 from airflow_provider_ch_s3.load.report import LoadReport, build_report, check_report, describe_plan
-from airflow_provider_ch_s3.load.request import LoadIdentity, LoadMode, LoadRequest
-from airflow_provider_ch_s3.load.watch import Watch
-from airflow_provider_ch_s3.sql.statement import shorten_lines
+from airflow_provider_ch_s3.load.request import LoadMode
+from airflow_provider_ch_s3.load.task_load import TaskLoad
 from airflow_provider_ch_s3.units import format_seconds
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(kw_only=True)
-class DirectLoadRun:
-    """One task's load of one request, without staging; used as :class:`LoadRun` is.
+class DirectLoadRun(TaskLoad):
+    """One task's load of one request, without staging; used as :class:`LoadRun` is."""
 
-    :param poll_seconds: time between two looks at the running query.
-    """
-
-    client: ClickHouseClient
-    store: ObjectStore
-    declaration: ClusterDeclaration
-    request: LoadRequest
-    identity: LoadIdentity
-    poll_seconds: float = 2.0
-    sleep: Callable[[float], None] = time.sleep
     after_kill: ClassVar[str] = "rows that it wrote before stay in the table"
-    _is_killed: bool = field(default=False, init=False)
     _prepared: PreparedLoad | None = field(default=None, init=False)
-
-    def run(self) -> LoadReport:
-        """Load, or take over what an earlier try of the same task submitted.
-
-        :raises ChS3Error: says what is wrong, where, and what to do.
-        """
-        started = self.start()
-        return started if isinstance(started, LoadReport) else self.complete(started)
 
     def start(self) -> LoadReport | str:
         """Go on until the INSERT runs; returns its query id.
@@ -91,18 +68,9 @@ class DirectLoadRun:
         rival = read_statuses(self.client, cluster.name, self.identity, query_id)
         if rival:
             return self._take_over(rival[query_id])
-        log_plan(prepared)
-        source = prepared.source
-        comment = self.identity.log_comment(files=len(source.files), bytes=source.size_bytes, rows=prepared.rows)
-        statement = prepared.insert(log_comment=comment)
-        log.info("submitting %s:\n%s", query_id, shorten_lines(statement.text))
-        self._watch.submit(statement, query_id)
+        self._submit(prepared, query_id)
         self._wait(query_id, until_seen=True)
         return query_id
-
-    def is_running(self, query_id: str) -> bool:
-        """Whether any node works on the query still."""
-        return self._watch.is_running(query_id)
 
     def complete(self, query_id: str) -> LoadReport:
         """Wait for the end of the INSERT, and report.
@@ -143,17 +111,6 @@ class DirectLoadRun:
     def cluster(self) -> str | None:
         """Name of the cluster that works on the load."""
         return self._found[1].name
-
-    @cached_property
-    def _watch(self) -> Watch:
-        return Watch(
-            client=self.client,
-            cluster=self.cluster,
-            identity=self.identity,
-            poll_seconds=self.poll_seconds,
-            sleep=self.sleep,
-            is_killed=lambda: self._is_killed,
-        )
 
     @cached_property
     def _found(self) -> tuple[FoundTable, ClusterSpec]:

@@ -33,13 +33,11 @@ from airflow_provider_ch_s3.load.choose import Choice, choose_files, read_loaded
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.commit import CommitPlan
 from airflow_provider_ch_s3.load.lock import UNKNOWN_TABLE
-from airflow_provider_ch_s3.load.object_store import ObjectStore
 from airflow_provider_ch_s3.load.parts import wait_until_settled
 from airflow_provider_ch_s3.load.prepare import (
     PreparedLoad,
     check_expressions,
     list_files,
-    log_plan,
     prepare_load,
     read_server_settings,
 )
@@ -52,17 +50,15 @@ from airflow_provider_ch_s3.load.queries import (
 )
 from airflow_provider_ch_s3.load.refusals import check_mode, check_partial_partitions, check_staged_rows
 from airflow_provider_ch_s3.load.report import LoadReport, build_report, describe_plan
-from airflow_provider_ch_s3.load.request import LoadIdentity, LoadMode, LoadRequest, OnLoadedFiles
+from airflow_provider_ch_s3.load.request import LoadIdentity, LoadMode, OnLoadedFiles
 from airflow_provider_ch_s3.load.site import Site, find_site
 from airflow_provider_ch_s3.load.staging import VIEW
 from airflow_provider_ch_s3.load.story import Attempt, AttemptId, EventKind, Story
+from airflow_provider_ch_s3.load.task_load import TaskLoad
 from airflow_provider_ch_s3.load.turn import BROKEN
 from airflow_provider_ch_s3.load.verify import verify_files, verify_rows
 from airflow_provider_ch_s3.load.views import View, read_views
-from airflow_provider_ch_s3.load.watch import Watch
 from airflow_provider_ch_s3.source import SourceFile
-from airflow_provider_ch_s3.sql.statement import shorten_lines
-from airflow_provider_ch_s3.target import TableName
 
 log = logging.getLogger(__name__)
 
@@ -70,30 +66,11 @@ EMPTY_SOURCE_SETTING = "allow_replace_partition_from_empty_source"
 
 
 @dataclass(kw_only=True)
-class LoadRun:
-    """One task's load of one request.
+class LoadRun(TaskLoad):
+    """One task's load of one request."""
 
-    :param poll_seconds: time between two looks at the running query.
-    """
-
-    client: ClickHouseClient
-    store: ObjectStore
-    declaration: ClusterDeclaration
-    request: LoadRequest
-    identity: LoadIdentity
-    poll_seconds: float = 2.0
-    sleep: Callable[[float], None] = time.sleep
     after_kill: ClassVar[str] = "nothing was committed"
-    _is_killed: bool = field(default=False, init=False)
     _known_site: Site | None = field(default=None, init=False)
-
-    def run(self) -> LoadReport:
-        """Load, or go on where an earlier process of the same task stopped.
-
-        :raises ChS3Error: says what is wrong, where, and what to do.
-        """
-        started = self.start()
-        return started if isinstance(started, LoadReport) else self.complete(started)
 
     def start(self) -> LoadReport | str:
         """Go on until the INSERT runs; returns its query id, or the report where none has to.
@@ -118,10 +95,6 @@ class LoadRun:
             if not self._is_given_up(self._site.ledger.read(), latest.id):
                 return latest.id.query_id
         return self._begin(story)
-
-    def is_running(self, query_id: str) -> bool:
-        """Whether any node works on the query still."""
-        return self._watch.is_running(query_id)
 
     def complete(self, query_id: str) -> LoadReport:
         """Wait for the end of the INSERT, verify what it staged, and commit that.
@@ -185,17 +158,6 @@ class LoadRun:
     def _views(self) -> tuple[View, ...]:
         return read_views(self.client, self._site.target, self._site.cluster.name)
 
-    @cached_property
-    def _watch(self) -> Watch:
-        return Watch(
-            client=self.client,
-            cluster=self._site.cluster.name,
-            identity=self.identity,
-            poll_seconds=self.poll_seconds,
-            sleep=self.sleep,
-            is_killed=lambda: self._is_killed,
-        )
-
     def _begin(self, story: Story) -> LoadReport | str:
         choice = self._choose(list_files(self.store, self.request), story)
         views = self._views
@@ -227,21 +189,13 @@ class LoadRun:
             report = LoadReport.nothing_new(self.request.table, files_skipped=choice.skipped_count)
             log.info("%s", report)
             return report
-        self._submit(prepared, attempt, staging)
-        return attempt.query_id
-
-    def _submit(self, prepared: PreparedLoad, attempt: AttemptId, staging: TableName) -> None:
-        log_plan(prepared)
-        source = prepared.source
-        comment = self.identity.log_comment(files=len(source.files), bytes=source.size_bytes, rows=prepared.rows)
-        statement = prepared.insert(log_comment=comment, into=staging)
-        log.info("submitting %s:\n%s", attempt.query_id, shorten_lines(statement.text))
         try:
-            self._watch.submit(statement, attempt.query_id)
+            self._submit(prepared, attempt.query_id, into=staging)
             self._watch.wait(attempt.query_id, until_seen=True)
         except ChS3Error:
             self._give_up(attempt)
             raise
+        return attempt.query_id
 
     def _finish(self, attempt: Attempt) -> LoadReport | None:
         """From the end of the INSERT to the commit; None to begin anew, because others interfered.

@@ -27,6 +27,7 @@ from airflow_provider_ch_s3.load.request import (
     parse_count,
 )
 from airflow_provider_ch_s3.load.run import LoadRun
+from airflow_provider_ch_s3.load.task_load import TaskLoad
 from airflow_provider_ch_s3.source import parse_source
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity
 from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
@@ -162,7 +163,7 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self.where = where
         self.settings = settings
         self.poll_interval = poll_interval
-        self._load: LoadRun | DirectLoadRun | None = None
+        self._load: TaskLoad | None = None
 
     def execute(self, context: Context) -> dict[str, Any] | None:
         """Load, and report; or submit the load, and wait for it in the triggerer."""
@@ -193,11 +194,11 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
             self._load.kill()
 
     @contextmanager
-    def _loading(self, context: Context) -> Iterator[LoadRun | DirectLoadRun]:
+    def _loading(self, context: Context) -> Iterator[TaskLoad]:
         if self.poll_interval <= 0:
             raise ConfigError(f"poll_interval={self.poll_interval} is not a time; give seconds above 0")
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
-        kind = LoadRun if self.staging else DirectLoadRun
+        kind: type[TaskLoad] = LoadRun if self.staging else DirectLoadRun
         self._load = kind(
             client=hook,
             store=S3FileStore(aws_conn_id=self.aws_conn_id, named_collection=self.named_collection),
@@ -235,7 +236,7 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
             min_rows=parse_count("min_rows", self.min_rows),
         )
 
-    def _defer(self, load: LoadRun | DirectLoadRun, query_id: str) -> None:
+    def _defer(self, load: TaskLoad, query_id: str) -> None:
         seconds = self.execution_timeout.total_seconds() if self.execution_timeout else None
         self.defer(
             trigger=LoadTrigger(

@@ -61,7 +61,7 @@ def test_a_worker_killed_at_each_named_point(harness: Harness) -> None:
         assert steps(found.writes) >= STEPS | COMMIT_STEPS[mode]
         last = "move_partition" if mode == "append" else "replace_partition"
         assert sum(f":after:{last}#" in point for point in found.writes) >= TOUCHED_PARTITIONS * NODES
-        for point in boundaries(found.writes):
+        for point in boundaries(found.writes, is_deferred=is_deferred):
             by_step.setdefault(step(point), []).append((mode, is_deferred, point))
     chosen = {
         ways[(place * 7 + half * len(ways) // 2) % len(ways)]

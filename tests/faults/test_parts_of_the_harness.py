@@ -164,7 +164,8 @@ def test_boundaries_drop_what_the_next_point_repeats() -> None:
         "execute_complete:before:drop_lock#1",
         "execute_complete:after:drop_lock#1",
     ]
-    assert boundaries(points) == [points[0], *points[2:]]
+    assert boundaries(points, is_deferred=False) == [points[0], *points[2:]]
+    assert boundaries(points, is_deferred=True) == [points[0], points[2], *points[4:]]
 
 
 def outcome(state: str, *, kind: Kind = Kind.KILL_NODE, **numbers: Any) -> Outcome:
