@@ -400,7 +400,9 @@ def kill_load(
     try:
         site = find_site(client, declaration, identity, sleep=sleep)
         attempts = site.ledger.read().of_load(identity.load_id)
-        if any(attempt.is_open for attempt in attempts):
+        # One that another process gave up may have left a table: made after that process had looked.
+        is_left = any(table.attempt.load_id == identity.load_id for table in site.staging.find())
+        if is_left or any(attempt.is_open for attempt in attempts):
             with site.turns.take(is_urgent=True) as turn:
                 for attempt in attempts:
                     if attempt.id.generation <= identity.generation:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerError, ServerUnreachableError
+from airflow_provider_ch_s3.errors import ChS3Error, LoadError, OvertakenError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.commit import Commit, CommitPlan
 from airflow_provider_ch_s3.load.ledger import Ledger
@@ -53,6 +53,7 @@ class Turn:
     try_number: int
     sleep: Callable[[float], None]
     story: Story = field(init=False)
+    _planned: AttemptId | None = field(default=None, init=False)
 
     def tidy_up(self, held: Held) -> None:
         """Finish or undo what earlier turns left.
@@ -110,11 +111,17 @@ class Turn:
         views: tuple[View, ...] = (),
     ) -> TableName:
         """Write down what an attempt is about to do, and make its staging tables; returns the name of the first."""
+        self._planned = attempt
         self.ledger.write_files(attempt, files, bucket)
         self._write(EventKind.PLANNED, attempt, detail)
         staged = self.staging.create(StagingTable(attempt=attempt, epoch=self.epoch), self.ledger.target)
         stage_views(self.staging, attempt, self.epoch, views)
         return staged
+
+    def take_back(self) -> None:
+        """Drop the staging tables that this turn made; perhaps after a newer owner had looked for them."""
+        if self._planned is not None:
+            self.staging.drop(self._planned, self.epoch)
 
     def commit(self, attempt: AttemptId, plan: CommitPlan) -> None:
         """Make the attempt's rows the target's.
@@ -219,4 +226,8 @@ class Turns:
             except ChS3Error as error:
                 log.warning("the lock of %s stays, the next load takes it over: %s", self.ledger.target, error)
             raise
-        self.lock.release(held.epoch)
+        try:
+            self.lock.release(held.epoch)
+        except OvertakenError:
+            turn.take_back()
+            raise
