@@ -22,8 +22,8 @@ from airflow_provider_ch_s3.sandbox.supervisor import free_ports
 START_SECONDS = 120.0
 STOP_SECONDS = 20.0
 
-# Airflow imports this file into each of its processes. As it comes, SQLite refuses a backfill about every other time
-# ("Database is locked"): its runs are created in savepoints, which read before they write, and SQLite lets nobody
+# Airflow imports this file into each of its processes. As it comes, SQLite refuses a backfill now and then ("Database
+# is locked"): its runs are created in savepoints, which read before they write, and SQLite lets nobody
 # write who read before somebody else wrote. And the scheduler sees the first runs before the last are there.
 LOCAL_SETTINGS = """\
 from sqlalchemy import event

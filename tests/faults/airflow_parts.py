@@ -161,8 +161,8 @@ def running_airflow(
     prepared = make_airflow(home, DAGS, sandbox)
     api_port, worker_log_port, trigger_log_port = free_ports(3)
     address = f"http://127.0.0.1:{api_port}"
-    (home / "config").mkdir(exist_ok=True)
-    (home / "config" / "airflow_local_settings.py").write_text(PRELOAD)
+    with (home / "config" / "airflow_local_settings.py").open("a") as settings:
+        settings.write(PRELOAD)
     parts = AirflowParts(
         airflow=prepared,
         address=address,

@@ -213,7 +213,7 @@ class Harness:
     def _judge(self, scene: Scene, outcome: Outcome) -> None:
         state, outcome.tries = self.runner.state(scene.run_id)
         if state not in OVER:
-            outcome.notes.append(f"the task is {state} after {END_SECONDS:.0f} s")
+            outcome.notes.append(f"the task is {state} after {END_SECONDS:.0f} s; {self._errors(scene)[-1:]}")
             return
         self._remove_cause(scene)
         if scene.copy is not None:
@@ -243,6 +243,7 @@ class Harness:
         self._check_leftovers(scene, outcome)
         if outcome.notes:
             outcome.state = "wrong"
+            outcome.notes += [f"try {e['try']}: {e['type']}: {e['message'][:300]}" for e in self._errors(scene)]
 
     def _check_clear(self, scene: Scene, outcome: Outcome, when: str) -> None:
         if not self._clear(scene):
