@@ -32,6 +32,9 @@ from airflow_provider_ch_s3.units import format_bytes, format_count
 log = logging.getLogger(__name__)
 
 SAMPLE_ROWS = 10_000
+# Servers that do not reach the store try 500 times, for 40 minutes (26.7); 12 times take half a minute. The load
+# itself keeps their patience: a store that is busy for a while must not end the work of hours.
+LOOKING = {"s3_retry_attempts": 12}
 # Stored bytes to bytes in memory, where only reading all files would tell: text about doubles when it is
 # compressed five times, columnar files about triple.
 MEMORY_PER_STORED_BYTE_TEXT = 1.5
@@ -90,7 +93,9 @@ def prepare_load(
     """
     server = read_server_settings(client)
     check_given_settings(server, operator=request.settings, connection=request.connection_settings)
-    source = read_source(client, access, files, request, target)
+    patience = {name: value for name, value in LOOKING.items() if name in server and not server[name].is_readonly}
+    looking = {**patience, **request.settings}
+    source = read_source(client, access, files, replace(request, settings=looking), target)
     mapping = map_columns(source.columns, target, columns=request.columns, select=request.select)
 
     def plan(source: SourceSpec) -> LoadPlan:
@@ -102,7 +107,8 @@ def prepare_load(
         )
 
     # The sample is read as the load will read, so the settings come first with an estimate, then with its result.
-    source = _measure(client, source, mapping, cluster, where=request.where, settings=plan(source).sent)
+    sent = {**looking, **plan(source).sent}
+    source = _measure(client, source, mapping, cluster, where=request.where, settings=sent, looking=looking)
     return PreparedLoad(
         cluster=cluster, source=source, target=target, mapping=mapping, where=request.where, plan=plan(source)
     )
@@ -153,6 +159,7 @@ def _measure(
     *,
     where: str,
     settings: Mapping[str, SettingValue],
+    looking: Mapping[str, SettingValue],
 ) -> SourceSpec:
     statement = load_queries.render_sample_files(
         source, mapping, where=where, limit_rows=SAMPLE_ROWS, settings=settings
@@ -160,7 +167,7 @@ def _measure(
     sample = query_files(client, statement, source)[0]
     rows = None
     if source.data_format == "Parquet":
-        footers = query_files(client, load_queries.render_parquet_footers(source, cluster.name), source)
+        footers = query_files(client, load_queries.render_parquet_footers(source, cluster.name, looking), source)
         rows = int(footers[0]["row_count"])
     row_bytes = float(sample["mean_row_bytes"]) if sample["row_count"] else None
     return replace(source, rows=rows, row_bytes=row_bytes)

@@ -40,7 +40,7 @@ def render_read_formats() -> Statement:
 def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValue]) -> Statement:
     """Names and types of the columns in the files; of those that ``source`` has, where it has any.
 
-    :param settings: the user's own, which may say how to read the format.
+    :param settings: the user's own may say how to read the format.
     """
     return render(
         "describe_files",
@@ -79,10 +79,17 @@ def render_sample_files(
     )
 
 
-def render_parquet_footers(source: SourceSpec, cluster: str | None) -> Statement:
+def render_parquet_footers(
+    source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]
+) -> Statement:
     """Rows in all files, from their footers alone."""
     return render(
-        "parquet_footers", parameters=source.access.parameters, source=source, url=source.url, cluster=cluster
+        "parquet_footers",
+        parameters=source.access.parameters,
+        source=source,
+        url=source.url,
+        cluster=cluster,
+        settings=settings,
     )
 
 

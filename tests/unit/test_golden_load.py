@@ -137,9 +137,9 @@ CASES: dict[str, Statement] = {
     "sample_files_server_role": load_queries.render_sample_files(
         source(ROLE), PLAIN, where="", limit_rows=100, settings={"max_threads": 4}
     ),
-    "parquet_footers_cluster": load_queries.render_parquet_footers(source(KEYS), CLUSTER),
-    "parquet_footers_single": load_queries.render_parquet_footers(source(KEYS), None),
-    "parquet_footers_path_filter": load_queries.render_parquet_footers(UNSAFE, CLUSTER),
+    "parquet_footers_cluster": load_queries.render_parquet_footers(source(KEYS), CLUSTER, {"s3_retry_attempts": 12}),
+    "parquet_footers_single": load_queries.render_parquet_footers(source(KEYS), None, {}),
+    "parquet_footers_path_filter": load_queries.render_parquet_footers(UNSAFE, CLUSTER, {}),
     "read_table_cluster": load_queries.render_read_table(TABLE, CLUSTER),
     "read_table_single": load_queries.render_read_table(TABLE, None),
     "read_columns_cluster": load_queries.render_read_columns(TABLE, CLUSTER),
