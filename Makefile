@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo demo-ui test test-unit faults faults-points bench-exactly-once deferral-scale lint clean
+.PHONY: demo demo-ui test test-unit faults faults-points bench-quick bench-exactly-once bench-planning deferral-scale lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -34,9 +34,17 @@ faults-points: $(READY)
 deferral-scale: $(READY)
 	$(BIN)/pytest tests/airflow/deferral_scale.py -o log_cli=true --log-cli-level=INFO
 
+# The plan beside the server's defaults and a small grid; under 10 minutes.
+bench-quick: $(READY)
+	$(BIN)/ch-s3 bench --quick
+
 # What staging, verification and commit cost beside a direct load of the same data.
 bench-exactly-once: $(READY)
 	$(BIN)/python bench/exactly_once.py
+
+# Seconds and memory of a worker that plans a load of 1,000,000 objects; takes a minute or two.
+bench-planning: $(READY)
+	$(BIN)/python bench/planning.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
 
 from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.load.request import OnChangedFiles, OnLoadedFiles
+from airflow_provider_ch_s3.load.ledger import FILES_PER_STATEMENT
+from airflow_provider_ch_s3.load.request import LoadRequest, OnChangedFiles, OnLoadedFiles
 from airflow_provider_ch_s3.load.site import Site
 from airflow_provider_ch_s3.load.story import Story
 from airflow_provider_ch_s3.source import SourceFile
@@ -14,19 +15,16 @@ from airflow_provider_ch_s3.source import SourceFile
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The files to load, and those that are left out because the table holds them, or another version of them.
-
-    :param seen: path → ETags of the versions of the listed files that the table held then.
-    """
+    """The files to load, and those that are left out because the table holds them, or another version of them."""
 
     files: tuple[SourceFile, ...]
     loaded: tuple[SourceFile, ...] = ()
     changed: tuple[SourceFile, ...] = ()
-    seen: Mapping[str, Set[str]] = field(default_factory=dict)
 
     @property
     def listed(self) -> tuple[SourceFile, ...]:
-        return (*self.files, *self.loaded, *self.changed)
+        """All of them, sorted by key."""
+        return tuple(sorted((*self.files, *self.loaded, *self.changed)))
 
     @property
     def skipped_count(self) -> int:
@@ -46,9 +44,15 @@ def choose_files(
     :param loaded: path → ETags of the versions that the table holds.
     :raises SourceError: if a file changed since it was loaded, and ``on_changed`` says to fail.
     """
-    versions = {file: loaded.get(file.path(bucket), frozenset()) for file in listed}
-    old = tuple(f for f in listed if f.etag in versions[f])
-    changed = tuple(f for f in listed if versions[f] and f.etag not in versions[f])
+    files, old, changed = [], [], []
+    for file in listed:
+        versions = loaded.get(file.path(bucket))
+        if versions and file.etag not in versions and on_changed is not OnChangedFiles.LOAD:
+            changed.append(file)
+        elif versions and file.etag in versions and on_loaded is OnLoadedFiles.SKIP:
+            old.append(file)
+        else:
+            files.append(file)
     if changed and on_changed is OnChangedFiles.FAIL:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise SourceError(
@@ -56,14 +60,34 @@ def choose_files(
             " use load_mode='replace_partitions' or 'replace_where' to correct them, on_changed_files='load' to add"
             " the new version to the old one, or on_changed_files='skip' to leave it out"
         )
-    left_out = set(old if on_loaded is OnLoadedFiles.SKIP else ()) | set(
-        changed if on_changed is OnChangedFiles.SKIP else ()
-    )
+    return Choice(files=tuple(files), loaded=tuple(old), changed=tuple(changed))
+
+
+def choose_from(
+    listed: tuple[SourceFile, ...], read: Callable[[Set[str]], Mapping[str, Set[str]]], request: LoadRequest
+) -> Choice:
+    """:func:`choose_files` group by group: what the ledger says of a million files would be too much at once.
+
+    :param read: which versions of some paths the table holds.
+    :raises SourceError: as :func:`choose_files`.
+    """
+    bucket = request.pattern.bucket
+
+    def choose(group: tuple[SourceFile, ...]) -> Choice:
+        return choose_files(
+            group,
+            read({file.path(bucket) for file in group}),
+            bucket,
+            on_loaded=request.on_loaded_files,
+            on_changed=request.on_changed_files,
+        )
+
+    starts = range(0, len(listed), FILES_PER_STATEMENT)
+    choices = [choose(listed[start : start + FILES_PER_STATEMENT]) for start in starts]
     return Choice(
-        files=tuple(f for f in listed if f not in left_out),
-        loaded=tuple(f for f in old if f in left_out),
-        changed=tuple(f for f in changed if f in left_out),
-        seen=loaded,
+        files=tuple(file for choice in choices for file in choice.files),
+        loaded=tuple(file for choice in choices for file in choice.loaded),
+        changed=tuple(file for choice in choices for file in choice.changed),
     )
 
 

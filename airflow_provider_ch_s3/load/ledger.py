@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,7 +23,8 @@ from airflow_provider_ch_s3.target import TableName, parse_table
 DEFAULT_LEDGER = "ch_s3_ledger"
 SCHEMA_VERSION = 1
 _COMMENT = "airflow-provider-ch-s3: what its loads did, schema "
-FILES_PER_INSERT = 50_000
+# A statement takes a worker about 1 kB of memory for each file, its answer half of that.
+FILES_PER_STATEMENT = 10_000
 
 
 def ledger_name(text: str | None, database: str) -> TableName:
@@ -107,46 +108,59 @@ class Ledger:
         }
         self.client.execute(ledger_queries.render_write_event(self.name, row))
 
-    def write_files(self, attempt: AttemptId, files: Iterable[SourceFile], bucket: str) -> None:
+    def write_files(self, attempt: AttemptId, files: Sequence[SourceFile], bucket: str) -> None:
         """Append the manifest of an attempt."""
-        rows = [
-            {
-                "target": str(self.target),
-                "path": file.path(bucket),
-                "etag": file.etag,
-                "size_bytes": file.size_bytes,
-                "attempt": attempt.number,
-            }
-            for file in files
-        ]
-        for start in range(0, len(rows), FILES_PER_INSERT):
-            chunk = rows[start : start + FILES_PER_INSERT]
-            self.client.execute(ledger_queries.render_write_files(self.files_name, chunk))
+        for start in range(0, len(files), FILES_PER_STATEMENT):
+            rows = (
+                {
+                    "target": str(self.target),
+                    "path": file.path(bucket),
+                    "etag": file.etag,
+                    "size_bytes": file.size_bytes,
+                    "attempt": attempt.number,
+                }
+                for file in files[start : start + FILES_PER_STATEMENT]
+            )
+            self.client.execute(ledger_queries.render_write_files(self.files_name, list(rows)))
 
     def read_manifest(self, attempt: AttemptId) -> dict[str, str]:
         """Path (``bucket/key``) → ETag of the files of an attempt."""
-        statement = ledger_queries.render_read_attempt_files(
-            self.files_name, self.cluster, target=str(self.target), attempt=attempt.number
-        )
-        return {row["path"]: row["etag"] for row in self.client.query(statement)}
+        manifest: dict[str, str] = {}
+        while True:
+            statement = ledger_queries.render_read_attempt_files(
+                self.files_name,
+                self.cluster,
+                target=str(self.target),
+                attempt=attempt.number,
+                after=next(reversed(manifest), ""),
+                limit=FILES_PER_STATEMENT,
+            )
+            rows = self.client.query(statement)
+            manifest |= ((row["path"], row["etag"]) for row in rows)
+            if len(rows) < FILES_PER_STATEMENT:
+                return manifest
+            del rows  # before the next ones come
 
     def read_loaded(self, paths: Set[str], attempts: Iterable[AttemptId]) -> dict[str, set[str]]:
         """Which versions (ETags) of the given paths the given attempts loaded."""
         numbers = {attempt.number for attempt in attempts}
-        if not paths or not numbers:
+        if not numbers:
             return {}
-        statement = ledger_queries.render_read_loaded_files(
-            self.files_name,
-            self.cluster,
-            target=str(self.target),
-            first=min(paths),
-            last=max(paths),
-            attempts=numbers,
-        )
         loaded: dict[str, set[str]] = {}
-        for row in self.client.query(statement):
-            if row["path"] in paths:
-                loaded.setdefault(row["path"], set()).add(row["etag"])
+        ordered = sorted(paths)
+        for start in range(0, len(ordered), FILES_PER_STATEMENT):
+            part = ordered[start : start + FILES_PER_STATEMENT]
+            statement = ledger_queries.render_read_loaded_files(
+                self.files_name,
+                self.cluster,
+                target=str(self.target),
+                first=part[0],
+                last=part[-1],
+                attempts=numbers,
+            )
+            for row in self.client.query(statement):
+                if row["path"] in paths:
+                    loaded.setdefault(row["path"], set()).add(row["etag"])
         return loaded
 
 

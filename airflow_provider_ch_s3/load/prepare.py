@@ -194,6 +194,7 @@ def _facts(
         is_clustered=cluster.name is not None,
         keeps_rows_where_read=distribution is None or distribution.is_random,
         sharding_key=distribution.sharding_key if distribution else "",
+        partition_key=target.partition_key,
         takes_all_columns=request.columns is None and not request.select,
         reads_other_files=bool(source.path_filter),
         uses_path_columns=any(c.in_path and (c.name in used or request.select) for c in source.columns),

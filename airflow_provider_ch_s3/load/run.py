@@ -17,7 +17,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration
@@ -29,7 +29,7 @@ from airflow_provider_ch_s3.errors import (
     ServerError,
     UnknownStateError,
 )
-from airflow_provider_ch_s3.load.choose import Choice, choose_files, read_loaded
+from airflow_provider_ch_s3.load.choose import Choice, choose_from, read_loaded
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.commit import CommitPlan
 from airflow_provider_ch_s3.load.lock import UNKNOWN_TABLE
@@ -176,7 +176,7 @@ class LoadRun(TaskLoad):
                 if earlier.is_open:
                     turn.give_up(earlier.id)
             self._check_unbroken(turn.story)
-            is_stale = self._read_seen(turn.story, choice.listed) != choice.seen
+            is_stale = self._choose(choice.listed, turn.story) != choice
             if prepared is not None and not is_stale:
                 attempt = AttemptId(
                     load_id=self.identity.load_id, generation=self.identity.generation, number=turn.epoch
@@ -332,13 +332,7 @@ class LoadRun(TaskLoad):
     def _choose(self, listed: tuple[SourceFile, ...], story: Story) -> Choice:
         if self.request.load_mode is not LoadMode.APPEND:
             return Choice(files=listed)
-        choice = choose_files(
-            listed,
-            self._read_seen(story, listed),
-            self._bucket,
-            on_loaded=self.request.on_loaded_files,
-            on_changed=self.request.on_changed_files,
-        )
+        choice = choose_from(listed, partial(read_loaded, self._site, story), self.request)
         if choice.skipped_count:
             first = (*choice.loaded, *choice.changed)[0].key
             log.info(
@@ -348,12 +342,6 @@ class LoadRun(TaskLoad):
                 first,
             )
         return choice
-
-    def _read_seen(self, story: Story, listed: tuple[SourceFile, ...]) -> dict[str, set[str]]:
-        """Which versions of the listed files the table holds; where that matters."""
-        if self.request.load_mode is not LoadMode.APPEND:
-            return {}
-        return read_loaded(self._site, story, {file.path(self._bucket) for file in listed})
 
     def _is_loaded_meanwhile(self, story: Story, attempt: AttemptId) -> bool:
         """Whether others committed some of the attempt's files after it was planned."""

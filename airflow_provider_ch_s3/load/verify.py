@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 
 from airflow_provider_ch_s3.errors import LoadError
@@ -64,18 +65,27 @@ def verify_files(manifest: Mapping[str, str], listed: Iterable[SourceFile], buck
     """Compare the files of a load with what is there after it; returns what was compared.
 
     :param manifest: path → ETag.
-
     :raises LoadError: if one changed or is gone: then nobody knows which version was read.
     """
-    versions = {file.path(bucket): file.etag for file in listed}
-    for path, etag in manifest.items():
-        if versions.get(path) != etag:
-            what = "changed" if path in versions else "was deleted"
-            raise LoadError(
-                f"{path!r} {what} while it was loaded, so nothing was committed; load again when the files are"
-                " complete"
-            )
+    # A byte for each file: a million of them leave no room for a second mapping.
+    paths = sorted(manifest)
+    is_listed = bytearray(len(paths))
+    for file in listed:
+        path = file.path(bucket)
+        etag = manifest.get(path)
+        if etag == file.etag:
+            is_listed[bisect_left(paths, path)] = True
+        elif etag is not None:
+            raise _is_other(path, "changed")
+    if not all(is_listed):
+        raise _is_other(paths[is_listed.index(False)], "was deleted")
     return f"{format_count(len(manifest))} ETags unchanged"
+
+
+def _is_other(path: str, what: str) -> LoadError:
+    return LoadError(
+        f"{path!r} {what} while it was loaded, so nothing was committed; load again when the files are complete"
+    )
 
 
 def _differs(report: LoadReport, what: str) -> LoadError:

@@ -50,9 +50,13 @@ def render_read_events(ledger: TableName, cluster: str | None, *, target: str) -
     return render("read_events", ledger=ledger, cluster=cluster, target=target)
 
 
-def render_read_attempt_files(ledger: TableName, cluster: str | None, *, target: str, attempt: int) -> Statement:
-    """The manifest of one attempt."""
-    return render("read_attempt_files", ledger=ledger, cluster=cluster, target=target, attempt=attempt)
+def render_read_attempt_files(
+    ledger: TableName, cluster: str | None, *, target: str, attempt: int, after: str, limit: int
+) -> Statement:
+    """The first rows of the manifest of one attempt with paths greater than ``after``."""
+    return render(
+        "read_attempt_files", ledger=ledger, cluster=cluster, target=target, attempt=attempt, after=after, limit=limit
+    )
 
 
 def render_read_loaded_files(

@@ -18,6 +18,7 @@ class LoadFacts:
     :param volume_bytes: the same rows in the server's memory (measured on a sample, or estimated).
     :param is_clustered: the files are read by all nodes of a cluster, not by one server alone.
     :param keeps_rows_where_read: a node may write what it reads (no sharding key to respect).
+    :param partition_key: of the table; '' for none.
     :param takes_all_columns: neither ``columns`` nor ``select`` says that columns of the files may go unused.
     :param reads_other_files: the address matches more files than the load's, and a filter drops their rows.
     :param uses_path_columns: columns come from ``name=value/`` folders.
@@ -36,6 +37,7 @@ class LoadFacts:
     is_clustered: bool = True
     keeps_rows_where_read: bool = True
     sharding_key: str = ""
+    partition_key: str = ""
     takes_all_columns: bool = True
     reads_other_files: bool = False
     uses_path_columns: bool = False

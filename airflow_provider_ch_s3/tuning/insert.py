@@ -82,6 +82,22 @@ def min_insert_block_size_rows(_: LoadFacts) -> Setting:
     )
 
 
+def max_partitions_per_insert_block(facts: LoadFacts) -> Setting:
+    """No limit for a table with partitions: by default a block that touches more than 100 fails the load (252).
+
+    Source: ClickHouse's "Custom partitioning key".
+    """
+    name = "max_partitions_per_insert_block"
+    if not facts.partition_key:
+        return Setting(name=name, value=None, reason="the table has no partitions")
+    return Setting(
+        name=name,
+        value=0,
+        reason=f"a large block may hold rows of any number of partitions by {facts.partition_key}, and by default"
+        " more than 100 fail the load",
+    )
+
+
 def insert_deduplicate(_: LoadFacts) -> Setting:
     """Off: it drops equal blocks of different files, and does not make a retry of INSERT … SELECT safe."""
     return Setting(

@@ -17,6 +17,7 @@ RULES: tuple[Callable[[LoadFacts], Setting], ...] = (
     insert.max_insert_threads,
     insert.min_insert_block_size_bytes,
     insert.min_insert_block_size_rows,
+    insert.max_partitions_per_insert_block,
     insert.insert_deduplicate,
     insert.insert_null_as_default,
     insert.optimize_on_insert,

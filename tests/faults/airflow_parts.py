@@ -26,9 +26,16 @@ STOP_SECONDS = 10.0
 
 DAG_ID, TASK_ID, RETRIES = "faulty_load", "load", 3
 
-# What a task process imports is imported once, in the scheduler that forks it. Saves seconds for each try.
+# What a task process imports is imported once, in the scheduler that forks it. Saves seconds for each try. And when
+# the triggerer is killed, the others may wait for each other until SQLite gives up: that should not take a minute.
 PRELOAD = """
 import sys
+
+
+@event.listens_for(Engine, "connect")
+def be_less_patient(connection, record):
+    connection.cursor().execute("PRAGMA busy_timeout = 15000")
+
 
 if any(name in sys.argv for name in ("scheduler", "triggerer")):
     from tests.faults.faulty_load import warm_up

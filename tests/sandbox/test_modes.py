@@ -55,6 +55,13 @@ def test_append(lab: Lab, table: str) -> None:
     assert rows(lab, table[:-4]) == bag(first + second + third)
 
 
+def test_more_partitions_in_a_block_than_a_server_takes_by_default(lab: Lab) -> None:
+    table = lab.distribute(lab.create("many", "p UInt32, n UInt32", "MergeTree PARTITION BY p ORDER BY n"))
+    lab.put("in/a.csv", "".join(f"{p},1\n" for p in range(101)).encode())
+    report = lab.load("in/*.csv", table, structure="p UInt32, n UInt32", data_format="CSV")
+    assert (report["rows_written"], len(report["partitions"])) == (101, 101)
+
+
 def test_replace_partitions(lab: Lab, table: str) -> None:
     # old rows of the same partition on every shard, and a partition that is not touched
     lab.everywhere(f"INSERT INTO {table[:-4]} VALUES ('2013-01-01', 100), ('2013-01-03', 300)")

@@ -90,9 +90,11 @@ CASES: dict[str, Statement] = {
     "read_events_cluster": ledger_queries.render_read_events(LEDGER, CLUSTER, target="it's.a`b"),
     "read_events_single": ledger_queries.render_read_events(LEDGER, None, target="it's.a`b"),
     "read_attempt_files_cluster": ledger_queries.render_read_attempt_files(
-        FILES, CLUSTER, target="it's.a`b", attempt=7
+        FILES, CLUSTER, target="it's.a`b", attempt=7, after=f"flights/{HOSTILE}", limit=100
     ),
-    "read_attempt_files_single": ledger_queries.render_read_attempt_files(FILES, None, target="it's.a`b", attempt=7),
+    "read_attempt_files_single": ledger_queries.render_read_attempt_files(
+        FILES, None, target="it's.a`b", attempt=7, after="", limit=100
+    ),
     "read_loaded_files_cluster": ledger_queries.render_read_loaded_files(
         FILES, CLUSTER, target="it's.a`b", first="flights/a", last=f"flights/{HOSTILE}", attempts={9, 7}
     ),

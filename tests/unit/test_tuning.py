@@ -132,6 +132,10 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
     ("rule", "changes", "expected"),
     [
         pytest.param(insert.min_insert_block_size_rows, {}, 0, id="min_insert_block_size_rows"),
+        pytest.param(insert.max_partitions_per_insert_block, {}, None, id="no-partitions"),
+        pytest.param(
+            insert.max_partitions_per_insert_block, {"partition_key": "toDate(ts)"}, 0, id="any-number-of-partitions"
+        ),
         pytest.param(insert.insert_deduplicate, {}, 0, id="insert_deduplicate"),
         pytest.param(insert.optimize_on_insert, {}, 0, id="optimize_on_insert"),
         pytest.param(read.s3_throw_on_zero_files_match, {}, 1, id="s3_throw_on_zero_files_match"),

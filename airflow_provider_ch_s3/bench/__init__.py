@@ -1,0 +1,1 @@
+"""Measurements: a load by this package, by other settings, and by what users do instead."""

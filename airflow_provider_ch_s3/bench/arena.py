@@ -1,0 +1,139 @@
+"""Where a workload runs: ClickHouse nodes, an object store, and the way from one to the other."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from airflow_provider_ch_s3.bench.latency import delayed
+from airflow_provider_ch_s3.bench.store import Store
+from airflow_provider_ch_s3.bench.workloads import Dataset, Hardware, Workload
+from airflow_provider_ch_s3.cli.connections import clickhouse_hook
+from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.info import S3_REGION
+from airflow_provider_ch_s3.source import SourcePattern
+from airflow_provider_ch_s3.sql import bench_queries, staging_queries
+from airflow_provider_ch_s3.sql.load_queries import render_read_session
+from airflow_provider_ch_s3.target import TableName
+
+if TYPE_CHECKING:
+    from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+    from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
+
+BUCKET = "ch-s3-bench"
+CLICKHOUSE_CONN_ID = "ch_s3_bench_clickhouse"
+S3_CONN_ID = "ch_s3_bench_s3"
+# ClickHouse writes one file on one thread.
+WRITERS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arena:
+    """A cluster and a store.
+
+    :param database: for the tables of the benchmark.
+    :param bucket: for its files.
+    :param sandbox: that the cluster is; None for one of the user's.
+    """
+
+    hook: ClickHouseS3Hook
+    store: S3FileStore
+    database: str
+    bucket: str = BUCKET
+    sandbox: Sandbox | None = None
+
+    def table(self, name: str) -> TableName:
+        """The table that a workload's rows go to."""
+        return TableName(database=self.database, table=f"ch_s3_bench_{name}")
+
+    def pattern(self, dataset: Dataset) -> SourcePattern:
+        """All files of a set."""
+        return SourcePattern(bucket=self.bucket, globs=(f"{dataset.prefix}*.{dataset.suffix}",))
+
+    def make_table(self, workload: Workload, name: str, *, engine: str = "") -> TableName:
+        """A new empty table on every node, for the rows of a workload.
+
+        :param engine: instead of the workload's own; without keys.
+        """
+        table = self.table(name)
+        self.drop_table(table)
+        self.hook.execute_everywhere(
+            partial(
+                bench_queries.render_create_bench_table,
+                table,
+                columns=workload.columns,
+                engine=engine or workload.engine,
+                order_by=() if engine else workload.order_by,
+                partition_by="" if engine else workload.partition_by,
+            )
+        )
+        return table
+
+    def drop_table(self, table: TableName) -> None:
+        """Drop a table on every node, if it is there."""
+        self.hook.execute_everywhere(partial(staging_queries.render_drop_staging, table))
+
+    def make_files(self, dataset: Dataset) -> None:
+        """Have ClickHouse write the files that are not there yet."""
+        there = {file.key for file in self.store.list_files(self.pattern(dataset))}
+        lacking = [number for number, key in enumerate(dataset.keys) if key not in there]
+        with ThreadPoolExecutor(WRITERS) as pool:
+            list(pool.map(partial(self._make_file, dataset), lacking))
+
+    def _make_file(self, dataset: Dataset, number: int) -> None:
+        first = dataset.first_row(number)
+        statement = bench_queries.render_write_bench_file(
+            self.store.access(),
+            f"{self.bucket}/{dataset.keys[number]}",
+            dataset.columns,
+            first=first,
+            count=dataset.first_row(number + 1) - first,
+            row_count=dataset.row_count,
+        )
+        self.hook.execute(statement)
+
+
+@contextmanager
+def open_sandbox(hardware: Hardware, store: Store) -> Iterator[Arena]:
+    """A sandbox with this hardware, beside a store that runs already."""
+    config = SandboxConfig(nodes=hardware.nodes, memory_bytes_per_node=hardware.memory_bytes)
+    client = store.client()
+    with suppress(client.exceptions.BucketAlreadyOwnedByYou, client.exceptions.BucketAlreadyExists):
+        client.create_bucket(Bucket=BUCKET)
+    with ExitStack() as stack:
+        sandbox = stack.enter_context(Sandbox.start(config))
+        if hardware.latency_seconds:
+            store = stack.enter_context(delayed(store, hardware.latency_seconds))
+        _name_connections(sandbox, store, is_clustered=hardware.is_clustered)
+        arena = stack.enter_context(open_connections(CLICKHOUSE_CONN_ID, S3_CONN_ID, bucket=BUCKET))
+        yield replace(arena, sandbox=sandbox)
+
+
+@contextmanager
+def open_connections(conn_id: str, aws_conn_id: str, *, bucket: str) -> Iterator[Arena]:
+    """A cluster and a store that Airflow has connections to; the tables go to the connection's database."""
+    from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
+
+    with clickhouse_hook(conn_id) as hook:
+        database = hook.query(render_read_session())[0]["database"]
+        yield Arena(hook=hook, store=S3FileStore(aws_conn_id=aws_conn_id), database=database, bucket=bucket)
+
+
+def _name_connections(sandbox: Sandbox, store: Store, *, is_clustered: bool) -> None:
+    clickhouse = json.loads(sandbox.airflow_conn_clickhouse)
+    if not is_clustered:
+        clickhouse["extra"] = {}
+    s3 = {
+        "conn_type": "aws",
+        "login": store.access_key,
+        "password": store.secret_key,
+        "extra": {"endpoint_url": store.endpoint_url, "region_name": S3_REGION},
+    }
+    for conn_id, connection in ((CLICKHOUSE_CONN_ID, clickhouse), (S3_CONN_ID, s3)):
+        os.environ[f"AIRFLOW_CONN_{conn_id.upper()}"] = json.dumps(connection)

@@ -1,0 +1,129 @@
+"""The results as pictures (SVG)."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from operator import attrgetter
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_ch_s3.bench.score import BEST, CEILING, DEFAULTS, FORMULA, OURS, Measurement, Result
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.units import MIB
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+CANDIDATES = (DEFAULTS, FORMULA, OURS, BEST, CEILING)
+# One colour for one candidate, told apart by people who see few colours, too (Okabe and Ito).
+COLOURS = dict(zip(CANDIDATES, ("#999999", "#E69F00", "#0072B2", "#56B4E9", "#DDDDDD"), strict=True))
+
+
+class Canvas:
+    """A picture that is being drawn."""
+
+    svg: str = ""
+
+
+@contextmanager
+def _drawing(width: float, height: float, columns: int = 1) -> Iterator[tuple[Canvas, Any]]:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ConfigError("the charts need matplotlib; pip install 'airflow-provider-ch-s3[bench]'") from error
+    figure = Figure(figsize=(width, height), layout="constrained")
+    canvas = Canvas()
+    yield canvas, figure.subplots(1, columns, squeeze=False)[0]
+    text = io.StringIO()
+    # no time and no random names: the same results give the same file
+    figure.savefig(text, format="svg", metadata={"Date": None})
+    canvas.svg = text.getvalue().partition("<!DOCTYPE")[2].partition(">")[2]
+
+
+def draw_bars(results: Sequence[Result], figure: str, title: str) -> str:
+    """Medians of one figure: a group for each workload, a bar for each candidate."""
+    measured = [name for name in CANDIDATES if any(m.candidate == name for r in results for m in r.rounds)]
+    with _drawing(10, 0.6 + 0.7 * len(results)) as (canvas, (axes,)):
+        height = 0.8 / len(measured)
+        for place, candidate in enumerate(measured):
+            values = [result.median(candidate, figure) for result in results]
+            shown = [value if math.isfinite(value) else 0.0 for value in values]
+            bars = axes.barh(
+                [n + place * height for n in range(len(results))],
+                shown,
+                height,
+                label=candidate,
+                color=COLOURS[candidate],
+            )
+            axes.bar_label(bars, [_label(value) for value in values], padding=2, fontsize=7)
+        axes.set_yticks(
+            [n + 0.4 - height / 2 for n in range(len(results))], [f"{r.workload} {r.title}" for r in results]
+        )
+        axes.invert_yaxis()
+        axes.set_xlabel(title)
+        axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    return canvas.svg
+
+
+def draw_grid(result: Result) -> str:
+    """Settled seconds over block size and writers, one map for each number of readers; our plan is outlined."""
+    readers = sorted({point.settings["max_threads"] for point in result.grid})
+    blocks = sorted({point.settings["min_insert_block_size_bytes"] for point in result.grid})
+    threads = sorted({point.settings["max_insert_threads"] for point in result.grid})
+    known = [point.settled_seconds for point in result.grid if not point.error]
+    with _drawing(3.5 * len(readers), 0.9 + 0.5 * len(blocks), len(readers)) as (canvas, maps):
+        for axes, reader in zip(maps, readers, strict=True):
+            cells = [[_at(result.grid, t, b, reader) for t in threads] for b in blocks]
+            axes.imshow(cells, cmap="viridis_r", aspect="auto", vmin=min(known), vmax=max(known))
+            for row, column in ((r, c) for r in range(len(blocks)) for c in range(len(threads))):
+                axes.text(
+                    column, row, _label(cells[row][column]), ha="center", va="center", fontsize=8, color="#D55E00"
+                )
+            axes.set_xticks(range(len(threads)), [str(t) for t in threads])
+            axes.set_yticks(range(len(blocks)), [f"{b // MIB} MiB" for b in blocks])
+            axes.set_xlabel("max_insert_threads")
+            axes.set_title(f"max_threads = {reader}", fontsize=9)
+            _outline_plan(axes, result, threads, blocks, reader)
+    return canvas.svg
+
+
+def draw_parts(result: Result) -> str:
+    """Active parts over time, the last round of each candidate."""
+    with _drawing(10, 3) as (canvas, (axes,)):
+        for candidate in CANDIDATES:
+            mine = [m for m in result.rounds if m.candidate == candidate and m.parts]
+            if mine:
+                times, counts = zip(*mine[-1].parts, strict=True)
+                axes.step((0.0, *times), (0, *counts), where="post", label=candidate, color=COLOURS[candidate])
+        axes.set_xlabel("seconds from the beginning of the load")
+        axes.set_ylabel("active parts")
+        axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    return canvas.svg
+
+
+def _at(grid: Sequence[Measurement], threads: int, block: int, readers: int) -> float:
+    wanted = (threads, block, readers)
+    names = ("max_insert_threads", "min_insert_block_size_bytes", "max_threads")
+    found = [m for m in grid if tuple(m.settings[name] for name in names) == wanted and not m.error]
+    return median(map(attrgetter("settled_seconds"), found)) if found else math.nan
+
+
+def _outline_plan(axes: Axes, result: Result, threads: Sequence[int], blocks: Sequence[int], readers: int) -> None:
+    """Mark the cell that lies nearest to our plan."""
+    from matplotlib.patches import Rectangle
+
+    plan = next(m.settings for m in result.rounds if m.candidate == OURS)
+    if plan.get("max_threads", readers) != readers:
+        return
+    column = min(range(len(threads)), key=lambda n: abs(threads[n] - plan["max_insert_threads"]))
+    row = min(range(len(blocks)), key=lambda n: abs(math.log(blocks[n] / plan["min_insert_block_size_bytes"])))
+    axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, linewidth=3, edgecolor=COLOURS[OURS]))
+
+
+def _label(value: float) -> str:
+    if math.isnan(value):
+        return ""
+    return "failed" if math.isinf(value) else f"{value:.2f}"

@@ -1,0 +1,208 @@
+"""What users do today instead: a worker reads Parquet files from S3 and pushes their rows into ClickHouse.
+
+Each push is written as the documentation of its tool shows it, one file at a time, no more tuned than there:
+
+- clickhouse-connect: ``insert_arrow``, and the same with a client for each thread.
+- Airflow's own ClickHouse provider: ``ClickHouseHook.bulk_insert_rows``.
+- airflow-clickhouse-plugin: ``ClickHouseHook.execute("INSERT INTO … VALUES", rows)``.
+- dlt: a resource that yields Arrow tables, which its documentation calls the faster way. The other one, its
+  ``filesystem`` source, needs s3fs and with it aiobotocore, which refuses a botocore as new as boto3 brings it:
+  beside Airflow it installs only where boto3 is held back, so the extra ``bench`` has dlt without it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from airflow_provider_ch_s3.errors import ConfigError
+
+CONN_ID = "ch_s3_bench_push"
+# Part of the signature only: where the store is, its endpoint says.
+S3_REGION = "us-east-1"
+DLT_TABLES = {"_dlt_loads", "_dlt_pipeline_state", "_dlt_version", "dlt_sentinel_table"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PushJob:
+    """Files of one prefix, and the table that their rows go to.
+
+    :param host: of a server without TLS.
+    :param table: exists, with the columns of the files; its name is a plain one, as some tools do not quote it.
+    :param s3_endpoint: a URL.
+    :param keys: of Parquet files, without the bucket.
+    """
+
+    host: str
+    http_port: int
+    tcp_port: int
+    user: str
+    password: str = field(repr=False)
+    database: str
+    table: str
+    s3_endpoint: str
+    s3_access_key: str
+    s3_secret_key: str = field(repr=False)
+    bucket: str
+    keys: tuple[str, ...]
+
+
+def push_arrow(job: PushJob, *, threads: int) -> None:
+    """clickhouse-connect's ``insert_arrow``, each thread with a client and files of its own.
+
+    https://clickhouse.com/docs/integrations/language-clients/python/driver-api
+    """
+
+    def push(keys: Iterable[str]) -> None:
+        with _client(job) as client:
+            for table in _tables(job, keys):
+                client.insert_arrow(job.table, table)
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(push, [job.keys[number::threads] for number in range(threads)]))
+
+
+def push_provider(job: PushJob) -> None:
+    """The hook of apache-airflow-providers-clickhousedb: HTTP, rows turned into columns by clickhouse-connect.
+
+    https://airflow.apache.org/docs/apache-airflow-providers-clickhousedb/stable/
+    """
+    hooks = _library("airflow.providers.clickhousedb.hooks.clickhouse")
+    with _connection(job, port=job.http_port):
+        hook = hooks.ClickHouseHook(clickhouse_conn_id=CONN_ID)
+        for table in _tables(job, job.keys):
+            hook.bulk_insert_rows(job.table, _rows(table), table.column_names)
+
+
+def push_plugin(job: PushJob) -> None:
+    """The hook of airflow-clickhouse-plugin: native protocol, rows turned into columns by clickhouse-driver.
+
+    https://github.com/bryzgaloff/airflow-clickhouse-plugin#clickhousehook-example
+    """
+    hooks = _library("airflow_clickhouse_plugin.hooks.clickhouse")
+    with _connection(job, port=job.tcp_port):
+        hook = hooks.ClickHouseHook(clickhouse_conn_id=CONN_ID)
+        for table in _tables(job, job.keys):
+            hook.execute(f"INSERT INTO {job.table} ({', '.join(table.column_names)}) VALUES", _rows(table))
+
+
+def push_dlt(job: PushJob) -> None:
+    """A dlt pipeline without a dataset, so that it appends to the table itself; one Parquet file on disk, one INSERT.
+
+    https://dlthub.com/docs/dlt-ecosystem/verified-sources/arrow-pandas
+    """
+    dlt = _library("dlt")
+    _library("clickhouse_driver")  # dlt's destination looks for it in the midst of a run
+    credentials = {
+        "host": job.host,
+        "port": job.tcp_port,
+        "http_port": job.http_port,
+        "username": job.user,
+        "password": job.password,
+        "database": job.database,
+        "secure": 0,
+    }
+    settings = {
+        # in favour of dlt: it would ask Airflow for each of some hundred settings, and here that has no database
+        "PROVIDERS__ENABLE_AIRFLOW_SECRETS": "false",
+        "RUNTIME__DLTHUB_TELEMETRY": "false",  # a benchmark tells nobody
+        "SCHEMA__NAMING": "direct",  # dlt would write its own snake_case of the names otherwise
+    }
+    with tempfile.TemporaryDirectory() as directory, _environment(settings), _without_dlt_tables(job):
+        pipeline = dlt.pipeline(
+            CONN_ID, pipelines_dir=directory, destination=dlt.destinations.clickhouse(credentials=credentials)
+        )
+        pipeline.run(dlt.resource(_tables(job, job.keys), name=job.table))
+
+
+PUSHES: Mapping[str, Callable[[PushJob], None]] = {
+    "clickhouse-connect insert_arrow": partial(push_arrow, threads=1),
+    "clickhouse-connect insert_arrow, 4 threads": partial(push_arrow, threads=4),
+    "Airflow's ClickHouse provider": push_provider,
+    "airflow-clickhouse-plugin": push_plugin,
+    "dlt": push_dlt,
+}
+
+
+def _library(name: str) -> Any:
+    """Import a module.
+
+    :raises ConfigError: if it, or what it needs, is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as exc:
+        raise ConfigError(
+            f"{exc.name} is not installed, which this push needs; pip install 'airflow-provider-ch-s3[bench]'"
+        ) from exc
+
+
+def _tables(job: PushJob, keys: Iterable[str]) -> Iterator[Any]:
+    """One ``pyarrow.Table`` for each file."""
+    parquet = _library("pyarrow.parquet")
+    store = _library("pyarrow.fs").S3FileSystem(
+        endpoint_override=job.s3_endpoint,
+        access_key=job.s3_access_key,
+        secret_key=job.s3_secret_key,
+        region=S3_REGION,
+    )
+    for key in keys:
+        yield parquet.read_table(f"{job.bucket}/{key}", filesystem=store)
+
+
+def _rows(table: Any) -> list[tuple[Any, ...]]:
+    """The rows of a ``pyarrow.Table`` as Python values."""
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def _client(job: PushJob) -> Any:
+    return _library("clickhouse_connect").get_client(
+        host=job.host, port=job.http_port, username=job.user, password=job.password, database=job.database
+    )
+
+
+@contextmanager
+def _without_dlt_tables(job: PushJob) -> Iterator[None]:
+    """Drop the tables that dlt makes for itself, unless somebody's dlt had made them before."""
+    with _client(job) as client:
+        there = {name for (name,) in client.query("SHOW TABLES").result_rows}
+        try:
+            yield
+        finally:
+            for name in DLT_TABLES - there:
+                client.command(f"DROP TABLE IF EXISTS {name}")
+
+
+def _connection(job: PushJob, *, port: int) -> AbstractContextManager[None]:
+    """The Airflow connection that the hooks ask for, as long as the block lasts."""
+    connection = {
+        "conn_type": "clickhouse",
+        "host": job.host,
+        "port": port,
+        "login": job.user,
+        "password": job.password,
+        "schema": job.database,
+    }
+    return _environment({f"AIRFLOW_CONN_{CONN_ID.upper()}": json.dumps(connection)})
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,122 @@
+"""What the measurements say: medians, ratios, four figures. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from statistics import geometric_mean, median
+from typing import Any
+
+DEFAULTS = "server defaults"
+FORMULA = "published formula"
+OURS = "our plan"
+BEST = "best of grid"
+CEILING = "read ceiling"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """What one load took.
+
+    :param settings: what it was sent with, beside what every load is.
+    :param load_seconds: of the INSERT, by the server's clock.
+    :param settled_seconds: from its beginning to the end of the last merge.
+    :param peak_memory_bytes: of the INSERT, on the node that took most.
+    :param parts: (seconds from the beginning, active parts on all nodes) at each change.
+    :param error: of a load that failed; the figures are 0 then.
+    """
+
+    candidate: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    load_seconds: float = 0.0
+    settled_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    initial_parts: int = 0
+    s3_requests: int = 0
+    rows: int = 0
+    parts: Sequence[tuple[float, int]] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """All measurements of one workload.
+
+    :param predicted: figure → what our plan expected.
+    :param grid: one measurement or more for each point of the grid.
+    """
+
+    workload: str
+    title: str
+    rounds: Sequence[Measurement]
+    grid: Sequence[Measurement] = ()
+    predicted: Mapping[str, float] = field(default_factory=dict)
+
+    def median(self, candidate: str, figure: str) -> float:
+        """Over all rounds; infinite if the candidate failed in one, NaN if it was not tried."""
+        mine = [measurement for measurement in self.rounds if measurement.candidate == candidate]
+        if not mine:
+            return math.nan
+        return math.inf if any(m.error for m in mine) else median(map(attrgetter(figure), mine))
+
+    def ratio(self, candidate: str, figure: str) -> float:
+        """How many times better our plan is; 0 if it failed, infinite if the other one did."""
+        ours = self.median(OURS, figure)
+        return 0.0 if math.isinf(ours) else self.median(candidate, figure) / ours
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """The closing figures.
+
+    :param load_x: load seconds of the server's defaults to ours, geometric mean over the workloads.
+    :param settled_x: the same of settled seconds.
+    :param worst: the smallest of all these ratios.
+    :param grid: settled seconds of the best point of the grid to ours, geometric mean.
+    :param grid_worst: the smallest of these.
+    """
+
+    load_x: float
+    settled_x: float
+    worst: float
+    grid: float
+    grid_worst: float
+
+    @property
+    def is_good(self) -> bool:
+        """Whether our plan is nowhere slower than the defaults."""
+        return min(self.load_x, self.settled_x, self.worst) >= 1.0
+
+    def __str__(self) -> str:
+        return (
+            f"bench: load_x={self.load_x:.2f} settled_x={self.settled_x:.2f} worst={self.worst:.2f}"
+            f" grid={self.grid:.2f}"
+        )
+
+
+def score_results(results: Sequence[Result]) -> Score:
+    """Compute the closing figures; a workload that the defaults cannot load at all counts in none of the means."""
+    load = [result.ratio(DEFAULTS, "load_seconds") for result in results]
+    settled = [result.ratio(DEFAULTS, "settled_seconds") for result in results]
+    grid = [result.ratio(BEST, "settled_seconds") for result in results]
+    return Score(
+        load_x=_mean(load),
+        settled_x=_mean(settled),
+        worst=min((*load, *settled)),
+        grid=_mean(grid),
+        grid_worst=min((ratio for ratio in grid if not math.isnan(ratio)), default=math.nan),
+    )
+
+
+def best_of_grid(grid: Iterable[Measurement]) -> Measurement | None:
+    """The point that settled first; None without any that loaded."""
+    return min((point for point in grid if not point.error), key=attrgetter("settled_seconds"), default=None)
+
+
+def _mean(ratios: Iterable[float]) -> float:
+    known = [ratio for ratio in ratios if math.isfinite(ratio)]
+    if not known:
+        return math.nan
+    return 0.0 if 0.0 in known else geometric_mean(known)

@@ -1,0 +1,152 @@
+"""The object store of a benchmark: versitygw where Go is there to build it, and the sandbox's own elsewhere.
+
+The sandbox's own is written in Python, so that a benchmark measures it more than ClickHouse.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_ch_s3.errors import SandboxError
+from airflow_provider_ch_s3.sandbox.engine import cache_dir
+from airflow_provider_ch_s3.sandbox.info import S3_REGION
+from airflow_provider_ch_s3.sandbox.object_store import new_access_key, start_object_store
+from airflow_provider_ch_s3.sandbox.supervisor import free_ports
+
+# Go itself checks what it downloads against its public checksum database.
+VERSITYGW = "github.com/versity/versitygw/cmd/versitygw"
+VERSITYGW_VERSION = "v1.8.0"
+BUILD_TIMEOUT_SECONDS = 900
+START_TIMEOUT_SECONDS = 20.0
+STOP_TIMEOUT_SECONDS = 10.0
+PR_SET_PDEATHSIG = 1
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Store:
+    """A running S3 server.
+
+    :param name: of the program, for the report.
+    """
+
+    name: str
+    endpoint_url: str
+    access_key: str
+    secret_key: str = field(repr=False)
+
+    def client(self) -> Any:
+        """A boto3 client of it."""
+        import boto3
+
+        return boto3.client(
+            "s3",
+            endpoint_url=self.endpoint_url,
+            aws_access_key_id=self.access_key,
+            aws_secret_access_key=self.secret_key,
+            region_name=S3_REGION,
+        )
+
+
+@contextmanager
+def running_store(*, is_built_in: bool = False) -> Iterator[Store]:
+    """Run an object store for as long as the block lasts. With versitygw its files stay in the cache.
+
+    :param is_built_in: the sandbox's own, in any case.
+    :raises SandboxError: if it does not start.
+    """
+    program = None if is_built_in else _ensure_versitygw()
+    access_key, secret_key = new_access_key()
+    port = free_ports(1)[0]
+    store = Store(
+        name=program.name if program else "moto",
+        endpoint_url=f"http://127.0.0.1:{port}",
+        access_key=access_key,
+        secret_key=secret_key,
+    )
+    if program is None:
+        start_object_store(port=port, access_key=access_key, secret_key=secret_key)
+        yield store
+        return
+    directory = cache_dir() / "bench" / "objects"
+    directory.mkdir(parents=True, exist_ok=True)
+    process = subprocess.Popen(
+        [program, "--port", f"127.0.0.1:{port}", "--quiet", "posix", directory],
+        env={"ROOT_ACCESS_KEY": access_key, "ROOT_SECRET_KEY": secret_key, "PATH": os.defpath},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=_die_with_parent,
+    )
+    try:
+        _wait(store, process)
+        yield store
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _die_with_parent() -> None:
+    """Nothing stays running, not even after a SIGKILL of the benchmark."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _wait(store: Store, process: subprocess.Popen[bytes]) -> None:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    deadline = time.monotonic() + START_TIMEOUT_SECONDS
+    while True:
+        try:
+            store.client().list_buckets()
+            return
+        except (BotoCoreError, ClientError) as error:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise SandboxError(
+                    f"{store.name} did not answer within {START_TIMEOUT_SECONDS:.0f} s: {error}; remove"
+                    f" {cache_dir() / 'bench'} and try again"
+                ) from error
+            time.sleep(0.1)
+
+
+def _ensure_versitygw() -> Path | None:
+    """The program, built on first use; None without Go."""
+    directory = cache_dir() / "bench" / VERSITYGW_VERSION
+    program = directory / "versitygw"
+    go = shutil.which("go")
+    if program.exists() or go is None:
+        return program if program.exists() else None
+    log.info("building versitygw %s, once (a minute or two)", VERSITYGW_VERSION)
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=directory) as unfinished:
+        done = subprocess.run(
+            [go, "install", f"{VERSITYGW}@{VERSITYGW_VERSION}"],
+            env={**os.environ, "GOBIN": unfinished},
+            capture_output=True,
+            text=True,
+            timeout=BUILD_TIMEOUT_SECONDS,
+            check=False,
+        )
+        if done.returncode:
+            log.warning(
+                "versitygw cannot be built, so the benchmark uses moto, which is slow: %s", done.stderr.strip()
+            )
+            return None
+        os.replace(Path(unfinished) / "versitygw", program)
+    return program

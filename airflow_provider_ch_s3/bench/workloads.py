@@ -1,0 +1,136 @@
+"""What is loaded: twelve workloads over six sets of files, as values. The rows are functions of their number."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from airflow_provider_ch_s3.units import GIB
+
+ROWS = 12_000_000
+YEAR_SECONDS = 365 * 86_400
+
+Columns = Mapping[str, tuple[str, str]]
+"""Name of a column → its type, and its value as an expression over ``number`` and ``row_count``."""
+
+EVENTS: Columns = {
+    "event_id": ("UInt64", "cityHash64(number)"),
+    "ts": ("DateTime", f"toDateTime('2024-01-01 00:00:00', 'UTC') + intDiv(number * {YEAR_SECONDS}, row_count)"),
+    "user": ("UInt32", "toUInt32(cityHash64(number, 1) % 1000000)"),
+    "url": ("String", "concat('https://shop.example/item/', hex(toUInt32(cityHash64(number, 2))))"),
+    "country": ("LowCardinality(String)", "['DE', 'FR', 'US', 'JP', 'BR', 'IN'][1 + cityHash64(number, 3) % 6]"),
+    "value": ("Float64", "(cityHash64(number, 4) % 1000000) / 7"),
+}
+WIDE: Columns = {
+    "id": ("UInt64", "number"),
+    **{f"count_{n}": ("UInt32", f"toUInt32(cityHash64(number, {n}) % {10 ** (n % 8 + 1)})") for n in range(50)},
+    **{f"rate_{n}": ("Float64", f"(cityHash64(number, {n}, 1) % 10000) / 100") for n in range(29)},
+    **{f"name_{n}": ("String", f"concat('value ', toString(cityHash64(number, {n}, 2) % 5000))") for n in range(20)},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A set of files in S3.
+
+    :param row_count: rows in all files.
+    :param suffix: tells format and compression.
+    """
+
+    name: str
+    row_count: int = ROWS
+    file_count: int = 48
+    suffix: str = "parquet"
+    columns: Columns = field(default_factory=lambda: EVENTS, repr=False)
+
+    @property
+    def prefix(self) -> str:
+        """Where the files are; another recipe has another prefix, so that what is there already can be used."""
+        recipe = repr((self.row_count, self.file_count, self.suffix, dict(self.columns)))
+        return f"{self.name}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}/"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(f"{self.prefix}{number:05}.{self.suffix}" for number in range(self.file_count))
+
+    def first_row(self, file: int) -> int:
+        """The number of the first row of a file; for ``file_count`` the number of rows."""
+        return self.row_count * file // self.file_count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardware:
+    """What a workload runs on.
+
+    :param is_clustered: through ``s3Cluster``; otherwise one server reads with ``s3``.
+    :param memory_bytes: per node; None for what the machine has.
+    :param latency_seconds: of each S3 request.
+    """
+
+    nodes: int = 1
+    is_clustered: bool = True
+    memory_bytes: int | None = None
+    latency_seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """One load into one new table.
+
+    :param partition_by: an expression, or '' for one partition.
+    """
+
+    name: str
+    title: str
+    dataset: Dataset
+    engine: str = "MergeTree"
+    order_by: tuple[str, ...] = ("user", "ts")
+    partition_by: str = ""
+    hardware: Hardware = Hardware()
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Name → type."""
+        return {name: type_ for name, (type_, _) in self.dataset.columns.items()}
+
+
+_EVENTS = Dataset(name="events")
+_ALL = (
+    Workload(name="W1", title="48 Parquet files", dataset=_EVENTS),
+    Workload(name="W2", title="2 large Parquet files", dataset=Dataset(name="large", file_count=2)),
+    Workload(name="W3", title="600 small Parquet files", dataset=Dataset(name="small", file_count=600)),
+    Workload(name="W4", title="24 CSV.gz", dataset=Dataset(name="csv", file_count=24, suffix="csv.gz")),
+    Workload(name="W5", title="24 JSONEachRow.zst", dataset=Dataset(name="json", file_count=24, suffix="jsonl.zst")),
+    Workload(name="W6", title="by day, 366 partitions", dataset=_EVENTS, partition_by="toDate(ts)"),
+    Workload(
+        name="W7",
+        title="100 columns",
+        dataset=Dataset(name="wide", row_count=ROWS // 10, columns=WIDE),
+        order_by=("id",),
+    ),
+    Workload(
+        name="W8",
+        title="ReplacingMergeTree, 12 rows a key",
+        dataset=_EVENTS,
+        engine="ReplacingMergeTree",
+        order_by=("user",),
+    ),
+    Workload(name="W9", title="one server, no cluster", dataset=_EVENTS, hardware=Hardware(is_clustered=False)),
+    Workload(name="W10", title="three nodes", dataset=_EVENTS, hardware=Hardware(nodes=3)),
+    Workload(name="W11", title="S3 with 30 ms latency", dataset=_EVENTS, hardware=Hardware(latency_seconds=0.03)),
+    Workload(name="W12", title="2 GiB of memory", dataset=_EVENTS, hardware=Hardware(memory_bytes=2 * GIB)),
+)
+
+
+def workloads(*, scale: float = 1.0) -> dict[str, Workload]:
+    """All workloads by name.
+
+    :param scale: share of the rows, above 0.
+    """
+    return {
+        workload.name: replace(
+            workload, dataset=replace(workload.dataset, row_count=int(workload.dataset.row_count * scale))
+        )
+        for workload in _ALL
+    }

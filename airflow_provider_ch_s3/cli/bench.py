@@ -1,0 +1,138 @@
+"""``ch-s3 bench``: how fast the plan is, beside the server's defaults and the best settings that a search finds."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import platform
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_ch_s3 import __version__
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.units import format_bytes
+
+if TYPE_CHECKING:
+    # Known to type checkers only.
+    from argparse import _SubParsersAction
+
+    from airflow_provider_ch_s3.bench.arena import Arena
+    from airflow_provider_ch_s3.bench.workloads import Workload
+
+# What shows most in little time: many files, small files, text, partitions.
+QUICK_WORKLOADS = ("W1", "W3", "W5", "W6", "W8")
+QUICK_SCALE = 0.25
+# Disks are finite, and the files stay in the cache.
+MAX_SCALE = 100
+
+
+def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register ``bench``."""
+    parser = subparsers.add_parser(
+        "bench", help="measure the plan beside the server's defaults and a grid of settings", description=__doc__
+    )
+    parser.add_argument("--quick", action="store_true", help="some workloads with fewer rows, under 10 minutes")
+    parser.add_argument("--workload", action="append", metavar="NAME", help="W1 to W12; repeatable; default: all")
+    parser.add_argument("--rounds", type=int, help="loads of each candidate (5; with --quick 3)")
+    parser.add_argument("--scale", type=float, help="share of the rows (1; with --quick 0.25)")
+    parser.add_argument("--no-grid", action="store_true", help="leave the search out")
+    parser.add_argument("--pushes", action="store_true", help="on W1, what workers can push, too; takes half an hour")
+    parser.add_argument("--built-in-store", action="store_true", help="the sandbox's own object store, which is slow")
+    parser.add_argument("--out", type=Path, default=Path("build/bench"), help="where results and charts go")
+    parser.add_argument(
+        "--conn-id", help="a cluster of yours instead of the sandbox; tables are made and dropped there"
+    )
+    parser.add_argument("--aws-conn-id", default="aws_default", help="with --conn-id: connection to S3")
+    parser.add_argument("--bucket", help="with --conn-id: a bucket of yours, for the files")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, write the report, print the closing line; 1 if the plan is slower than the defaults anywhere."""
+    from airflow_provider_ch_s3.bench.compare import FULL, QUICK, compare
+    from airflow_provider_ch_s3.bench.report import format_row, write_report
+    from airflow_provider_ch_s3.bench.score import score_results
+
+    effort = QUICK if args.quick else FULL
+    effort = dataclasses.replace(effort, rounds=args.rounds or effort.rounds)
+    if args.no_grid:
+        effort = dataclasses.replace(effort, threads=())
+    if not args.pushes:
+        effort = dataclasses.replace(effort, pushes=())
+    chosen = _choose(args)
+    results = []
+    with ExitStack() as stack:
+        for arena, workload, store_name in _arenas(args, chosen, stack):
+            results.append(compare(arena, workload, effort))
+            print(format_row(results[-1]), flush=True)
+            about = _about(args, arena, store=store_name, rounds=effort.rounds)
+            write_report(args.out, results, about)
+    score = score_results(results)
+    print(f"report: {args.out / 'index.html'}\n{score}")
+    return 0 if score.is_good else 1
+
+
+def _choose(args: argparse.Namespace) -> list[Workload]:
+    """The workloads that were asked for.
+
+    :raises ConfigError: if a name is none of them, or a number is not possible.
+    """
+    from airflow_provider_ch_s3.bench.workloads import Hardware, workloads
+
+    scale = args.scale if args.scale is not None else QUICK_SCALE if args.quick else 1.0
+    if not 0 < scale <= MAX_SCALE:
+        raise ConfigError(f"--scale {scale} is not possible; give a share of the rows above 0, up to {MAX_SCALE}")
+    if args.rounds is not None and args.rounds < 1:
+        raise ConfigError(f"--rounds {args.rounds} measures nothing; give 1 or more")
+    known = workloads(scale=scale)
+    if unknown := sorted(set(args.workload or ()) - set(known)):
+        raise ConfigError(f"there is no workload {unknown[0]!r}; choose from {', '.join(known)}")
+    names = args.workload or (QUICK_WORKLOADS if args.quick else tuple(known))
+    chosen = [known[name] for name in names]
+    if args.conn_id:
+        # the others are about hardware that only a sandbox can have
+        chosen = [workload for workload in chosen if workload.hardware == Hardware()]
+    return chosen
+
+
+def _arenas(
+    args: argparse.Namespace, chosen: Sequence[Workload], stack: ExitStack
+) -> Iterator[tuple[Arena, Workload, str]]:
+    """Each workload, and where it runs; a sandbox for all that want the same hardware."""
+    from airflow_provider_ch_s3.bench.arena import open_connections, open_sandbox
+    from airflow_provider_ch_s3.bench.store import running_store
+
+    if args.conn_id:
+        if not args.bucket:
+            raise ConfigError("--conn-id needs --bucket, one that the benchmark may write its files to")
+        arena = stack.enter_context(open_connections(args.conn_id, args.aws_conn_id, bucket=args.bucket))
+        for workload in chosen:
+            yield arena, workload, args.aws_conn_id
+        return
+    store = stack.enter_context(running_store(is_built_in=args.built_in_store))
+    for hardware, group in groupby(chosen, key=attrgetter("hardware")):
+        with open_sandbox(hardware, store) as arena:
+            for workload in group:
+                yield arena, workload, store.name
+
+
+def _about(args: argparse.Namespace, arena: Arena, *, store: str, rounds: int) -> dict[str, Any]:
+    """The conditions of a run."""
+    cluster = arena.hook.cluster_spec
+    return {
+        "package": f"airflow-provider-ch-s3 {__version__}",
+        "ClickHouse": ".".join(map(str, cluster.server_version)),
+        "machine": f"{os.cpu_count()} cores, {format_bytes(_memory_bytes())}, {platform.machine()}",
+        "object store": store,
+        "rounds": rounds,
+        "workloads": "quick" if args.quick else "full",
+    }
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,222 @@
+"""What planning a load of very many objects costs a worker: seconds and memory, phase by phase.
+
+``make bench-planning``, or ``python bench/planning.py --objects 1000000``. The pages of the listing and the answers
+of ClickHouse are simulated, all else is the code of a load. Memory is what the kernel counts, so this needs Linux.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_ch_s3.cluster import ClusterSpec, DdlMode, NodeSpec
+from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
+from airflow_provider_ch_s3.load.choose import choose_from
+from airflow_provider_ch_s3.load.ledger import FILES_PER_STATEMENT, Ledger
+from airflow_provider_ch_s3.load.prepare import format_plan, list_files, prepare_load
+from airflow_provider_ch_s3.load.request import LoadRequest
+from airflow_provider_ch_s3.load.story import AttemptId
+from airflow_provider_ch_s3.load.verify import verify_files
+from airflow_provider_ch_s3.source import S3Access, parse_source
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
+from airflow_provider_ch_s3.tuning.plan import RULES
+from airflow_provider_ch_s3.units import GIB, MIB
+
+BUCKET = "lake"
+OBJECTS_PER_HOUR = OBJECTS_PER_PAGE = 1000
+STARTED = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
+
+REQUEST = LoadRequest(pattern=parse_source(f"s3://{BUCKET}/events/**/*.parquet"), table="d.events")
+CLUSTER = ClusterSpec(
+    name="c",
+    nodes=tuple(NodeSpec(host=f"n{n}:9000", shard=n, vcpus=8, memory_bytes=32 * GIB) for n in (1, 2, 3)),
+    server_version=(26, 7),
+    ingest_memory_ratio=0.5,
+    ddl_mode=DdlMode.ON_CLUSTER,
+)
+TABLE = TableName(database="d", table="events")
+TARGET = TargetSpec(
+    name=TABLE,
+    local=TABLE,
+    engine="MergeTree",
+    columns=tuple(TableColumn(name=n, type=t) for n, t in (("id", "Int64"), ("dt", "Date"), ("hour", "UInt8"))),
+    partition_key="dt",
+    sorting_key="id",
+)
+ATTEMPT = AttemptId(load_id="ch-s3-0123456789ab", generation=0, number=7)
+
+Phase = Callable[[str], AbstractContextManager[None]]
+
+
+@cache
+def folder_of(hour: int) -> str:
+    """The folder of the objects of an hour."""
+    return f"events/{STARTED + datetime.timedelta(hours=hour):dt=%Y-%m-%d/hour=%H}"
+
+
+def key_of(number: int) -> str:
+    """The key of an object; in the order of the numbers."""
+    name = f"part-{number:06}-{number * 0x9E3779B97F4A7C15 % 2**64:016x}.parquet"
+    return f"{folder_of(number // OBJECTS_PER_HOUR)}/{name}"
+
+
+def etag_of(number: int) -> str:
+    """The ETag of an object."""
+    return f"{number * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128:032x}"
+
+
+def row_of(number: int) -> dict[str, Any]:
+    """What the ledger says of an object."""
+    return {"path": f"{BUCKET}/{key_of(number)}", "etag": etag_of(number)}
+
+
+@dataclass
+class SimulatedS3:
+    """The S3 client of a worker, as far as it lists; each page is made when it is asked for."""
+
+    objects: int
+
+    def get_paginator(self, _: str) -> SimulatedS3:
+        """Of ``list_objects_v2``."""
+        return self
+
+    def paginate(self, **_: str) -> Iterator[dict[str, Any]]:
+        """Pages as boto3 parses them."""
+        for start in range(0, self.objects, OBJECTS_PER_PAGE):
+            numbers = range(start, min(start + OBJECTS_PER_PAGE, self.objects))
+            yield {
+                "KeyCount": len(numbers),
+                "Contents": [
+                    {
+                        "Key": key_of(number),
+                        "LastModified": STARTED,
+                        "ETag": f'"{etag_of(number)}"',
+                        "Size": 1_000_000 + number,
+                        "StorageClass": "STANDARD",
+                    }
+                    for number in numbers
+                ],
+            }
+
+
+@dataclass
+class SimulatedClickHouse:
+    """Answers what a load asks; what it is told it throws away.
+
+    Its ledger says that the table holds every second object, and that all are in the manifest.
+    """
+
+    objects: int
+
+    def query(self, statement: Statement) -> list[dict[str, Any]]:
+        """The rows of an answer, as the hook returns them."""
+        match statement.name:
+            case "read_settings":
+                return [{"name": rule.__name__, "value": "0", "readonly": 0} for rule in RULES]
+            case "describe_files":
+                return [{"name": "id", "type": "Int64"}]
+            case "sample_files":
+                return [{"row_count": 10_000, "mean_row_bytes": 100.0}]
+            case "parquet_footers":
+                return [{"row_count": 1_000_000_000}]
+            case "read_loaded_files":
+                first, last = map(int, re.findall(r"/part-(\d+)-", statement.text))
+                return [row_of(number) for number in range(first + first % 2, last + 1, 2)]
+            case "read_attempt_files":
+                after = re.search(r"path > '.*/part-(\d+)-", statement.text)
+                first = int(after[1]) + 1 if after else 0
+                last = min(first + FILES_PER_STATEMENT, self.objects)
+                return [row_of(number) | {"size_bytes": 1_000_000 + number} for number in range(first, last)]
+        raise ValueError(f"no answer to {statement.name} is simulated")
+
+    def execute(self, _: Statement) -> None:
+        """Throw the statement away."""
+
+
+def simulated_ledger(objects: int) -> Ledger:
+    """The real ledger, with a simulated client."""
+    client: Any = SimulatedClickHouse(objects)
+    return Ledger(client=client, cluster="c", name=TableName(database="d", table="ledger"), target=TABLE)
+
+
+def simulated_store(objects: int) -> S3FileStore:
+    """The real store, with a simulated client."""
+    store = S3FileStore(aws_conn_id=None)
+    vars(store)["_client"] = SimulatedS3(objects)
+    return store
+
+
+def run_load(objects: int, phase: Phase) -> None:
+    """Plan a load of so many objects, none of which the table holds; and verify that they stayed what they were.
+
+    :param phase: measures what happens inside of it; called with the name of each phase.
+    """
+    store, ledger = simulated_store(objects), simulated_ledger(objects)
+    with phase("list"):
+        files = list_files(store, REQUEST)
+    with phase("choose"):
+        choice = choose_from(files, lambda _: {}, REQUEST)
+    assert len(choice.files) == objects
+    with phase("plan"):
+        access = S3Access(endpoint_url="https://s3")
+        prepared = prepare_load(ledger.client, REQUEST, CLUSTER, TARGET, access=access, files=choice.files)
+        format_plan(prepared)
+    with phase("render the INSERT"):
+        prepared.insert(log_comment="")
+    with phase("write the manifest"):
+        ledger.write_files(ATTEMPT, choice.files, BUCKET)
+    del files, choice, prepared
+    with phase("verify"):
+        verify_files(ledger.read_manifest(ATTEMPT), store.list_files(REQUEST.pattern), BUCKET)
+
+
+def run_append(objects: int, phase: Phase) -> None:
+    """Choose from so many objects, half of which the table holds.
+
+    :param phase: as for :func:`run_load`.
+    """
+    store, ledger = simulated_store(objects), simulated_ledger(objects)
+    with phase("list again"):
+        files = list_files(store, REQUEST)
+    with phase("choose half"):
+        choice = choose_from(files, lambda paths: ledger.read_loaded(paths, [ATTEMPT]), REQUEST)
+    assert len(choice.files) == objects // 2
+
+
+def read_memory(name: str) -> int:
+    """A number of the kernel's about this process, in bytes: ``VmRSS``, or ``VmHWM``, the highest that was."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--objects", type=int, default=1_000_000)
+    args = parser.parse_args()
+    before = read_memory("VmRSS")
+    totals = []
+    for run in (run_load, run_append):
+        seconds: list[float] = []
+        peaks: list[float] = []
+
+        @contextmanager
+        def measure(name: str, seconds: list[float] = seconds, peaks: list[float] = peaks) -> Iterator[None]:
+            Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins anew
+            began = time.perf_counter()
+            yield
+            seconds.append(time.perf_counter() - began)
+            peaks.append((read_memory("VmHWM") - before) / MIB)
+            print(f"{name:<20}{seconds[-1]:6.1f} s{peaks[-1]:7.0f} MiB")
+
+        run(args.objects, measure)
+        totals.append(f"{sum(seconds):.1f} s and {max(peaks):.0f} MiB")
+    print(f"{args.objects:,} objects: {totals[0]}; where the table holds half of them: {totals[1]}")

@@ -1,0 +1,5 @@
+CREATE TABLE `it's`.`a\`b`
+(
+    `id` UInt64
+)
+ENGINE = Null

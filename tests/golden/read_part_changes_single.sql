@@ -1,0 +1,13 @@
+SELECT
+    concat(hostName(), ':', toString(tcpPort())) AS node,
+    toFloat64(event_time_microseconds) AS at_seconds,
+    1 - toInt64(length(merged_from)) AS change
+FROM system.part_log
+WHERE event_date >= toDate(1700000000) - 1
+    AND event_time >= toDateTime(1700000000)
+    AND database = 'it\'s'
+    AND table = 'a`b'
+    AND event_type IN ('NewPart', 'MergeParts')
+    AND error = 0
+ORDER BY at_seconds
+SETTINGS skip_unavailable_shards = 0

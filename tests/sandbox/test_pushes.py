@@ -1,0 +1,127 @@
+"""What users do today instead brings the same rows, or the benchmark compares nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.bench.pushes import PUSHES, PushJob
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+
+pytestmark = pytest.mark.sandbox
+
+BUCKET = "pushes"
+KEYS = ("dt=1/0.parquet", "dt=1/1.parquet")
+ROWS_PER_FILE = 10_000
+COLUMNS = "event_id UInt64, ts DateTime, user UInt32, url String, country LowCardinality(String), value Float64"
+# The largest values of each type, text beyond ASCII, an empty one, and fractions that binary cannot hold.
+WRITE_FILE = """
+INSERT INTO FUNCTION s3({{url:String}}, {{key:String}}, {{secret:String}})
+SELECT
+    if(number = 0, 18446744073709551615, cityHash64(number)) AS event_id,
+    if(number = 0, toDateTime(4294967295, 'UTC'), toDateTime(number * 3600, 'UTC')) AS ts,
+    toUInt32(4294967295 - number) AS user,
+    if(number = 1, '', concat('https://shop.example/ä€😀?q=', toString(number))) AS url,
+    toLowCardinality(['DE', 'FR', ''][1 + number % 3]) AS country,
+    number / 7 AS value
+FROM numbers({first}, {count})
+"""
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[Sandbox]:
+    """One node, and two files that ClickHouse itself wrote."""
+    with Sandbox.start(SandboxConfig(nodes=1)) as sandbox:
+        sandbox.s3_client().create_bucket(Bucket=BUCKET)
+        for number, key in enumerate(KEYS):
+            sandbox.query(
+                WRITE_FILE.format(first=number * ROWS_PER_FILE, count=ROWS_PER_FILE),
+                settings={
+                    "param_url": f"{sandbox.s3_endpoint}/{BUCKET}/{key}",
+                    "param_key": sandbox.s3_access_key,
+                    "param_secret": sandbox.s3_secret_key,
+                },
+            )
+        yield sandbox
+
+
+@pytest.fixture
+def job(node: Sandbox) -> Iterator[PushJob]:
+    """Both files into a new table, whose name a tool may be tempted to write in another way."""
+    node.query(f"CREATE TABLE Bench__W1 ({COLUMNS}) ENGINE = MergeTree ORDER BY (user, ts)")
+    yield PushJob(
+        host="127.0.0.1",
+        http_port=node.http_ports[0],
+        tcp_port=node.tcp_ports[0],
+        user=node.user,
+        password=node.password,
+        database=node.database,
+        table="Bench__W1",
+        s3_endpoint=node.s3_endpoint,
+        s3_access_key=node.s3_access_key,
+        s3_secret_key=node.s3_secret_key,
+        bucket=BUCKET,
+        keys=KEYS,
+    )
+    node.query("DROP TABLE Bench__W1 SYNC")
+
+
+def count_and_checksum(node: Sandbox, source: str, **parameters: str) -> dict[str, Any]:
+    query = f"SELECT count() AS rows, toString(sum(cityHash64(*))) AS checksum FROM {source}"
+    return node.query(query, settings=parameters)[0]
+
+
+def written(node: Sandbox) -> dict[str, Any]:
+    return count_and_checksum(
+        node,
+        "s3({url:String}, {key:String}, {secret:String}, 'Parquet', {columns:String})",
+        param_url=f"{node.s3_endpoint}/{BUCKET}/dt=1/*.parquet",
+        param_key=node.s3_access_key,
+        param_secret=node.s3_secret_key,
+        param_columns=COLUMNS,
+    )
+
+
+@pytest.mark.parametrize("name", PUSHES)
+def test_every_row_arrives_as_it_was(node: Sandbox, job: PushJob, name: str) -> None:
+    variables = set(os.environ)
+    PUSHES[name](job)
+    source = written(node)
+    assert source["rows"] == 20_000
+    assert count_and_checksum(node, job.table) == source
+    assert node.query("SHOW TABLES") == [{"name": "Bench__W1"}]
+    assert set(os.environ) == variables
+
+
+def test_what_dlt_had_in_the_database_stays(node: Sandbox, job: PushJob) -> None:
+    node.query("CREATE TABLE dlt_sentinel_table (_dlt_id String) ENGINE = MergeTree PRIMARY KEY _dlt_id")
+    PUSHES["dlt"](job)
+    assert node.query("SHOW TABLES") == [{"name": "Bench__W1"}, {"name": "dlt_sentinel_table"}]
+    node.query("DROP TABLE dlt_sentinel_table SYNC")
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [
+        pytest.param("clickhouse-connect insert_arrow", "pyarrow.parquet", id="pyarrow"),
+        pytest.param("airflow-clickhouse-plugin", "airflow_clickhouse_plugin.hooks.clickhouse", id="plugin"),
+        pytest.param("dlt", "dlt", id="dlt"),
+        pytest.param("dlt", "clickhouse_driver", id="driver-of-dlt"),
+    ],
+)
+def test_a_missing_library_names_the_extra(
+    job: PushJob, monkeypatch: pytest.MonkeyPatch, name: str, module: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConfigError, match=r"pip install 'airflow-provider-ch-s3\[bench\]'"):
+        PUSHES[name](job)
+
+
+def test_secrets_stay_out_of_the_repr(job: PushJob) -> None:
+    assert job.password not in repr(job)
+    assert job.s3_secret_key not in repr(job)

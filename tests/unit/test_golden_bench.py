@@ -1,0 +1,65 @@
+"""The statements of the benchmark, compared as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ch_s3.source import S3Access
+from airflow_provider_ch_s3.sql import bench_queries
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import TableName
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+TABLE = TableName(database="it's", table="a`b")
+ACCESS = S3Access(endpoint_url="http://store:9000", access_key="AKIA", secret_key="SECRET")
+
+CASES: dict[str, Statement] = {
+    "write_bench_file_keys": bench_queries.render_write_bench_file(
+        ACCESS,
+        "bucket/events/0.csv.gz",
+        {"id": ("UInt64", "number"), "it's": ("String", "concat('row ', toString(number % row_count))")},
+        first=10,
+        count=5,
+        row_count=20,
+    ),
+    "create_bench_table_keys": bench_queries.render_create_bench_table(
+        TABLE,
+        "it's",
+        columns={"id": "UInt64", "name": "LowCardinality(String)"},
+        engine="ReplacingMergeTree",
+        order_by=("id", "name"),
+        partition_by="toDate(id)",
+    ),
+    "create_bench_table_none": bench_queries.render_create_bench_table(
+        TABLE, None, columns={"id": "UInt64"}, engine="Null"
+    ),
+    "read_part_changes_cluster": bench_queries.render_read_part_changes(TABLE, "it's", since_seconds=1_700_000_000),
+    "read_part_changes_single": bench_queries.render_read_part_changes(TABLE, None, since_seconds=1_700_000_000),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_statement_is_as_the_golden_file(name: str, check_golden: Callable[[str, str], None]) -> None:
+    check_golden(name, CASES[name].text)
+
+
+def test_secrets_travel_beside_the_text() -> None:
+    statement = CASES["write_bench_file_keys"]
+    assert "SECRET" not in statement.text
+    assert statement.parameters == {"s3_access_key": "AKIA", "s3_secret_key": "SECRET"}
+
+
+STATEMENTS = [name.removeprefix("render_") for name in vars(bench_queries) if name.startswith("render_")]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_every_statement_has_a_case(statement: str) -> None:
+    assert [name for name in CASES if name.startswith(statement)] != []
+
+
+def test_no_golden_file_is_left_over() -> None:
+    golden = {path.stem for path in GOLDEN.glob("*.sql") if path.stem.startswith(tuple(STATEMENTS))}
+    assert golden == set(CASES)
