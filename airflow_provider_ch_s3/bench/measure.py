@@ -26,9 +26,9 @@ from airflow_provider_ch_s3.sql import bench_queries
 from airflow_provider_ch_s3.target import TableName
 from airflow_provider_ch_s3.tuning import Setting, SettingValue
 
-# Long enough for the merge selector to begin the next merge, if there is one to come: it looks every 5 s at most
-# while there is something to do.
-QUIET_SECONDS = 6.0
+# Without a merge or a new part for so long, parts have settled: where there is something to merge, the next merge
+# begins within a second or two.
+QUIET_SECONDS = 4.0
 POLL_SECONDS = 0.25
 
 

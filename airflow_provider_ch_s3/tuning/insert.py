@@ -1,30 +1,39 @@
 """How each node writes: threads, blocks, and what a bulk load does without.
 
-Sources: "Supercharging your large ClickHouse data loads", part 2 (the formula); the project's own
-measurements on small loads (the bound by data volume), docs/architecture.md.
+Sources: "Supercharging your large ClickHouse data loads", part 2 (the formula, which is the ceiling of a block); the
+project's own measurements (``ch-s3 bench``), which say how large a block is worth having below it.
 """
 
 from __future__ import annotations
 
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
+from airflow_provider_ch_s3.tuning.read import reader_bytes
 from airflow_provider_ch_s3.tuning.setting import Setting
 from airflow_provider_ch_s3.units import MIB, format_bytes
 
 # A thread holds one block that it collects, one that it sorts, one that it writes: the 3 of the formula.
 BLOCKS_IN_MEMORY_PER_THREAD = 3
-# With one thread, reading waits for writing: on 2 cores 1 thread took 5.97 s, 2 threads 2.69 s for 12 M rows.
-MIN_THREADS_TO_OVERLAP = 2
-# A thread that writes its whole share as one block reads all of it before it writes any of it. Four blocks
-# keep both going and still make few parts.
-BLOCKS_PER_THREAD = 4
+# Rows that are all in memory at once are there less than twice, however they are cut: 1.5 to 2.1 times (12 M rows).
+COPIES_OF_ALL_ROWS = 1.6
+# However little memory there is, the readers leave half of it to the blocks.
+MAX_READER_RATIO = 0.5
+# Of four parts of one size no merge begins; of more, one does (the selector wants about five). 12 M rows on 2 cores,
+# medians of 2: 4 threads with a quarter of the rows each load in 2.3 s, and that is all; 2 threads with an eighth in
+# 2.3 s and settle after 5.1 s; the server's defaults in 2.9 s and 4.5 s.
+PARTS_WITHOUT_MERGE = 4
+# More threads than this for each core take turns and hold memory.
+MAX_THREADS_PER_CORE = 2
+# A block of a table with partitions becomes a part for each partition in it: smaller ones hold fewer partitions, sort
+# faster, and make hardly more parts. By day, 365 days, 4 threads: 3.0 s with two blocks a thread, 3.9 s with one.
+BLOCKS_PER_THREAD_WITH_PARTITIONS = 2
 # Smaller blocks save no memory worth having, and each one becomes a part for every partition it touches.
 MIN_BLOCK_BYTES = 64 * MIB
 
 
 def max_insert_threads(facts: LoadFacts) -> Setting:
-    """Half of the cores: the rest stays free for merges. Two where there are two cores.
+    """Half of the cores: the rest stays free for merges. Four where there are fewer than eight, two a core at most.
 
-    Source: "Supercharging your large ClickHouse data loads", part 2.
+    Source: "Supercharging your large ClickHouse data loads", part 2; ``PARTS_WITHOUT_MERGE``.
     """
     threads = _insert_threads(facts.vcpus)
     return Setting(
@@ -32,12 +41,13 @@ def max_insert_threads(facts: LoadFacts) -> Setting:
         value=threads,
         reason=f"half of {facts.vcpus} cores write, the others read and merge"
         if threads == facts.vcpus // 2
-        else f"{threads} of {facts.vcpus} cores write, so that reading and writing overlap",
+        else f"{threads} threads on {facts.vcpus} cores sort and write side by side, and {PARTS_WITHOUT_MERGE} parts"
+        " of one size wait for no merge",
     )
 
 
 def _insert_threads(vcpus: int) -> int:
-    return max(vcpus // 2, min(MIN_THREADS_TO_OVERLAP, vcpus))
+    return max(vcpus // 2, min(PARTS_WITHOUT_MERGE, MAX_THREADS_PER_CORE * vcpus))
 
 
 def insert_block_ceiling_bytes(*, memory_bytes: float, threads: int) -> int:
@@ -49,28 +59,45 @@ def insert_block_ceiling_bytes(*, memory_bytes: float, threads: int) -> int:
 
 
 def min_insert_block_size_bytes(facts: LoadFacts) -> Setting:
-    """The node's share of the data in a few blocks per thread, never above the formula's ceiling."""
+    """The node's share of the data in a block per thread (two with partitions), never above the formula's ceiling.
+
+    The formula leaves out what the readers hold, and loads have run out of memory in spite of it (ClickHouse issue
+    88556): so they get theirs first.
+    """
     threads = _insert_threads(facts.vcpus)
-    ceiling_bytes = insert_block_ceiling_bytes(
-        memory_bytes=facts.memory_bytes * facts.ingest_memory_ratio, threads=threads
-    )
-    share_bytes = int(facts.node_volume_bytes / (threads * BLOCKS_PER_THREAD))
+    memory_bytes = facts.memory_bytes * facts.ingest_memory_ratio
+    readers_bytes = min(reader_bytes(facts), memory_bytes * MAX_READER_RATIO)
+    ceiling_bytes = insert_block_ceiling_bytes(memory_bytes=memory_bytes - readers_bytes, threads=threads)
+    blocks = threads * (BLOCKS_PER_THREAD_WITH_PARTITIONS if facts.partition_key else 1)
+    share_bytes = int(facts.node_volume_bytes / blocks)
     block_bytes = min(ceiling_bytes, max(MIN_BLOCK_BYTES, share_bytes))
     memory = (
-        f"{facts.ingest_memory_ratio:.0%} of {format_bytes(facts.memory_bytes)} / "
-        f"({BLOCKS_IN_MEMORY_PER_THREAD} x {threads} threads) allows {format_bytes(ceiling_bytes)}"
+        f"{facts.ingest_memory_ratio:.0%} of {format_bytes(facts.memory_bytes)}, less {format_bytes(readers_bytes)}"
+        f" for readers, / ({BLOCKS_IN_MEMORY_PER_THREAD} x {threads} threads) allows {format_bytes(ceiling_bytes)}"
     )
     data = (
-        f"{format_bytes(facts.node_volume_bytes)} of rows per node in {BLOCKS_PER_THREAD} blocks for each of"
-        f" {threads} threads need {format_bytes(share_bytes)}"
+        f"{format_bytes(facts.node_volume_bytes)} of rows per node in {blocks} blocks for {threads} threads need"
+        f" {format_bytes(share_bytes)}"
     )
     if block_bytes == ceiling_bytes:
         reason = f"{memory}; {data}, so memory decides"
     elif block_bytes == MIN_BLOCK_BYTES:
         reason = f"{data}, and blocks below {format_bytes(MIN_BLOCK_BYTES)} only make more parts; {memory}"
     else:
-        reason = f"{data}, so that reading and writing overlap; {memory}"
+        reason = f"{data}, so that few parts are left to merge; {memory}"
     return Setting(name="min_insert_block_size_bytes", value=block_bytes, reason=reason)
+
+
+def max_insert_threads_min_free_memory_per_thread(facts: LoadFacts) -> Setting:
+    """What a thread of this plan needs; by default (26.7) the server drops threads that have less than 4 GiB."""
+    block_bytes = int(min_insert_block_size_bytes(facts).value or 0)
+    needed_bytes = BLOCKS_IN_MEMORY_PER_THREAD * block_bytes
+    return Setting(
+        name="max_insert_threads_min_free_memory_per_thread",
+        value=needed_bytes,
+        reason=f"a thread needs {BLOCKS_IN_MEMORY_PER_THREAD} x {format_bytes(block_bytes)}; with less free memory"
+        " the server uses fewer threads, by default already below 4 GiB for each",
+    )
 
 
 def min_insert_block_size_rows(_: LoadFacts) -> Setting:

@@ -17,6 +17,7 @@ RULES: tuple[Callable[[LoadFacts], Setting], ...] = (
     insert.max_insert_threads,
     insert.min_insert_block_size_bytes,
     insert.min_insert_block_size_rows,
+    insert.max_insert_threads_min_free_memory_per_thread,
     insert.max_partitions_per_insert_block,
     insert.insert_deduplicate,
     insert.insert_null_as_default,
@@ -187,7 +188,8 @@ def _with_prediction(
         settings=settings,
         left_out=left_out,
         initial_parts=facts.node_count * max(1, math.ceil(share_bytes / block_bytes)),
-        peak_memory_bytes=int(min(in_memory_bytes, insert.BLOCKS_IN_MEMORY_PER_THREAD * share_bytes)),
+        peak_memory_bytes=int(min(in_memory_bytes, insert.COPIES_OF_ALL_ROWS * share_bytes))
+        + read.reader_bytes(facts),
     )
 
 

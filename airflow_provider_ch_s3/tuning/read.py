@@ -12,6 +12,8 @@ from airflow_provider_ch_s3.units import MIB, format_bytes
 
 # A reader waits for the network most of its time: two for each core keep the core busy.
 READERS_PER_CORE = 2
+# What a reader holds of its file, decoded and not: 20 to 50 MiB for Parquet with row groups of 20 to 80 MiB.
+READER_BYTES = 25 * MIB
 SMALL_FILE_BYTES = 100 * MIB
 SMALL_FILE_BUFFER_BYTES = 50 * MIB
 # Formats whose files ClickHouse can cut into pieces and parse on several threads.
@@ -22,6 +24,12 @@ _OTHER_FILES = "characters in the file names make ClickHouse open other files to
 
 def _reads_many_files(facts: LoadFacts) -> bool:
     return facts.files_per_node >= READERS_PER_CORE * facts.vcpus
+
+
+def reader_bytes(facts: LoadFacts) -> int:
+    """Memory of all readers of one node, which the published formula leaves out; no more than they have to read."""
+    readers = facts.vcpus * (READERS_PER_CORE if _reads_many_files(facts) else 1)
+    return int(readers * min(READER_BYTES, facts.volume_bytes / facts.file_count))
 
 
 def max_threads(facts: LoadFacts) -> Setting:

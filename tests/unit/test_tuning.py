@@ -55,12 +55,12 @@ def test_shares_of_a_node() -> None:
 @pytest.mark.parametrize(
     ("vcpus", "expected"),
     [
-        pytest.param(1, 1, id="never-more-than-cores"),
-        pytest.param(2, 2, id="two-overlap"),
-        pytest.param(3, 2, id="two-of-three"),
-        pytest.param(4, 2, id="half-of-four"),
-        pytest.param(7, 3, id="half-rounded-down"),
+        pytest.param(1, 2, id="two-a-core"),
+        pytest.param(2, 4, id="two-a-core-still"),
+        pytest.param(3, 4, id="no-more-than-wait-for-no-merge"),
+        pytest.param(7, 4, id="more-than-half"),
         pytest.param(8, 4, id="published-8-vcpu"),
+        pytest.param(11, 5, id="half-rounded-down"),
         pytest.param(16, 8, id="published-16-vcpu"),
         pytest.param(96, 48, id="large"),
     ],
@@ -84,17 +84,24 @@ def test_the_published_formula(memory_bytes: int, threads: int, expected: int) -
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        pytest.param({}, 2_863_311_530, id="published-8-vcpu-32-gib-and-terabytes"),
-        pytest.param({"vcpus": 16, "memory_bytes": 64 * GIB}, 2_863_311_530, id="published-16-vcpu-64-gib"),
-        pytest.param({"ingest_memory_ratio": 0.5}, 1_431_655_765, id="half-of-the-memory"),
-        # 16 GiB for 4 threads with 4 blocks each
-        pytest.param({"volume_bytes": 16 * GIB}, 1 * GIB, id="the-data-decides"),
-        pytest.param({"volume_bytes": 48 * GIB, "node_count": 3}, 1 * GIB, id="each-node-has-its-share"),
-        pytest.param({"volume_bytes": 1 * GIB}, 64 * MIB, id="exactly-the-smallest-block"),
+        # (32 GiB - 16 readers x 25 MiB) / (3 x 4) = 32,368 MiB / 12
+        pytest.param({}, 2_828_358_997, id="8-vcpu-32-gib-and-terabytes"),
+        # 48 files are enough for 32 readers: (65,536 - 800) / 24
+        pytest.param({"vcpus": 16, "memory_bytes": 64 * GIB}, 2_828_358_997, id="16-vcpu-64-gib"),
+        # (16,384 - 400) / 12 = 1,332 MiB
+        pytest.param({"ingest_memory_ratio": 0.5}, 1332 * MIB, id="half-of-the-memory"),
+        # 7 files leave nothing for more readers than cores: (32,768 - 200) / 12 = 2,714 MiB
+        pytest.param({"file_count": 7}, 2714 * MIB, id="few-readers"),
+        # 4 GiB in 4 blocks
+        pytest.param({"volume_bytes": 4 * GIB}, 1 * GIB, id="the-data-decides"),
+        pytest.param({"volume_bytes": 12 * GIB, "node_count": 3}, 1 * GIB, id="each-node-has-its-share"),
+        # in 8
+        pytest.param({"volume_bytes": 4 * GIB, "partition_key": "d"}, 512 * MIB, id="smaller-with-partitions"),
+        pytest.param({"volume_bytes": 256 * MIB}, 64 * MIB, id="exactly-the-smallest-block"),
         pytest.param({"volume_bytes": 10 * MIB}, 64 * MIB, id="never-smaller"),
         pytest.param({"volume_bytes": 0}, 64 * MIB, id="no-volume"),
-        # 512 MiB / (3 x 4): memory wins over the smallest block, too
-        pytest.param({"memory_bytes": 512 * MIB, "volume_bytes": 1 * MIB}, 44_739_242, id="little-memory"),
+        # memory wins over the smallest block, too, and readers get half of it at most: 256 MiB / (3 x 4)
+        pytest.param({"memory_bytes": 512 * MIB}, 22_369_621, id="little-memory"),
     ],
 )
 def test_min_insert_block_size_bytes(changes: dict[str, Any], expected: int) -> None:
@@ -106,20 +113,20 @@ def test_min_insert_block_size_bytes(changes: dict[str, Any], expected: int) -> 
     [
         pytest.param(
             {},
-            "100% of 32.0 GiB / (3 x 4 threads) allows 2.7 GiB; 1.0 TiB of rows per node in 4 blocks for each of"
-            " 4 threads need 64.0 GiB, so memory decides",
+            "100% of 32.0 GiB, less 400.0 MiB for readers, / (3 x 4 threads) allows 2.6 GiB; 1.0 TiB of rows per node"
+            " in 4 blocks for 4 threads need 256.0 GiB, so memory decides",
             id="memory",
         ),
         pytest.param(
-            {"volume_bytes": 16 * GIB, "ingest_memory_ratio": 0.5},
-            "16.0 GiB of rows per node in 4 blocks for each of 4 threads need 1.0 GiB, so that reading and writing"
-            " overlap; 50% of 32.0 GiB / (3 x 4 threads) allows 1.3 GiB",
+            {"volume_bytes": 4 * GIB, "ingest_memory_ratio": 0.5},
+            "4.0 GiB of rows per node in 4 blocks for 4 threads need 1.0 GiB, so that few parts are left to merge;"
+            " 50% of 32.0 GiB, less 400.0 MiB for readers, / (3 x 4 threads) allows 1.3 GiB",
             id="data",
         ),
         pytest.param(
             {"volume_bytes": 16 * MIB},
-            "16.0 MiB of rows per node in 4 blocks for each of 4 threads need 1.0 MiB, and blocks below 64.0 MiB"
-            " only make more parts; 100% of 32.0 GiB / (3 x 4 threads) allows 2.7 GiB",
+            "16.0 MiB of rows per node in 4 blocks for 4 threads need 4.0 MiB, and blocks below 64.0 MiB only make"
+            " more parts; 100% of 32.0 GiB, less 5.3 MiB for readers, / (3 x 4 threads) allows 2.7 GiB",
             id="smallest",
         ),
     ],
@@ -132,6 +139,13 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
     ("rule", "changes", "expected"),
     [
         pytest.param(insert.min_insert_block_size_rows, {}, 0, id="min_insert_block_size_rows"),
+        # 3 blocks of 1 GiB
+        pytest.param(
+            insert.max_insert_threads_min_free_memory_per_thread,
+            {"volume_bytes": 4 * GIB},
+            3_221_225_472,
+            id="free-memory-of-a-thread",
+        ),
         pytest.param(insert.max_partitions_per_insert_block, {}, None, id="no-partitions"),
         pytest.param(
             insert.max_partitions_per_insert_block, {"partition_key": "toDate(ts)"}, 0, id="any-number-of-partitions"
@@ -268,7 +282,8 @@ def test_what_is_computed_is_sent_and_the_servers_defaults_are_not() -> None:
     plan = plan_load(FACTS, server=SERVER)
     assert plan.sent == {
         "max_insert_threads": 4,
-        "min_insert_block_size_bytes": 2_863_311_530,
+        "min_insert_block_size_bytes": 2_828_358_997,
+        "max_insert_threads_min_free_memory_per_thread": 8_485_076_991,
         "min_insert_block_size_rows": 0,
         "insert_deduplicate": 0,
         "insert_null_as_default": 0,
@@ -427,26 +442,27 @@ def test_a_users_setting_that_cannot_be_set_is_an_error(
 @pytest.mark.parametrize(
     ("changes", "operator", "server", "parts", "memory_bytes"),
     [
-        # 1 TiB in blocks of 2,863,311,530 bytes: 384.0000001; 3 blocks for each of 4 threads
-        pytest.param({}, {}, {}, 385, 34_359_738_360, id="terabytes"),
-        # a share of 16 GiB in blocks of 1 GiB, on 3 nodes
-        pytest.param({"volume_bytes": 48 * GIB, "node_count": 3}, {}, {}, 48, 12 * GIB, id="three-nodes"),
-        pytest.param({"volume_bytes": 1000}, {}, {}, 1, 3000, id="no-more-memory-than-three-times-the-data"),
+        # 1 TiB in blocks of 2,697 1/3 MiB: 388.7; 3 blocks for each of 4 threads, and 16 readers with 25 MiB
+        pytest.param({}, {}, {}, 389, 34_359_738_364, id="terabytes"),
+        # a share of 4 GiB in blocks of 1 GiB, on 3 nodes; 1.6 times the share, and 400 MiB
+        pytest.param({"volume_bytes": 12 * GIB, "node_count": 3}, {}, {}, 12, 7_291_378_073, id="three-nodes"),
+        # 1.6 x 1000, and 16 readers with a file of 1000 / 48
+        pytest.param({"volume_bytes": 1000}, {}, {}, 1, 1933, id="no-more-memory-than-the-data-takes"),
         pytest.param({"volume_bytes": 0}, {}, {}, 1, 0, id="nothing"),
         pytest.param(
             {"volume_bytes": 16 * GIB},
             {"max_insert_threads": "2", "min_insert_block_size_bytes": "536870912"},
             {},
             32,
-            3 * GIB,
+            3 * GIB + 400 * MIB,
             id="given-values-count-as-text-too",
         ),
         pytest.param(
-            {"volume_bytes": 16 * GIB},
+            {"volume_bytes": 4 * GIB},
             {"max_insert_threads": "auto", "min_insert_block_size_bytes": 0},
             {},
-            16,
-            12 * GIB,
+            4,
+            7_291_378_073,
             id="given-values-that-are-no-numbers",
         ),
         pytest.param(
@@ -457,7 +473,7 @@ def test_a_users_setting_that_cannot_be_set_is_an_error(
                 "min_insert_block_size_bytes": ServerSetting(value="268435456", is_readonly=True),
             },
             64,
-            768 * MIB,
+            1168 * MIB,
             id="what-the-server-keeps-counts",
         ),
     ],
