@@ -20,6 +20,8 @@ from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airf
 
 EXAMPLES = Path(__file__).parents[2] / "example_dags"
 CHROMIUM = shutil.which("chromium")
+UI_TIMEOUT_MS = 120_000
+"""The other half of the tests may keep both cores busy."""
 
 
 @pytest.fixture(scope="session")
@@ -102,7 +104,9 @@ def page() -> Iterator[Page]:
             executable_path=CHROMIUM,
             args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
         )
-        yield browser.new_page(viewport={"width": 1400, "height": 1800})
+        page = browser.new_page(viewport={"width": 1400, "height": 1800})
+        page.set_default_timeout(UI_TIMEOUT_MS)
+        yield page
         browser.close()
 
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 from pyarrow import parquet
 
 from airflow_provider_ch_s3.sandbox.flights import daily_files
 from airflow_provider_ch_s3.sandbox.info import Sandbox
-from tests.airflow.conftest import AirflowApi, wait_for
+from tests.airflow.conftest import UI_TIMEOUT_MS, AirflowApi, wait_for
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run, pytest.mark.timeout(900)]
 
@@ -205,6 +205,8 @@ def test_from_the_ui_with_one_file_corrected_only_its_day_changes(
 def pick_date(page: Page, dialog: Locator, day: str) -> None:
     """Fill in the first date of the dialog that is still empty."""
     dialog.get_by_text("Select date and time").first.click()
-    page.get_by_placeholder("YYYY/MM/DD").locator("visible=true").fill(day)
+    date = page.get_by_placeholder("YYYY/MM/DD").locator("visible=true")
+    date.fill(day)
     page.get_by_placeholder("HH:mm").locator("visible=true").fill("00:00")
     page.keyboard.press("Escape")
+    expect(date).to_have_count(0, timeout=UI_TIMEOUT_MS)  # the next one must not meet it
