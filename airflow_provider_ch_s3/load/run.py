@@ -172,6 +172,7 @@ class LoadRun(TaskLoad):
             latest = self._latest(turn.story)
             if latest is not None and latest.state is EventKind.COMMITTED:
                 return _recorded_report(latest)
+            self._check_newest(turn.story)
             for earlier in turn.story.of_load(self.identity.load_id):
                 if earlier.is_open:
                     turn.give_up(earlier.id)
@@ -316,6 +317,16 @@ class LoadRun(TaskLoad):
     def _bucket(self) -> str:
         return self.request.pattern.bucket
 
+    def _check_newest(self, story: Story) -> None:
+        """See that no newer try of this task has begun, which this one would take its work from.
+
+        :raises OvertakenError: if one has.
+        """
+        mine = (self.identity.generation, self.identity.try_number)
+        load_id = self.identity.load_id
+        if any((e.attempt.generation, e.try_number) > mine for e in story.events if e.attempt.load_id == load_id):
+            raise OvertakenError(f"a newer try of this task has begun to load into {self._site.ledger.target}")
+
     def _check_unbroken(self, story: Story) -> None:
         """See that no earlier attempt of this load left a part of its rows in the table.
 
@@ -388,9 +399,7 @@ def kill_load(
     try:
         site = find_site(client, declaration, identity, sleep=sleep)
         attempts = site.ledger.read().of_load(identity.load_id)
-        # One that another process gave up may have left a table: made after that process had looked.
-        is_left = any(table.attempt.load_id == identity.load_id for table in site.staging.find())
-        if is_left or any(attempt.is_open for attempt in attempts):
+        if any(attempt.is_open for attempt in attempts):
             with site.turns.take(is_urgent=True) as turn:
                 for attempt in attempts:
                     if attempt.id.generation <= identity.generation:

@@ -61,6 +61,9 @@ class Turn:
         What the turn's own load staged is left alone: it may be about to be committed.
 
         """
+        for owner in held.overtaken:
+            # He may wake up, and commit what he compared with the table before the next lines change it.
+            self.staging.fence(owner.attempt_id, self.epoch)
         # Who lost the lock in the middle of a turn may have written something since.
         self.story = self.ledger.read() if held.overtaken else held.story
         for attempt in self.story.attempts.values():

@@ -62,7 +62,9 @@ def test_each_kind_of_workload(tmp_path: Path) -> None:
     assert [result["workload"] for result in results] == list(names)
     for result in results:
         assert [one["error"] for one in result["rounds"]] == [""] * 4
-        assert {one["rows"] for one in result["rounds"]} == {ROWS // 10 if result["workload"] == "W7" else ROWS}
+        # by default a ReplacingMergeTree replaces rows while they are inserted, too
+        rows = {one["rows"] for one in result["rounds"] if one["candidate"] != "server defaults"}
+        assert rows == {ROWS // 10 if result["workload"] == "W7" else ROWS}
 
 
 @pytest.mark.parametrize(
