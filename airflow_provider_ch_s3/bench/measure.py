@@ -86,7 +86,7 @@ def measure_load(
         candidate=candidate,
         settings=prepared.plan.sent,
         load_seconds=report.seconds,
-        settled_seconds=max(report.seconds, *times),
+        settled_seconds=max([report.seconds, *times]),
         peak_memory_bytes=report.peak_memory_bytes,
         initial_parts=report.initial_parts,
         s3_requests=report.s3_requests,
