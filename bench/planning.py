@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
 from airflow_provider_ch_s3.load.choose import choose_from
 from airflow_provider_ch_s3.load.ledger import FILES_PER_STATEMENT, Ledger
 from airflow_provider_ch_s3.load.prepare import format_plan, list_files, prepare_load
-from airflow_provider_ch_s3.load.request import LoadRequest
+from airflow_provider_ch_s3.load.request import LoadIdentity, LoadRequest
 from airflow_provider_ch_s3.load.story import AttemptId
 from airflow_provider_ch_s3.load.verify import verify_files
 from airflow_provider_ch_s3.source import S3Access, parse_source
@@ -53,6 +53,8 @@ TARGET = TargetSpec(
     sorting_key="id",
 )
 ATTEMPT = AttemptId(load_id="ch-s3-0123456789ab", generation=0, number=7)
+
+IDENTITY = LoadIdentity(dag_id="DAG", task_id="TASK", run_id="RUN", table=str(TABLE), since=STARTED)
 
 Phase = Callable[[str], AbstractContextManager[None]]
 
@@ -171,7 +173,7 @@ def run_load(objects: int, phase: Phase) -> None:
         prepared = prepare_load(ledger.client, REQUEST, CLUSTER, TARGET, access=access, files=choice.files)
         format_plan(prepared)
     with phase("render the INSERT"):
-        prepared.insert(log_comment="")
+        prepared.insert(IDENTITY)
     with phase("write the manifest"):
         ledger.write_files(ATTEMPT, choice.files, BUCKET)
     del files, choice, prepared

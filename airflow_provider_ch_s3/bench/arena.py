@@ -16,7 +16,6 @@ from airflow_provider_ch_s3.bench.store import Store
 from airflow_provider_ch_s3.bench.workloads import Dataset, Hardware, Workload
 from airflow_provider_ch_s3.cli.connections import clickhouse_hook
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.info import S3_REGION
 from airflow_provider_ch_s3.source import SourcePattern
 from airflow_provider_ch_s3.sql import bench_queries, staging_queries
 from airflow_provider_ch_s3.sql.load_queries import render_read_session
@@ -48,20 +47,16 @@ class Arena:
     bucket: str = BUCKET
     sandbox: Sandbox | None = None
 
-    def table(self, name: str) -> TableName:
-        """The table that a workload's rows go to."""
-        return TableName(database=self.database, table=f"ch_s3_bench_{name}")
-
     def pattern(self, dataset: Dataset) -> SourcePattern:
         """All files of a set."""
         return SourcePattern(bucket=self.bucket, globs=(f"{dataset.prefix}*.{dataset.suffix}",))
 
-    def make_table(self, workload: Workload, name: str, *, engine: str = "") -> TableName:
+    def make_table(self, workload: Workload, *, engine: str = "") -> TableName:
         """A new empty table on every node, for the rows of a workload.
 
         :param engine: instead of the workload's own; without keys.
         """
-        table = self.table(name)
+        table = TableName(database=self.database, table=f"ch_s3_bench_{workload.name}")
         self.drop_table(table)
         self.hook.execute_everywhere(
             partial(
@@ -129,11 +124,5 @@ def _name_connections(sandbox: Sandbox, store: Store, *, is_clustered: bool) -> 
     clickhouse = json.loads(sandbox.airflow_conn_clickhouse)
     if not is_clustered:
         clickhouse["extra"] = {}
-    s3 = {
-        "conn_type": "aws",
-        "login": store.access_key,
-        "password": store.secret_key,
-        "extra": {"endpoint_url": store.endpoint_url, "region_name": S3_REGION},
-    }
-    for conn_id, connection in ((CLICKHOUSE_CONN_ID, clickhouse), (S3_CONN_ID, s3)):
-        os.environ[f"AIRFLOW_CONN_{conn_id.upper()}"] = json.dumps(connection)
+    for conn_id, connection in ((CLICKHOUSE_CONN_ID, json.dumps(clickhouse)), (S3_CONN_ID, store.airflow_conn)):
+        os.environ[f"AIRFLOW_CONN_{conn_id.upper()}"] = connection

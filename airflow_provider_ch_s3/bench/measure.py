@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import datetime
+import math
 import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import accumulate
+from typing import Any
 
 from airflow_provider_ch_s3.bench.arena import Arena
 from airflow_provider_ch_s3.bench.pushes import PUSHES, PushJob
 from airflow_provider_ch_s3.bench.score import Measurement
 from airflow_provider_ch_s3.bench.workloads import Workload
+from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import LoadError, ServerError
-from airflow_provider_ch_s3.load.detect import detect_cluster
-from airflow_provider_ch_s3.load.inspect import declare_cluster, find_table, read_target
+from airflow_provider_ch_s3.load.inspect import find_table, read_target
 from airflow_provider_ch_s3.load.parts import read_parts
-from airflow_provider_ch_s3.load.prepare import PreparedLoad, list_files, prepare_load
+from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.load.queries import LOG_PATIENCE_SECONDS
 from airflow_provider_ch_s3.load.report import LoadReport, build_report
 from airflow_provider_ch_s3.load.request import LoadIdentity, LoadRequest
+from airflow_provider_ch_s3.load.run import LoadRun
 from airflow_provider_ch_s3.load.watch import Watch
 from airflow_provider_ch_s3.settle import SettleRule, judge_parts
 from airflow_provider_ch_s3.sql import bench_queries
@@ -32,25 +36,16 @@ QUIET_SECONDS = 4.0
 POLL_SECONDS = 0.25
 
 
-def prepare_workload(
-    arena: Arena, workload: Workload, settings: Mapping[str, SettingValue] | None = None
-) -> PreparedLoad:
-    """Plan the load of a workload as the operator does.
-
-    :param settings: the user's own.
-    """
-    table = arena.make_table(workload, workload.name)
-    request = LoadRequest(pattern=arena.pattern(workload.dataset), table=str(table), settings=settings or {})
-    found = find_table(arena.hook, str(table))
-    cluster = detect_cluster(arena.hook, declare_cluster(arena.hook.declaration, found))
-    return prepare_load(
-        arena.hook,
-        request,
-        cluster,
-        read_target(arena.hook, found, cluster),
-        access=arena.store.access(),
-        files=list_files(arena.store, request),
-    )
+def prepare_workload(arena: Arena, workload: Workload) -> PreparedLoad:
+    """Plan the load of a workload as the operator does."""
+    table = arena.make_table(workload)
+    return LoadRun(
+        client=arena.hook,
+        store=arena.store,
+        declaration=arena.hook.declaration,
+        request=LoadRequest(pattern=arena.pattern(workload.dataset), table=str(table)),
+        identity=_identity(table),
+    ).prepare()
 
 
 def with_settings(prepared: PreparedLoad, settings: Mapping[str, SettingValue]) -> PreparedLoad:
@@ -66,19 +61,14 @@ def measure_load(
 
     :param engine: of the table, instead of the workload's.
     """
-    table = arena.make_table(workload, workload.name, engine=engine)
-    began = int(time.time())
+    table = arena.make_table(workload, engine=engine)
     try:
         report = _insert(arena, prepared, table)
+        changes = [] if engine else _wait_until_settled(arena, table, prepared.cluster)
     except (LoadError, ServerError) as error:
-        arena.drop_table(table)
         return Measurement(candidate=candidate, settings=prepared.plan.sent, error=str(error))
-    if not engine:
-        _wait_until_settled(arena, table, prepared)
-    changes = arena.hook.query(
-        bench_queries.render_read_part_changes(table, prepared.cluster.name, since_seconds=began)
-    )
-    arena.drop_table(table)
+    finally:
+        arena.drop_table(table)
     start = report.ended - report.seconds
     times = [row["at_seconds"] - start for row in changes]
     counts = accumulate(row["change"] for row in changes)
@@ -96,28 +86,13 @@ def measure_load(
 
 
 def measure_push(arena: Arena, workload: Workload, name: str) -> Measurement:
-    """Have a worker push the files' rows, by the wall clock; its libraries are imported before.
-
-    Needs a sandbox: some of the tools speak the native protocol, whose port no Airflow connection tells.
-    """
-    sandbox, access = arena.sandbox, arena.store.access()
-    assert sandbox is not None
+    """Have a worker push the files' rows, by the wall clock; its libraries are imported before."""
+    assert arena.sandbox is not None
     seconds = 0.0
     for keys in (workload.dataset.keys[:1], workload.dataset.keys):
-        table = arena.make_table(workload, workload.name)
+        table = arena.make_table(workload)
         job = PushJob(
-            host="127.0.0.1",
-            http_port=sandbox.http_ports[0],
-            tcp_port=sandbox.tcp_ports[0],
-            user=sandbox.user,
-            password=sandbox.password,
-            database=table.database,
-            table=table.table,
-            s3_endpoint=access.endpoint_url,
-            s3_access_key=access.access_key,
-            s3_secret_key=access.secret_key,
-            bucket=arena.bucket,
-            keys=keys,
+            sandbox=arena.sandbox, access=arena.store.access(), table=table.table, bucket=arena.bucket, keys=keys
         )
         began = time.monotonic()
         PUSHES[name](job)
@@ -126,25 +101,42 @@ def measure_push(arena: Arena, workload: Workload, name: str) -> Measurement:
     return Measurement(candidate=name, load_seconds=seconds)
 
 
-def _insert(arena: Arena, prepared: PreparedLoad, table: TableName) -> LoadReport:
-    identity = LoadIdentity(
+def _identity(table: TableName) -> LoadIdentity:
+    return LoadIdentity(
         dag_id="bench",
         task_id=uuid.uuid4().hex,
         run_id="bench",
         table=str(table),
         since=datetime.datetime.now(datetime.UTC),
     )
-    comment = identity.log_comment(
-        files=len(prepared.source.files), bytes=prepared.source.size_bytes, rows=prepared.rows
-    )
+
+
+def _insert(arena: Arena, prepared: PreparedLoad, table: TableName) -> LoadReport:
+    identity = _identity(table)
     query_id = identity.query_id(1)
-    arena.hook.execute(prepared.insert(log_comment=comment, into=table), query_id=query_id)
+    arena.hook.execute(prepared.insert(identity, into=table), query_id=query_id)
     watch = Watch(client=arena.hook, cluster=prepared.cluster.name, identity=identity, poll_seconds=POLL_SECONDS)
     return build_report(watch.wait_for_logs(watch.wait(query_id)), table=str(table), attached=False)
 
 
-def _wait_until_settled(arena: Arena, table: TableName, prepared: PreparedLoad) -> None:
+def _wait_until_settled(arena: Arena, table: TableName, cluster: ClusterSpec) -> list[dict[str, Any]]:
+    """What became of the table's parts, once they have settled and the log tells of as many as there are.
+
+    :raises LoadError: if the log never does.
+    """
     rule = SettleRule(stable_seconds=QUIET_SECONDS)
     found = find_table(arena.hook, str(table))
-    while not judge_parts(rule, read_parts(arena.hook, found, prepared.cluster)).is_settled:
-        time.sleep(POLL_SECONDS * 2)
+    uuids = read_target(arena.hook, found, cluster).uuids
+    read_changes = bench_queries.render_read_part_changes(uuids, cluster.name)
+    deadline = math.inf
+    while time.monotonic() < deadline:
+        nodes = read_parts(arena.hook, found, cluster)
+        if judge_parts(rule, nodes).is_settled:
+            changes = arena.hook.query(read_changes)
+            if sum(row["change"] for row in changes) == sum(node.active_parts for node in nodes):
+                return changes
+            deadline = min(deadline, time.monotonic() + LOG_PATIENCE_SECONDS)
+        time.sleep(POLL_SECONDS)
+    raise LoadError(
+        f"system.part_log does not tell what became of the parts of {table}; see that all servers keep it"
+    )

@@ -19,15 +19,16 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.sandbox import Sandbox
+from airflow_provider_ch_s3.sandbox.info import S3_REGION
+from airflow_provider_ch_s3.source import S3Access
 
 CONN_ID = "ch_s3_bench_push"
-# Part of the signature only: where the store is, its endpoint says.
-S3_REGION = "us-east-1"
 DLT_TABLES = {"_dlt_loads", "_dlt_pipeline_state", "_dlt_version", "dlt_sentinel_table"}
 
 
@@ -35,22 +36,14 @@ DLT_TABLES = {"_dlt_loads", "_dlt_pipeline_state", "_dlt_version", "dlt_sentinel
 class PushJob:
     """Files of one prefix, and the table that their rows go to.
 
-    :param host: of a server without TLS.
+    :param sandbox: some of the tools speak the native protocol, whose port no Airflow connection tells.
     :param table: exists, with the columns of the files; its name is a plain one, as some tools do not quote it.
-    :param s3_endpoint: a URL.
     :param keys: of Parquet files, without the bucket.
     """
 
-    host: str
-    http_port: int
-    tcp_port: int
-    user: str
-    password: str = field(repr=False)
-    database: str
+    sandbox: Sandbox
+    access: S3Access
     table: str
-    s3_endpoint: str
-    s3_access_key: str
-    s3_secret_key: str = field(repr=False)
     bucket: str
     keys: tuple[str, ...]
 
@@ -76,7 +69,7 @@ def push_provider(job: PushJob) -> None:
     https://airflow.apache.org/docs/apache-airflow-providers-clickhousedb/stable/
     """
     hooks = _library("airflow.providers.clickhousedb.hooks.clickhouse")
-    with _connection(job, port=job.http_port):
+    with _connection(job, port=job.sandbox.http_ports[0]):
         hook = hooks.ClickHouseHook(clickhouse_conn_id=CONN_ID)
         for table in _tables(job, job.keys):
             hook.bulk_insert_rows(job.table, _rows(table), table.column_names)
@@ -88,7 +81,7 @@ def push_plugin(job: PushJob) -> None:
     https://github.com/bryzgaloff/airflow-clickhouse-plugin#clickhousehook-example
     """
     hooks = _library("airflow_clickhouse_plugin.hooks.clickhouse")
-    with _connection(job, port=job.tcp_port):
+    with _connection(job, port=job.sandbox.tcp_ports[0]):
         hook = hooks.ClickHouseHook(clickhouse_conn_id=CONN_ID)
         for table in _tables(job, job.keys):
             hook.execute(f"INSERT INTO {job.table} ({', '.join(table.column_names)}) VALUES", _rows(table))
@@ -102,12 +95,12 @@ def push_dlt(job: PushJob) -> None:
     dlt = _library("dlt")
     _library("clickhouse_driver")  # dlt's destination looks for it in the midst of a run
     credentials = {
-        "host": job.host,
-        "port": job.tcp_port,
-        "http_port": job.http_port,
-        "username": job.user,
-        "password": job.password,
-        "database": job.database,
+        "host": "127.0.0.1",
+        "port": job.sandbox.tcp_ports[0],
+        "http_port": job.sandbox.http_ports[0],
+        "username": job.sandbox.user,
+        "password": job.sandbox.password,
+        "database": job.sandbox.database,
         "secure": 0,
     }
     settings = {
@@ -149,9 +142,9 @@ def _tables(job: PushJob, keys: Iterable[str]) -> Iterator[Any]:
     """One ``pyarrow.Table`` for each file."""
     parquet = _library("pyarrow.parquet")
     store = _library("pyarrow.fs").S3FileSystem(
-        endpoint_override=job.s3_endpoint,
-        access_key=job.s3_access_key,
-        secret_key=job.s3_secret_key,
+        endpoint_override=job.access.endpoint_url,
+        access_key=job.access.access_key,
+        secret_key=job.access.secret_key,
         region=S3_REGION,
     )
     for key in keys:
@@ -165,7 +158,11 @@ def _rows(table: Any) -> list[tuple[Any, ...]]:
 
 def _client(job: PushJob) -> Any:
     return _library("clickhouse_connect").get_client(
-        host=job.host, port=job.http_port, username=job.user, password=job.password, database=job.database
+        host="127.0.0.1",
+        port=job.sandbox.http_ports[0],
+        username=job.sandbox.user,
+        password=job.sandbox.password,
+        database=job.sandbox.database,
     )
 
 
@@ -185,11 +182,11 @@ def _connection(job: PushJob, *, port: int) -> AbstractContextManager[None]:
     """The Airflow connection that the hooks ask for, as long as the block lasts."""
     connection = {
         "conn_type": "clickhouse",
-        "host": job.host,
+        "host": "127.0.0.1",
         "port": port,
-        "login": job.user,
-        "password": job.password,
-        "schema": job.database,
+        "login": job.sandbox.user,
+        "password": job.sandbox.password,
+        "schema": job.sandbox.database,
     }
     return _environment({f"AIRFLOW_CONN_{CONN_ID.upper()}": json.dumps(connection)})
 

@@ -15,13 +15,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.sandbox.engine import cache_dir
-from airflow_provider_ch_s3.sandbox.info import S3_REGION
+from airflow_provider_ch_s3.sandbox.info import S3Server
+from airflow_provider_ch_s3.sandbox.launch import end_process
 from airflow_provider_ch_s3.sandbox.object_store import new_access_key, start_object_store
 from airflow_provider_ch_s3.sandbox.supervisor import free_ports
 
@@ -30,35 +30,19 @@ VERSITYGW = "github.com/versity/versitygw/cmd/versitygw"
 VERSITYGW_VERSION = "v1.8.0"
 BUILD_TIMEOUT_SECONDS = 900
 START_TIMEOUT_SECONDS = 20.0
-STOP_TIMEOUT_SECONDS = 10.0
 PR_SET_PDEATHSIG = 1
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Store:
-    """A running S3 server.
+class Store(S3Server):
+    """A running object store.
 
     :param name: of the program, for the report.
     """
 
     name: str
-    endpoint_url: str
-    access_key: str
-    secret_key: str = field(repr=False)
-
-    def client(self) -> Any:
-        """A boto3 client of it."""
-        import boto3
-
-        return boto3.client(
-            "s3",
-            endpoint_url=self.endpoint_url,
-            aws_access_key_id=self.access_key,
-            aws_secret_access_key=self.secret_key,
-            region_name=S3_REGION,
-        )
 
 
 @contextmanager
@@ -95,12 +79,7 @@ def running_store(*, is_built_in: bool = False) -> Iterator[Store]:
         _wait(store, process)
         yield store
     finally:
-        process.terminate()
-        try:
-            process.wait(STOP_TIMEOUT_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end_process(process)
 
 
 def _die_with_parent() -> None:

@@ -60,11 +60,12 @@ def run(args: argparse.Namespace) -> int:
     from airflow_provider_ch_s3.bench.score import score_results
 
     effort = QUICK if args.quick else FULL
-    effort = dataclasses.replace(effort, rounds=args.rounds or effort.rounds)
-    if args.no_grid:
-        effort = dataclasses.replace(effort, threads=())
-    if not args.pushes:
-        effort = dataclasses.replace(effort, pushes=())
+    effort = dataclasses.replace(
+        effort,
+        rounds=args.rounds or effort.rounds,
+        threads=() if args.no_grid else effort.threads,
+        pushes=effort.pushes if args.pushes else (),
+    )
     chosen = _choose(args)
     results = []
     with ExitStack() as stack:

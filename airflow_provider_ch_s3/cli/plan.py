@@ -105,10 +105,7 @@ def run(args: argparse.Namespace) -> int:
     for note in prepared.cluster.notes:
         print(f"note: {note}")
     print(format_plan(prepared))
-    source = prepared.source
-    statement = prepared.insert(
-        log_comment=identity.log_comment(files=len(source.files), bytes=source.size_bytes, rows=source.rows)
-    )
+    statement = prepared.insert(identity)
     print(f"\n{shorten_lines(re.sub(r'{s3_[a-z_]+:String}', repr('***'), statement.text))}")
     return 0
 

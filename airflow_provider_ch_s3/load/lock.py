@@ -148,7 +148,7 @@ class TargetLock:
     def _outranks(self, mine: Owner, owner: Owner, *, is_urgent: bool) -> bool:
         if owner.load_id != mine.load_id:
             return False
-        his_rank, my_rank = (owner.generation, owner.try_number), (self.identity.generation, mine.try_number)
+        his_rank, my_rank = (owner.generation, owner.try_number), self.identity.rank
         if his_rank > my_rank:
             raise OvertakenError(
                 f"try {owner.try_number} of this task works on {self.ledger.target}, so this one (try"

@@ -12,7 +12,7 @@ from airflow_provider_ch_s3.file_format import is_compressed, parse_structure
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.inspect import query_files, read_source
 from airflow_provider_ch_s3.load.object_store import ObjectStore
-from airflow_provider_ch_s3.load.request import LoadRequest
+from airflow_provider_ch_s3.load.request import LoadIdentity, LoadRequest
 from airflow_provider_ch_s3.mapping import MappedColumn, map_columns
 from airflow_provider_ch_s3.source import S3Access, SourceFile, SourceSpec, select_files
 from airflow_provider_ch_s3.sql import load_queries
@@ -53,18 +53,19 @@ class PreparedLoad:
     where: str
     plan: LoadPlan
 
-    def insert(self, *, log_comment: str, into: TableName | None = None) -> Statement:
-        """The INSERT, with the plan's settings.
+    def insert(self, identity: LoadIdentity, *, into: TableName | None = None) -> Statement:
+        """The INSERT, with the plan's settings and, in its ``log_comment``, who loads what.
 
         :param into: a staging table; None for the target itself.
         """
+        comment = identity.log_comment(files=len(self.source.files), bytes=self.source.size_bytes, rows=self.rows)
         return load_queries.render_insert_load(
             self.source,
             self.target.staged_in(into) if into else self.target,
             self.mapping,
             cluster=self.cluster.name,
             where=self.where,
-            settings={**self.plan.sent, "log_comment": log_comment},
+            settings={**self.plan.sent, "log_comment": comment},
         )
 
     @property

@@ -153,6 +153,11 @@ class LoadIdentity:
         return f"{self.generation_prefix}{attempt}"
 
     @property
+    def rank(self) -> tuple[int, int]:
+        """Of two processes of one load the one with the higher rank goes on."""
+        return self.generation, self.try_number
+
+    @property
     def names(self) -> dict[str, str | int]:
         """Who loads, in the words of Airflow."""
         names: dict[str, str | int] = {"dag": self.dag_id, "task": self.task_id, "run": self.run_id}

@@ -322,9 +322,8 @@ class LoadRun(TaskLoad):
 
         :raises OvertakenError: if one has.
         """
-        mine = (self.identity.generation, self.identity.try_number)
-        load_id = self.identity.load_id
-        if any((e.attempt.generation, e.try_number) > mine for e in story.events if e.attempt.load_id == load_id):
+        load_id, rank = self.identity.load_id, self.identity.rank
+        if any((e.attempt.generation, e.try_number) > rank for e in story.events if e.attempt.load_id == load_id):
             raise OvertakenError(f"a newer try of this task has begun to load into {self._site.ledger.target}")
 
     def _check_unbroken(self, story: Story) -> None:

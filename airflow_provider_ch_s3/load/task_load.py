@@ -98,8 +98,6 @@ class TaskLoad(ABC):
         :param into: a staging table; None for the target itself.
         """
         log_plan(prepared)
-        source = prepared.source
-        comment = self.identity.log_comment(files=len(source.files), bytes=source.size_bytes, rows=prepared.rows)
-        statement = prepared.insert(log_comment=comment, into=into)
+        statement = prepared.insert(self.identity, into=into)
         log.info("submitting %s:\n%s", query_id, shorten_lines(statement.text))
         self._watch.submit(statement, query_id)

@@ -59,7 +59,6 @@ class Turn:
         """Finish or undo what earlier turns left.
 
         What the turn's own load staged is left alone: it may be about to be committed.
-
         """
         for owner in held.overtaken:
             # He may wake up, and commit what he compared with the table before the next lines change it.

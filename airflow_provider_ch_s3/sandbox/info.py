@@ -44,6 +44,38 @@ class SandboxConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class S3Server:
+    """An object store on this machine."""
+
+    endpoint_url: str
+    access_key: str
+    secret_key: str = field(repr=False)
+
+    def client(self) -> Any:
+        """A boto3 client of it."""
+        import boto3
+
+        return boto3.client(
+            "s3",
+            endpoint_url=self.endpoint_url,
+            aws_access_key_id=self.access_key,
+            aws_secret_access_key=self.secret_key,
+            region_name=S3_REGION,
+        )
+
+    @property
+    def airflow_conn(self) -> str:
+        """The Airflow connection to it, as JSON. Holds the secret key."""
+        connection = {
+            "conn_type": "aws",
+            "login": self.access_key,
+            "password": self.secret_key,
+            "extra": {"endpoint_url": self.endpoint_url, "region_name": S3_REGION},
+        }
+        return json.dumps(connection)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Sandbox:
     """A running sandbox: where it listens, and with which credentials.
 
@@ -97,15 +129,14 @@ class Sandbox:
         return json.dumps(connection)
 
     @property
+    def s3(self) -> S3Server:
+        """The object store."""
+        return S3Server(endpoint_url=self.s3_endpoint, access_key=self.s3_access_key, secret_key=self.s3_secret_key)
+
+    @property
     def airflow_conn_aws(self) -> str:
         """The Airflow connection to the object store, as JSON. Holds the secret key."""
-        connection = {
-            "conn_type": "aws",
-            "login": self.s3_access_key,
-            "password": self.s3_secret_key,
-            "extra": {"endpoint_url": self.s3_endpoint, "region_name": S3_REGION},
-        }
-        return json.dumps(connection)
+        return self.s3.airflow_conn
 
     def to_json(self) -> str:
         """One line that :meth:`from_json` reads. Holds all secrets."""
@@ -154,15 +185,7 @@ class Sandbox:
 
     def s3_client(self) -> Any:
         """A boto3 client of the object store."""
-        import boto3
-
-        return boto3.client(
-            "s3",
-            endpoint_url=self.s3_endpoint,
-            aws_access_key_id=self.s3_access_key,
-            aws_secret_access_key=self.s3_secret_key,
-            region_name=S3_REGION,
-        )
+        return self.s3.client()
 
     def query(self, sql: str, *, node: int = 0, settings: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """Run one statement on one node over HTTP and return its rows.

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.sandbox.engine import ensure_library
@@ -34,7 +34,7 @@ def running_sandbox(config: SandboxConfig) -> Iterator[Sandbox]:
     try:
         yield sandbox
     finally:
-        _end(process)
+        end_process(process)
         if config.directory is None and sandbox.directory is not None:
             # Its own work, unless it was killed.
             shutil.rmtree(sandbox.directory, ignore_errors=True)
@@ -111,7 +111,7 @@ def _launch(config: SandboxConfig, options: Sequence[str], *, stdin: int) -> tup
         try:
             return process, _first_line(process, errors)
         except BaseException:
-            _end(process)
+            end_process(process)
             raise
 
 
@@ -128,7 +128,8 @@ def _first_line(process: subprocess.Popen[str], errors: IO[str]) -> Sandbox:
     raise SandboxError(said or f"the sandbox ended with exit code {process.returncode} while it started")
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def end_process(process: subprocess.Popen[Any]) -> None:
+    """Ask a child process to end, and see that it does."""
     if process.stdin is not None:
         process.stdin.close()
     process.terminate()

@@ -53,9 +53,9 @@ def render_create_bench_table(
     )
 
 
-def render_read_part_changes(table: TableName, cluster: str | None, *, since_seconds: int) -> Statement:
-    """When parts of a table came and went, on all nodes, in that order.
+def render_read_part_changes(uuids: Sequence[str], cluster: str | None) -> Statement:
+    """When parts of a table came and went, in that order.
 
-    :param since_seconds: Unix time; no change is older.
+    :param uuids: of the table on all nodes: others had its name before.
     """
-    return render("read_part_changes", table=table, cluster=cluster, since_seconds=since_seconds)
+    return render("read_part_changes", uuids=uuids, cluster=cluster)

@@ -237,7 +237,8 @@ class Harness:
             after = self._allowed(scene.plan) if scene.lacked_servers else []
             self._compare(scene, outcome, [before, *after], "after the failed load")
             # A scheduler that takes the end of a deferral for the end of the task kills it on its last try, too.
-            if scene.has_servers and self._errors(scene)[-1:] and self._errors(scene)[-1]["try"] == outcome.tries:
+            last = self._errors(scene)[-1:]
+            if scene.has_servers and last and last[0]["try"] == outcome.tries:
                 self._check_leftovers(scene, outcome)
             self._check_clear(scene, outcome, "after the clear")
         if scene.plan.kind is Kind.LATE_STATEMENT and scene.plan.lasts_to_the_end:

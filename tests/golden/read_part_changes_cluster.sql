@@ -3,10 +3,7 @@ SELECT
     toFloat64(event_time_microseconds) AS at_seconds,
     1 - toInt64(length(merged_from)) AS change
 FROM clusterAllReplicas('it\'s', system.part_log)
-WHERE event_date >= toDate(1700000000) - 1
-    AND event_time >= toDateTime(1700000000)
-    AND database = 'it\'s'
-    AND table = 'a`b'
+WHERE toString(table_uuid) IN ('a-1', 'b-2')
     AND event_type IN ('NewPart', 'MergeParts')
     AND error = 0
 ORDER BY at_seconds

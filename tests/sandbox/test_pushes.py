@@ -12,6 +12,7 @@ import pytest
 from airflow_provider_ch_s3.bench.pushes import PUSHES, PushJob
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.source import S3Access
 
 pytestmark = pytest.mark.sandbox
 
@@ -55,16 +56,9 @@ def job(node: Sandbox) -> Iterator[PushJob]:
     """Both files into a new table, whose name a tool may be tempted to write in another way."""
     node.query(f"CREATE TABLE Bench__W1 ({COLUMNS}) ENGINE = MergeTree ORDER BY (user, ts)")
     yield PushJob(
-        host="127.0.0.1",
-        http_port=node.http_ports[0],
-        tcp_port=node.tcp_ports[0],
-        user=node.user,
-        password=node.password,
-        database=node.database,
+        sandbox=node,
+        access=S3Access(endpoint_url=node.s3_endpoint, access_key=node.s3_access_key, secret_key=node.s3_secret_key),
         table="Bench__W1",
-        s3_endpoint=node.s3_endpoint,
-        s3_access_key=node.s3_access_key,
-        s3_secret_key=node.s3_secret_key,
         bucket=BUCKET,
         keys=KEYS,
     )
@@ -123,5 +117,5 @@ def test_a_missing_library_names_the_extra(
 
 
 def test_secrets_stay_out_of_the_repr(job: PushJob) -> None:
-    assert job.password not in repr(job)
-    assert job.s3_secret_key not in repr(job)
+    assert job.sandbox.password not in repr(job)
+    assert job.access.secret_key not in repr(job)

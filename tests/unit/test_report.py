@@ -76,9 +76,21 @@ SINGLE = [
 # A sharding key: ch1 reads nothing itself, and sends all that ch2 read to where it belongs. What stays on the
 # initiator is counted twice in its written_rows.
 SHARDED = [
-    logged(is_initial=True, read_rows=1000, written_rows=1300, part_rows=300, initial_parts=1),
+    logged(
+        is_initial=True,
+        read_rows=1000,
+        written_rows=1300,
+        part_rows=300,
+        initial_parts=1,
+        settings={"parallel_distributed_insert_select": "0"},
+    ),
     logged("ch2", read_rows=1000, files=5),
     logged("ch2", read_rows=700, written_rows=700, part_rows=700, initial_parts=2),
+]
+# The only node of a cluster writes what its own secondary query read, here into a table without parts.
+PARTLESS = [
+    logged(is_initial=True, read_rows=1000, written_rows=1000),
+    logged("ch1", read_rows=1000, files=5),
 ]
 
 
@@ -241,6 +253,8 @@ def test_the_log_shows_the_checks_and_the_commit() -> None:
         pytest.param(SINGLE[:1], False, id="only-started"),
         pytest.param(SHARDED, True, id="sharded"),
         pytest.param(SHARDED[:2], False, id="sharded-a-receiver-is-missing"),
+        pytest.param(PARTLESS, True, id="a-table-without-parts"),
+        pytest.param(PARTLESS[:1], False, id="a-table-without-parts-the-reader-is-missing"),
         pytest.param([SHARDED[0], SHARDED[2]], False, id="sharded-the-reader-is-missing"),
         pytest.param([], False, id="nothing"),
     ],
