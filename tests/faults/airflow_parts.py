@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,6 +24,8 @@ REPOSITORY = Path(__file__).parents[2]
 DAGS = Path(__file__).parent / "dags"
 START_SECONDS = 180.0
 STOP_SECONDS = 10.0
+LOCKED = "database is locked"
+MAX_RESTARTS = 5
 
 DAG_ID, TASK_ID, RETRIES = "faulty_load", "load", 3
 
@@ -85,6 +88,8 @@ class AirflowParts:
     address: str
     environment: Mapping[str, str]
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _restarts: int = field(default=0, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _guard: subprocess.Popen[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -138,13 +143,21 @@ class AirflowParts:
             time.sleep(0.5)
 
     def check(self) -> None:
-        """See that no part has ended by itself."""
-        for part, process in list(self._processes.items()):
-            if process.poll() is not None:
-                raise RuntimeError(f"airflow {part} ended:\n{self.log_tail(part)}")
+        """See that no part has ended by itself; one that SQLite's lock ended is started again, as a service is."""
+        with self._lock:
+            for part, process in list(self._processes.items()):
+                if process.poll() is None:
+                    continue
+                tail = self.log_tail(part)
+                if LOCKED not in tail or self._restarts == MAX_RESTARTS:
+                    raise RuntimeError(f"airflow {part} ended:\n{tail}")
+                self._restarts += 1
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                self.start(part)
 
     def log_tail(self, part: str) -> str:
-        return "\n".join((self.airflow.home / f"{part}.log").read_text(errors="replace").splitlines()[-20:])
+        return "\n".join((self.airflow.home / f"{part}.log").read_text(errors="replace").splitlines()[-30:])
 
     def _is_healthy(self) -> bool:
         try:
