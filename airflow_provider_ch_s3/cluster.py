@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +16,7 @@ from airflow_provider_ch_s3.connection_fields import (
     parse_fields,
 )
 from airflow_provider_ch_s3.errors import ClusterError, ConfigError
+from airflow_provider_ch_s3.tuned import Tuned
 from airflow_provider_ch_s3.units import GIB, format_bytes
 
 __all__ = [
@@ -66,6 +67,7 @@ class ClusterDeclaration:
 
     :param http_endpoints: ``host:port`` of each node, for ``per_host``.
     :param ledger_table: ``table`` or ``database.table`` that remembers what loads did.
+    :param tuned: what was measured on this cluster.
     """
 
     cluster: str | None = None
@@ -76,6 +78,7 @@ class ClusterDeclaration:
     ddl_mode: DdlMode = DdlMode.AUTO
     http_endpoints: tuple[str, ...] = ()
     ledger_table: str | None = None
+    tuned: Tuned = field(default_factory=Tuned)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +101,7 @@ class ClusterSpec:
     declared_node_count: int | None = None
     vcpus_origin: Origin = Origin.DETECTED
     memory_origin: Origin = Origin.DETECTED
+    tuned: Tuned = field(default_factory=Tuned)
 
     @property
     def node_count(self) -> int:
@@ -132,9 +136,18 @@ def parse_declaration(extra: Mapping[str, Any], conn_id: str) -> ClusterDeclarat
             _parse_endpoint(endpoint, secure=secure, conn_id=conn_id) for endpoint in fields.get("http_endpoints", ())
         ),
         ledger_table=fields.get("ledger_table"),
+        tuned=_parse_tuned(fields.get("tuned", {}), conn_id=conn_id),
     )
     _check_declaration(declaration, conn_id)
     return declaration
+
+
+def _parse_tuned(values: Mapping[str, Any], *, conn_id: str) -> Tuned:
+    try:
+        return Tuned.from_dict(values)
+    except ConfigError as error:
+        remedy = f"{error}; write what `ch-s3 tune` printed, or leave it empty"
+        raise field_error("tuned", values, conn_id=conn_id, remedy=remedy) from error
 
 
 def _parse_endpoint(endpoint: str, *, secure: bool, conn_id: str) -> str:
@@ -237,6 +250,7 @@ def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], ve
         declared_node_count=declared.node_count,
         vcpus_origin=Origin.CONNECTION if declared.vcpus_per_node else Origin.DETECTED,
         memory_origin=Origin.CONNECTION if memory_gib else Origin.DETECTED,
+        tuned=declared.tuned,
     )
 
 

@@ -134,6 +134,12 @@ CLUSTER_FIELDS = (
         ),
         kind=FieldKind.STRING,
     ),
+    ConnectionField(
+        name="tuned",
+        label="Tuned (JSON)",
+        description="What `ch-s3 tune` measured on this cluster: loads plan with it. Empty: the built-in constants.",
+        kind=FieldKind.OBJECT,
+    ),
 )
 
 DRIVER_FIELDS = (

@@ -137,6 +137,8 @@ class SourceSpec:
     :param compression: ClickHouse's name of the compression, ``auto`` to tell by the file name.
     :param rows: rows in all files; None where only reading them would tell.
     :param row_bytes: mean bytes of a row in the server's memory, from a sample.
+    :param partition_count: partitions that the rows go to, and ``partitions_per_file`` those of one file; from a
+        sample.
     """
 
     pattern: SourcePattern
@@ -147,6 +149,8 @@ class SourceSpec:
     columns: tuple[FileColumn, ...]
     rows: int | None = None
     row_bytes: float | None = None
+    partition_count: float = 1.0
+    partitions_per_file: float = 1.0
 
     @property
     def size_bytes(self) -> int:

@@ -128,6 +128,8 @@ class SimulatedClickHouse:
                 return [{"name": "id", "type": "Int64"}]
             case "sample_files":
                 return [{"row_count": 10_000, "mean_row_bytes": 100.0}]
+            case "sample_partitions":
+                return [{"files": 16, "partitions_per_file": 1.0, "partitions": 16}]
             case "parquet_footers":
                 return [{"row_count": 1_000_000_000}]
             case "read_loaded_files":

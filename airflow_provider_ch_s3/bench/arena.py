@@ -51,13 +51,14 @@ class Arena:
         """All files of a set."""
         return SourcePattern(bucket=self.bucket, globs=(f"{dataset.prefix}*.{dataset.suffix}",))
 
-    def make_table(self, workload: Workload, *, engine: str = "") -> TableName:
+    @contextmanager
+    def table(self, workload: Workload, *, engine: str = "") -> Iterator[TableName]:
         """A new empty table on every node, for the rows of a workload.
 
         :param engine: instead of the workload's own; without keys.
         """
         table = TableName(database=self.database, table=f"ch_s3_bench_{workload.name}")
-        self.drop_table(table)
+        self._drop(table)
         self.hook.execute_everywhere(
             partial(
                 bench_queries.render_create_bench_table,
@@ -68,10 +69,12 @@ class Arena:
                 partition_by="" if engine else workload.partition_by,
             )
         )
-        return table
+        try:
+            yield table
+        finally:
+            self._drop(table)
 
-    def drop_table(self, table: TableName) -> None:
-        """Drop a table on every node, if it is there."""
+    def _drop(self, table: TableName) -> None:
         self.hook.execute_everywhere(partial(staging_queries.render_drop_staging, table))
 
     def make_files(self, dataset: Dataset) -> None:

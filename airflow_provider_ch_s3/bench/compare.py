@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from airflow_provider_ch_s3.bench.arena import Arena
 from airflow_provider_ch_s3.bench.measure import measure_load, measure_push, prepare_workload, with_settings
@@ -66,11 +68,9 @@ def compare(arena: Arena, workload: Workload, effort: Effort) -> Result:
     """Measure a workload with all candidates."""
     arena.make_files(workload.dataset)
     ours = prepare_workload(arena, workload)
-    measure_load(arena, workload, ours, "warm-up")
-    grid = [
-        measure_load(arena, workload, with_settings(ours, {**ours.plan.sent, **point}), describe(point))
-        for point in effort.grid()
-    ]
+    measure = partial(measure_load, arena.hook, partial(arena.table, workload))
+    measure(ours, "warm-up")
+    grid = [measure(with_settings(ours, {**ours.plan.sent, **point}), describe(point)) for point in effort.grid()]
     candidates = {
         DEFAULTS: with_settings(ours, {}),
         FORMULA: with_settings(ours, published_formula(ours)),
@@ -81,13 +81,13 @@ def compare(arena: Arena, workload: Workload, effort: Effort) -> Result:
     rounds: list[Measurement] = []
     for number in range(effort.rounds):
         for name in rotate(list(candidates), number):
-            rounds.append(measure_load(arena, workload, candidates[name], name))
+            rounds.append(measure(candidates[name], name))
             log.info("%s %s", workload.name, rounds[-1])
-        rounds.append(measure_load(arena, workload, ours, CEILING, engine="Null"))
+        nowhere = partial(arena.table, workload, engine="Null")
+        rounds.append(measure_load(arena.hook, nowhere, ours, CEILING, has_parts=False))
         if arena.sandbox is not None and workload.name == PUSHED:
             rounds += [measure_push(arena, workload, name) for name in effort.pushes]
-    plan = ours.plan
-    predicted = {"initial_parts": plan.initial_parts, "peak_memory_bytes": plan.peak_memory_bytes}
+    predicted = dataclasses.asdict(ours.plan.prediction)
     return Result(workload=workload.name, title=workload.title, rounds=rounds, grid=grid, predicted=predicted)
 
 

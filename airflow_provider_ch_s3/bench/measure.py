@@ -6,7 +6,8 @@ import datetime
 import math
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any
@@ -17,10 +18,11 @@ from airflow_provider_ch_s3.bench.score import Measurement
 from airflow_provider_ch_s3.bench.workloads import Workload
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import LoadError, ServerError
+from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.inspect import find_table, read_target
 from airflow_provider_ch_s3.load.parts import read_parts
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
-from airflow_provider_ch_s3.load.queries import LOG_PATIENCE_SECONDS
+from airflow_provider_ch_s3.load.queries import LOG_PATIENCE_SECONDS, kill_queries
 from airflow_provider_ch_s3.load.report import LoadReport, build_report
 from airflow_provider_ch_s3.load.request import LoadIdentity, LoadRequest
 from airflow_provider_ch_s3.load.run import LoadRun
@@ -30,6 +32,9 @@ from airflow_provider_ch_s3.sql import bench_queries
 from airflow_provider_ch_s3.target import TableName
 from airflow_provider_ch_s3.tuning import Setting, SettingValue
 
+NewTable = Callable[[], AbstractContextManager[TableName]]
+"""Makes an empty table on every node, for as long as a block lasts."""
+
 # Without a merge or a new part for so long, parts have settled: where there is something to merge, the next merge
 # begins within a second or two.
 QUIET_SECONDS = 4.0
@@ -38,14 +43,14 @@ POLL_SECONDS = 0.25
 
 def prepare_workload(arena: Arena, workload: Workload) -> PreparedLoad:
     """Plan the load of a workload as the operator does."""
-    table = arena.make_table(workload)
-    return LoadRun(
-        client=arena.hook,
-        store=arena.store,
-        declaration=arena.hook.declaration,
-        request=LoadRequest(pattern=arena.pattern(workload.dataset), table=str(table)),
-        identity=_identity(table),
-    ).prepare()
+    with arena.table(workload) as table:
+        return LoadRun(
+            client=arena.hook,
+            store=arena.store,
+            declaration=arena.hook.declaration,
+            request=LoadRequest(pattern=arena.pattern(workload.dataset), table=str(table)),
+            identity=_identity(table),
+        ).prepare()
 
 
 def with_settings(prepared: PreparedLoad, settings: Mapping[str, SettingValue]) -> PreparedLoad:
@@ -55,20 +60,23 @@ def with_settings(prepared: PreparedLoad, settings: Mapping[str, SettingValue]) 
 
 
 def measure_load(
-    arena: Arena, workload: Workload, prepared: PreparedLoad, candidate: str, *, engine: str = ""
+    client: ClickHouseClient,
+    new_table: NewTable,
+    prepared: PreparedLoad,
+    candidate: str,
+    *,
+    has_parts: bool = True,
 ) -> Measurement:
-    """Load into a new table, wait until its parts have settled, and drop it.
+    """Load into a new table, and wait until its parts have settled.
 
-    :param engine: of the table, instead of the workload's.
+    :param has_parts: of the new table; a Null table has none.
     """
-    table = arena.make_table(workload, engine=engine)
     try:
-        report = _insert(arena, prepared, table)
-        changes = [] if engine else _wait_until_settled(arena, table, prepared.cluster)
+        with new_table() as table:
+            report = _insert(client, prepared, table)
+            changes = _wait_until_settled(client, table, prepared.cluster) if has_parts else []
     except (LoadError, ServerError) as error:
         return Measurement(candidate=candidate, settings=prepared.plan.sent, error=str(error))
-    finally:
-        arena.drop_table(table)
     start = report.ended - report.seconds
     times = [row["at_seconds"] - start for row in changes]
     counts = accumulate(row["change"] for row in changes)
@@ -81,6 +89,7 @@ def measure_load(
         initial_parts=report.initial_parts,
         s3_requests=report.s3_requests,
         rows=report.rows_written,
+        volume_bytes=report.volume_bytes,
         parts=list(zip(times, counts, strict=True)),
     )
 
@@ -90,14 +99,13 @@ def measure_push(arena: Arena, workload: Workload, name: str) -> Measurement:
     assert arena.sandbox is not None
     seconds = 0.0
     for keys in (workload.dataset.keys[:1], workload.dataset.keys):
-        table = arena.make_table(workload)
-        job = PushJob(
-            sandbox=arena.sandbox, access=arena.store.access(), table=table.table, bucket=arena.bucket, keys=keys
-        )
-        began = time.monotonic()
-        PUSHES[name](job)
-        seconds = time.monotonic() - began
-        arena.drop_table(table)
+        with arena.table(workload) as table:
+            job = PushJob(
+                sandbox=arena.sandbox, access=arena.store.access(), table=table.table, bucket=arena.bucket, keys=keys
+            )
+            began = time.monotonic()
+            PUSHES[name](job)
+            seconds = time.monotonic() - began
     return Measurement(candidate=name, load_seconds=seconds)
 
 
@@ -111,28 +119,32 @@ def _identity(table: TableName) -> LoadIdentity:
     )
 
 
-def _insert(arena: Arena, prepared: PreparedLoad, table: TableName) -> LoadReport:
+def _insert(client: ClickHouseClient, prepared: PreparedLoad, table: TableName) -> LoadReport:
     identity = _identity(table)
     query_id = identity.query_id(1)
-    arena.hook.execute(prepared.insert(identity, into=table), query_id=query_id)
-    watch = Watch(client=arena.hook, cluster=prepared.cluster.name, identity=identity, poll_seconds=POLL_SECONDS)
+    try:
+        client.execute(prepared.insert(identity, into=table), query_id=query_id)
+    except KeyboardInterrupt:
+        kill_queries(client, prepared.cluster.name, query_id)
+        raise
+    watch = Watch(client=client, cluster=prepared.cluster.name, identity=identity, poll_seconds=POLL_SECONDS)
     return build_report(watch.wait_for_logs(watch.wait(query_id)), table=str(table), attached=False)
 
 
-def _wait_until_settled(arena: Arena, table: TableName, cluster: ClusterSpec) -> list[dict[str, Any]]:
+def _wait_until_settled(client: ClickHouseClient, table: TableName, cluster: ClusterSpec) -> list[dict[str, Any]]:
     """What became of the table's parts, once they have settled and the log tells of as many as there are.
 
     :raises LoadError: if the log never does.
     """
     rule = SettleRule(stable_seconds=QUIET_SECONDS)
-    found = find_table(arena.hook, str(table))
-    uuids = read_target(arena.hook, found, cluster).uuids
+    found = find_table(client, str(table))
+    uuids = read_target(client, found, cluster).uuids
     read_changes = bench_queries.render_read_part_changes(uuids, cluster.name)
     deadline = math.inf
     while time.monotonic() < deadline:
-        nodes = read_parts(arena.hook, found, cluster)
+        nodes = read_parts(client, found, cluster)
         if judge_parts(rule, nodes).is_settled:
-            changes = arena.hook.query(read_changes)
+            changes = client.query(read_changes)
             if sum(row["change"] for row in changes) == sum(node.active_parts for node in nodes):
                 return changes
             deadline = min(deadline, time.monotonic() + LOG_PATIENCE_SECONDS)

@@ -24,6 +24,7 @@ class Measurement:
     :param load_seconds: of the INSERT, by the server's clock.
     :param settled_seconds: from its beginning to the end of the last merge.
     :param peak_memory_bytes: of the INSERT, on the node that took most.
+    :param volume_bytes: the rows in the server's memory.
     :param parts: (seconds from the beginning, active parts on all nodes) at each change.
     :param error: of a load that failed; the figures are 0 then.
     """
@@ -36,6 +37,7 @@ class Measurement:
     initial_parts: int = 0
     s3_requests: int = 0
     rows: int = 0
+    volume_bytes: int = 0
     parts: Sequence[tuple[float, int]] = ()
     error: str = ""
 

@@ -7,12 +7,12 @@ import logging
 import sys
 
 from airflow_provider_ch_s3 import __version__
-from airflow_provider_ch_s3.cli import bench, demo, loads, plan, sandbox
+from airflow_provider_ch_s3.cli import bench, demo, loads, plan, sandbox, tune
 from airflow_provider_ch_s3.errors import ChS3Error
 
 # One module per command, with `add_parser(subparsers)` that sets its `run(args) -> int` as the default
 # of `run`. What a command needs from Airflow, moto or a driver is imported when it runs.
-COMMANDS = (plan, loads, bench, sandbox, demo)
+COMMANDS = (plan, loads, tune, bench, sandbox, demo)
 
 
 def main(argv: list[str] | None = None) -> int:

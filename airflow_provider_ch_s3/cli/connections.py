@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3.errors import ConfigError
 
@@ -34,3 +35,31 @@ def clickhouse_hook(conn_id: str) -> Iterator[ClickHouseS3Hook]:
         yield hook
     finally:
         hook.close()
+
+
+def find_stored_connection(conn_id: str) -> None:
+    """See that a connection can be written.
+
+    :raises ConfigError: if Airflow's database does not have it: the environment or a secrets backend may.
+    """
+    from airflow.models import Connection
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        if session.scalar(select(Connection).where(Connection.conn_id == conn_id)) is None:
+            raise ConfigError(
+                f"Airflow's database has no connection {conn_id!r}, so --save cannot write it; leave --save out, and"
+                " put what is printed into its extra where it is kept"
+            )
+
+
+def store_extra(conn_id: str, values: Mapping[str, Any]) -> None:
+    """Add keys to the extra of a connection in Airflow's database."""
+    from airflow.models import Connection
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        connection = session.scalars(select(Connection).where(Connection.conn_id == conn_id)).one()
+        connection.set_extra(json.dumps({**connection.extra_dejson, **values}))

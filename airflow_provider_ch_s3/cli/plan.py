@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import re
 from typing import TYPE_CHECKING
+
+from airflow_provider_ch_s3.cli.request import add_load_arguments, read_load
 
 if TYPE_CHECKING:
     # Known to type checkers only.
     from argparse import _SubParsersAction
-
-    from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-    from airflow_provider_ch_s3.load.request import LoadRequest
-    from airflow_provider_ch_s3.tuning import SettingValue
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -21,108 +18,22 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser(
         "plan", help="print the settings and the SQL of a load, with reasons, and run nothing", description=__doc__
     )
-    parser.add_argument("--conn-id", default="clickhouse_s3_default", help="Airflow connection to ClickHouse")
-    parser.add_argument(
-        "--aws-conn-id", default="aws_default", help="Airflow connection to S3; empty: the servers' own role"
-    )
-    parser.add_argument("--named-collection", default="", help="named collection on the servers with the S3 keys")
-    parser.add_argument("--source", action="append", required=True, help="s3://bucket/key, with globs; repeatable")
-    parser.add_argument("--table", required=True, help="table or database.table, local or Distributed")
-    parser.add_argument("--columns", type=parse_columns, help="columns to load, separated by commas")
-    parser.add_argument(
-        "--select",
-        type=parse_assignment,
-        action="append",
-        default=[],
-        metavar="COLUMN=EXPRESSION",
-        help="SQL expression over the columns of the files, for a column of the table; repeatable",
-    )
-    parser.add_argument("--where", default="", help="SQL condition over the columns of the files")
-    parser.add_argument(
-        "--setting",
-        type=parse_setting,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="ClickHouse setting that wins over the computed one; repeatable",
-    )
-    parser.add_argument("--data-format", help="e.g. Parquet, when the file names do not tell")
-    parser.add_argument("--compression", help="e.g. gz, when the file names do not tell")
-    parser.add_argument("--structure", help="name Type, … of the files")
+    add_load_arguments(parser)
     parser.set_defaults(run=run)
-
-
-def parse_columns(text: str) -> list[str]:
-    """Parse ``a, b``."""
-    return [name for part in text.split(",") if (name := part.strip())]
-
-
-def parse_assignment(text: str) -> tuple[str, str]:
-    """Parse ``name=value``; the value may hold more equals signs.
-
-    :raises argparse.ArgumentTypeError: if it is none.
-    """
-    name, _, value = (part.strip() for part in text.partition("="))
-    if not name or not value:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return name, value
-
-
-def parse_setting(text: str) -> tuple[str, SettingValue]:
-    """Parse ``name=value`` as a DAG would write it: numbers are numbers.
-
-    :raises argparse.ArgumentTypeError: if it is none.
-    """
-    name, value = parse_assignment(text)
-    if re.fullmatch(r"[+-]?\d+", value):
-        return name, int(value)
-    if re.fullmatch(r"[+-]?\d*\.\d+", value):
-        return name, float(value)
-    return name, value
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan and the statement."""
     from airflow_provider_ch_s3.cli.connections import clickhouse_hook
-    from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
     from airflow_provider_ch_s3.load.prepare import format_plan
-    from airflow_provider_ch_s3.load.request import LoadIdentity
-    from airflow_provider_ch_s3.load.run import LoadRun
     from airflow_provider_ch_s3.sql.statement import shorten_lines
 
-    # the names of a DAG's load stand in the log_comment of its query
-    identity = LoadIdentity(
-        dag_id="DAG", task_id="TASK", run_id="RUN", table=args.table, since=datetime.datetime.now(datetime.UTC)
-    )
     with clickhouse_hook(args.conn_id) as hook:
-        prepared = LoadRun(
-            client=hook,
-            store=S3FileStore(aws_conn_id=args.aws_conn_id or None, named_collection=args.named_collection),
-            declaration=hook.declaration,
-            request=_request(args, hook),
-            identity=identity,
-        ).prepare()
+        load = read_load(args, hook)
+        prepared = load.prepare()
     for note in prepared.cluster.notes:
         print(f"note: {note}")
     print(format_plan(prepared))
-    statement = prepared.insert(identity)
+    statement = prepared.insert(load.identity)
     print(f"\n{shorten_lines(re.sub(r'{s3_[a-z_]+:String}', repr('***'), statement.text))}")
     return 0
-
-
-def _request(args: argparse.Namespace, hook: ClickHouseS3Hook) -> LoadRequest:
-    from airflow_provider_ch_s3.load.request import LoadRequest
-    from airflow_provider_ch_s3.source import parse_source
-
-    return LoadRequest(
-        pattern=parse_source(args.source),
-        table=args.table,
-        data_format=args.data_format,
-        compression=args.compression,
-        structure=args.structure,
-        columns=args.columns or None,
-        select=dict(args.select),
-        where=args.where,
-        settings=dict(args.setting),
-        connection_settings=hook.connection_settings,
-    )

@@ -11,7 +11,7 @@ from typing import Any
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.load.progress import expected_work
 from airflow_provider_ch_s3.load.queries import QueryStatus
-from airflow_provider_ch_s3.tuning import LoadPlan
+from airflow_provider_ch_s3.tuning import LoadPlan, Prediction
 from airflow_provider_ch_s3.units import format_bytes, format_count, format_seconds
 
 
@@ -42,7 +42,8 @@ class LoadReport:
         ``rows_written`` counts as well.
     :param attached: an earlier try submitted the query, and this one took its result.
     :param settings: name → value, origin, reason; without a plan (``attached``) as the server logged them.
-    :param predicted: the plan's initial parts and peak memory.
+    :param volume_bytes: the rows written, in the server's memory.
+    :param predicted: what the plan expected, by the names of :class:`Prediction`.
     :param files_skipped: files that the table held already, in this version or another; not in ``files_listed``.
     :param checks: what was compared before the commit.
     :param partitions: staged rows of each partition.
@@ -68,7 +69,8 @@ class LoadReport:
     nodes: Mapping[str, NodeReport]
     settings: Mapping[str, Mapping[str, Any]]
     left_out_settings: Mapping[str, str] = field(default_factory=dict)
-    predicted: Mapping[str, int] = field(default_factory=dict)
+    volume_bytes: int = 0
+    predicted: Mapping[str, Any] = field(default_factory=dict)
     load_mode: str = "append"
     files_skipped: int = 0
     checks: Sequence[str] = ()
@@ -129,6 +131,7 @@ class LoadReport:
                 f" {format_bytes(node.peak_memory_bytes)} peak memory, {node.initial_parts} parts"
                 for name, node in sorted(self.nodes.items())
             ),
+            *([f"  predicted: {Prediction(**self.predicted)}"] if self.predicted else []),
             *(f"  checked: {check}" for check in self.checks),
             *([f"  {format_count(self.files_skipped)} files skipped"] if self.files_skipped else []),
             *(
@@ -172,6 +175,7 @@ def build_report(status: QueryStatus, *, table: str, attached: bool) -> LoadRepo
         attached=attached,
         nodes={name: _node_report(status.ended, name) for name in sorted({row["node"] for row in workers})},
         settings=_logged_settings(initial["settings"]),
+        volume_bytes=sum(row["part_bytes"] for row in status.ended),
     )
 
 
@@ -180,7 +184,7 @@ def describe_plan(plan: LoadPlan) -> dict[str, Any]:
     return {
         "settings": {s.name: {"value": s.value, "origin": s.origin.value, "reason": s.reason} for s in plan.settings},
         "left_out_settings": dict(plan.left_out),
-        "predicted": {"initial_parts": plan.initial_parts, "peak_memory_bytes": plan.peak_memory_bytes},
+        "predicted": dataclasses.asdict(plan.prediction),
     }
 
 

@@ -32,6 +32,7 @@ from airflow_provider_ch_s3.errors import (
 from airflow_provider_ch_s3.load.choose import Choice, choose_from, read_loaded
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.commit import CommitPlan
+from airflow_provider_ch_s3.load.feedback import read_past_loads
 from airflow_provider_ch_s3.load.lock import UNKNOWN_TABLE
 from airflow_provider_ch_s3.load.parts import wait_until_settled
 from airflow_provider_ch_s3.load.prepare import (
@@ -124,10 +125,19 @@ class LoadRun(TaskLoad):
             log.warning("the commit went through in the end, after: %s", error)
         return report or self.run()
 
-    def prepare(self) -> PreparedLoad:
-        """Look, refuse and plan as :meth:`run` does, with all files, and write nothing."""
+    def prepare(self, files: tuple[SourceFile, ...] | None = None) -> PreparedLoad:
+        """Look, refuse and plan as :meth:`run` does, and write nothing.
+
+        :param files: some of those that match; None for all.
+        """
         check_expressions(self.request)
-        return self._prepare(list_files(self.store, self.request))
+        try:
+            story = self._site.ledger.read()
+        except ServerError as error:
+            if error.code != UNKNOWN_TABLE:
+                raise
+            story = Story(events=())  # no load has made the ledger yet
+        return self._prepare(files or list_files(self.store, self.request), story)
 
     def kill(self) -> None:
         """Kill what this task submitted, see that it is gone on all nodes, and leave nothing half done.
@@ -161,7 +171,7 @@ class LoadRun(TaskLoad):
     def _begin(self, story: Story) -> LoadReport | str:
         choice = self._choose(list_files(self.store, self.request), story)
         views = self._views
-        prepared = self._prepare(choice.files) if choice.files else None
+        prepared = self._prepare(choice.files, story) if choice.files else None
         if prepared is not None and prepared.source.is_pattern and choice.skipped_count:
             raise ConfigError(
                 f"{len(choice.files)} files are too many to name one by one, and {self.request.pattern} would read"
@@ -358,10 +368,16 @@ class LoadRun(TaskLoad):
         paths = self._site.ledger.read_manifest(attempt).keys() if self._skips_loaded else frozenset()
         return bool(read_loaded(self._site, story, paths, after=attempt.number))
 
-    def _prepare(self, files: tuple[SourceFile, ...]) -> PreparedLoad:
+    def _prepare(self, files: tuple[SourceFile, ...], story: Story) -> PreparedLoad:
         site = self._site
         return prepare_load(
-            self.client, self.request, site.cluster, site.target, access=self.store.access(), files=files
+            self.client,
+            self.request,
+            site.cluster,
+            site.target,
+            access=self.store.access(),
+            files=files,
+            past=read_past_loads(story, site.cluster),
         )
 
     def _planned_detail(self, prepared: PreparedLoad, choice: Choice) -> dict[str, Any]:
@@ -374,6 +390,7 @@ class LoadRun(TaskLoad):
             "files_skipped": choice.skipped_count,
             "bytes": prepared.source.size_bytes,
             "rows": prepared.rows,
+            "data_format": prepared.source.data_format,
             "is_pattern": prepared.source.is_pattern,
             # a filter on _path drops the rows of files with similar names, after they were read
             "is_filtered": bool(self.request.where or prepared.source.path_filter),

@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.load.commit import Commit, CommitPlan
 from airflow_provider_ch_s3.load.ledger import Ledger
 from airflow_provider_ch_s3.load.lock import Held, TargetLock
 from airflow_provider_ch_s3.load.queries import kill_queries
-from airflow_provider_ch_s3.load.staging import Staging, StagingTable
+from airflow_provider_ch_s3.load.staging import MERGED, Staging, StagingTable
 from airflow_provider_ch_s3.load.story import Attempt, AttemptId, EventKind, Story
 from airflow_provider_ch_s3.load.views import View, stage_views
 from airflow_provider_ch_s3.source import SourceFile
@@ -121,9 +121,13 @@ class Turn:
         return staged
 
     def take_back(self) -> None:
-        """Drop the staging tables that this turn made; perhaps after a newer owner had looked for them."""
-        if self._planned is not None:
-            self.staging.drop(self._planned, self.epoch)
+        """Drop the staging tables that this turn made; perhaps after a newer owner had looked for them.
+
+        Never one that holds what an INSERT staged: the newer owner may be about to take that.
+        """
+        for table in self.staging.find():
+            if table.epoch == self.epoch and (table.attempt == self._planned or table.role == MERGED):
+                self.staging.drop_table(table)
 
     def commit(self, attempt: AttemptId, plan: CommitPlan) -> None:
         """Make the attempt's rows the target's.
@@ -224,12 +228,15 @@ class Turns:
             raise
         except BaseException:
             try:
-                self.lock.release(held.epoch)
+                self._give_back(turn)
             except ChS3Error as error:
                 log.warning("the lock of %s stays, the next load takes it over: %s", self.ledger.target, error)
             raise
+        self._give_back(turn)
+
+    def _give_back(self, turn: Turn) -> None:
         try:
-            self.lock.release(held.epoch)
+            self.lock.release(turn.epoch)
         except OvertakenError:
             turn.take_back()
             raise

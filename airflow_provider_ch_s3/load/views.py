@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.load.inspect import read_table
 from airflow_provider_ch_s3.load.staging import FEED, VIEW, Staging, StagingTable
 from airflow_provider_ch_s3.load.story import AttemptId
 from airflow_provider_ch_s3.sql import staging_queries
-from airflow_provider_ch_s3.sql.filters import identifier, view_select
+from airflow_provider_ch_s3.sql.filters import identifier, server_sql
 from airflow_provider_ch_s3.target import TableName, TargetSpec, parse_table
 
 
@@ -60,7 +60,7 @@ def stage_views(staging: Staging, attempt: AttemptId, epoch: int, views: tuple[V
         feed = staging.name(StagingTable(attempt=attempt, epoch=epoch, role=f"{FEED}{number}"))
         select = select_from(view, staging.target, source)
         staging.client.execute_everywhere(
-            partial(staging_queries.render_create_feed, feed, staged, select=view_select(select))
+            partial(staging_queries.render_create_feed, feed, staged, select=server_sql(select))
         )
 
 

@@ -100,8 +100,8 @@ def json_rows(rows: Iterable[Mapping[str, Any]]) -> Sql:
     return Sql("\n".join(json.dumps(row) for row in rows))
 
 
-def view_select(text: str) -> Sql:
-    """Print the query of a view, as the server itself gave it."""
+def server_sql(text: str) -> Sql:
+    """Print SQL as the server itself gave it: a view's query, a key."""
     return Sql(text)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from airflow_provider_ch_s3.mapping import MappedColumn
 from airflow_provider_ch_s3.source import SourceSpec
+from airflow_provider_ch_s3.sql.filters import server_sql
 from airflow_provider_ch_s3.sql.render import render
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName, TargetSpec
@@ -76,6 +77,37 @@ def render_sample_files(
         where=where,
         limit_rows=limit_rows,
         settings=settings,
+    )
+
+
+def render_sample_partitions(
+    source: SourceSpec,
+    mapping: Sequence[MappedColumn],
+    *,
+    partition_key: str,
+    seconds: int,
+    settings: Mapping[str, SettingValue],
+) -> Statement:
+    """How many partitions the rows of each file, and of all of them, go to.
+
+    :param partition_key: of the table, over its own columns.
+    :param seconds: what was not read by then does not count.
+    """
+    return render(
+        "sample_partitions",
+        parameters=source.access.parameters,
+        source=source,
+        url=source.url,
+        mapping=mapping,
+        data_format=source.data_format,
+        structure=source.structure,
+        partition_key=server_sql(partition_key),
+        settings={
+            **settings,
+            "max_execution_time": seconds,
+            "timeout_overflow_mode": "break",
+            "prefer_column_name_to_alias": 1,
+        },
     )
 
 

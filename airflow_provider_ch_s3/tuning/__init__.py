@@ -1,13 +1,16 @@
 """Settings, computed: one function per setting, and the plan that joins them. Pure."""
 
-from airflow_provider_ch_s3.tuning.facts import LoadFacts
+from airflow_provider_ch_s3.tuning.facts import LoadFacts, PastLoad
 from airflow_provider_ch_s3.tuning.plan import LoadPlan, check_given_settings, plan_load
+from airflow_provider_ch_s3.tuning.predict import Prediction
 from airflow_provider_ch_s3.tuning.setting import Origin, ServerSetting, Setting, SettingValue
 
 __all__ = [
     "LoadFacts",
     "LoadPlan",
     "Origin",
+    "PastLoad",
+    "Prediction",
     "ServerSetting",
     "Setting",
     "SettingValue",

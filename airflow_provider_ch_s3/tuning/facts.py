@@ -3,9 +3,28 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from airflow_provider_ch_s3.errors import PlanError
+from airflow_provider_ch_s3.tuned import Tuned
+
+TEXT_FORMATS = ("CSV", "TSV", "TabSeparated", "JSON", "CustomSeparated", "Values", "LineAsString")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastLoad:
+    """What an earlier load of the same format into the same table measured.
+
+    :param volume_ratio: bytes of rows in memory for each stored byte of the files.
+    :param node_volume_bytes: rows in memory, of one node; ``peak_memory_bytes`` of the node that took most.
+    :param core_seconds_per_gib: of the load, by its rows in memory.
+    """
+
+    query_id: str
+    volume_ratio: float
+    node_volume_bytes: float
+    peak_memory_bytes: int
+    core_seconds_per_gib: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +38,8 @@ class LoadFacts:
     :param is_clustered: the files are read by all nodes of a cluster, not by one server alone.
     :param keeps_rows_where_read: a node may write what it reads (no sharding key to respect).
     :param partition_key: of the table; '' for none.
+    :param partition_count: partitions that the rows go to; ``partitions_per_file`` those of one file.
+    :param tuned: what was measured on this cluster; ``past`` on the newest load of the same format into the table.
     :param takes_all_columns: neither ``columns`` nor ``select`` says that columns of the files may go unused.
     :param reads_other_files: the address matches more files than the load's, and a filter drops their rows.
     :param uses_path_columns: columns come from ``name=value/`` folders.
@@ -38,6 +59,10 @@ class LoadFacts:
     keeps_rows_where_read: bool = True
     sharding_key: str = ""
     partition_key: str = ""
+    partition_count: float = 1.0
+    partitions_per_file: float = 1.0
+    tuned: Tuned = field(default_factory=Tuned)
+    past: PastLoad | None = None
     takes_all_columns: bool = True
     reads_other_files: bool = False
     uses_path_columns: bool = False
@@ -56,6 +81,11 @@ class LoadFacts:
     @property
     def files_per_node(self) -> int:
         return math.ceil(self.file_count / self.node_count)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the files have to be parsed, so that ClickHouse can cut each into pieces."""
+        return self.data_format.startswith(TEXT_FORMATS)
 
     @property
     def file_bytes(self) -> float:

@@ -7,24 +7,18 @@ project's own measurements (``ch-s3 bench``), which say how large a block is wor
 from __future__ import annotations
 
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
-from airflow_provider_ch_s3.tuning.read import reader_bytes
+from airflow_provider_ch_s3.tuning.predict import BLOCKS_IN_MEMORY_PER_THREAD, PARTS_WITHOUT_MERGE, parts_per_node
+from airflow_provider_ch_s3.tuning.read import readers_bytes
 from airflow_provider_ch_s3.tuning.setting import Setting
 from airflow_provider_ch_s3.units import MIB, format_bytes
 
-# A thread holds one block that it collects, one that it sorts, one that it writes: the 3 of the formula.
-BLOCKS_IN_MEMORY_PER_THREAD = 3
-# Rows that are all in memory at once are there less than twice, however they are cut: 1.5 to 2.1 times (12 M rows).
-COPIES_OF_ALL_ROWS = 1.6
 # However little memory there is, the readers leave half of it to the blocks.
 MAX_READER_RATIO = 0.5
-# Of four parts of one size no merge begins; of more, one does (the selector wants about five). 12 M rows on 2 cores,
-# medians of 2: 4 threads with a quarter of the rows each load in 2.3 s, and that is all; 2 threads with an eighth in
-# 2.3 s and settle after 5.1 s; the server's defaults in 2.9 s and 4.5 s.
-PARTS_WITHOUT_MERGE = 4
 # More threads than this for each core take turns and hold memory.
 MAX_THREADS_PER_CORE = 2
-# A block of a table with partitions becomes a part for each partition in it: smaller ones hold fewer partitions, sort
-# faster, and make hardly more parts. By day, 365 days, 4 threads: 3.0 s with two blocks a thread, 3.9 s with one.
+# A block of a table with partitions becomes a part for each partition in it. Smaller ones hold fewer partitions, sort
+# faster, and make hardly more parts, unless every file has rows for every partition. By day, 365 days, 4 threads:
+# 3.0 s with two blocks a thread, 3.9 s with one.
 BLOCKS_PER_THREAD_WITH_PARTITIONS = 2
 # Smaller blocks save no memory worth having, and each one becomes a part for every partition it touches.
 MIN_BLOCK_BYTES = 64 * MIB
@@ -33,21 +27,26 @@ MIN_BLOCK_BYTES = 64 * MIB
 def max_insert_threads(facts: LoadFacts) -> Setting:
     """Half of the cores: the rest stays free for merges. Four where there are fewer than eight, two a core at most.
 
-    Source: "Supercharging your large ClickHouse data loads", part 2; ``PARTS_WITHOUT_MERGE``.
+    Source: "Supercharging your large ClickHouse data loads", part 2; ``PARTS_WITHOUT_MERGE``; ``ch-s3 tune``.
     """
-    threads = _insert_threads(facts.vcpus)
-    return Setting(
-        name="max_insert_threads",
-        value=threads,
-        reason=f"half of {facts.vcpus} cores write, the others read and merge"
-        if threads == facts.vcpus // 2
-        else f"{threads} threads on {facts.vcpus} cores sort and write side by side, and {PARTS_WITHOUT_MERGE} parts"
-        " of one size wait for no merge",
-    )
+    threads = count_insert_threads(facts)
+    if facts.tuned.insert_threads_per_core is not None:
+        reason = f"{facts.tuned.insert_threads_per_core:g} a core were fastest when this cluster was tuned"
+    elif threads == facts.vcpus // 2:
+        reason = f"half of {facts.vcpus} cores write, the others read and merge"
+    else:
+        reason = (
+            f"{threads} threads on {facts.vcpus} cores sort and write side by side, and {PARTS_WITHOUT_MERGE} parts"
+            " of one size wait for no merge"
+        )
+    return Setting(name="max_insert_threads", value=threads, reason=reason)
 
 
-def _insert_threads(vcpus: int) -> int:
-    return max(vcpus // 2, min(PARTS_WITHOUT_MERGE, MAX_THREADS_PER_CORE * vcpus))
+def count_insert_threads(facts: LoadFacts) -> int:
+    """Threads of one node that sort and write."""
+    if facts.tuned.insert_threads_per_core is not None:
+        return max(1, round(facts.vcpus * facts.tuned.insert_threads_per_core))
+    return max(facts.vcpus // 2, min(PARTS_WITHOUT_MERGE, MAX_THREADS_PER_CORE * facts.vcpus))
 
 
 def insert_block_ceiling_bytes(*, memory_bytes: float, threads: int) -> int:
@@ -64,15 +63,15 @@ def min_insert_block_size_bytes(facts: LoadFacts) -> Setting:
     The formula leaves out what the readers hold, and loads have run out of memory in spite of it (ClickHouse issue
     88556): so they get theirs first.
     """
-    threads = _insert_threads(facts.vcpus)
+    threads = count_insert_threads(facts)
     memory_bytes = facts.memory_bytes * facts.ingest_memory_ratio
-    readers_bytes = min(reader_bytes(facts), memory_bytes * MAX_READER_RATIO)
-    ceiling_bytes = insert_block_ceiling_bytes(memory_bytes=memory_bytes - readers_bytes, threads=threads)
-    blocks = threads * (BLOCKS_PER_THREAD_WITH_PARTITIONS if facts.partition_key else 1)
+    held_bytes = min(readers_bytes(facts), memory_bytes * MAX_READER_RATIO)
+    ceiling_bytes = insert_block_ceiling_bytes(memory_bytes=memory_bytes - held_bytes, threads=threads)
+    blocks = max(1, round(threads * _blocks_per_thread(facts)))
     share_bytes = int(facts.node_volume_bytes / blocks)
     block_bytes = min(ceiling_bytes, max(MIN_BLOCK_BYTES, share_bytes))
     memory = (
-        f"{facts.ingest_memory_ratio:.0%} of {format_bytes(facts.memory_bytes)}, less {format_bytes(readers_bytes)}"
+        f"{facts.ingest_memory_ratio:.0%} of {format_bytes(facts.memory_bytes)}, less {format_bytes(held_bytes)}"
         f" for readers, / ({BLOCKS_IN_MEMORY_PER_THREAD} x {threads} threads) allows {format_bytes(ceiling_bytes)}"
     )
     data = (
@@ -86,6 +85,16 @@ def min_insert_block_size_bytes(facts: LoadFacts) -> Setting:
     else:
         reason = f"{data}, so that few parts are left to merge; {memory}"
     return Setting(name="min_insert_block_size_bytes", value=block_bytes, reason=reason)
+
+
+def _blocks_per_thread(facts: LoadFacts) -> float:
+    if facts.tuned.blocks_per_thread is not None:
+        return facts.tuned.blocks_per_thread
+    if facts.partition_count == 1:
+        return 1
+    smaller_bytes = facts.node_volume_bytes / count_insert_threads(facts) / BLOCKS_PER_THREAD_WITH_PARTITIONS
+    parts = parts_per_node(facts, block_bytes=max(1, int(smaller_bytes)))
+    return BLOCKS_PER_THREAD_WITH_PARTITIONS if parts <= PARTS_WITHOUT_MERGE * facts.partition_count else 1
 
 
 def max_insert_threads_min_free_memory_per_thread(facts: LoadFacts) -> Setting:

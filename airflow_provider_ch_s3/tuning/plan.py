@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from dataclasses import dataclass, replace
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.tuning import insert, limits, observe, read
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
+from airflow_provider_ch_s3.tuning.predict import Prediction, describe_basis, predict
 from airflow_provider_ch_s3.tuning.setting import Origin, ServerSetting, Setting, SettingValue
 
 RULES: tuple[Callable[[LoadFacts], Setting], ...] = (
@@ -70,14 +70,13 @@ class LoadPlan:
 
     :param settings: in the order of the rules, then what the user added.
     :param left_out: computed settings that the server does not take, each with the reason.
-    :param initial_parts: predicted parts before merges, on all nodes, were each block to touch one partition.
-    :param peak_memory_bytes: bound of the insert's memory per node.
+    :param basis: where the constants of the prediction come from.
     """
 
     settings: tuple[Setting, ...]
     left_out: Mapping[str, str]
-    initial_parts: int
-    peak_memory_bytes: int
+    prediction: Prediction
+    basis: str
 
     @property
     def sent(self) -> dict[str, SettingValue]:
@@ -182,15 +181,8 @@ def _with_prediction(
     values = {name: server[name].value for name in left_out if name in server} | {s.name: s.value for s in settings}
     threads = _positive(values, insert.max_insert_threads(facts))
     block_bytes = _positive(values, insert.min_insert_block_size_bytes(facts))
-    share_bytes = facts.node_volume_bytes
-    in_memory_bytes = insert.BLOCKS_IN_MEMORY_PER_THREAD * threads * block_bytes
-    return LoadPlan(
-        settings=settings,
-        left_out=left_out,
-        initial_parts=facts.node_count * max(1, math.ceil(share_bytes / block_bytes)),
-        peak_memory_bytes=int(min(in_memory_bytes, insert.COPIES_OF_ALL_ROWS * share_bytes))
-        + read.reader_bytes(facts),
-    )
+    prediction = predict(facts, threads=threads, block_bytes=block_bytes)
+    return LoadPlan(settings=settings, left_out=left_out, prediction=prediction, basis=describe_basis(facts))
 
 
 def _positive(values: Mapping[str, SettingValue | None], computed: Setting) -> int:

@@ -16,20 +16,26 @@ READERS_PER_CORE = 2
 READER_BYTES = 25 * MIB
 SMALL_FILE_BYTES = 100 * MIB
 SMALL_FILE_BUFFER_BYTES = 50 * MIB
-# Formats whose files ClickHouse can cut into pieces and parse on several threads.
-_TEXT_FORMATS = ("CSV", "TSV", "TabSeparated", "JSON", "CustomSeparated", "Values", "LineAsString")
 
 _OTHER_FILES = "characters in the file names make ClickHouse open other files too, which may have other columns"
 
 
+def _most_readers(facts: LoadFacts) -> int:
+    return max(1, round(facts.vcpus * (facts.tuned.readers_per_core or READERS_PER_CORE)))
+
+
 def _reads_many_files(facts: LoadFacts) -> bool:
-    return facts.files_per_node >= READERS_PER_CORE * facts.vcpus
+    return facts.files_per_node >= _most_readers(facts)
 
 
-def reader_bytes(facts: LoadFacts) -> int:
+def count_readers(facts: LoadFacts) -> int:
+    """Threads of one node that read."""
+    return _most_readers(facts) if _reads_many_files(facts) else facts.vcpus
+
+
+def readers_bytes(facts: LoadFacts) -> int:
     """Memory of all readers of one node, which the published formula leaves out; no more than they have to read."""
-    readers = facts.vcpus * (READERS_PER_CORE if _reads_many_files(facts) else 1)
-    return int(readers * min(READER_BYTES, facts.volume_bytes / facts.file_count))
+    return int(count_readers(facts) * min(READER_BYTES, facts.volume_bytes / facts.file_count))
 
 
 def max_threads(facts: LoadFacts) -> Setting:
@@ -37,9 +43,9 @@ def max_threads(facts: LoadFacts) -> Setting:
 
     Source: ClickHouse's S3 performance guide ("up to several times the cores").
     """
-    readers = READERS_PER_CORE * facts.vcpus
     if _reads_many_files(facts):
-        reason = f"{facts.files_per_node} files per node keep {readers} readers busy, {READERS_PER_CORE} a core"
+        readers = count_readers(facts)
+        reason = f"{facts.files_per_node} files per node keep {readers} readers busy on {facts.vcpus} cores"
         return Setting(name="max_threads", value=readers, reason=reason)
     reason = f"{facts.files_per_node} files per node leave nothing for more readers than cores"
     return Setting(name="max_threads", value=None, reason=reason)
@@ -51,7 +57,7 @@ def input_format_parallel_parsing(facts: LoadFacts) -> Setting:
     Source: Altinity measured 20 %.
     """
     name = "input_format_parallel_parsing"
-    if not facts.data_format.startswith(_TEXT_FORMATS):
+    if not facts.is_text:
         return Setting(name=name, value=None, reason=f"{facts.data_format} is not parsed as text")
     if _reads_many_files(facts):
         reason = f"{facts.files_per_node} files per node already use every thread, one each"

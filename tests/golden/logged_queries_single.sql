@@ -15,6 +15,7 @@ SELECT
     ProfileEvents['S3ReadRequestsCount'] AS s3_requests,
     ProfileEvents['MergeTreeDataWriterBlocks'] AS initial_parts,
     ProfileEvents['MergeTreeDataWriterRows'] AS part_rows,
+    ProfileEvents['MergeTreeDataWriterUncompressedBytes'] AS part_bytes,
     Settings AS settings,
     log_comment
 FROM system.query_log

@@ -16,7 +16,14 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, OvertakenError, SourceError, TargetError
+from airflow_provider_ch_s3.errors import (
+    ConfigError,
+    LoadError,
+    OvertakenError,
+    ServerError,
+    SourceError,
+    TargetError,
+)
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
 from airflow_provider_ch_s3.load import lock
@@ -295,6 +302,16 @@ class TestZombie:
         assert bag(lab.rows(table)) == bag(FEW)
         error = gate.wake()
         assert error is None or isinstance(error, LoadError)
+        assert bag(lab.rows(table)) == bag(FEW)
+        assert is_clean(lab)
+
+    def test_drops_the_table_of_survivors_that_it_made_late(self, lab: Lab, table: str, freeze: Freeze) -> None:
+        # the tables of the new rows on three nodes, and those of new and old rows on two
+        # (on its last try it would give up, in a turn that tidies up)
+        where: dict[str, Any] = {"load_mode": "replace_where", "replace_where": "n >= 0", "max_tries": 3}
+        gate = freeze(Gate("create_staging", 6), "in/*.csv", table, **where)
+        lab.load("in/*.csv", table, try_number=2, **where)
+        assert isinstance(gate.wake(), ServerError)
         assert bag(lab.rows(table)) == bag(FEW)
         assert is_clean(lab)
 

@@ -422,11 +422,13 @@ class Cluster:
                 "duration_seconds": self.now - insert.began,
                 "visible_at": self.now + self.rng.uniform(0, LOG_FLUSH_SECONDS),
             }
-            share = {"read_rows": sum(mine), "files": len(mine), "part_rows": sum(mine)}
+            share = {"read_rows": sum(mine), "files": len(mine), "part_rows": sum(mine), "part_bytes": 0}
             if is_initial:
                 # it counts what all nodes read; its own share is a query of its own
                 total = sum(rows for _, _, rows in insert.done)
-                node.query_log.append(row | {"read_rows": total, "written_rows": 0, "files": 0, "part_rows": 0})
+                node.query_log.append(
+                    row | {"read_rows": total, "written_rows": 0, "files": 0, "part_rows": 0, "part_bytes": 0}
+                )
             if mine:
                 node.query_log.append(row | share | {"is_initial": False})
 

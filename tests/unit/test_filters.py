@@ -108,7 +108,7 @@ SAMPLES = {
     "expression": "a",
     "table_name": TableName(database="d", table="t"),
     "json_rows": [{"a": 1}],
-    "view_select": "SELECT 1",
+    "server_sql": "SELECT 1",
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.sql import ledger_queries, staging_queries
-from airflow_provider_ch_s3.sql.filters import view_select
+from airflow_provider_ch_s3.sql.filters import server_sql
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
 
@@ -21,7 +21,7 @@ STAGING = TableName(database="it's", table="ch_s3_stage_52115f13b013_0123_2_7_7"
 RENAMED = TableName(database="it's", table="ch_s3_stage_52115f13b013_0123_2_7_9")
 MERGED = TableName(database="it's", table="ch_s3_stage_52115f13b013_0123_2_7_9_merged")
 FEED = TableName(database="it's", table="ch_s3_stage_52115f13b013_0123_2_7_9_feed0")
-SELECT = view_select("SELECT id, 'it\\'s' AS s FROM `it's`.ch_s3_stage_52115f13b013_0123_2_7_7")
+SELECT = server_sql("SELECT id, 'it\\'s' AS s FROM `it's`.ch_s3_stage_52115f13b013_0123_2_7_7")
 LEDGER = TableName(database="it's", table="led`ger")
 FILES = TableName(database="it's", table="led`ger_files")
 LOCK = TableName(database="it's", table="ch_s3_lock_52115f13b013_7")

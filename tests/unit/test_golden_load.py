@@ -137,6 +137,12 @@ CASES: dict[str, Statement] = {
     "sample_files_server_role": load_queries.render_sample_files(
         source(ROLE), PLAIN, where="", limit_rows=100, settings={"max_threads": 4}
     ),
+    "sample_partitions_keys": load_queries.render_sample_partitions(
+        source(KEYS), MIXED, partition_key="toYYYYMM(dt), id % 4", seconds=1, settings={"max_threads": 4}
+    ),
+    "sample_partitions_path_filter": load_queries.render_sample_partitions(
+        UNSAFE, PLAIN, partition_key="id", seconds=1, settings={"max_threads": 4}
+    ),
     "parquet_footers_cluster": load_queries.render_parquet_footers(source(KEYS), CLUSTER, {"s3_retry_attempts": 12}),
     "parquet_footers_single": load_queries.render_parquet_footers(source(KEYS), None, {}),
     "parquet_footers_path_filter": load_queries.render_parquet_footers(UNSAFE, CLUSTER, {}),

@@ -17,6 +17,7 @@ GROUND = {"errors", "units"}
 TEXT = GROUND | {"sql.expressions"}
 VALUES = TEXT | {
     "connection_fields",
+    "tuned",
     "column_types",
     "cluster",
     "globs",
@@ -34,7 +35,8 @@ MAY_IMPORT = {
     "units": set(),
     "sql.expressions": {"errors"},
     "connection_fields": GROUND,
-    "cluster": GROUND | {"connection_fields"},
+    "tuned": GROUND,
+    "cluster": GROUND | {"connection_fields", "tuned"},
     "column_types": set(),
     "target": TEXT,
     "globs": set(),

@@ -35,7 +35,7 @@ from airflow_provider_ch_s3.mapping import MappedColumn
 from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourcePattern, SourceSpec
 from airflow_provider_ch_s3.sql import render
 from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
-from airflow_provider_ch_s3.tuning import LoadPlan, Origin, Setting
+from airflow_provider_ch_s3.tuning import LoadPlan, Origin, Prediction, Setting
 from tests.unit.cluster_model import Clock, Cluster, Fault, Insert, Killed, ModelClient, ModelThread, Process, Thread
 
 EXAMPLES = int(os.environ.get("CH_S3_PROTOCOL_EXAMPLES", "1500"))
@@ -74,6 +74,7 @@ STATEMENTS = (
     "running_queries",
     "logged_queries",
 )
+PREDICTION = Prediction(initial_parts=1, peak_memory_bytes=1, load_seconds=1.0, settled_seconds=1.0)
 # Most harm is done by those who sleep and wake up again.
 KINDS = ("pause", "pause", "pause", "kill", "kill_late", "lost_request", "lost_answer", "late", "signal")
 
@@ -184,6 +185,7 @@ def prepare_model_load(
     *,
     access: S3Access,
     files: tuple[SourceFile, ...],
+    past: object,
 ) -> PreparedLoad:
     """A plan without a look at the files."""
     source = SourceSpec(
@@ -202,7 +204,7 @@ def prepare_model_load(
         target=target,
         mapping=(MappedColumn(target="row", source="row"),),
         where="",
-        plan=LoadPlan(settings=(setting,), left_out={}, initial_parts=1, peak_memory_bytes=1),
+        plan=LoadPlan(settings=(setting,), left_out={}, prediction=PREDICTION, basis="a model"),
     )
 
 

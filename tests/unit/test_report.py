@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.load.report import (
     describe_plan,
     is_complete,
 )
-from airflow_provider_ch_s3.tuning import LoadPlan, Origin, Setting
+from airflow_provider_ch_s3.tuning import LoadPlan, Origin, Prediction, Setting
 
 MIB = 1_048_576
 COMMENT = json.dumps({"files": 5, "bytes": 50 * MIB, "rows": 1000})
@@ -42,6 +42,7 @@ def logged(
         "s3_requests": 0,
         "initial_parts": 0,
         "part_rows": 0,
+        "part_bytes": 0,
         "settings": {"max_threads": "4"},
         "log_comment": COMMENT,
     } | values
@@ -49,7 +50,7 @@ def logged(
 
 def share(node: str, rows: int, **values: Any) -> dict[str, Any]:
     """A node that reads files and writes what it read."""
-    return logged(node, read_rows=rows, written_rows=rows, part_rows=rows, **values)
+    return logged(node, read_rows=rows, written_rows=rows, part_rows=rows, part_bytes=8 * rows, **values)
 
 
 # As ClickHouse 26.7 logs it: the initiator counts all rows read and none written.
@@ -123,6 +124,7 @@ def test_cluster() -> None:
         },
         "settings": {"max_threads": {"value": "4", "origin": "server log", "reason": ""}},
         "left_out_settings": {},
+        "volume_bytes": 8000,
         "predicted": {},
         "load_mode": "append",
         "files_skipped": 0,
@@ -132,17 +134,25 @@ def test_cluster() -> None:
     }
 
 
+PREDICTION = Prediction(initial_parts=6, peak_memory_bytes=10 * MIB, load_seconds=2.0, settled_seconds=3.5)
+
+
 def test_a_plan_is_told_with_its_reasons() -> None:
     plan = LoadPlan(
         settings=(Setting(name="max_threads", value=16, reason="because", origin=Origin.COMPUTED),),
         left_out={"x": "this server does not know it"},
-        initial_parts=6,
-        peak_memory_bytes=10 * MIB,
+        prediction=PREDICTION,
+        basis="a guess",
     )
     assert describe_plan(plan) == {
         "settings": {"max_threads": {"value": 16, "origin": "computed", "reason": "because"}},
         "left_out_settings": {"x": "this server does not know it"},
-        "predicted": {"initial_parts": 6, "peak_memory_bytes": 10_485_760},
+        "predicted": {
+            "initial_parts": 6,
+            "peak_memory_bytes": 10_485_760,
+            "load_seconds": 2.0,
+            "settled_seconds": 3.5,
+        },
     }
 
 
@@ -153,6 +163,7 @@ COMMITTED = dataclasses.replace(
     checks=["5 files read, 5 listed", "5 ETags unchanged"],
     partitions={"201301": 400, "201302": 600},
     commit_seconds=0.25,
+    predicted=dataclasses.asdict(PREDICTION),
 )
 
 
@@ -187,6 +198,7 @@ def test_nothing_new() -> None:
         "nodes": {},
         "settings": {},
         "left_out_settings": {},
+        "volume_bytes": 0,
         "predicted": {},
         "load_mode": "append",
         "files_skipped": 1200,
@@ -235,6 +247,7 @@ def test_the_log_shows_the_load_and_each_node() -> None:
 
 def test_the_log_shows_the_checks_and_the_commit() -> None:
     assert str(COMMITTED).splitlines()[3:] == [
+        "  predicted: 6 initial parts, 10.0 MiB peak memory per node, 2.0 s to load, 3.5 s until settled",
         "  checked: 5 files read, 5 listed",
         "  checked: 5 ETags unchanged",
         "  1,200 files skipped",

@@ -9,15 +9,18 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
+from airflow_provider_ch_s3.tuned import Tuned
 from airflow_provider_ch_s3.tuning import (
     LoadFacts,
     Origin,
+    PastLoad,
     ServerSetting,
     Setting,
     insert,
     limits,
     observe,
     plan_load,
+    predict,
     read,
 )
 from airflow_provider_ch_s3.tuning.plan import RULES
@@ -39,6 +42,11 @@ FACTS = LoadFacts(
 
 def facts(**changes: Any) -> LoadFacts:
     return dataclasses.replace(FACTS, **changes)
+
+
+PAST = PastLoad(
+    query_id="q-1", volume_ratio=4.0, node_volume_bytes=2 * GIB, peak_memory_bytes=3 * GIB, core_seconds_per_gib=8.0
+)
 
 
 @pytest.mark.parametrize("name", ["node_count", "vcpus", "memory_bytes", "file_count"])
@@ -96,7 +104,13 @@ def test_the_published_formula(memory_bytes: int, threads: int, expected: int) -
         pytest.param({"volume_bytes": 4 * GIB}, 1 * GIB, id="the-data-decides"),
         pytest.param({"volume_bytes": 12 * GIB, "node_count": 3}, 1 * GIB, id="each-node-has-its-share"),
         # in 8
-        pytest.param({"volume_bytes": 4 * GIB, "partition_key": "d"}, 512 * MIB, id="smaller-with-partitions"),
+        pytest.param({"volume_bytes": 4 * GIB, "partition_count": 480.0}, 512 * MIB, id="smaller-with-partitions"),
+        # 8 blocks would make 8 parts for each partition, which are merged
+        pytest.param(
+            {"volume_bytes": 4 * GIB, "partition_count": 64.0, "partitions_per_file": 64.0},
+            GIB,
+            id="shared-partitions",
+        ),
         pytest.param({"volume_bytes": 256 * MIB}, 64 * MIB, id="exactly-the-smallest-block"),
         pytest.param({"volume_bytes": 10 * MIB}, 64 * MIB, id="never-smaller"),
         pytest.param({"volume_bytes": 0}, 64 * MIB, id="no-volume"),
@@ -485,5 +499,108 @@ def test_prediction(
     parts: int,
     memory_bytes: int,
 ) -> None:
-    plan = plan_load(facts(**changes), server=SERVER | server, operator=operator)
-    assert (plan.initial_parts, plan.peak_memory_bytes) == (parts, memory_bytes)
+    expected = plan_load(facts(**changes), server=SERVER | server, operator=operator).prediction
+    assert (expected.initial_parts, expected.peak_memory_bytes) == (parts, memory_bytes)
+
+
+# 4 GiB in blocks of 1 GiB, read by 16 readers from 48 files
+SPREAD = {"volume_bytes": 4 * GIB, "partition_key": "d"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        pytest.param({"partition_count": 1.0}, 4, id="one-partition"),
+        # three times 16 files are cut
+        pytest.param({"partition_count": 48.0}, 48 + 48, id="a-partition-per-file"),
+        pytest.param({"partition_count": 360.0, "partitions_per_file": 7.5}, 360 + 48, id="some-per-file"),
+        pytest.param({"partition_count": 64.0, "partitions_per_file": 64.0}, 4 * 64, id="all-in-each-file"),
+        # on each of 2 nodes 24 files in 2 blocks
+        pytest.param({"partition_count": 48.0, "node_count": 2}, 2 * (24 + 16), id="nodes"),
+        # three times both files are cut
+        pytest.param(
+            {"partition_count": 20.0, "partitions_per_file": 10.0, "file_count": 2}, 20 + 6, id="blocks-within-a-file"
+        ),
+        pytest.param({"partition_count": 12.0, "volume_bytes": 1000}, 12, id="one-block"),
+    ],
+)
+def test_a_block_makes_a_part_for_each_partition_that_it_touches(changes: dict[str, Any], parts: int) -> None:
+    assert predict.predict(facts(**SPREAD | changes), threads=4, block_bytes=GIB).initial_parts == parts
+
+
+@pytest.mark.parametrize(
+    ("changes", "load_seconds", "settled_seconds"),
+    [
+        # 4 GiB at 6 core seconds on 8 cores; 4 parts wait for no merge
+        pytest.param({}, 3.0, 3.0, id="measured-on-the-cluster"),
+        pytest.param({"past": PAST}, 4.0, 4.0, id="measured-on-the-table"),
+        pytest.param({"node_count": 3, "volume_bytes": 12 * GIB}, 3.0, 3.0, id="each-node-has-its-share"),
+        # 16 parts are two passes of one merge over 16 GiB
+        pytest.param(
+            {"volume_bytes": 16 * GIB}, 12.0, 12.0 + 2 * 16 * predict.MERGE_CORE_SECONDS_PER_GIB, id="two-passes"
+        ),
+        # 8 partitions with 8 parts each are merged at once, on 8 cores
+        pytest.param(
+            {"volume_bytes": 8 * GIB, "partition_key": "d", "partition_count": 8.0, "partitions_per_file": 8.0},
+            6.0,
+            6.0 + predict.MERGE_CORE_SECONDS_PER_GIB,
+            id="partitions",
+        ),
+    ],
+)
+def test_predicted_seconds(changes: dict[str, Any], load_seconds: float, settled_seconds: float) -> None:
+    known = facts(**{"volume_bytes": 4 * GIB, "tuned": Tuned(core_seconds_per_gib=6.0)} | changes)
+    expected = predict.predict(known, threads=4, block_bytes=GIB)
+    assert (expected.load_seconds, expected.settled_seconds) == (load_seconds, settled_seconds)
+
+
+def test_text_takes_longer_to_read() -> None:
+    text = predict.predict(facts(data_format="CSV"), threads=4, block_bytes=GIB)
+    assert text.load_seconds > predict.predict(FACTS, threads=4, block_bytes=GIB).load_seconds
+
+
+@pytest.mark.parametrize(
+    ("volume_bytes", "expected"),
+    [
+        pytest.param(2 * GIB, 3 * GIB, id="as-much-as-then"),
+        pytest.param(1 * GIB, 1.5 * GIB, id="half"),
+        # three blocks for each of 4 threads, and 400 MiB of readers, are more than then
+        pytest.param(400 * GIB, 12 * GIB + 400 * MIB, id="much-more-data-in-the-same-blocks"),
+    ],
+)
+def test_memory_of_the_last_load_counts(volume_bytes: int, expected: float) -> None:
+    known = facts(volume_bytes=volume_bytes, past=PAST)
+    assert predict.predict(known, threads=4, block_bytes=GIB).peak_memory_bytes == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        pytest.param({}, "from built-in constants; the table's next load starts from what this one", id="nothing"),
+        pytest.param({"tuned": Tuned(core_seconds_per_gib=6.0)}, "from what `ch-s3 tune` measured", id="tuned"),
+        pytest.param({"tuned": Tuned(core_seconds_per_gib=6.0), "past": PAST}, "from what q-1 measured", id="past"),
+    ],
+)
+def test_a_prediction_says_what_it_rests_on(changes: dict[str, Any], said: str) -> None:
+    assert plan_load(facts(**changes), server=SERVER).basis.startswith(said)
+
+
+def test_what_was_tuned_wins_over_the_rules() -> None:
+    tuned = Tuned(insert_threads_per_core=1.0, readers_per_core=3.0, blocks_per_thread=2.0)
+    sent = plan_load(facts(tuned=tuned, volume_bytes=16 * GIB), server=SERVER).sent
+    assert (sent["max_insert_threads"], sent["max_threads"]) == (8, 24)
+    assert sent["min_insert_block_size_bytes"] == GIB  # 16 blocks
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        pytest.param({"threads": 2}, "'threads' is none of insert_threads_per_core, readers_per_core", id="unknown"),
+        pytest.param({"readers_per_core": "2"}, "readers_per_core is '2', which is no number above 0", id="text"),
+        pytest.param({"readers_per_core": 0}, "readers_per_core is 0, which is no number above 0", id="zero"),
+        pytest.param({"readers_per_core": True}, "readers_per_core is True, which is no number", id="bool"),
+    ],
+)
+def test_wrong_constants_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Tuned.from_dict(values)

@@ -1,0 +1,142 @@
+"""A bounded search for the constants of a user's own cluster, with a sample of the user's own files.
+
+A candidate is a :class:`Tuned`, and what is measured is the plan that later loads make of it. One constant after the
+other is tried, each from the best values so far; at the end the winner, the plan as it was and the server's defaults
+are measured again in turn.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+
+from airflow_provider_ch_s3.bench.compare import rotate
+from airflow_provider_ch_s3.bench.measure import measure_load, with_settings
+from airflow_provider_ch_s3.bench.score import DEFAULTS, OURS, Measurement
+from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.load.run import LoadRun
+from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.target import TableName, short_hash
+from airflow_provider_ch_s3.tuned import Tuned
+from airflow_provider_ch_s3.units import GIB
+
+TRIED = {
+    "insert_threads_per_core": (0.5, 1.0, 2.0),
+    "blocks_per_thread": (1.0, 2.0, 4.0),
+    "readers_per_core": (1.0, 2.0, 4.0),
+}
+ROUNDS = 3
+# Of these, some are measured once only, as different constants can make the same plan.
+MOST_LOADS = 1 + sum(map(len, TRIED.values())) + 3 * ROUNDS
+# A shorter load is mostly its beginning and its end.
+SAMPLE_SECONDS = 5.0
+# Another plan has to be worth remembering.
+MIN_GAIN = 1.05
+TUNED = "tuned"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """What a search found.
+
+    :param seconds: median of settled seconds, for the server's defaults, the plan as it was, and the tuned one.
+    """
+
+    tuned: Tuned
+    seconds: dict[str, float]
+
+
+def plan_sample(run: LoadRun) -> PreparedLoad:
+    """The plan of a load of some of the files: evenly spaced, and enough for a few seconds and for all readers."""
+    whole = run.prepare()
+    files = whole.source.files
+    wanted = math.ceil(len(files) * min(1.0, SAMPLE_SECONDS / max(whole.plan.prediction.load_seconds, 0.001)))
+    cluster = whole.cluster
+    fewest = int(cluster.node_count * cluster.weakest.vcpus * max(TRIED["readers_per_core"]))
+    step = max(1, len(files) // max(wanted, fewest))
+    return run.prepare(files[::step])
+
+
+def search(run: LoadRun, sample: PreparedLoad, on_measured: Callable[[Measurement], None]) -> Tuning:
+    """Measure, and say what was best.
+
+    :param on_measured: called after each load.
+    :raises LoadError: if the plan as it is cannot load the sample.
+    """
+    declared = dataclasses.replace(run.declaration, tuned=Tuned())
+
+    def plan(tuned: Tuned) -> PreparedLoad:
+        candidate = dataclasses.replace(run, declaration=dataclasses.replace(declared, tuned=tuned))
+        return candidate.prepare(sample.source.files)
+
+    def measure(prepared: PreparedLoad, name: str) -> Measurement:
+        measured = measure_load(run.client, partial(scratch_table, run, sample), prepared, name)
+        if measured.error and name == OURS:
+            raise LoadError(f"the sample cannot be loaded: {measured.error}")
+        on_measured(measured)
+        return measured
+
+    ours = plan(Tuned())
+    best, best_seconds = Tuned(), measure(ours, OURS).settled_seconds
+    known = [ours.plan.sent]
+    for name, values in TRIED.items():
+        start = best
+        for value in values:
+            candidate = dataclasses.replace(start, **{name: value})
+            prepared = plan(candidate)
+            if prepared.plan.sent in known:
+                continue
+            known.append(prepared.plan.sent)
+            found = measure(prepared, describe(candidate))
+            if not found.error and found.settled_seconds < best_seconds:
+                best, best_seconds = candidate, found.settled_seconds
+    finalists = {DEFAULTS: with_settings(ours, {}), OURS: ours}
+    if best != Tuned():
+        finalists[TUNED] = plan(best)
+    rounds = [measure(finalists[name], name) for number in range(ROUNDS) for name in rotate(list(finalists), number)]
+    return _judge(rounds, best, sample)
+
+
+def _judge(rounds: list[Measurement], best: Tuned, sample: PreparedLoad) -> Tuning:
+    by_name = {m.candidate: [other for other in rounds if other.candidate == m.candidate] for m in rounds}
+    seconds = {
+        name: math.inf if any(m.error for m in mine) else median(m.settled_seconds for m in mine)
+        for name, mine in by_name.items()
+    }
+    winner = TUNED if seconds.get(TUNED, math.inf) * MIN_GAIN < seconds[OURS] else OURS
+    node_volume_gib = by_name[winner][0].volume_bytes / sample.cluster.node_count / GIB
+    load_seconds = median(m.load_seconds for m in by_name[winner])
+    return Tuning(
+        tuned=dataclasses.replace(
+            best if winner == TUNED else Tuned(),
+            core_seconds_per_gib=round(load_seconds * sample.cluster.weakest.vcpus / node_volume_gib, 2),
+        ),
+        seconds=seconds,
+    )
+
+
+@contextmanager
+def scratch_table(run: LoadRun, sample: PreparedLoad) -> Iterator[TableName]:
+    """A table like the target on every node; one that a killed search left is dropped before."""
+    target = sample.target.local
+    scratch = TableName(database=target.database, table=f"ch_s3_tune_{short_hash(target)}")
+    drop = partial(staging_queries.render_drop_staging, scratch)
+    run.client.execute_everywhere(drop)
+    create = partial(staging_queries.render_create_staging, scratch, target, comment="made and dropped by ch-s3 tune")
+    try:
+        run.client.execute_everywhere(create)
+        yield scratch
+    finally:
+        run.client.execute_everywhere(drop)
+
+
+def describe(tuned: Tuned) -> str:
+    """The constants that a candidate sets, in a few words."""
+    values = {name: value for name, value in dataclasses.asdict(tuned).items() if value is not None}
+    return ", ".join(f"{value:g} {name.replace('_', ' ')}" for name, value in values.items())

@@ -1,0 +1,109 @@
+"""``ch-s3 tune``: measure the constants of the plan on a cluster of one's own, with a sample of one's own files."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from airflow_provider_ch_s3.cli.request import add_load_arguments, read_load
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.units import format_bytes, format_count, format_seconds
+
+if TYPE_CHECKING:
+    # Known to type checkers only.
+    from argparse import _SubParsersAction
+
+    from airflow_provider_ch_s3.bench.score import Measurement
+    from airflow_provider_ch_s3.load.prepare import PreparedLoad
+    from airflow_provider_ch_s3.tuned import Tuned
+
+BAR_SECONDS = 0.25
+LONGEST_BAR = 60
+
+
+def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register ``tune``."""
+    parser = subparsers.add_parser(
+        "tune",
+        help="measure the constants of the plan on your cluster, with a sample of your files",
+        description=__doc__,
+    )
+    add_load_arguments(parser)
+    parser.add_argument("--max-seconds", type=float, default=600, help="asks before it takes longer (600)")
+    parser.add_argument(
+        "--max-memory-ratio",
+        type=float,
+        help="asks before it takes more of a node's memory; default: the connection's",
+    )
+    parser.add_argument("--yes", action="store_true", help="ask nothing")
+    parser.add_argument(
+        "--save", action="store_true", help="write the result into the connection, in Airflow's database"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Search, show each load, print what was found."""
+    from airflow_provider_ch_s3.bench.tune import plan_sample, search
+    from airflow_provider_ch_s3.cli.connections import clickhouse_hook, find_stored_connection, store_extra
+
+    if args.save:
+        find_stored_connection(args.conn_id)
+    with clickhouse_hook(args.conn_id) as hook:
+        load = read_load(args, hook)
+        sample = plan_sample(load)
+        _confirm(args, sample)
+        tuning = search(load, sample, _show)
+    print("settled, medians: " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in tuning.seconds.items()))
+    extra = {"tuned": _given(tuning.tuned)}
+    if args.save:
+        store_extra(args.conn_id, extra)
+        print(f"saved in the extra of connection {args.conn_id!r}:")
+    else:
+        print(f"for the extra of connection {args.conn_id!r} (--save writes it there):")
+    print(json.dumps(extra))
+    return 0
+
+
+def _confirm(args: argparse.Namespace, sample: PreparedLoad) -> None:
+    """Say what will happen; ask if it is more than was allowed.
+
+    :raises ConfigError: if the answer is not yes, or nobody is there to ask.
+    """
+    from airflow_provider_ch_s3.bench.measure import QUIET_SECONDS
+    from airflow_provider_ch_s3.bench.tune import MOST_LOADS
+
+    expected, cluster = sample.plan.prediction, sample.cluster
+    seconds = MOST_LOADS * (expected.settled_seconds + QUIET_SECONDS)
+    ratio = expected.peak_memory_bytes / cluster.weakest.memory_bytes
+    print(
+        f"up to {MOST_LOADS} loads of {format_count(len(sample.source.files))} files,"
+        f" {format_bytes(sample.source.size_bytes)}, into a scratch table beside {sample.target.local}: about"
+        f" {format_seconds(seconds)}, {format_bytes(expected.peak_memory_bytes)} of memory per node ({ratio:.0%})",
+        flush=True,
+    )
+    most_memory = args.max_memory_ratio if args.max_memory_ratio is not None else cluster.ingest_memory_ratio
+    if args.yes or (seconds <= args.max_seconds and ratio <= most_memory):
+        return
+    limits = f"{format_seconds(args.max_seconds)} and {most_memory:.0%} of the memory"
+    if not sys.stdin.isatty() or input(f"this is more than {limits}; go on? [y/N] ").strip().lower() != "y":
+        raise ConfigError(f"not tuned: it would take more than {limits}; allow more, or say --yes")
+
+
+def _show(measured: Measurement) -> None:
+    if measured.error:
+        print(f"{measured.candidate}\n  failed: {measured.error}", flush=True)
+        return
+    bar = "#" * min(LONGEST_BAR, round(measured.settled_seconds / BAR_SECONDS))
+    print(
+        f"{measured.candidate}\n  {bar} settled {measured.settled_seconds:.2f} s, loaded"
+        f" {measured.load_seconds:.2f} s, {measured.initial_parts} parts, {format_bytes(measured.peak_memory_bytes)}",
+        flush=True,
+    )
+
+
+def _given(tuned: Tuned) -> dict[str, float]:
+    return {name: value for name, value in dataclasses.asdict(tuned).items() if value is not None}

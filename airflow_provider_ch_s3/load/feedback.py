@@ -1,0 +1,35 @@
+"""What the ledger's loads measured, for the next plan of the same table."""
+
+from __future__ import annotations
+
+from airflow_provider_ch_s3.cluster import ClusterSpec
+from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.load.story import EventKind, Story
+from airflow_provider_ch_s3.tuning import PastLoad
+from airflow_provider_ch_s3.units import GIB, MIB
+
+# Seconds of a smaller load are mostly those of its beginning and end.
+MIN_VOLUME_BYTES = 64 * MIB
+
+
+def read_past_loads(story: Story, cluster: ClusterSpec) -> dict[str, PastLoad]:
+    """Format → its newest committed load that was large enough to tell."""
+    past: dict[str, PastLoad] = {}
+    for attempt in story.attempts.values():
+        planned, committed = (attempt.detail(kind) for kind in (EventKind.PLANNED, EventKind.COMMITTED))
+        if committed:
+            report = LoadReport.of_commit(committed)
+            if report.volume_bytes >= MIN_VOLUME_BYTES and report.size_bytes:
+                past[planned["data_format"]] = _measure(report, cluster)
+    return past
+
+
+def _measure(report: LoadReport, cluster: ClusterSpec) -> PastLoad:
+    node_volume_bytes = report.volume_bytes / cluster.node_count
+    return PastLoad(
+        query_id=report.query_id,
+        volume_ratio=report.volume_bytes / (report.size_bytes or 1),
+        node_volume_bytes=node_volume_bytes,
+        peak_memory_bytes=report.peak_memory_bytes,
+        core_seconds_per_gib=report.seconds * cluster.weakest.vcpus / (node_volume_bytes / GIB),
+    )

@@ -1,0 +1,37 @@
+"""What ``ch-s3 tune`` measured on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from airflow_provider_ch_s3.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """Constants of one cluster; None where the rules' own constants count.
+
+    :param blocks_per_thread: blocks that each inserting thread makes of its share of the rows.
+    :param core_seconds_per_gib: of a load, by its rows in memory.
+    """
+
+    insert_threads_per_core: float | None = None
+    readers_per_core: float | None = None
+    blocks_per_thread: float | None = None
+    core_seconds_per_gib: float | None = None
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Tuned:
+        """Read the JSON that ``ch-s3 tune`` prints.
+
+        :raises ConfigError: if a key is unknown, or a value is no number above 0.
+        """
+        names = [field.name for field in fields(cls)]
+        for name, value in values.items():
+            if name not in names:
+                raise ConfigError(f"{name!r} is none of {', '.join(names)}")
+            if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+                raise ConfigError(f"{name} is {value!r}, which is no number above 0")
+        return cls(**values)

@@ -1,0 +1,114 @@
+"""What a plan should lead to: parts, memory, seconds. A model of a few constants, each with its evidence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from airflow_provider_ch_s3.tuning.facts import LoadFacts
+from airflow_provider_ch_s3.tuning.read import count_readers, readers_bytes
+from airflow_provider_ch_s3.units import GIB, format_bytes, format_count, format_seconds
+
+# A thread holds one block that it collects, one that it sorts, one that it writes: the 3 of the formula.
+BLOCKS_IN_MEMORY_PER_THREAD = 3
+# Rows that are all in memory at once are there less than twice, however they are cut: 1.5 to 2.1 times (12 M rows).
+COPIES_OF_ALL_ROWS = 1.6
+# Of four parts of one size no merge begins; of more, one does (the selector wants about five). 12 M rows on 2 cores,
+# medians of 2: 4 threads with a quarter of the rows each load in 2.3 s, and that is all; 2 threads with an eighth in
+# 2.3 s and settle after 5.1 s; the server's defaults in 2.9 s and 4.5 s.
+PARTS_WITHOUT_MERGE = 4
+# A merge takes about ten parts at once, so ten times the parts are one more pass over the rows.
+PARTS_PER_MERGE = 10
+# Core seconds for a GiB of rows in memory, on 2 cores of a virtual machine: to read them and to sort and write them.
+# `ch-s3 tune` measures the sum on your cluster, and the ledger remembers it for a table.
+READ_CORE_SECONDS_PER_GIB = 3.0
+PARSE_CORE_SECONDS_PER_GIB = 9.0
+WRITE_CORE_SECONDS_PER_GIB = 3.0
+MERGE_CORE_SECONDS_PER_GIB = 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """What to expect of a load.
+
+    :param initial_parts: before merges, on all nodes.
+    :param peak_memory_bytes: of the INSERT, per node.
+    :param load_seconds: of the INSERT.
+    :param settled_seconds: from its beginning to the end of the last merge.
+    """
+
+    initial_parts: int
+    peak_memory_bytes: int
+    load_seconds: float
+    settled_seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"{format_count(self.initial_parts)} initial parts, {format_bytes(self.peak_memory_bytes)} peak memory"
+            f" per node, {format_seconds(self.load_seconds)} to load, {format_seconds(self.settled_seconds)} until"
+            " settled"
+        )
+
+
+def predict(facts: LoadFacts, *, threads: int, block_bytes: int) -> Prediction:
+    """Work out what these settings lead to.
+
+    :param threads: that insert, per node; ``block_bytes`` of each of their blocks.
+    """
+    parts = facts.node_count * parts_per_node(facts, block_bytes=block_bytes)
+    load_seconds = facts.node_volume_bytes / GIB * load_core_seconds_per_gib(facts) / facts.vcpus
+    return Prediction(
+        initial_parts=parts,
+        peak_memory_bytes=int(peak_memory_bytes(facts, threads=threads, block_bytes=block_bytes)),
+        load_seconds=load_seconds,
+        settled_seconds=load_seconds + _merge_seconds(facts, parts / facts.node_count),
+    )
+
+
+def parts_per_node(facts: LoadFacts, *, block_bytes: int) -> int:
+    """Parts before merges: each block makes one for each partition in it.
+
+    A file's partitions are in one block, but for the files that are open when one block ends and the next begins.
+    """
+    blocks = max(1, math.ceil(facts.node_volume_bytes / block_bytes))
+    cut = (blocks - 1) * min(count_readers(facts), facts.files_per_node)
+    parts = min(blocks * facts.partition_count, facts.files_per_node * facts.partitions_per_file + cut)
+    return max(blocks, math.ceil(parts))
+
+
+def peak_memory_bytes(facts: LoadFacts, *, threads: int, block_bytes: int) -> float:
+    """Blocks in flight, but no more than all rows take; and what the readers hold. Or what the last load took."""
+    in_flight_bytes = BLOCKS_IN_MEMORY_PER_THREAD * threads * block_bytes
+    peak_bytes = min(in_flight_bytes, COPIES_OF_ALL_ROWS * facts.node_volume_bytes) + readers_bytes(facts)
+    if facts.past is None:
+        return peak_bytes
+    scaled_bytes = facts.past.peak_memory_bytes * facts.node_volume_bytes / facts.past.node_volume_bytes
+    return min(scaled_bytes, max(peak_bytes, facts.past.peak_memory_bytes))
+
+
+def describe_basis(facts: LoadFacts) -> str:
+    """Where the numbers of a prediction come from."""
+    if facts.past is not None:
+        return f"from what {facts.past.query_id} measured"
+    if facts.tuned.core_seconds_per_gib is not None:
+        return "from what `ch-s3 tune` measured"
+    return "from built-in constants; the table's next load starts from what this one measures"
+
+
+def load_core_seconds_per_gib(facts: LoadFacts) -> float:
+    """Measured on the table's last load, or on the cluster, or by the model's constants."""
+    if facts.past is not None:
+        return facts.past.core_seconds_per_gib
+    if facts.tuned.core_seconds_per_gib is not None:
+        return facts.tuned.core_seconds_per_gib
+    return WRITE_CORE_SECONDS_PER_GIB + (PARSE_CORE_SECONDS_PER_GIB if facts.is_text else READ_CORE_SECONDS_PER_GIB)
+
+
+def _merge_seconds(facts: LoadFacts, parts: float) -> float:
+    """The partitions' merges share the cores; a partition with few parts waits for none."""
+    per_partition = parts / facts.partition_count
+    if per_partition <= PARTS_WITHOUT_MERGE:
+        return 0.0
+    passes = math.ceil(math.log(per_partition, PARTS_PER_MERGE))
+    merges_at_once = min(facts.vcpus, facts.partition_count)
+    return facts.node_volume_bytes / GIB * MERGE_CORE_SECONDS_PER_GIB * passes / merges_at_once

@@ -1,0 +1,126 @@
+"""``ch-s3 tune`` on a real cluster: it measures, says what it found, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.bench import measure, tune
+from airflow_provider_ch_s3.cli import main
+from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS
+from tests.sandbox.conftest import ROWS, SLOW, SLOW_FILES, Lab, wait_until
+
+pytestmark = pytest.mark.sandbox
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "QUIET_SECONDS", 0.5)
+    monkeypatch.setattr(tune, "ROUNDS", 1)
+
+
+@pytest.fixture
+def table(lab: Lab) -> str:
+    for number in range(48):
+        lab.put_parquet(f"in/{number}.parquet", {"n": [number], "name": ["x"]})
+    return lab.create("t", "n Int64, name String")
+
+
+def arguments(lab: Lab, table: str, *more: str) -> list[str]:
+    return ["tune", "--conn-id", "ch", "--aws-conn-id", "aws", "--source", lab.uri("in/*"), "--table", table, *more]
+
+
+def scratch_tables(lab: Lab) -> list[dict[str, Any]]:
+    return lab.everywhere(f"SELECT name FROM system.tables WHERE database = '{lab.database}' AND name != 't'")
+
+
+def test_what_is_printed_is_the_connections_extra(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments(lab, table)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (first,) = (line for line in lines if line.startswith(f"up to {tune.MOST_LOADS} loads of 48 files, "))
+    assert f"into a scratch table beside {table}: about" in first
+    assert {"server defaults", "our plan", "0.5 insert threads per core"} <= set(lines)
+    assert lines[-2] == "for the extra of connection 'ch' (--save writes it there):"
+    extra = json.loads(lines[-1])
+    assert "tuned" in {field.name for field in CONNECTION_FIELDS}
+    assert extra["tuned"]["core_seconds_per_gib"] > 0
+    assert lab.rows(table) == []
+    assert scratch_tables(lab) == []
+    # and a plan takes what was printed
+    lab.connect_clickhouse({"tuned": {**extra["tuned"], "insert_threads_per_core": 1.5}})
+    capsys.readouterr()
+    assert main(["plan", *arguments(lab, table)[1:]]) == 0
+    shown = capsys.readouterr().out
+    assert "max_insert_threads = 3 " in shown
+    assert "from what `ch-s3 tune` measured" in shown
+
+
+def test_more_than_allowed_is_not_begun_unasked(
+    lab: Lab, table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
+    assert main(arguments(lab, table, "--max-seconds", "1")) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("ch-s3: not tuned: it would take more than 1.0 s and 50% of the memory; allow more, or")
+    assert lab.inserts() == []
+    assert scratch_tables(lab) == []
+
+
+def test_saving_needs_a_connection_in_airflows_database(
+    lab: Lab, table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database of a test process has none; that a real one is written, tests/airflow shows."""
+    monkeypatch.setattr("airflow.utils.session.create_session", EmptyDatabase)
+    assert main(arguments(lab, table, "--save")) == 1
+    assert "Airflow's database has no connection 'ch', so --save cannot write it; leave" in capsys.readouterr().err
+    assert lab.inserts() == []
+
+
+class EmptyDatabase:
+    def __enter__(self) -> EmptyDatabase:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def scalar(self, _: object) -> None:
+        return None
+
+
+def test_a_search_that_is_interrupted_leaves_nothing(lab: Lab) -> None:
+    slow = lab.create("t", "n Int64")
+    for number in range(SLOW_FILES):
+        rows = ROWS[number::SLOW_FILES]
+        lab.put_parquet(f"in/{number:02}.parquet", {"n": [row["n"] for row in rows]})
+    settings = [word for name, value in SLOW["settings"].items() for word in ("--setting", f"{name}={value}")]
+    command = arguments(lab, slow, "--where", SLOW["where"], *settings, "--yes")
+    searching = subprocess.Popen([sys.executable, "-m", "airflow_provider_ch_s3", *command])
+    wait_until(lambda: lab.query("SELECT 1 FROM system.processes WHERE query_kind = 'Insert'"), "the first load")
+    searching.send_signal(signal.SIGINT)
+    assert searching.wait(60) != 0
+    assert scratch_tables(lab) == []
+    assert lab.everywhere("SELECT query_id FROM system.processes WHERE query_kind = 'Insert'") == []
+
+
+def test_what_a_killed_search_left_is_removed(lab: Lab, table: str) -> None:
+    scratch = tune.short_hash(tune.TableName(database=lab.database, table="t"))
+    lab.ddl(f"CREATE TABLE {lab.database}.ch_s3_tune_{scratch} (other String) ENGINE = Memory")
+    assert main(arguments(lab, table)) == 0
+    assert scratch_tables(lab) == []
+
+
+def test_partitions_are_counted_before_the_load(lab: Lab) -> None:
+    for day in range(1, 21):
+        lab.put_parquet(f"in/{day:02}.parquet", {"day": [day] * 50, "n": list(range(50))})
+    daily = lab.create("daily", "day Int64, n Int64", "MergeTree PARTITION BY day ORDER BY n")
+    mixed = lab.create("mixed", "day Int64, n Int64", "MergeTree PARTITION BY (n % 5, day > 0) ORDER BY n")
+    for table, columns, parts in ((daily, {}, 20), (mixed, {}, 5), (mixed, {"n": "n + day * 0"}, 5)):
+        report = lab.load("in/*", table, load_mode="replace_table", select=columns)
+        written = report["initial_parts"]
+        assert written >= parts, table
+        assert 1 / 1.3 <= report["predicted"]["initial_parts"] / written <= 1.3, (table, report["predicted"], written)
