@@ -9,6 +9,8 @@ from operator import attrgetter
 from statistics import geometric_mean, median
 from typing import Any
 
+from airflow_provider_ch_s3.units import format_bytes
+
 DEFAULTS = "server defaults"
 FORMULA = "published formula"
 OURS = "our plan"
@@ -40,6 +42,14 @@ class Measurement:
     volume_bytes: int = 0
     parts: Sequence[tuple[float, int]] = ()
     error: str = ""
+
+    def __str__(self) -> str:
+        if self.error:
+            return f"{self.candidate}: failed: {self.error}"
+        return (
+            f"{self.candidate}: loaded {self.load_seconds:.2f} s, settled {self.settled_seconds:.2f} s,"
+            f" {self.initial_parts} parts, {format_bytes(self.peak_memory_bytes)}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -94,15 +94,8 @@ def _confirm(args: argparse.Namespace, sample: PreparedLoad) -> None:
 
 
 def _show(measured: Measurement) -> None:
-    if measured.error:
-        print(f"{measured.candidate}\n  failed: {measured.error}", flush=True)
-        return
     bar = "#" * min(LONGEST_BAR, round(measured.settled_seconds / BAR_SECONDS))
-    print(
-        f"{measured.candidate}\n  {bar} settled {measured.settled_seconds:.2f} s, loaded"
-        f" {measured.load_seconds:.2f} s, {measured.initial_parts} parts, {format_bytes(measured.peak_memory_bytes)}",
-        flush=True,
-    )
+    print(f"{measured}\n  {bar}", flush=True)
 
 
 def _given(tuned: Tuned) -> dict[str, float]:

@@ -30,8 +30,8 @@ class LoadReport:
     """What a load did.
 
     :param files_listed: files that the load was asked to read; None if its ``log_comment`` is lost.
-    :param files_read: files that were opened: more than listed, where names hold characters for which the servers
-        have to open files with similar names, too.
+    :param files_read: files that were opened: more than listed, where nodes share a file, or names hold characters
+        for which the servers have to open files with similar names, too.
     :param rows_listed: rows in the files, where their footers tell.
     :param rows_read: as the servers count them; the reader of Parquet counts only what a condition lets through.
     :param rows_written: less than ``rows_read`` where a condition filters.

@@ -637,6 +637,22 @@ def test_many_files_are_all_read_once(lab: Lab) -> None:
     assert len(report["nodes"]) == 3
 
 
+@BOTH_WAYS
+def test_nodes_share_the_row_groups_of_few_files(lab: Lab, staging: bool) -> None:
+    local = lab.create("t", "n Int64")
+    for number in range(2):
+        buffer = io.BytesIO()
+        rows = pa.table({"n": list(range(number * 50_000, (number + 1) * 50_000))})
+        pa.parquet.write_table(rows, buffer, row_group_size=5_000)
+        lab.put(f"in/{number}.parquet", buffer.getvalue())
+    report = lab.load("in/*", lab.distribute(local), staging=staging)
+    assert report["settings"]["cluster_table_function_split_granularity"]["value"] == "bucket"
+    found = lab.everywhere(f"SELECT count() AS rows, uniqExact(n) AS distinct FROM {local}")
+    assert sum(row["rows"] for row in found) == sum(row["distinct"] for row in found) == 100_000
+    assert report["rows_written"] == 100_000
+    assert report["files_listed"] == 2
+
+
 def test_only_the_matching_files_are_read(lab: Lab) -> None:
     local = lab.create("t", "n UInt32")
     for number, key in enumerate(
