@@ -60,7 +60,7 @@ class Effort:
         ]
 
 
-FULL = Effort(rounds=5, threads=(1, 2, 4), readers=(2, 4, 8), blocks=(32, 64, 128, 256, 512, 1024))
+FULL = Effort(rounds=5, threads=(1, 2, 4), readers=(4,), blocks=(64, 128, 256))
 QUICK = Effort(rounds=3, threads=(2, 4), readers=(4,), blocks=(64, 256))
 
 

@@ -37,7 +37,7 @@ NewTable = Callable[[], AbstractContextManager[TableName]]
 
 # Without a merge or a new part for so long, parts have settled: where there is something to merge, the next merge
 # begins within a second or two.
-QUIET_SECONDS = 4.0
+QUIET_SECONDS = 3.0
 POLL_SECONDS = 0.25
 
 

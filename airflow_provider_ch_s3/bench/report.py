@@ -43,12 +43,19 @@ COLUMNS = (
 )
 
 
-def write_report(directory: Path, results: Sequence[Result], about: Mapping[str, Any]) -> None:
-    """Write ``results.json``, ``table.md``, ``index.html`` and the charts as SVG files.
+def write_results(directory: Path, results: Sequence[Result], about: Mapping[str, Any]) -> None:
+    """Write ``results.json`` and ``table.md``.
 
     :param about: machine, versions, conditions.
     """
     directory.mkdir(parents=True, exist_ok=True)
+    document = {"about": about, "results": [dataclasses.asdict(result) for result in results]}
+    (directory / "results.json").write_text(json.dumps(document, indent=1), "utf-8")
+    (directory / "table.md").write_text(format_table(results), "utf-8")
+
+
+def write_page(directory: Path, results: Sequence[Result], about: Mapping[str, Any]) -> None:
+    """Write ``index.html``, and its charts as SVG files; takes what :func:`write_results` takes."""
     charts = [
         ("load", "Load: the INSERT", draw_bars(results, "load_seconds", "seconds")),
         ("settled", "Settled: load and merges", draw_bars(results, "settled_seconds", "seconds")),
@@ -61,10 +68,6 @@ def write_report(directory: Path, results: Sequence[Result], about: Mapping[str,
     ]
     for name, _, svg in charts:
         (directory / f"{name}.svg").write_text(svg, "utf-8")
-    table = format_table(results)
-    (directory / "table.md").write_text(table, "utf-8")
-    document = {"about": about, "results": [dataclasses.asdict(result) for result in results]}
-    (directory / "results.json").write_text(json.dumps(document, indent=1), "utf-8")
     environment = Environment(
         loader=PackageLoader("airflow_provider_ch_s3", "bench"), undefined=StrictUndefined, autoescape=True
     )

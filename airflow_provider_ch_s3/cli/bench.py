@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
     from airflow_provider_ch_s3.bench.arena import Arena
+    from airflow_provider_ch_s3.bench.score import Result
     from airflow_provider_ch_s3.bench.workloads import Workload
 
 # What shows most in little time: many files, small files, text, partitions. With fewer rows than half of them the
@@ -56,7 +57,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Measure, write the report, print the closing line; 1 if the plan is slower than the defaults anywhere."""
     from airflow_provider_ch_s3.bench.compare import FULL, QUICK, compare
-    from airflow_provider_ch_s3.bench.report import format_row, write_report
+    from airflow_provider_ch_s3.bench.report import format_row, format_table, write_page, write_results
     from airflow_provider_ch_s3.bench.score import score_results
 
     effort = QUICK if args.quick else FULL
@@ -67,13 +68,15 @@ def run(args: argparse.Namespace) -> int:
         pushes=effort.pushes if args.pushes else (),
     )
     chosen = _choose(args)
-    results = []
+    results: list[Result] = []
+    print(format_table(results), end="")
     with ExitStack() as stack:
         for arena, workload, store_name in _arenas(args, chosen, stack):
             results.append(compare(arena, workload, effort))
             print(format_row(results[-1]), flush=True)
             about = _about(args, arena, store=store_name, rounds=effort.rounds)
-            write_report(args.out, results, about)
+            write_results(args.out, results, about)
+    write_page(args.out, results, about)
     score = score_results(results)
     print(f"report: {args.out / 'index.html'}\n{score}")
     return 0 if score.is_good else 1
@@ -99,6 +102,10 @@ def _choose(args: argparse.Namespace) -> list[Workload]:
     if args.conn_id:
         # the others are about hardware that only a sandbox can have
         chosen = [workload for workload in chosen if workload.hardware == Hardware()]
+    if not chosen:
+        raise ConfigError(
+            f"{', '.join(names)} need hardware that only a sandbox has; leave --conn-id out, or choose W1"
+        )
     return chosen
 
 

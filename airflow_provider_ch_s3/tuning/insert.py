@@ -14,6 +14,8 @@ from airflow_provider_ch_s3.units import MIB, format_bytes
 
 # However little memory there is, the readers leave half of it to the blocks.
 MAX_READER_RATIO = 0.5
+# A thread collects one block while it writes another.
+FEWEST_BLOCKS_PER_THREAD = 2
 # More threads than this for each core take turns and hold memory.
 MAX_THREADS_PER_CORE = 2
 # A block of a table with partitions becomes a part for each partition in it. Smaller ones hold fewer partitions, sort
@@ -98,13 +100,16 @@ def _blocks_per_thread(facts: LoadFacts) -> float:
 
 
 def max_insert_threads_min_free_memory_per_thread(facts: LoadFacts) -> Setting:
-    """What a thread of this plan needs; by default (26.7) the server drops threads that have less than 4 GiB."""
+    """What a thread of this plan needs; by default (26.7) the server drops threads that have less than 4 GiB.
+
+    Less than the formula counts: a plan that takes all memory must not lose a thread for the server's own.
+    """
     block_bytes = int(min_insert_block_size_bytes(facts).value or 0)
-    needed_bytes = BLOCKS_IN_MEMORY_PER_THREAD * block_bytes
+    needed_bytes = FEWEST_BLOCKS_PER_THREAD * block_bytes
     return Setting(
         name="max_insert_threads_min_free_memory_per_thread",
         value=needed_bytes,
-        reason=f"a thread needs {BLOCKS_IN_MEMORY_PER_THREAD} x {format_bytes(block_bytes)}; with less free memory"
+        reason=f"a thread needs {FEWEST_BLOCKS_PER_THREAD} x {format_bytes(block_bytes)}; with less free memory"
         " the server uses fewer threads, by default already below 4 GiB for each",
     )
 

@@ -25,6 +25,7 @@ RULES: tuple[Callable[[LoadFacts], Setting], ...] = (
     insert.parallel_distributed_insert_select,
     insert.distributed_foreground_insert,
     read.max_threads,
+    read.max_threads_min_free_memory_per_thread,
     read.cluster_table_function_split_granularity,
     read.input_format_parallel_parsing,
     read.max_download_buffer_size,

@@ -51,6 +51,16 @@ def max_threads(facts: LoadFacts) -> Setting:
     return Setting(name="max_threads", value=None, reason=reason)
 
 
+def max_threads_min_free_memory_per_thread(_: LoadFacts) -> Setting:
+    """What a reader holds; by default (26.7) the server drops readers that have less than 1 GiB."""
+    return Setting(
+        name="max_threads_min_free_memory_per_thread",
+        value=READER_BYTES,
+        reason=f"a reader holds some {format_bytes(READER_BYTES)}; with less free memory the server uses fewer, by"
+        " default already below 1 GiB for each",
+    )
+
+
 def cluster_table_function_split_granularity(facts: LoadFacts) -> Setting:
     """Row groups instead of files where files are too few to keep all readers of all nodes busy.
 

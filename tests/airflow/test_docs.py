@@ -21,6 +21,7 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # These run in tests of their own, or run the tests.
 ELSEWHERE = {
     "pip install airflow-provider-ch-s3": "tests/airflow/test_wheel.py",
+    "ch-s3 tune --source 's3://flights/dt=2013-*/*.parquet' --table flights": "tests/sandbox/test_tune_command.py",
     "make demo": "test_demo.py runs its command",
     "make test": "runs this test",
     "make test-unit": "a part of make test",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from airflow_provider_ch_s3.bench import measure, tune
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS
+from airflow_provider_ch_s3.load import feedback
 from tests.sandbox.conftest import ROWS, SLOW, SLOW_FILES, Lab, wait_until
 
 pytestmark = pytest.mark.sandbox
@@ -113,6 +115,24 @@ def test_what_a_killed_search_left_is_removed(lab: Lab, table: str) -> None:
     lab.ddl(f"CREATE TABLE {lab.database}.ch_s3_tune_{scratch} (other String) ENGINE = Memory")
     assert main(arguments(lab, table)) == 0
     assert scratch_tables(lab) == []
+
+
+def test_the_next_plan_starts_from_what_the_last_load_measured(
+    lab: Lab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feedback, "MIN_VOLUME_BYTES", 1)
+    for number in range(3):
+        lab.put(f"in/{number}.csv.gz", gzip.compress("".join(f"{n},x\n" for n in range(20_000)).encode()))
+    table = lab.create("t", "n UInt64, name String")
+    first = lab.load("in/*", table, load_mode="replace_table")
+    assert main(["plan", *arguments(lab, table)[1:]]) == 0
+    assert f"from what {first['query_id']} measured" in capsys.readouterr().out
+    second = lab.load("in/*", table, load_mode="replace_table", task_id="again")
+    # a number of 8 bytes and a text of 9 or more; without the first load it is a guess from the stored size
+    assert second["volume_bytes"] == first["volume_bytes"] >= 60_000 * 17
+    expected = first["predicted"], second["predicted"]
+    actual = second["peak_memory_bytes"]
+    assert abs(expected[1]["peak_memory_bytes"] - actual) <= abs(expected[0]["peak_memory_bytes"] - actual)
 
 
 def test_partitions_are_counted_before_the_load(lab: Lab) -> None:

@@ -153,11 +153,11 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
     ("rule", "changes", "expected"),
     [
         pytest.param(insert.min_insert_block_size_rows, {}, 0, id="min_insert_block_size_rows"),
-        # 3 blocks of 1 GiB
+        # 2 blocks of 1 GiB
         pytest.param(
             insert.max_insert_threads_min_free_memory_per_thread,
             {"volume_bytes": 4 * GIB},
-            3_221_225_472,
+            2_147_483_648,
             id="free-memory-of-a-thread",
         ),
         pytest.param(insert.max_partitions_per_insert_block, {}, None, id="no-partitions"),
@@ -205,6 +205,7 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
             None,
             id="parsing-few-text-files",
         ),
+        pytest.param(read.max_threads_min_free_memory_per_thread, {}, 25 * MIB, id="free-memory-of-a-reader"),
         pytest.param(
             read.cluster_table_function_split_granularity, {"node_count": 6}, None, id="as-many-files-as-cores"
         ),
@@ -312,7 +313,8 @@ def test_what_is_computed_is_sent_and_the_servers_defaults_are_not() -> None:
     assert plan.sent == {
         "max_insert_threads": 4,
         "min_insert_block_size_bytes": 2_828_358_997,
-        "max_insert_threads_min_free_memory_per_thread": 8_485_076_991,
+        "max_insert_threads_min_free_memory_per_thread": 5_656_717_994,
+        "max_threads_min_free_memory_per_thread": 26_214_400,
         "min_insert_block_size_rows": 0,
         "insert_deduplicate": 0,
         "insert_null_as_default": 0,
