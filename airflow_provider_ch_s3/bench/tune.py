@@ -19,6 +19,7 @@ from airflow_provider_ch_s3.bench.compare import rotate
 from airflow_provider_ch_s3.bench.measure import measure_load, with_settings
 from airflow_provider_ch_s3.bench.score import DEFAULTS, OURS, Measurement
 from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.load import feedback
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.run import LoadRun
 from airflow_provider_ch_s3.sql import staging_queries
@@ -110,15 +111,13 @@ def _judge(rounds: list[Measurement], best: Tuned, sample: PreparedLoad) -> Tuni
         for name, mine in by_name.items()
     }
     winner = TUNED if seconds.get(TUNED, math.inf) * MIN_GAIN < seconds[OURS] else OURS
-    node_volume_gib = by_name[winner][0].volume_bytes / sample.cluster.node_count / GIB
-    load_seconds = median(m.load_seconds for m in by_name[winner])
-    return Tuning(
-        tuned=dataclasses.replace(
-            best if winner == TUNED else Tuned(),
-            core_seconds_per_gib=round(load_seconds * sample.cluster.weakest.vcpus / node_volume_gib, 2),
-        ),
-        seconds=seconds,
-    )
+    tuned = best if winner == TUNED else Tuned()
+    volume_bytes = by_name[winner][0].volume_bytes
+    if volume_bytes >= feedback.MIN_VOLUME_BYTES:
+        core_seconds = median(m.load_seconds for m in by_name[winner]) * sample.cluster.weakest.vcpus
+        node_volume_gib = volume_bytes / sample.cluster.node_count / GIB
+        tuned = dataclasses.replace(tuned, core_seconds_per_gib=round(core_seconds / node_volume_gib, 2))
+    return Tuning(tuned=tuned, seconds=seconds)
 
 
 @contextmanager

@@ -58,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
         _confirm(args, sample)
         tuning = search(load, sample, _show)
     print("settled, medians: " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in tuning.seconds.items()))
+    if tuning.tuned.core_seconds_per_gib is None:
+        print("these files hold too few rows to tell what a GiB of them takes; tune with more or larger ones")
     extra = {"tuned": _given(tuning.tuned)}
     if args.save:
         store_extra(args.conn_id, extra)

@@ -41,7 +41,10 @@ def scratch_tables(lab: Lab) -> list[dict[str, Any]]:
     return lab.everywhere(f"SELECT name FROM system.tables WHERE database = '{lab.database}' AND name != 't'")
 
 
-def test_what_is_printed_is_the_connections_extra(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_printed_is_the_connections_extra(
+    lab: Lab, table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feedback, "MIN_VOLUME_BYTES", 1)
     assert main(arguments(lab, table)) == 0
     lines = capsys.readouterr().out.splitlines()
     (first,) = (line for line in lines if line.startswith(f"up to {tune.MOST_LOADS} loads of 48 files, "))
@@ -102,7 +105,11 @@ def test_a_search_that_is_interrupted_leaves_nothing(lab: Lab) -> None:
         lab.put_parquet(f"in/{number:02}.parquet", {"n": [row["n"] for row in rows]})
     settings = [word for name, value in SLOW["settings"].items() for word in ("--setting", f"{name}={value}")]
     command = arguments(lab, slow, "--where", SLOW["where"], *settings, "--yes")
-    searching = subprocess.Popen([sys.executable, "-m", "airflow_provider_ch_s3", *command])
+    searching = subprocess.Popen(
+        [sys.executable, "-m", "airflow_provider_ch_s3", *command],
+        # a shell that runs the tests in the background has them ignore it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     wait_until(lambda: lab.query("SELECT 1 FROM system.processes WHERE query_kind = 'Insert'"), "the first load")
     searching.send_signal(signal.SIGINT)
     assert searching.wait(60) != 0
@@ -110,11 +117,12 @@ def test_a_search_that_is_interrupted_leaves_nothing(lab: Lab) -> None:
     assert lab.everywhere("SELECT query_id FROM system.processes WHERE query_kind = 'Insert'") == []
 
 
-def test_what_a_killed_search_left_is_removed(lab: Lab, table: str) -> None:
+def test_what_a_killed_search_left_is_removed(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
     scratch = tune.short_hash(tune.TableName(database=lab.database, table="t"))
     lab.ddl(f"CREATE TABLE {lab.database}.ch_s3_tune_{scratch} (other String) ENGINE = Memory")
     assert main(arguments(lab, table)) == 0
     assert scratch_tables(lab) == []
+    assert "these files hold too few rows to tell what a GiB of them takes; tune" in capsys.readouterr().out
 
 
 def test_the_next_plan_starts_from_what_the_last_load_measured(
