@@ -21,10 +21,11 @@ COPIES_OF_ALL_ROWS = 1.6
 PARTS_WITHOUT_MERGE = 4
 # A merge takes about ten parts at once, so ten times the parts are one more pass over the rows.
 PARTS_PER_MERGE = 10
-# Core seconds for a GiB of rows in memory, on 2 cores of a virtual machine: to read them and to sort and write them.
-# `ch-s3 tune` measures the sum on your cluster, and the ledger remembers it for a table.
-READ_CORE_SECONDS_PER_GIB = 3.0
-PARSE_CORE_SECONDS_PER_GIB = 9.0
+# Core seconds for a GiB of rows in memory, on 2 cores of a virtual machine (docs/benchmarks.md): to read Parquet, to
+# parse CSV or JSON, to sort and write, to merge. `ch-s3 tune` measures the sum on your cluster, and the ledger
+# remembers it for a table.
+READ_CORE_SECONDS_PER_GIB = 3.5
+PARSE_CORE_SECONDS_PER_GIB = 10.5
 WRITE_CORE_SECONDS_PER_GIB = 3.0
 MERGE_CORE_SECONDS_PER_GIB = 3.0
 
