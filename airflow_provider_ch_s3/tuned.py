@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from airflow_provider_ch_s3.errors import ConfigError
@@ -35,3 +35,7 @@ class Tuned:
             if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
                 raise ConfigError(f"{name} is {value!r}, which is no number above 0")
         return cls(**values)
+
+    def as_dict(self) -> dict[str, float]:
+        """The reverse of :meth:`from_dict`."""
+        return {name: value for name, value in asdict(self).items() if value is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -15,10 +15,12 @@ from airflow_provider_ch_s3.bench.latency import delayed
 from airflow_provider_ch_s3.bench.store import Store
 from airflow_provider_ch_s3.bench.workloads import Dataset, Hardware, Workload
 from airflow_provider_ch_s3.cli.connections import clickhouse_hook
+from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.source import SourcePattern
 from airflow_provider_ch_s3.sql import bench_queries, staging_queries
 from airflow_provider_ch_s3.sql.load_queries import render_read_session
+from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
 
 if TYPE_CHECKING:
@@ -58,24 +60,16 @@ class Arena:
         :param engine: instead of the workload's own; without keys.
         """
         table = TableName(database=self.database, table=f"ch_s3_bench_{workload.name}")
-        self._drop(table)
-        self.hook.execute_everywhere(
-            partial(
-                bench_queries.render_create_bench_table,
-                table,
-                columns=workload.columns,
-                engine=engine or workload.engine,
-                order_by=() if engine else workload.order_by,
-                partition_by="" if engine else workload.partition_by,
-            )
+        create = partial(
+            bench_queries.render_create_bench_table,
+            table,
+            columns=workload.columns,
+            engine=engine or workload.engine,
+            order_by=() if engine else workload.order_by,
+            partition_by="" if engine else workload.partition_by,
         )
-        try:
+        with scratch_table(self.hook, table, create):
             yield table
-        finally:
-            self._drop(table)
-
-    def _drop(self, table: TableName) -> None:
-        self.hook.execute_everywhere(partial(staging_queries.render_drop_staging, table))
 
     def make_files(self, dataset: Dataset) -> None:
         """Have ClickHouse write the files that are not there yet."""
@@ -95,6 +89,20 @@ class Arena:
             row_count=dataset.row_count,
         )
         self.hook.execute(statement)
+
+
+@contextmanager
+def scratch_table(
+    client: ClickHouseClient, table: TableName, create: Callable[[str | None], Statement]
+) -> Iterator[TableName]:
+    """A table on every node, for as long as the block lasts; one that a killed process left is dropped before."""
+    drop = partial(staging_queries.render_drop_staging, table)
+    client.execute_everywhere(drop)
+    try:
+        client.execute_everywhere(create)
+        yield table
+    finally:
+        client.execute_everywhere(drop)
 
 
 @contextmanager

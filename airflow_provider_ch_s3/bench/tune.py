@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from statistics import median
 
+from airflow_provider_ch_s3.bench.arena import scratch_table
 from airflow_provider_ch_s3.bench.compare import rotate
 from airflow_provider_ch_s3.bench.measure import measure_load, with_settings
-from airflow_provider_ch_s3.bench.score import DEFAULTS, OURS, Measurement
+from airflow_provider_ch_s3.bench.score import DEFAULTS, OURS, Measurement, Result
+from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.load import feedback
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
@@ -25,7 +26,6 @@ from airflow_provider_ch_s3.load.run import LoadRun
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.target import TableName, short_hash
 from airflow_provider_ch_s3.tuned import Tuned
-from airflow_provider_ch_s3.units import GIB
 
 TRIED = {
     "insert_threads_per_core": (0.5, 1.0, 2.0),
@@ -77,14 +77,14 @@ def search(run: LoadRun, sample: PreparedLoad, on_measured: Callable[[Measuremen
         return candidate.prepare(sample.source.files)
 
     def measure(prepared: PreparedLoad, name: str) -> Measurement:
-        measured = measure_load(run.client, partial(scratch_table, run, sample), prepared, name)
+        measured = measure_load(run.client, partial(_scratch_table, run, sample), prepared, name)
         if measured.error and name == OURS:
             raise LoadError(f"the sample cannot be loaded: {measured.error}")
         on_measured(measured)
         return measured
 
     ours = plan(Tuned())
-    best, best_seconds = Tuned(), measure(ours, OURS).settled_seconds
+    best, best_plan, best_seconds = Tuned(), ours, measure(ours, OURS).settled_seconds
     known = [ours.plan.sent]
     for name, values in TRIED.items():
         start = best
@@ -96,46 +96,35 @@ def search(run: LoadRun, sample: PreparedLoad, on_measured: Callable[[Measuremen
             known.append(prepared.plan.sent)
             found = measure(prepared, describe(candidate))
             if not found.error and found.settled_seconds < best_seconds:
-                best, best_seconds = candidate, found.settled_seconds
+                best, best_plan, best_seconds = candidate, prepared, found.settled_seconds
     finalists = {DEFAULTS: with_settings(ours, {}), OURS: ours}
-    if best != Tuned():
-        finalists[TUNED] = plan(best)
+    if best_plan is not ours:
+        finalists[TUNED] = best_plan
     rounds = [measure(finalists[name], name) for number in range(ROUNDS) for name in rotate(list(finalists), number)]
-    return _judge(rounds, best, sample)
+    return _judge(Result(workload="tune", title="a sample", rounds=rounds), best, sample.cluster)
 
 
-def _judge(rounds: list[Measurement], best: Tuned, sample: PreparedLoad) -> Tuning:
-    by_name = {m.candidate: [other for other in rounds if other.candidate == m.candidate] for m in rounds}
-    seconds = {
-        name: math.inf if any(m.error for m in mine) else median(m.settled_seconds for m in mine)
-        for name, mine in by_name.items()
-    }
-    winner = TUNED if seconds.get(TUNED, math.inf) * MIN_GAIN < seconds[OURS] else OURS
+def _judge(result: Result, best: Tuned, cluster: ClusterSpec) -> Tuning:
+    seconds = {name: result.median(name, "settled_seconds") for name in (DEFAULTS, OURS, TUNED)}
+    winner = TUNED if seconds[TUNED] * MIN_GAIN < seconds[OURS] else OURS
     tuned = best if winner == TUNED else Tuned()
-    volume_bytes = by_name[winner][0].volume_bytes
+    volume_bytes = result.median(winner, "volume_bytes")
     if volume_bytes >= feedback.MIN_VOLUME_BYTES:
-        core_seconds = median(m.load_seconds for m in by_name[winner]) * sample.cluster.weakest.vcpus
-        node_volume_gib = volume_bytes / sample.cluster.node_count / GIB
-        tuned = dataclasses.replace(tuned, core_seconds_per_gib=round(core_seconds / node_volume_gib, 2))
-    return Tuning(tuned=tuned, seconds=seconds)
+        core_seconds = feedback.core_seconds_per_gib(
+            result.median(winner, "load_seconds"), volume_bytes / cluster.node_count, cluster
+        )
+        tuned = dataclasses.replace(tuned, core_seconds_per_gib=round(core_seconds, 2))
+    return Tuning(tuned=tuned, seconds={name: value for name, value in seconds.items() if not math.isnan(value)})
 
 
-@contextmanager
-def scratch_table(run: LoadRun, sample: PreparedLoad) -> Iterator[TableName]:
-    """A table like the target on every node; one that a killed search left is dropped before."""
+def _scratch_table(run: LoadRun, sample: PreparedLoad) -> AbstractContextManager[TableName]:
+    """A table like the target."""
     target = sample.target.local
     scratch = TableName(database=target.database, table=f"ch_s3_tune_{short_hash(target)}")
-    drop = partial(staging_queries.render_drop_staging, scratch)
-    run.client.execute_everywhere(drop)
     create = partial(staging_queries.render_create_staging, scratch, target, comment="made and dropped by ch-s3 tune")
-    try:
-        run.client.execute_everywhere(create)
-        yield scratch
-    finally:
-        run.client.execute_everywhere(drop)
+    return scratch_table(run.client, scratch, create)
 
 
 def describe(tuned: Tuned) -> str:
     """The constants that a candidate sets, in a few words."""
-    values = {name: value for name, value in dataclasses.asdict(tuned).items() if value is not None}
-    return ", ".join(f"{value:g} {name.replace('_', ' ')}" for name, value in values.items())
+    return ", ".join(f"{value:g} {name.replace('_', ' ')}" for name, value in tuned.as_dict().items())

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_ch_s3.errors import ConfigError
 
 if TYPE_CHECKING:
+    from airflow.models import Connection
+
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 
 
@@ -37,29 +39,39 @@ def clickhouse_hook(conn_id: str) -> Iterator[ClickHouseS3Hook]:
         hook.close()
 
 
-def find_stored_connection(conn_id: str) -> None:
-    """See that a connection can be written.
+@contextmanager
+def stored_connection(conn_id: str) -> Iterator[Connection]:
+    """A connection in Airflow's database; what the block changes is saved at its end.
 
-    :raises ConfigError: if Airflow's database does not have it: the environment or a secrets backend may.
+    :raises ConfigError: if the database does not have it: the environment or a secrets backend may.
     """
     from airflow.models import Connection
     from airflow.utils.session import create_session
     from sqlalchemy import select
 
     with create_session() as session:
-        if session.scalar(select(Connection).where(Connection.conn_id == conn_id)) is None:
+        connection = session.scalar(select(Connection).where(Connection.conn_id == conn_id))
+        if connection is None:
             raise ConfigError(
                 f"Airflow's database has no connection {conn_id!r}, so --save cannot write it; leave --save out, and"
                 " put what is printed into its extra where it is kept"
             )
+        yield connection
+
+
+def check_stored_connection(conn_id: str) -> None:
+    """See that a connection can be written.
+
+    :raises ConfigError: as :func:`stored_connection`.
+    """
+    with stored_connection(conn_id):
+        pass
 
 
 def store_extra(conn_id: str, values: Mapping[str, Any]) -> None:
-    """Add keys to the extra of a connection in Airflow's database."""
-    from airflow.models import Connection
-    from airflow.utils.session import create_session
-    from sqlalchemy import select
+    """Add keys to the extra of a connection in Airflow's database.
 
-    with create_session() as session:
-        connection = session.scalars(select(Connection).where(Connection.conn_id == conn_id)).one()
+    :raises ConfigError: as :func:`stored_connection`.
+    """
+    with stored_connection(conn_id) as connection:
         connection.set_extra(json.dumps({**connection.extra_dejson, **values}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import sys
 from typing import TYPE_CHECKING
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_ch_s3.bench.score import Measurement
     from airflow_provider_ch_s3.load.prepare import PreparedLoad
-    from airflow_provider_ch_s3.tuned import Tuned
 
 BAR_SECONDS = 0.25
 LONGEST_BAR = 60
@@ -48,10 +46,10 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Search, show each load, print what was found."""
     from airflow_provider_ch_s3.bench.tune import plan_sample, search
-    from airflow_provider_ch_s3.cli.connections import clickhouse_hook, find_stored_connection, store_extra
+    from airflow_provider_ch_s3.cli.connections import check_stored_connection, clickhouse_hook, store_extra
 
     if args.save:
-        find_stored_connection(args.conn_id)
+        check_stored_connection(args.conn_id)
     with clickhouse_hook(args.conn_id) as hook:
         load = read_load(args, hook)
         sample = plan_sample(load)
@@ -60,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     print("settled, medians: " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in tuning.seconds.items()))
     if tuning.tuned.core_seconds_per_gib is None:
         print("these files hold too few rows to tell what a GiB of them takes; tune with more or larger ones")
-    extra = {"tuned": _given(tuning.tuned)}
+    extra = {"tuned": tuning.tuned.as_dict()}
     if args.save:
         store_extra(args.conn_id, extra)
         print(f"saved in the extra of connection {args.conn_id!r}:")
@@ -98,7 +96,3 @@ def _confirm(args: argparse.Namespace, sample: PreparedLoad) -> None:
 def _show(measured: Measurement) -> None:
     bar = "#" * min(LONGEST_BAR, round(measured.settled_seconds / BAR_SECONDS))
     print(f"{measured}\n  {bar}", flush=True)
-
-
-def _given(tuned: Tuned) -> dict[str, float]:
-    return {name: value for name, value in dataclasses.asdict(tuned).items() if value is not None}

@@ -15,9 +15,9 @@ MIN_VOLUME_BYTES = 64 * MIB
 def read_past_loads(story: Story, cluster: ClusterSpec) -> dict[str, PastLoad]:
     """Format → its newest committed load that was large enough to tell."""
     past: dict[str, PastLoad] = {}
-    for attempt in story.attempts.values():
+    for attempt in reversed(list(story.attempts.values())):
         planned, committed = (attempt.detail(kind) for kind in (EventKind.PLANNED, EventKind.COMMITTED))
-        if committed:
+        if committed and planned["data_format"] not in past:
             report = LoadReport.of_commit(committed)
             if report.volume_bytes >= MIN_VOLUME_BYTES and report.size_bytes:
                 past[planned["data_format"]] = _measure(report, cluster)
@@ -31,5 +31,10 @@ def _measure(report: LoadReport, cluster: ClusterSpec) -> PastLoad:
         volume_ratio=report.volume_bytes / (report.size_bytes or 1),
         node_volume_bytes=node_volume_bytes,
         peak_memory_bytes=report.peak_memory_bytes,
-        core_seconds_per_gib=report.seconds * cluster.weakest.vcpus / (node_volume_bytes / GIB),
+        core_seconds_per_gib=core_seconds_per_gib(report.seconds, node_volume_bytes, cluster),
     )
+
+
+def core_seconds_per_gib(load_seconds: float, node_volume_bytes: float, cluster: ClusterSpec) -> float:
+    """What a load took of one node's cores for each GiB of its rows in memory."""
+    return load_seconds * cluster.weakest.vcpus / (node_volume_bytes / GIB)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from airflow_provider_ch_s3.mapping import MappedColumn
 from airflow_provider_ch_s3.source import SourceSpec
@@ -66,14 +67,10 @@ def render_sample_files(
 
     :param where: the load's condition; the server checks it, and it leaves out no row here.
     """
-    return render(
+    return _render_of_files(
         "sample_files",
-        parameters=source.access.parameters,
-        source=source,
-        url=source.url,
-        mapping=mapping,
-        data_format=source.data_format,
-        structure=source.structure,
+        source,
+        mapping,
         where=where,
         limit_rows=limit_rows,
         settings=settings,
@@ -93,14 +90,10 @@ def render_sample_partitions(
     :param partition_key: of the table, over its own columns.
     :param seconds: what was not read by then does not count.
     """
-    return render(
+    return _render_of_files(
         "sample_partitions",
-        parameters=source.access.parameters,
-        source=source,
-        url=source.url,
-        mapping=mapping,
-        data_format=source.data_format,
-        structure=source.structure,
+        source,
+        mapping,
         partition_key=server_sql(partition_key),
         settings={
             **settings,
@@ -135,19 +128,29 @@ def render_insert_load(
     settings: Mapping[str, SettingValue],
 ) -> Statement:
     """The load itself. Flat on purpose: a subquery would make all rows go through one node."""
-    return render(
+    return _render_of_files(
         "insert_load",
+        source,
+        mapping,
+        target=target,
+        columns=[column.target for column in mapping],
+        cluster=cluster,
+        where=where,
+        settings=settings,
+    )
+
+
+def _render_of_files(template: str, source: SourceSpec, mapping: Sequence[MappedColumn], **values: Any) -> Statement:
+    """A statement that reads the files' rows as the load does."""
+    return render(
+        template,
         parameters=source.access.parameters,
         source=source,
         url=source.url,
-        target=target,
         mapping=mapping,
-        columns=[column.target for column in mapping],
-        cluster=cluster,
         data_format=source.data_format,
         structure=source.structure,
-        where=where,
-        settings=settings,
+        **values,
     )
 
 

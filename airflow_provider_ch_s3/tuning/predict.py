@@ -58,13 +58,13 @@ def predict(facts: LoadFacts, *, threads: int, block_bytes: int) -> Prediction:
 
     :param threads: that insert, per node; ``block_bytes`` of each of their blocks.
     """
-    parts = facts.node_count * parts_per_node(facts, block_bytes=block_bytes)
+    parts = parts_per_node(facts, block_bytes=block_bytes)
     load_seconds = facts.node_volume_bytes / GIB * load_core_seconds_per_gib(facts) / facts.vcpus
     return Prediction(
-        initial_parts=parts,
+        initial_parts=facts.node_count * parts,
         peak_memory_bytes=int(peak_memory_bytes(facts, threads=threads, block_bytes=block_bytes)),
         load_seconds=load_seconds,
-        settled_seconds=load_seconds + _merge_seconds(facts, parts / facts.node_count),
+        settled_seconds=load_seconds + _merge_seconds(facts, parts),
     )
 
 
@@ -107,7 +107,7 @@ def load_core_seconds_per_gib(facts: LoadFacts) -> float:
     return WRITE_CORE_SECONDS_PER_GIB + (PARSE_CORE_SECONDS_PER_GIB if facts.is_text else READ_CORE_SECONDS_PER_GIB)
 
 
-def _merge_seconds(facts: LoadFacts, parts: float) -> float:
+def _merge_seconds(facts: LoadFacts, parts: int) -> float:
     """The partitions' merges share the cores; a partition with few parts waits for none."""
     per_partition = parts / facts.partition_count
     if per_partition <= PARTS_WITHOUT_MERGE:

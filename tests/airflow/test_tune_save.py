@@ -13,9 +13,9 @@ from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
 SAVE = """
-from airflow_provider_ch_s3.cli.connections import find_stored_connection, store_extra
+from airflow_provider_ch_s3.cli.connections import check_stored_connection, store_extra
 
-find_stored_connection("stored")
+check_stored_connection("stored")
 store_extra("stored", {"tuned": {"readers_per_core": 3.0}})
 """
 # `airflow connections get` prints numbers as texts
