@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -43,6 +44,7 @@ class Origin(Enum):
 
     CONNECTION = "connection"
     DETECTED = "detected"
+    SHARED = "detected, and shared by the servers of one machine"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,11 @@ class NodeSpec:
     shard: int
     vcpus: int
     memory_bytes: int
+
+    @property
+    def machine(self) -> str:
+        """Servers with the same host name run on one machine."""
+        return self.host.rpartition(":")[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,14 +231,18 @@ def parse_version(text: str) -> tuple[int, int]:
 def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], versions: Sequence[str]) -> ClusterSpec:
     """Join what the connection declares with what the nodes say.
 
-    What is declared wins; where the nodes say otherwise, a note says so.
+    What is declared wins; where the nodes say otherwise, a note says so. Each of the servers on one machine sees all
+    of its cores, and plans with its share.
 
     :param versions: of the servers, as they print it.
     :raises ClusterError: if no node was found.
     """
     if not detected:
         raise ClusterError("no node answered; name a cluster that has nodes in the connection's field cluster")
-    nodes = tuple(sorted(detected, key=lambda node: (node.shard, node.host)))
+    servers = Counter(node.machine for node in detected)
+    shares = (replace(node, vcpus=max(1, node.vcpus // servers[node.machine])) for node in detected)
+    nodes = tuple(sorted(shares, key=lambda node: (node.shard, node.host)))
+    found = Origin.SHARED if len(servers) < len(nodes) else Origin.DETECTED
     memory_gib = declared.memory_gib_per_node
     return ClusterSpec(
         name=declared.cluster,
@@ -248,7 +259,7 @@ def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], ve
         ddl_mode=resolve_ddl_mode(declared, lambda: len(nodes)),
         notes=(*_declared_notes(declared, nodes), *_uneven_notes(declared, nodes, versions)),
         declared_node_count=declared.node_count,
-        vcpus_origin=Origin.CONNECTION if declared.vcpus_per_node else Origin.DETECTED,
+        vcpus_origin=Origin.CONNECTION if declared.vcpus_per_node else found,
         memory_origin=Origin.CONNECTION if memory_gib else Origin.DETECTED,
         tuned=declared.tuned,
     )

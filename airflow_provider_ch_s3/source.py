@@ -136,6 +136,7 @@ class SourceSpec:
     :param data_format: ClickHouse's name of the format, e.g. ``Parquet``.
     :param compression: ClickHouse's name of the compression, ``auto`` to tell by the file name.
     :param rows: rows in all files; None where only reading them would tell.
+    :param estimated_rows: what the rows of one file say of all.
     :param row_bytes: mean bytes of a row in the server's memory, from a sample.
     :param partition_count: partitions that the rows go to, and ``partitions_per_file`` those of one file; from a
         sample.
@@ -148,6 +149,7 @@ class SourceSpec:
     compression: str
     columns: tuple[FileColumn, ...]
     rows: int | None = None
+    estimated_rows: float | None = None
     row_bytes: float | None = None
     partition_count: float = 1.0
     partitions_per_file: float = 1.0

@@ -23,9 +23,8 @@ from airflow_provider_ch_s3.bench.score import (
     best_of_grid,
 )
 from airflow_provider_ch_s3.bench.workloads import Workload
-from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.cluster import NodeSpec
 from airflow_provider_ch_s3.tuning import SettingValue
-from airflow_provider_ch_s3.tuning.insert import insert_block_ceiling_bytes
 from airflow_provider_ch_s3.units import MIB, format_bytes
 
 log = logging.getLogger(__name__)
@@ -60,8 +59,8 @@ class Effort:
         ]
 
 
-FULL = Effort(rounds=5, threads=(1, 2, 4), readers=(4,), blocks=(64, 128, 256))
-QUICK = Effort(rounds=3, threads=(2, 4), readers=(4,), blocks=(64, 256))
+FULL = Effort(rounds=5, threads=(2, 4), readers=(2, 4), blocks=(64, 128, 256))
+QUICK = Effort(rounds=3, threads=(2, 4), readers=(2,), blocks=(64, 256))
 
 
 def compare(arena: Arena, workload: Workload, effort: Effort) -> Result:
@@ -73,7 +72,7 @@ def compare(arena: Arena, workload: Workload, effort: Effort) -> Result:
     grid = [measure(with_settings(ours, {**ours.plan.sent, **point}), describe(point)) for point in effort.grid()]
     candidates = {
         DEFAULTS: with_settings(ours, {}),
-        FORMULA: with_settings(ours, published_formula(ours)),
+        FORMULA: with_settings(ours, published_formula(ours.cluster.weakest)),
         OURS: ours,
     }
     if best := best_of_grid(grid):
@@ -97,16 +96,16 @@ def rotate(names: list[str], number: int) -> list[str]:
     return names[start:] + names[:start]
 
 
-def published_formula(prepared: PreparedLoad) -> Settings:
-    """What the formula gives as it stands, with all of the memory.
+def published_formula(node: NodeSpec) -> Settings:
+    """What the formula gives as it stands, with all of a node's memory.
 
     Source: "Supercharging your large ClickHouse data loads", part 2.
     """
-    node = prepared.cluster.weakest
     threads = max(1, node.vcpus // 2)
+    blocks_in_memory = 3 * threads
     return {
         "max_insert_threads": threads,
-        "min_insert_block_size_bytes": insert_block_ceiling_bytes(memory_bytes=node.memory_bytes, threads=threads),
+        "min_insert_block_size_bytes": node.memory_bytes // blocks_in_memory,
         "min_insert_block_size_rows": 0,
         "insert_deduplicate": 0,
         "optimize_on_insert": 0,

@@ -43,10 +43,9 @@ MAX_SHARED_RATIO = 0.8
 # Servers that do not reach the store try 500 times, for 40 minutes (26.7); 12 times take half a minute. The load
 # itself keeps their patience: a store that is busy for a while must not end the work of hours.
 LOOKING = {"s3_retry_attempts": 12}
-# Stored bytes to bytes in memory, where only reading all files would tell: text about doubles when it is
-# compressed five times, columnar files about triple.
+# Bytes in memory for each stored byte, where the rows of a file take too long to count.
 MEMORY_PER_STORED_BYTE_TEXT = 1.5
-MEMORY_PER_STORED_BYTE_COMPRESSED_TEXT = 6.0
+MEMORY_PER_STORED_BYTE_COMPRESSED_TEXT = 4.0
 MEMORY_PER_STORED_BYTE_COLUMNAR = 3.0
 
 
@@ -119,7 +118,9 @@ def prepare_load(
 
     # The sample is read as the load will read, so the settings come first with an estimate, then with its result.
     sent = {**looking, **plan(source).sent}
-    source = _measure(client, source, mapping, cluster, where=request.where, settings=sent, looking=looking)
+    source = _measure(client, source, mapping, target, cluster, where=request.where, settings=sent, looking=looking)
+    if source.rows is None and source.data_format not in past:
+        source = _count_rows_of_a_file(client, source, settings=sent)
     source = _measure_partitions(client, source, mapping, target.partition_key, settings=sent)
     return PreparedLoad(
         cluster=cluster, source=source, target=target, mapping=mapping, where=request.where, plan=plan(source)
@@ -167,14 +168,17 @@ def _measure(
     client: ClickHouseClient,
     source: SourceSpec,
     mapping: Sequence[MappedColumn],
+    target: TargetSpec,
     cluster: ClusterSpec,
     *,
     where: str,
     settings: Mapping[str, SettingValue],
     looking: Mapping[str, SettingValue],
 ) -> SourceSpec:
+    used = {column.target for column in mapping}
+    numbered = [c.name for c in target.columns if c.name in used and c.type.startswith("LowCardinality(")]
     statement = load_queries.render_sample_files(
-        source, mapping, where=where, limit_rows=SAMPLE_ROWS, settings=settings
+        source, mapping, numbered=numbered, where=where, limit_rows=SAMPLE_ROWS, settings=settings
     )
     sample = query_files(client, statement, source)[0]
     rows = None
@@ -183,6 +187,23 @@ def _measure(
         rows = int(footers[0]["row_count"])
     row_bytes = float(sample["mean_row_bytes"]) if sample["row_count"] else None
     return replace(source, rows=rows, row_bytes=row_bytes)
+
+
+def _count_rows_of_a_file(
+    client: ClickHouseClient, source: SourceSpec, *, settings: Mapping[str, SettingValue]
+) -> SourceSpec:
+    """Of the one whose size is nearest to the mean: it stands for the others."""
+    mean_bytes = source.size_bytes / len(source.files)
+    file = min(source.files, key=lambda file: abs(file.size_bytes - mean_bytes))
+    statement = load_queries.render_count_rows(
+        replace(source, files=(file,)), seconds=SAMPLE_SECONDS, settings=settings
+    )
+    try:
+        rows = client.query(statement)[0]["row_count"]
+    except ServerError as error:
+        log.info("cannot count the rows of %s, so the plan guesses how many there are: %s", file.key, error)
+        return source
+    return replace(source, estimated_rows=int(rows) * source.size_bytes / max(1, file.size_bytes))
 
 
 def _measure_partitions(
@@ -234,6 +255,7 @@ def _facts(
         size_bytes=source.size_bytes,
         volume_bytes=int(source.size_bytes * past.volume_ratio) if past else _volume_bytes(source),
         data_format=source.data_format,
+        column_count=len(target.columns),
         is_clustered=cluster.name is not None,
         keeps_rows_where_read=distribution is None or distribution.is_random,
         sharding_key=distribution.sharding_key if distribution else "",
@@ -251,8 +273,9 @@ def _facts(
 
 
 def _volume_bytes(source: SourceSpec) -> int:
-    if source.rows is not None and source.row_bytes is not None:
-        return int(source.rows * source.row_bytes)
+    rows = source.rows if source.rows is not None else source.estimated_rows
+    if rows is not None and source.row_bytes is not None:
+        return int(rows * source.row_bytes)
     if source.is_typed:
         factor = MEMORY_PER_STORED_BYTE_COLUMNAR
     elif is_compressed(source.files[0].key):

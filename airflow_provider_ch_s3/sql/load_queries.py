@@ -59,21 +59,24 @@ def render_sample_files(
     source: SourceSpec,
     mapping: Sequence[MappedColumn],
     *,
+    numbered: Sequence[str],
     where: str,
     limit_rows: int,
     settings: Mapping[str, SettingValue],
 ) -> Statement:
     """Mean size in memory of the first rows, with the load's own SELECT list and settings.
 
+    :param numbered: columns of the table that keep a number for each row, and each value once (LowCardinality).
     :param where: the load's condition; the server checks it, and it leaves out no row here.
     """
     return _render_of_files(
         "sample_files",
         source,
         mapping,
+        numbered=numbered,
         where=where,
         limit_rows=limit_rows,
-        settings=settings,
+        settings={**settings, "prefer_column_name_to_alias": 1},
     )
 
 
@@ -102,6 +105,15 @@ def render_sample_partitions(
             "prefer_column_name_to_alias": 1,
         },
     )
+
+
+def render_count_rows(source: SourceSpec, *, seconds: int, settings: Mapping[str, SettingValue]) -> Statement:
+    """Rows of all files, which the server counts without parsing them where it can.
+
+    :param seconds: longer than that is an error.
+    """
+    limits = {"max_execution_time": seconds, "timeout_overflow_mode": "throw"}
+    return _render_of_files("count_rows", source, (), settings={**settings, **limits})
 
 
 def render_parquet_footers(

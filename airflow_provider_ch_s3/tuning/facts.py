@@ -35,6 +35,7 @@ class LoadFacts:
     :param ingest_memory_ratio: share of that memory that the load may use, above 0, at most 1.
     :param size_bytes: stored size of all files.
     :param volume_bytes: the same rows in the server's memory (measured on a sample, or estimated).
+    :param column_count: of the table that the load fills.
     :param is_clustered: the files are read by all nodes of a cluster, not by one server alone.
     :param keeps_rows_where_read: a node may write what it reads (no sharding key to respect).
     :param partition_key: of the table; '' for none.
@@ -55,6 +56,7 @@ class LoadFacts:
     size_bytes: int
     volume_bytes: int
     data_format: str
+    column_count: int = 1
     is_clustered: bool = True
     keeps_rows_where_read: bool = True
     sharding_key: str = ""

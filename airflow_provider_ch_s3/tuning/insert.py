@@ -7,17 +7,14 @@ project's own measurements (``ch-s3 bench``), which say how large a block is wor
 from __future__ import annotations
 
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
-from airflow_provider_ch_s3.tuning.predict import BLOCKS_IN_MEMORY_PER_THREAD, PARTS_WITHOUT_MERGE, parts_per_node
-from airflow_provider_ch_s3.tuning.read import readers_bytes
+from airflow_provider_ch_s3.tuning.predict import PARTS_WITHOUT_MERGE, blocks_in_memory, buffer_bytes, parts_per_node
 from airflow_provider_ch_s3.tuning.setting import Setting
 from airflow_provider_ch_s3.units import MIB, format_bytes
 
-# However little memory there is, the readers leave half of it to the blocks.
-MAX_READER_RATIO = 0.5
+# However little memory there is, buffers leave half of it to the blocks.
+MAX_BUFFER_RATIO = 0.5
 # A thread collects one block while it writes another.
 FEWEST_BLOCKS_PER_THREAD = 2
-# More threads than this for each core take turns and hold memory.
-MAX_THREADS_PER_CORE = 2
 # A block of a table with partitions becomes a part for each partition in it. Smaller ones hold fewer partitions, sort
 # faster, and make hardly more parts, unless every file has rows for every partition. By day, 365 days, 4 threads:
 # 3.0 s with two blocks a thread, 3.9 s with one.
@@ -27,13 +24,15 @@ MIN_BLOCK_BYTES = 64 * MIB
 
 
 def max_insert_threads(facts: LoadFacts) -> Setting:
-    """Half of the cores: the rest stays free for merges. Four where there are fewer than eight, two a core at most.
+    """Half of the cores: the rest stays free for merges. Four where there are two to seven; one core has one.
 
     Source: "Supercharging your large ClickHouse data loads", part 2; ``PARTS_WITHOUT_MERGE``; ``ch-s3 tune``.
     """
     threads = count_insert_threads(facts)
     if facts.tuned.insert_threads_per_core is not None:
         reason = f"{facts.tuned.insert_threads_per_core:g} a core were fastest when this cluster was tuned"
+    elif facts.vcpus == 1:
+        reason = "one core sorts and writes one block after the other"
     elif threads == facts.vcpus // 2:
         reason = f"half of {facts.vcpus} cores write, the others read and merge"
     else:
@@ -48,33 +47,28 @@ def count_insert_threads(facts: LoadFacts) -> int:
     """Threads of one node that sort and write."""
     if facts.tuned.insert_threads_per_core is not None:
         return max(1, round(facts.vcpus * facts.tuned.insert_threads_per_core))
-    return max(facts.vcpus // 2, min(PARTS_WITHOUT_MERGE, MAX_THREADS_PER_CORE * facts.vcpus))
-
-
-def insert_block_ceiling_bytes(*, memory_bytes: float, threads: int) -> int:
-    """The published formula: the largest block that ``threads`` threads can hold in ``memory_bytes``.
-
-    Source: "Supercharging your large ClickHouse data loads", part 2.
-    """
-    return int(memory_bytes / (BLOCKS_IN_MEMORY_PER_THREAD * threads))
+    # Three servers on two cores: 1.82 s with one thread each, 1.90 s with two or four.
+    return 1 if facts.vcpus == 1 else max(facts.vcpus // 2, PARTS_WITHOUT_MERGE)
 
 
 def min_insert_block_size_bytes(facts: LoadFacts) -> Setting:
-    """The node's share of the data in a block per thread (two with partitions), never above the formula's ceiling.
+    """The node's share of the data in a block per thread (two with partitions), never above what memory allows.
 
-    The formula leaves out what the readers hold, and loads have run out of memory in spite of it (ClickHouse issue
-    88556): so they get theirs first.
+    That is the formula of "Supercharging your large ClickHouse data loads", part 2: memory / (3 x threads), where
+    threads are half of the cores. It leaves out what readers and writers hold, and loads have run out of memory in
+    spite of it (ClickHouse issue 88556): so their buffers come first.
     """
     threads = count_insert_threads(facts)
     memory_bytes = facts.memory_bytes * facts.ingest_memory_ratio
-    held_bytes = min(readers_bytes(facts), memory_bytes * MAX_READER_RATIO)
-    ceiling_bytes = insert_block_ceiling_bytes(memory_bytes=memory_bytes - held_bytes, threads=threads)
-    blocks = max(1, round(threads * _blocks_per_thread(facts)))
+    held_bytes = min(buffer_bytes(facts, threads=threads), memory_bytes * MAX_BUFFER_RATIO)
+    in_memory = blocks_in_memory(facts, threads=threads)
+    ceiling_bytes = int((memory_bytes - held_bytes) / in_memory)
+    blocks = _count_blocks(facts)
     share_bytes = int(facts.node_volume_bytes / blocks)
     block_bytes = min(ceiling_bytes, max(MIN_BLOCK_BYTES, share_bytes))
     memory = (
         f"{facts.ingest_memory_ratio:.0%} of {format_bytes(facts.memory_bytes)}, less {format_bytes(held_bytes)}"
-        f" for readers, / ({BLOCKS_IN_MEMORY_PER_THREAD} x {threads} threads) allows {format_bytes(ceiling_bytes)}"
+        f" for buffers, allows {in_memory} blocks of {format_bytes(ceiling_bytes)} at once"
     )
     data = (
         f"{format_bytes(facts.node_volume_bytes)} of rows per node in {blocks} blocks for {threads} threads need"
@@ -89,14 +83,17 @@ def min_insert_block_size_bytes(facts: LoadFacts) -> Setting:
     return Setting(name="min_insert_block_size_bytes", value=block_bytes, reason=reason)
 
 
-def _blocks_per_thread(facts: LoadFacts) -> float:
+def _count_blocks(facts: LoadFacts) -> int:
+    """How many blocks one node's share of the rows is worth."""
+    threads = count_insert_threads(facts)
     if facts.tuned.blocks_per_thread is not None:
-        return facts.tuned.blocks_per_thread
+        return max(1, round(threads * facts.tuned.blocks_per_thread))
+    blocks = max(threads, PARTS_WITHOUT_MERGE)
     if facts.partition_count == 1:
-        return 1
-    smaller_bytes = facts.node_volume_bytes / count_insert_threads(facts) / BLOCKS_PER_THREAD_WITH_PARTITIONS
-    parts = parts_per_node(facts, block_bytes=max(1, int(smaller_bytes)))
-    return BLOCKS_PER_THREAD_WITH_PARTITIONS if parts <= PARTS_WITHOUT_MERGE * facts.partition_count else 1
+        return blocks
+    more = blocks * BLOCKS_PER_THREAD_WITH_PARTITIONS
+    parts = parts_per_node(facts, block_bytes=max(1, int(facts.node_volume_bytes / more)))
+    return more if parts <= PARTS_WITHOUT_MERGE * facts.partition_count else blocks
 
 
 def max_insert_threads_min_free_memory_per_thread(facts: LoadFacts) -> Setting:

@@ -28,6 +28,7 @@ RULES: tuple[Callable[[LoadFacts], Setting], ...] = (
     read.max_threads_min_free_memory_per_thread,
     read.cluster_table_function_split_granularity,
     read.input_format_parallel_parsing,
+    read.input_format_parquet_max_block_size,
     read.max_download_buffer_size,
     read.s3_throw_on_zero_files_match,
     read.enable_parallel_replicas,

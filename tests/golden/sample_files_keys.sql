@@ -1,13 +1,13 @@
 SELECT count() AS row_count, avg(row_bytes) AS mean_row_bytes
 FROM
 (
-    SELECT byteSize(*) AS row_bytes
+    SELECT byteSize(*) - byteSize(`tail\`num`, `dt`) + 2 AS row_bytes
     FROM
     (
         SELECT
-    accurateCast(`id`, 'Nullable(UInt64)'),
-    upper(`tail`),
-    `dt`
+    accurateCast(`id`, 'Nullable(UInt64)') AS `id`,
+    upper(`tail`) AS `tail\`num`,
+    `dt` AS `dt`
         FROM s3(
     'http://s3:9000/flights/dt={1,2}/a.parquet',
     {s3_access_key:String}, {s3_secret_key:String},
@@ -17,4 +17,5 @@ WHERE NOT (0 AND (id > 0 OR dt = '2013-01-01'))
     )
 )
 SETTINGS
-    max_threads = 4
+    max_threads = 4,
+    prefer_column_name_to_alias = 1

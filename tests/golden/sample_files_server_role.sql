@@ -5,8 +5,8 @@ FROM
     FROM
     (
         SELECT
-    `id`,
-    `tail\`num`
+    `id` AS `id`,
+    `tail\`num` AS `tail\`num`
         FROM s3(
     'http://s3:9000/flights/dt={1,2}/a.parquet',
     'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
@@ -14,4 +14,5 @@ FROM
     )
 )
 SETTINGS
-    max_threads = 4
+    max_threads = 4,
+    prefer_column_name_to_alias = 1

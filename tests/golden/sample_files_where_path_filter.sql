@@ -5,8 +5,8 @@ FROM
     FROM
     (
         SELECT
-    `id`,
-    `tail\`num`
+    `id` AS `id`,
+    `tail\`num` AS `tail\`num`
         FROM s3(
     'http://s3:9000/flights/it\'s?{1,2}.parquet',
     {s3_access_key:String}, {s3_secret_key:String},
@@ -16,4 +16,5 @@ WHERE NOT (0 AND (id > 0 OR dt = '2013-01-01')) AND _path IN ('flights/it\'s 1.p
     )
 )
 SETTINGS
-    max_threads = 4
+    max_threads = 4,
+    prefer_column_name_to_alias = 1

@@ -6,7 +6,9 @@ import math
 
 import pytest
 
+from airflow_provider_ch_s3.bench.compare import published_formula
 from airflow_provider_ch_s3.bench.score import BEST, DEFAULTS, OURS, Measurement, Result, best_of_grid, score_results
+from airflow_provider_ch_s3.cluster import NodeSpec
 
 
 def measured(candidate: str, load: float, settled: float, **more: object) -> Measurement:
@@ -66,3 +68,17 @@ def test_the_best_point_is_the_one_that_settles_first() -> None:
     slow, fast = measured("a", 1, 9), measured("b", 2, 5)
     assert best_of_grid([slow, fast, Measurement(candidate="c", error="out of memory")]) is fast
     assert best_of_grid([Measurement(candidate="c", error="out of memory")]) is None
+
+
+@pytest.mark.parametrize(
+    ("vcpus", "memory_bytes", "threads", "block_bytes"),
+    [
+        pytest.param(8, 34_359_738_368, 4, 2_863_311_530, id="published-32-gib-8-vcpu"),
+        pytest.param(16, 68_719_476_736, 8, 2_863_311_530, id="published-64-gib-16-vcpu"),
+        pytest.param(1, 12_000, 1, 4_000, id="a-third-for-one-thread"),
+    ],
+)
+def test_the_published_formula(vcpus: int, memory_bytes: int, threads: int, block_bytes: int) -> None:
+    node = NodeSpec(host="n1:9000", shard=1, vcpus=vcpus, memory_bytes=memory_bytes)
+    settings = published_formula(node)
+    assert (settings["max_insert_threads"], settings["min_insert_block_size_bytes"]) == (threads, block_bytes)

@@ -234,6 +234,24 @@ def test_declared_values_win_and_differences_are_noted() -> None:
     )
 
 
+def test_servers_on_one_machine_share_its_cores() -> None:
+    nodes = [node("ch1:9000", vcpus=8), node("ch1:9001", shard=2, vcpus=8), node("ch2:9000", shard=3, vcpus=8)]
+    spec = merge_cluster(ClusterDeclaration(cluster="c"), nodes, ["26.7"])
+    assert [n.vcpus for n in spec.nodes] == [4, 4, 8]
+    assert spec.vcpus_origin is Origin.SHARED
+    crowd = [node(f"ch1:{port}", shard=port, vcpus=2) for port in (1, 2, 3)]
+    assert merge_cluster(ClusterDeclaration(cluster="c"), crowd, ["26.7"]).weakest.vcpus == 1
+
+
+def test_a_share_may_be_declared() -> None:
+    nodes = [node("ch1:9000", vcpus=8), node("ch1:9001", shard=2, vcpus=8)]
+    spec = merge_cluster(ClusterDeclaration(cluster="c", vcpus_per_node=4), nodes, ["26.7"])
+    assert (spec.vcpus_origin, spec.notes) == (Origin.CONNECTION, ())
+    alone = merge_cluster(ClusterDeclaration(cluster="c", vcpus_per_node=8), nodes, ["26.7"])
+    assert alone.weakest.vcpus == 8
+    assert alone.notes == ("the connection says 8 vCPUs per node: ch1:9000 has 4, ch1:9001 has 4",)
+
+
 def test_a_machine_of_64_gib_may_show_62() -> None:
     declared = ClusterDeclaration(memory_gib_per_node=64)
     assert merge_cluster(declared, [node(memory_gib=62)], ["26.7"]).notes == ()

@@ -129,13 +129,18 @@ CASES: dict[str, Statement] = {
         dataclasses.replace(source(COLLECTION), columns=()), {"format_csv_delimiter": ";"}
     ),
     "sample_files_keys": load_queries.render_sample_files(
-        source(KEYS), MIXED, where="id > 0 OR dt = '2013-01-01'", limit_rows=100, settings={"max_threads": 4}
+        source(KEYS),
+        MIXED,
+        numbered=("tail`num", "dt"),
+        where="id > 0 OR dt = '2013-01-01'",
+        limit_rows=100,
+        settings={"max_threads": 4},
     ),
     "sample_files_where_path_filter": load_queries.render_sample_files(
-        UNSAFE, PLAIN, where="id > 0 OR dt = '2013-01-01'", limit_rows=100, settings={"max_threads": 4}
+        UNSAFE, PLAIN, numbered=(), where="id > 0 OR dt = '2013-01-01'", limit_rows=100, settings={"max_threads": 4}
     ),
     "sample_files_server_role": load_queries.render_sample_files(
-        source(ROLE), PLAIN, where="", limit_rows=100, settings={"max_threads": 4}
+        source(ROLE), PLAIN, numbered=(), where="", limit_rows=100, settings={"max_threads": 4}
     ),
     "sample_partitions_keys": load_queries.render_sample_partitions(
         source(KEYS), MIXED, partition_key="toYYYYMM(dt), id % 4", seconds=1, settings={"max_threads": 4}
@@ -143,6 +148,8 @@ CASES: dict[str, Statement] = {
     "sample_partitions_path_filter": load_queries.render_sample_partitions(
         UNSAFE, PLAIN, partition_key="id", seconds=1, settings={"max_threads": 4}
     ),
+    "count_rows_keys": load_queries.render_count_rows(source(KEYS), seconds=1, settings={"max_threads": 4}),
+    "count_rows_path_filter": load_queries.render_count_rows(UNSAFE, seconds=1, settings={"max_threads": 4}),
     "parquet_footers_cluster": load_queries.render_parquet_footers(source(KEYS), CLUSTER, {"s3_retry_attempts": 12}),
     "parquet_footers_single": load_queries.render_parquet_footers(source(KEYS), None, {}),
     "parquet_footers_path_filter": load_queries.render_parquet_footers(UNSAFE, CLUSTER, {}),

@@ -63,8 +63,8 @@ def test_shares_of_a_node() -> None:
 @pytest.mark.parametrize(
     ("vcpus", "expected"),
     [
-        pytest.param(1, 2, id="two-a-core"),
-        pytest.param(2, 4, id="two-a-core-still"),
+        pytest.param(1, 1, id="one-core"),
+        pytest.param(2, 4, id="two-a-core"),
         pytest.param(3, 4, id="no-more-than-wait-for-no-merge"),
         pytest.param(7, 4, id="more-than-half"),
         pytest.param(8, 4, id="published-8-vcpu"),
@@ -78,28 +78,20 @@ def test_max_insert_threads(vcpus: int, expected: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("memory_bytes", "threads", "expected"),
-    [
-        pytest.param(34_359_738_368, 4, 2_863_311_530, id="published-32-gib-8-vcpu"),
-        pytest.param(68_719_476_736, 8, 2_863_311_530, id="published-64-gib-16-vcpu"),
-        pytest.param(12_000, 1, 4_000, id="a-third-for-one-thread"),
-    ],
-)
-def test_the_published_formula(memory_bytes: int, threads: int, expected: int) -> None:
-    assert insert.insert_block_ceiling_bytes(memory_bytes=memory_bytes, threads=threads) == expected
-
-
-@pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        # (32 GiB - 16 readers x 25 MiB) / (3 x 4) = 32,368 MiB / 12
-        pytest.param({}, 2_828_358_997, id="8-vcpu-32-gib-and-terabytes"),
-        # 48 files are enough for 32 readers: (65,536 - 800) / 24
-        pytest.param({"vcpus": 16, "memory_bytes": 64 * GIB}, 2_828_358_997, id="16-vcpu-64-gib"),
-        # (16,384 - 400) / 12 = 1,332 MiB
-        pytest.param({"ingest_memory_ratio": 0.5}, 1332 * MIB, id="half-of-the-memory"),
-        # 7 files leave nothing for more readers than cores: (32,768 - 200) / 12 = 2,714 MiB
-        pytest.param({"file_count": 7}, 2714 * MIB, id="few-readers"),
+        # (32 GiB - 8 readers x 25 MiB - 4 writers x 1.35 MiB) / (4 + 8) = 32,562.6 MiB / 12
+        pytest.param({}, 2_845_363_404, id="8-vcpu-32-gib-and-terabytes"),
+        # (65,536 - 16 x 25 - 8 x 1.35) / (8 + 16)
+        pytest.param({"vcpus": 16, "memory_bytes": 64 * GIB}, 2_845_363_404, id="16-vcpu-64-gib"),
+        # (16,384 - 205.4) / 12
+        pytest.param({"ingest_memory_ratio": 0.5}, 1_413_707_639, id="half-of-the-memory"),
+        # (32,768 - 200 - 4 x 100 x 1.35) / 12 = 2,669 MiB
+        pytest.param({"column_count": 100}, 2669 * MIB, id="many-columns"),
+        # (32,768 - 50 - 5.4) / (4 + 2)
+        pytest.param({"vcpus": 2}, 5_716_941_209, id="more-threads-than-cores"),
+        # one thread, and four blocks all the same
+        pytest.param({"vcpus": 1, "volume_bytes": 4 * GIB}, 1 * GIB, id="one-core"),
         # 4 GiB in 4 blocks
         pytest.param({"volume_bytes": 4 * GIB}, 1 * GIB, id="the-data-decides"),
         pytest.param({"volume_bytes": 12 * GIB, "node_count": 3}, 1 * GIB, id="each-node-has-its-share"),
@@ -114,8 +106,8 @@ def test_the_published_formula(memory_bytes: int, threads: int, expected: int) -
         pytest.param({"volume_bytes": 256 * MIB}, 64 * MIB, id="exactly-the-smallest-block"),
         pytest.param({"volume_bytes": 10 * MIB}, 64 * MIB, id="never-smaller"),
         pytest.param({"volume_bytes": 0}, 64 * MIB, id="no-volume"),
-        # memory wins over the smallest block, too, and readers get half of it at most: 256 MiB / (3 x 4)
-        pytest.param({"memory_bytes": 512 * MIB}, 22_369_621, id="little-memory"),
+        # memory wins over the smallest block, too, and buffers get half of it at most: 128 MiB / 12
+        pytest.param({"memory_bytes": 256 * MIB}, 11_184_810, id="little-memory"),
     ],
 )
 def test_min_insert_block_size_bytes(changes: dict[str, Any], expected: int) -> None:
@@ -127,20 +119,20 @@ def test_min_insert_block_size_bytes(changes: dict[str, Any], expected: int) -> 
     [
         pytest.param(
             {},
-            "100% of 32.0 GiB, less 400.0 MiB for readers, / (3 x 4 threads) allows 2.6 GiB; 1.0 TiB of rows per node"
-            " in 4 blocks for 4 threads need 256.0 GiB, so memory decides",
+            "100% of 32.0 GiB, less 205.4 MiB for buffers, allows 12 blocks of 2.6 GiB at once; 1.0 TiB of rows"
+            " per node in 4 blocks for 4 threads need 256.0 GiB, so memory decides",
             id="memory",
         ),
         pytest.param(
             {"volume_bytes": 4 * GIB, "ingest_memory_ratio": 0.5},
             "4.0 GiB of rows per node in 4 blocks for 4 threads need 1.0 GiB, so that few parts are left to merge;"
-            " 50% of 32.0 GiB, less 400.0 MiB for readers, / (3 x 4 threads) allows 1.3 GiB",
+            " 50% of 32.0 GiB, less 205.4 MiB for buffers, allows 12 blocks of 1.3 GiB at once",
             id="data",
         ),
         pytest.param(
             {"volume_bytes": 16 * MIB},
             "16.0 MiB of rows per node in 4 blocks for 4 threads need 4.0 MiB, and blocks below 64.0 MiB only make"
-            " more parts; 100% of 32.0 GiB, less 5.3 MiB for readers, / (3 x 4 threads) allows 2.7 GiB",
+            " more parts; 100% of 32.0 GiB, less 8.1 MiB for buffers, allows 12 blocks of 2.7 GiB at once",
             id="smallest",
         ),
     ],
@@ -187,21 +179,22 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
             None,
             id="foreground-alone",
         ),
-        # 2 readers for each of 8 cores: 16 files keep them busy
-        pytest.param(read.max_threads, {"file_count": 16}, 16, id="threads-enough-files"),
-        pytest.param(read.max_threads, {"file_count": 15}, None, id="threads-too-few-files"),
-        pytest.param(read.max_threads, {"file_count": 46, "node_count": 3}, 16, id="threads-16-files-per-node"),
-        pytest.param(read.max_threads, {"file_count": 45, "node_count": 3}, None, id="threads-15-files-per-node"),
-        pytest.param(read.max_threads, {"file_count": 2, "vcpus": 1}, 2, id="threads-one-core"),
+        pytest.param(read.max_threads, {}, 8, id="a-thread-for-each-core"),
+        pytest.param(read.max_threads, {"tuned": Tuned(readers_per_core=1.5)}, 12, id="threads-tuned"),
+        pytest.param(
+            read.max_threads, {"tuned": Tuned(readers_per_core=0.1), "vcpus": 2}, 1, id="one-thread-at-least"
+        ),
+        pytest.param(read.input_format_parquet_max_block_size, {}, 262_144, id="pieces-parquet"),
+        pytest.param(read.input_format_parquet_max_block_size, {"data_format": "ORC"}, None, id="pieces-no-parquet"),
         pytest.param(
             read.input_format_parallel_parsing,
-            {"data_format": "CSVWithNames", "file_count": 16},
+            {"data_format": "CSVWithNames", "file_count": 8},
             0,
             id="parsing-many-text-files",
         ),
         pytest.param(
             read.input_format_parallel_parsing,
-            {"data_format": "JSONEachRow", "file_count": 15},
+            {"data_format": "JSONEachRow", "file_count": 7},
             None,
             id="parsing-few-text-files",
         ),
@@ -312,15 +305,16 @@ def test_what_is_computed_is_sent_and_the_servers_defaults_are_not() -> None:
     plan = plan_load(FACTS, server=SERVER)
     assert plan.sent == {
         "max_insert_threads": 4,
-        "min_insert_block_size_bytes": 2_828_358_997,
-        "max_insert_threads_min_free_memory_per_thread": 5_656_717_994,
+        "min_insert_block_size_bytes": 2_845_363_404,
+        "max_insert_threads_min_free_memory_per_thread": 5_690_726_808,
         "max_threads_min_free_memory_per_thread": 26_214_400,
         "min_insert_block_size_rows": 0,
         "insert_deduplicate": 0,
         "insert_null_as_default": 0,
         "optimize_on_insert": 0,
         "parallel_distributed_insert_select": 2,
-        "max_threads": 16,
+        "max_threads": 8,
+        "input_format_parquet_max_block_size": 262_144,
         "s3_throw_on_zero_files_match": 1,
         "enable_parallel_replicas": 0,
         "date_time_overflow_behavior": "throw",
@@ -378,7 +372,7 @@ def test_a_profile_that_fixes_a_pinned_setting_to_another_value_is_refused() -> 
     [
         pytest.param({"max_threads": 3}, {"max_threads": 4}, (3, Origin.OPERATOR), id="operator-wins"),
         pytest.param({}, {"max_threads": 4}, (4, Origin.CONNECTION), id="connection-over-computed"),
-        pytest.param({}, {}, (16, Origin.COMPUTED), id="computed"),
+        pytest.param({}, {}, (8, Origin.COMPUTED), id="computed"),
     ],
 )
 def test_precedence(operator: dict[str, Any], connection: dict[str, Any], expected: tuple[int, Origin]) -> None:
@@ -388,10 +382,10 @@ def test_precedence(operator: dict[str, Any], connection: dict[str, Any], expect
 
 
 def test_a_rule_that_does_not_apply_leaves_the_servers_default() -> None:
-    plan = plan_load(facts(file_count=1), server=SERVER | {"max_threads": ServerSetting(value="auto(8)")})
-    setting = next(s for s in plan.settings if s.name == "max_threads")
-    assert (setting.value, setting.origin, setting.is_sent) == ("auto(8)", Origin.SERVER, False)
-    assert "max_threads" not in plan.sent
+    plan = plan_load(FACTS, server=SERVER | {"max_execution_time": ServerSetting(value="600")})
+    setting = next(s for s in plan.settings if s.name == "max_execution_time")
+    assert (setting.value, setting.origin, setting.is_sent) == ("600", Origin.SERVER, False)
+    assert "max_execution_time" not in plan.sent
 
 
 @pytest.mark.parametrize(
@@ -473,19 +467,20 @@ def test_a_users_setting_that_cannot_be_set_is_an_error(
 @pytest.mark.parametrize(
     ("changes", "operator", "server", "parts", "memory_bytes"),
     [
-        # 1 TiB in blocks of 2,697 1/3 MiB and a fiftieth: 381.1; 3 for each of 4 threads, and 16 readers with 25 MiB
-        pytest.param({}, {}, {}, 382, 34_359_738_364, id="terabytes"),
-        # a share of 4 GiB in blocks of 1 GiB, on 3 nodes; 1.6 times the share, and 400 MiB
-        pytest.param({"volume_bytes": 12 * GIB, "node_count": 3}, {}, {}, 12, 7_291_378_073, id="three-nodes"),
-        # 1.6 x 1000, and 16 readers with a file of 1000 / 48
-        pytest.param({"volume_bytes": 1000}, {}, {}, 1, 1933, id="no-more-memory-than-the-data-takes"),
+        # 1 TiB in blocks of 2,713.55 MiB and a fiftieth: 378.8; 12 of them, 8 x 25 MiB, 4 x 1.35 MiB
+        pytest.param({}, {}, {}, 379, 34_359_738_358, id="terabytes"),
+        # a share of 4 GiB in blocks of 1 GiB, on 3 nodes; 12 of them, and 205.4 MiB
+        pytest.param({"volume_bytes": 12 * GIB, "node_count": 3}, {}, {}, 12, 13_100_279_398, id="three-nodes"),
+        # 12 blocks of 250, 8 readers with a file of 1000 / 48, and buffers that take no more than all rows
+        pytest.param({"volume_bytes": 1000}, {}, {}, 1, 4166, id="no-more-memory-than-the-data-takes"),
         pytest.param({"volume_bytes": 0}, {}, {}, 1, 0, id="nothing"),
         pytest.param(
             {"volume_bytes": 16 * GIB},
             {"max_insert_threads": "2", "min_insert_block_size_bytes": "536870912"},
             {},
             32,
-            3 * GIB + 400 * MIB,
+            # (2 + 8) x 512 MiB, 200 MiB, 2 x 1.35 MiB
+            5_581_255_475,
             id="given-values-count-as-text-too",
         ),
         pytest.param(
@@ -493,7 +488,7 @@ def test_a_users_setting_that_cannot_be_set_is_an_error(
             {"max_insert_threads": "auto", "min_insert_block_size_bytes": 0},
             {},
             4,
-            7_291_378_073,
+            13_100_279_398,
             id="given-values-that-are-no-numbers",
         ),
         pytest.param(
@@ -504,7 +499,8 @@ def test_a_users_setting_that_cannot_be_set_is_an_error(
                 "min_insert_block_size_bytes": ServerSetting(value="268435456", is_readonly=True),
             },
             63,
-            1168 * MIB,
+            # (1 + 8) x 256 MiB, 200 MiB, 1.35 MiB
+            2_627_049_881,
             id="what-the-server-keeps-counts",
         ),
     ],
@@ -520,7 +516,7 @@ def test_prediction(
     assert (expected.initial_parts, expected.peak_memory_bytes) == (parts, memory_bytes)
 
 
-# 4 GiB in blocks of 1 GiB, read by 16 readers from 48 files
+# 4 GiB in blocks of 1 GiB, read by 8 readers from 48 files
 SPREAD = {"volume_bytes": 4 * GIB, "partition_key": "d"}
 
 
@@ -528,12 +524,12 @@ SPREAD = {"volume_bytes": 4 * GIB, "partition_key": "d"}
     ("changes", "parts"),
     [
         pytest.param({"partition_count": 1.0}, 4, id="one-partition"),
-        # three times 16 files are cut
-        pytest.param({"partition_count": 48.0}, 48 + 48, id="a-partition-per-file"),
-        pytest.param({"partition_count": 360.0, "partitions_per_file": 7.5}, 360 + 48, id="some-per-file"),
+        # three times 8 files are cut
+        pytest.param({"partition_count": 48.0}, 48 + 24, id="a-partition-per-file"),
+        pytest.param({"partition_count": 360.0, "partitions_per_file": 7.5}, 360 + 24, id="some-per-file"),
         pytest.param({"partition_count": 64.0, "partitions_per_file": 64.0}, 4 * 64, id="all-in-each-file"),
         # on each of 2 nodes 24 files in 2 blocks
-        pytest.param({"partition_count": 48.0, "node_count": 2}, 2 * (24 + 16), id="nodes"),
+        pytest.param({"partition_count": 48.0, "node_count": 2}, 2 * (24 + 8), id="nodes"),
         # three times both files are cut
         pytest.param(
             {"partition_count": 20.0, "partitions_per_file": 10.0, "file_count": 2}, 20 + 6, id="blocks-within-a-file"
@@ -571,6 +567,26 @@ def test_predicted_seconds(changes: dict[str, Any], load_seconds: float, settled
     assert (expected.load_seconds, expected.settled_seconds) == (load_seconds, settled_seconds)
 
 
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        # a GiB of blocks that are collected, and 8 x 175 MiB read ahead
+        pytest.param({"volume_bytes": 64 * GIB}, 1 * GIB + 1400 * MIB, id="reading-takes-more"),
+        # (1 + 1) blocks of 1 GiB, 25 MiB to read, 100 x 1.35 MiB to write
+        pytest.param(
+            {"volume_bytes": 64 * GIB, "vcpus": 1, "column_count": 100},
+            2 * GIB + 160 * MIB,
+            id="writing-takes-more",
+        ),
+    ],
+)
+def test_the_higher_of_two_peaks_counts(changes: dict[str, Any], expected: int) -> None:
+    block_bytes = GIB // 8 if "vcpus" not in changes else GIB
+    threads = 8 if "vcpus" not in changes else 1
+    found = predict.predict(facts(**changes), threads=threads, block_bytes=block_bytes)
+    assert found.peak_memory_bytes == expected
+
+
 def test_text_takes_longer_to_read() -> None:
     text = predict.predict(facts(data_format="CSV"), threads=4, block_bytes=GIB)
     assert text.load_seconds > predict.predict(FACTS, threads=4, block_bytes=GIB).load_seconds
@@ -581,8 +597,8 @@ def test_text_takes_longer_to_read() -> None:
     [
         pytest.param(2 * GIB, 3 * GIB, id="as-much-as-then"),
         pytest.param(1 * GIB, 1.5 * GIB, id="half"),
-        # three blocks for each of 4 threads, and 400 MiB of readers, are more than then
-        pytest.param(400 * GIB, 12 * GIB + 400 * MIB, id="much-more-data-in-the-same-blocks"),
+        # 12 blocks, 8 readers and 4 writers are more than then
+        pytest.param(400 * GIB, 13_100_279_398, id="much-more-data-in-the-same-blocks"),
     ],
 )
 def test_memory_of_the_last_load_counts(volume_bytes: int, expected: float) -> None:
@@ -604,9 +620,9 @@ def test_a_prediction_says_what_it_rests_on(changes: dict[str, Any], said: str) 
 
 def test_what_was_tuned_wins_over_the_rules() -> None:
     tuned = Tuned(insert_threads_per_core=1.0, readers_per_core=3.0, blocks_per_thread=2.0)
-    sent = plan_load(facts(tuned=tuned, volume_bytes=16 * GIB), server=SERVER).sent
+    sent = plan_load(facts(tuned=tuned, volume_bytes=8 * GIB), server=SERVER).sent
     assert (sent["max_insert_threads"], sent["max_threads"]) == (8, 24)
-    assert sent["min_insert_block_size_bytes"] == GIB  # 16 blocks
+    assert sent["min_insert_block_size_bytes"] == 512 * MIB  # 16 blocks
 
 
 @pytest.mark.parametrize(

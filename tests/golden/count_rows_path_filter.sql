@@ -1,0 +1,10 @@
+SELECT count() AS row_count
+FROM s3(
+    'http://s3:9000/flights/it\'s?{1,2}.parquet',
+    {s3_access_key:String}, {s3_secret_key:String},
+    'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
+WHERE _path IN ('flights/it\'s 1.parquet', 'flights/it\'s 2.parquet')
+SETTINGS
+    max_threads = 4,
+    max_execution_time = 1,
+    timeout_overflow_mode = 'throw'
