@@ -332,8 +332,9 @@ class LoadRun(TaskLoad):
 
         :raises OvertakenError: if one has.
         """
-        load_id, rank = self.identity.load_id, self.identity.rank
-        if any((e.attempt.generation, e.try_number) > rank for e in story.events if e.attempt.load_id == load_id):
+        # A task's own turns alone: another load that gives an attempt up writes that with the number of its own try.
+        turns = [e for e in story.events if e.kind is EventKind.LOCKED and e.attempt.load_id == self.identity.load_id]
+        if any((e.attempt.generation, e.try_number) > self.identity.rank for e in turns):
             raise OvertakenError(f"a newer try of this task has begun to load into {self._site.ledger.target}")
 
     def _check_unbroken(self, story: Story) -> None:

@@ -383,6 +383,16 @@ FAULTS = st.lists(
 
 
 @pytest.mark.timeout(60 + EXAMPLES)
+# found once in some 50,000 examples: who gave up the attempt of another load was taken for a newer try of that load
+@example(
+    mode=LoadMode.APPEND,
+    lives=[(Life(generation=0, try_number=1),), (Life(generation=0, try_number=3),)],
+    faults=[Fault("kill", "rename_staging", 0)],
+    nodes=2,
+    switch_ratio=0.1,
+    split_ratio=0.0,
+    seed=2,
+)
 # found once in some 20,000 examples: an owner sleeps in the midst of tidying up, and another load commits meanwhile
 @example(
     mode=LoadMode.APPEND,
