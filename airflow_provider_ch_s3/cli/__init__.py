@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import signal
 import sys
 
 from airflow_provider_ch_s3 import __version__
@@ -20,6 +21,8 @@ def main(argv: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("airflow_provider_ch_s3").setLevel(logging.INFO)
     args = build_parser().parse_args(argv)
+    # As Ctrl-C does: what a command made is removed before it ends.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code: int = args.run(args)
     except ChS3Error as exc:

@@ -98,11 +98,12 @@ class EmptyDatabase:
         return None
 
 
-def test_a_search_that_is_interrupted_leaves_nothing(lab: Lab) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_search_that_is_interrupted_leaves_nothing(lab: Lab, number: signal.Signals) -> None:
     slow = lab.create("t", "n Int64")
-    for number in range(SLOW_FILES):
-        rows = ROWS[number::SLOW_FILES]
-        lab.put_parquet(f"in/{number:02}.parquet", {"n": [row["n"] for row in rows]})
+    for file in range(SLOW_FILES):
+        rows = ROWS[file::SLOW_FILES]
+        lab.put_parquet(f"in/{file:02}.parquet", {"n": [row["n"] for row in rows]})
     settings = [word for name, value in SLOW["settings"].items() for word in ("--setting", f"{name}={value}")]
     command = arguments(lab, slow, "--where", SLOW["where"], *settings, "--yes")
     searching = subprocess.Popen(
@@ -111,7 +112,7 @@ def test_a_search_that_is_interrupted_leaves_nothing(lab: Lab) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     wait_until(lambda: lab.query("SELECT 1 FROM system.processes WHERE query_kind = 'Insert'"), "the first load")
-    searching.send_signal(signal.SIGINT)
+    searching.send_signal(number)
     assert searching.wait(60) != 0
     assert scratch_tables(lab) == []
     assert lab.everywhere("SELECT query_id FROM system.processes WHERE query_kind = 'Insert'") == []
