@@ -50,7 +50,7 @@ from airflow_provider_ch_s3.load.queries import (
     wait_for_query_log,
 )
 from airflow_provider_ch_s3.load.refusals import check_mode, check_partial_partitions, check_staged_rows
-from airflow_provider_ch_s3.load.report import LoadReport, build_report, describe_plan
+from airflow_provider_ch_s3.load.report import LoadReport, build_report, describe_plan, is_complete
 from airflow_provider_ch_s3.load.request import LoadIdentity, LoadMode, OnLoadedFiles
 from airflow_provider_ch_s3.load.site import Site, find_site
 from airflow_provider_ch_s3.load.staging import VIEW
@@ -209,7 +209,7 @@ class LoadRun(TaskLoad):
         return attempt.query_id
 
     def _finish(self, attempt: Attempt) -> LoadReport | None:
-        """From the end of the INSERT to the commit; None to begin anew, because others interfered.
+        """From the end of the INSERT to the commit; None to begin anew: others interfered, or a log is lost.
 
         :raises LoadError: if the INSERT failed, or what it staged is not what was listed.
         """
@@ -221,6 +221,9 @@ class LoadRun(TaskLoad):
                 f"query {status.query_id} failed: {status.error}; nothing of {self.request.table} was changed"
             )
         status = self._watch.wait_for_logs(status)
+        if not is_complete(status) and (node := self._watch.restarted_node(_age_seconds(attempt))):
+            log.warning("%s, and what it knew of %s is lost: loading again", node, attempt.id.query_id)
+            return self._give_up(attempt.id)
         if self.request.settle_before_commit:
             wait_until_settled(self.client, self._site.staged(attempt.id), self._site.cluster, self._watch)
         report = build_report(status, table=self.request.table, attached=self._watch.submission is None)
@@ -295,12 +298,11 @@ class LoadRun(TaskLoad):
         When it does not run and nothing is staged, giving it up loses nothing. When something is, its end is in a log
         soon, unless the node that had it was restarted.
         """
-        planned_at = attempt.events[0].time
         while True:
             status = self._watch.look(attempt.id.query_id)
             if status is not None and status.state is not QueryState.UNKNOWN:
                 return status.state is not QueryState.FAILED
-            age_seconds = time.time() - planned_at
+            age_seconds = _age_seconds(attempt)
             if (
                 age_seconds > LOG_PATIENCE_SECONDS
                 or not self._site.partition_rows(self._site.staged(attempt.id))
@@ -425,6 +427,10 @@ def kill_load(
         if isinstance(error, ServerError) and error.code == UNKNOWN_TABLE:
             return  # no ledger, so nothing was ever staged
         log.warning("nothing runs any more, but what was staged stays for the next load to remove: %s", error)
+
+
+def _age_seconds(attempt: Attempt) -> float:
+    return time.time() - attempt.events[0].time
 
 
 def _recorded_report(attempt: Attempt) -> LoadReport:

@@ -50,7 +50,8 @@ def test_what_is_printed_is_the_connections_extra(
     (first,) = (line for line in lines if line.startswith(f"up to {tune.MOST_LOADS} loads of 48 files, "))
     assert f"into a scratch table beside {table}: about" in first
     measured = {line.partition(":")[0] for line in lines}
-    assert {"server defaults", "our plan", "0.5 insert threads per core"} <= measured
+    assert {"server defaults", "our plan"} <= measured
+    assert [name for name in measured if name.endswith("per core")] != []
     assert lines[-2] == "for the extra of connection 'ch' (--save writes it there):"
     extra = json.loads(lines[-1])
     assert "tuned" in {field.name for field in CONNECTION_FIELDS}

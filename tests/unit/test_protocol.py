@@ -393,6 +393,19 @@ FAULTS = st.lists(
     split_ratio=0.0,
     seed=2,
 )
+# a node is restarted after its part of an INSERT, and what it knew of that is lost
+@example(
+    mode=LoadMode.APPEND,
+    lives=[
+        (Life(generation=0, try_number=1),),
+        (Life(generation=0, try_number=1), Life(generation=0, try_number=2, is_copy=True)),
+    ],
+    faults=[Fault("kill_late", "rename_staging", 0), Fault("vanish", "insert step", 3)],
+    nodes=2,
+    switch_ratio=0.02,
+    split_ratio=0.0,
+    seed=10,
+)
 # found once in some 20,000 examples: an owner sleeps in the midst of tidying up, and another load commits meanwhile
 @example(
     mode=LoadMode.APPEND,
