@@ -40,7 +40,7 @@ def max_threads(facts: LoadFacts) -> Setting:
     if facts.tuned.readers_per_core is not None:
         reason = f"{facts.tuned.readers_per_core:g} a core were fastest when this cluster was tuned"
     else:
-        reason = f"{facts.vcpus} cores read, sort and write; more threads only take turns, and hold more in memory"
+        reason = "one thread a core reads, sorts and writes; more only take turns, and hold more in memory"
     return Setting(name="max_threads", value=count_readers(facts), reason=reason)
 
 

@@ -59,7 +59,7 @@ def test_what_is_printed_is_the_connections_extra(
     assert lab.rows(table) == []
     assert scratch_tables(lab) == []
     # and a plan takes what was printed
-    lab.connect_clickhouse({"tuned": {**extra["tuned"], "insert_threads_per_core": 1.5}})
+    lab.connect_clickhouse({"vcpus_per_node": 2, "tuned": {**extra["tuned"], "insert_threads_per_core": 1.5}})
     capsys.readouterr()
     assert main(["plan", *arguments(lab, table)[1:]]) == 0
     shown = capsys.readouterr().out
