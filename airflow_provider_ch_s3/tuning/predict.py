@@ -13,8 +13,9 @@ from airflow_provider_ch_s3.units import GIB, MIB, format_bytes, format_count, f
 FULL_BLOCK_RATIO = 1.02
 # Buffers of a column in a part that is written: 100 columns on 4 threads took 0.6 GiB beside their blocks.
 COLUMN_BUFFER_BYTES = 1.35 * MIB
-# What a thread that reads ahead has fetched and decoded: 140 to 250 MiB (12 M rows, Parquet, into a Null table).
-READ_AHEAD_BYTES = 175 * MIB
+# What a thread that reads ahead has fetched and decoded: 140 to 250 MiB (12 M rows, Parquet, into a Null table), and
+# the least of it when blocks of a table with 366 partitions are largest.
+READ_AHEAD_BYTES = 140 * MIB
 # Of four parts of one size no merge begins; of more, one does (the selector wants about five). 12 M rows on 2 cores,
 # medians of 2: 4 threads with a quarter of the rows each load in 2.3 s, and that is all; 2 threads with an eighth in
 # 2.3 s and settle after 5.1 s; the server's defaults in 2.9 s and 4.5 s.

@@ -570,8 +570,8 @@ def test_predicted_seconds(changes: dict[str, Any], load_seconds: float, settled
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        # a GiB of blocks that are collected, and 8 x 175 MiB read ahead
-        pytest.param({"volume_bytes": 64 * GIB}, 1 * GIB + 1400 * MIB, id="reading-takes-more"),
+        # a GiB of blocks that are collected, and 8 x 140 MiB read ahead
+        pytest.param({"volume_bytes": 64 * GIB}, 1 * GIB + 1120 * MIB, id="reading-takes-more"),
         # (1 + 1) blocks of 1 GiB, 25 MiB to read, 100 x 1.35 MiB to write
         pytest.param(
             {"volume_bytes": 64 * GIB, "vcpus": 1, "column_count": 100},
