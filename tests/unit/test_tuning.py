@@ -570,8 +570,8 @@ def test_predicted_seconds(changes: dict[str, Any], load_seconds: float, settled
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        # a GiB of blocks that are collected, and 8 x 140 MiB read ahead
-        pytest.param({"volume_bytes": 64 * GIB}, 1 * GIB + 1120 * MIB, id="reading-takes-more"),
+        # 8 blocks of 64 MiB that are collected, and 8 x 140 MiB read ahead
+        pytest.param({"volume_bytes": 64 * GIB}, (512 + 1120) * MIB, id="reading-takes-more"),
         # (1 + 1) blocks of 1 GiB, 25 MiB to read, 100 x 1.35 MiB to write
         pytest.param(
             {"volume_bytes": 64 * GIB, "vcpus": 1, "column_count": 100},
@@ -581,7 +581,7 @@ def test_predicted_seconds(changes: dict[str, Any], load_seconds: float, settled
     ],
 )
 def test_the_higher_of_two_peaks_counts(changes: dict[str, Any], expected: int) -> None:
-    block_bytes = GIB // 8 if "vcpus" not in changes else GIB
+    block_bytes = 64 * MIB if "vcpus" not in changes else GIB
     threads = 8 if "vcpus" not in changes else 1
     found = predict.predict(facts(**changes), threads=threads, block_bytes=block_bytes)
     assert found.peak_memory_bytes == expected
