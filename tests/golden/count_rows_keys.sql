@@ -6,4 +6,5 @@ FROM s3(
 SETTINGS
     max_threads = 4,
     max_execution_time = 1,
-    timeout_overflow_mode = 'throw'
+    timeout_overflow_mode = 'throw',
+    input_format_skip_unknown_fields = 1

@@ -7,4 +7,5 @@ WHERE _path IN ('flights/it\'s 1.parquet', 'flights/it\'s 2.parquet')
 SETTINGS
     max_threads = 4,
     max_execution_time = 1,
-    timeout_overflow_mode = 'throw'
+    timeout_overflow_mode = 'throw',
+    input_format_skip_unknown_fields = 1
