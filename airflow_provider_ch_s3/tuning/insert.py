@@ -71,7 +71,7 @@ def min_insert_block_size_bytes(facts: LoadFacts) -> Setting:
         f" for buffers, allows {in_memory} blocks of {format_bytes(ceiling_bytes)} at once"
     )
     data = (
-        f"{format_bytes(facts.node_volume_bytes)} of rows per node in {blocks} blocks for {threads} threads need"
+        f"{format_bytes(facts.node_volume_bytes)} of rows per node in {blocks} blocks need"
         f" {format_bytes(share_bytes)}"
     )
     if block_bytes == ceiling_bytes:
