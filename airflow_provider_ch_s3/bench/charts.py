@@ -79,9 +79,9 @@ def draw_grid(result: Result) -> str:
             cells = [[_at(result.grid, t, b, reader) for t in threads] for b in blocks]
             axes.imshow(cells, cmap="viridis_r", aspect="auto", vmin=min(known), vmax=max(known))
             for row, column in ((r, c) for r in range(len(blocks)) for c in range(len(threads))):
-                axes.text(
-                    column, row, _label(cells[row][column]), ha="center", va="center", fontsize=8, color="#D55E00"
-                )
+                # on white, since the cells are of all shades
+                label = axes.text(column, row, _label(cells[row][column]), ha="center", va="center", fontsize=8)
+                label.set_bbox({"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 1.5})
             axes.set_xticks(range(len(threads)), [str(t) for t in threads])
             axes.set_yticks(range(len(blocks)), [f"{b // MIB} MiB" for b in blocks])
             axes.set_xlabel("max_insert_threads")
