@@ -37,7 +37,7 @@ class History:
     def attempts(self, load_id: str = "") -> Iterator[tuple[str, Attempt]]:
         """Target and attempt, newest last; those of one load."""
         found = [(target, a) for target, story in self.stories.items() for a in story.attempts.values()]
-        for target, attempt in sorted(found, key=lambda pair: pair[1].events[0].time):
+        for target, attempt in sorted(found, key=lambda pair: pair[1].planned_at):
             if load_id in ("", attempt.id.load_id):
                 yield target, attempt
 
@@ -120,7 +120,7 @@ def format_loads(history: History, *, limit: int) -> str:
             (
                 attempt.id.load_id,
                 str(attempt.id.number),
-                _utc(attempt.events[0].time),
+                _utc(attempt.planned_at),
                 target,
                 f"{planned.get('dag', '?')}.{planned.get('task', '?')}",
                 str(planned.get("run", "?")),

@@ -221,7 +221,7 @@ class LoadRun(TaskLoad):
                 f"query {status.query_id} failed: {status.error}; nothing of {self.request.table} was changed"
             )
         status = self._watch.wait_for_logs(status)
-        if not is_complete(status) and (node := self._watch.restarted_node(_age_seconds(attempt))):
+        if not is_complete(status) and (node := self._watch.restarted_node(time.time() - attempt.planned_at)):
             log.warning("%s, and what it knew of %s is lost: loading again", node, attempt.id.query_id)
             return self._give_up(attempt.id)
         if self.request.settle_before_commit:
@@ -302,7 +302,7 @@ class LoadRun(TaskLoad):
             status = self._watch.look(attempt.id.query_id)
             if status is not None and status.state is not QueryState.UNKNOWN:
                 return status.state is not QueryState.FAILED
-            age_seconds = _age_seconds(attempt)
+            age_seconds = time.time() - attempt.planned_at
             if (
                 age_seconds > LOG_PATIENCE_SECONDS
                 or not self._site.partition_rows(self._site.staged(attempt.id))
@@ -427,10 +427,6 @@ def kill_load(
         if isinstance(error, ServerError) and error.code == UNKNOWN_TABLE:
             return  # no ledger, so nothing was ever staged
         log.warning("nothing runs any more, but what was staged stays for the next load to remove: %s", error)
-
-
-def _age_seconds(attempt: Attempt) -> float:
-    return time.time() - attempt.events[0].time
 
 
 def _recorded_report(attempt: Attempt) -> LoadReport:

@@ -105,6 +105,11 @@ class Attempt:
         return self.state is EventKind.ABANDONED and bool(self.detail(EventKind.ABANDONED).get("is_broken"))
 
     @property
+    def planned_at(self) -> float:
+        """Unix time of its first event, by the server's clock."""
+        return self.events[0].time
+
+    @property
     def try_number(self) -> int:
         """The task's try that planned it."""
         return self.events[0].try_number

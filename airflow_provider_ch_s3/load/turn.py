@@ -82,7 +82,7 @@ class Turn:
         old = [
             attempt.id
             for attempt in self.story.attempts.values()
-            if attempt.state is EventKind.PLANNED and time.time() - attempt.events[0].time > IDLE_SECONDS
+            if attempt.state is EventKind.PLANNED and time.time() - attempt.planned_at > IDLE_SECONDS
         ]
         return [a for a in old if not self.client.query(render_running_queries(a.prefix, self.ledger.cluster))]
 

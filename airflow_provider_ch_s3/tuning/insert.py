@@ -18,7 +18,7 @@ FEWEST_BLOCKS_PER_THREAD = 2
 # A block of a table with partitions becomes a part for each partition in it. Smaller ones hold fewer partitions, sort
 # faster, and make hardly more parts, unless every file has rows for every partition. By day, 365 days, 4 threads:
 # 3.0 s with two blocks a thread, 3.9 s with one.
-BLOCKS_PER_THREAD_WITH_PARTITIONS = 2
+MORE_BLOCKS_WITH_PARTITIONS = 2
 # Smaller blocks save no memory worth having, and each one becomes a part for every partition it touches.
 MIN_BLOCK_BYTES = 64 * MIB
 
@@ -63,7 +63,7 @@ def min_insert_block_size_bytes(facts: LoadFacts) -> Setting:
     held_bytes = min(buffer_bytes(facts, threads=threads), memory_bytes * MAX_BUFFER_RATIO)
     in_memory = blocks_in_memory(facts, threads=threads)
     ceiling_bytes = int((memory_bytes - held_bytes) / in_memory)
-    blocks = _count_blocks(facts)
+    blocks = _count_blocks(facts, threads)
     share_bytes = int(facts.node_volume_bytes / blocks)
     block_bytes = min(ceiling_bytes, max(MIN_BLOCK_BYTES, share_bytes))
     memory = (
@@ -83,15 +83,14 @@ def min_insert_block_size_bytes(facts: LoadFacts) -> Setting:
     return Setting(name="min_insert_block_size_bytes", value=block_bytes, reason=reason)
 
 
-def _count_blocks(facts: LoadFacts) -> int:
+def _count_blocks(facts: LoadFacts, threads: int) -> int:
     """How many blocks one node's share of the rows is worth."""
-    threads = count_insert_threads(facts)
     if facts.tuned.blocks_per_thread is not None:
         return max(1, round(threads * facts.tuned.blocks_per_thread))
     blocks = max(threads, PARTS_WITHOUT_MERGE)
     if facts.partition_count == 1:
         return blocks
-    more = blocks * BLOCKS_PER_THREAD_WITH_PARTITIONS
+    more = blocks * MORE_BLOCKS_WITH_PARTITIONS
     parts = parts_per_node(facts, block_bytes=max(1, int(facts.node_volume_bytes / more)))
     return more if parts <= PARTS_WITHOUT_MERGE * facts.partition_count else blocks
 

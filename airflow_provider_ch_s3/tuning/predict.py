@@ -9,7 +9,7 @@ from airflow_provider_ch_s3.tuning.facts import LoadFacts
 from airflow_provider_ch_s3.tuning.read import count_readers, readers_bytes
 from airflow_provider_ch_s3.units import GIB, MIB, format_bytes, format_count, format_seconds
 
-# A block ends with the chunk of 65,000 rows that fills it, so a share that is cut in four makes no fifth.
+# A block ends with the piece of rows that fills it, so a share that is cut in four makes no fifth.
 FULL_BLOCK_RATIO = 1.02
 # Buffers of a column in a part that is written: 100 columns on 4 threads took 0.6 GiB beside their blocks.
 COLUMN_BUFFER_BYTES = 1.35 * MIB

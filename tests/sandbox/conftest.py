@@ -131,6 +131,11 @@ class Lab:
     def uri(self, glob: str) -> str:
         return f"s3://{self.bucket}/{glob}"
 
+    def arguments(self, table: str, *more: str) -> list[str]:
+        """Of a command that loads, or plans a load of, what is under ``in/``."""
+        given = ["--conn-id", "ch", "--aws-conn-id", "aws", "--source", self.uri("in/*"), "--table", table]
+        return [*given, *more]
+
     def operator(self, glob: str | Sequence[str], table: str, **arguments: Any) -> S3ToClickHouseOperator:
         source = self.uri(glob) if isinstance(glob, str) else [self.uri(one) for one in glob]
         given = {"task_id": "load", "clickhouse_conn_id": "ch", "aws_conn_id": "aws", "poll_interval": 0.25}

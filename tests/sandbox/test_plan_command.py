@@ -19,7 +19,7 @@ def test_plan_prints_what_the_arguments_ask_for(lab: Lab, capsys: pytest.Capture
     lab.put("in/a.csv.data", gzip.compress(b"id,name\n1,x\n"))
     table = lab.create("t", "id UInt32, name String, kind String DEFAULT 'k'")
     given = [
-        *("--conn-id", "ch", "--aws-conn-id", "aws", "--source", lab.uri("in/*"), "--table", table),
+        *lab.arguments(table),
         *("--data-format", "CSV", "--compression", "gz", "--columns", "id, name", "--select", "name=upper(name)"),
         *("--where", "id > 0", "--setting", "max_threads=3", "--setting", "max_memory_usage = 1000000000"),
     ]
@@ -44,8 +44,7 @@ def test_plan_prints_what_the_arguments_ask_for(lab: Lab, capsys: pytest.Capture
 
 def test_an_unknown_aws_connection_is_one_line(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     table = lab.create("t", "id UInt32")
-    given = ["--conn-id", "ch", "--aws-conn-id", "no_such", "--source", lab.uri("in/*"), "--table", table]
-    assert main(["plan", *given]) == 1
+    assert main(["plan", *lab.arguments(table, "--aws-conn-id", "no_such")]) == 1
     error = capsys.readouterr().err
     assert error.startswith("ch-s3: Airflow has no connection 'no_such' to S3; create it")
     assert error.count("\n") == 1
@@ -53,10 +52,6 @@ def test_an_unknown_aws_connection_is_one_line(lab: Lab, capsys: pytest.CaptureF
 
 ROWS = 300_000
 TEXT = gzip.compress(b"".join(b"%d,%s\n" % (number, b"x" * 100) for number in range(ROWS)))
-
-
-def arguments(lab: Lab, table: str) -> list[str]:
-    return ["--conn-id", "ch", "--aws-conn-id", "aws", "--source", lab.uri("in/*"), "--table", table]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +75,7 @@ def test_rows_of_compressed_text_are_counted(
     for number in range(3):
         lab.put(f"in/{number}.csv.gz", header + TEXT)
     table = lab.create("t", f"id UInt32, name {name_type}")
-    assert main(["plan", *arguments(lab, table)]) == 0
+    assert main(["plan", *lab.arguments(table)]) == 0
     found = re.search(r"([\d.]+) MiB of rows per node", capsys.readouterr().out)
     assert found is not None
     expected = ROWS * row_bytes / 1024**2  # of one of three files
@@ -92,5 +87,5 @@ def test_a_file_whose_rows_cannot_be_counted_is_guessed(lab: Lab, caplog: pytest
     lab.put("in/broken.csv.gz", whole[: len(whole) * 3 // 4])
     table = lab.create("t", "id UInt32, name String")
     with caplog.at_level(logging.INFO):
-        assert main(["plan", *arguments(lab, table)]) == 0
+        assert main(["plan", *lab.arguments(table)]) == 0
     assert "cannot count the rows of in/broken.csv.gz, so the plan guesses how many there are" in caplog.text

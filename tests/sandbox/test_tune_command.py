@@ -33,10 +33,6 @@ def table(lab: Lab) -> str:
     return lab.create("t", "n Int64, name String")
 
 
-def arguments(lab: Lab, table: str, *more: str) -> list[str]:
-    return ["tune", "--conn-id", "ch", "--aws-conn-id", "aws", "--source", lab.uri("in/*"), "--table", table, *more]
-
-
 def scratch_tables(lab: Lab) -> list[dict[str, Any]]:
     return lab.everywhere(f"SELECT name FROM system.tables WHERE database = '{lab.database}' AND name != 't'")
 
@@ -45,7 +41,7 @@ def test_what_is_printed_is_the_connections_extra(
     lab: Lab, table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feedback, "MIN_VOLUME_BYTES", 1)
-    assert main(arguments(lab, table)) == 0
+    assert main(["tune", *lab.arguments(table)]) == 0
     lines = capsys.readouterr().out.splitlines()
     (first,) = (line for line in lines if line.startswith(f"up to {tune.MOST_LOADS} loads of 48 files, "))
     assert f"into a scratch table beside {table}: about" in first
@@ -61,7 +57,7 @@ def test_what_is_printed_is_the_connections_extra(
     # and a plan takes what was printed
     lab.connect_clickhouse({"vcpus_per_node": 2, "tuned": {**extra["tuned"], "insert_threads_per_core": 1.5}})
     capsys.readouterr()
-    assert main(["plan", *arguments(lab, table)[1:]]) == 0
+    assert main(["plan", *lab.arguments(table)]) == 0
     shown = capsys.readouterr().out
     assert "max_insert_threads = 3 " in shown
     assert "from what `ch-s3 tune` measured" in shown
@@ -71,7 +67,7 @@ def test_more_than_allowed_is_not_begun_unasked(
     lab: Lab, table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
-    assert main(arguments(lab, table, "--max-seconds", "1")) == 1
+    assert main(["tune", *lab.arguments(table, "--max-seconds", "1")]) == 1
     error = capsys.readouterr().err
     assert error.startswith("ch-s3: not tuned: it would take more than 1.0 s and 50% of the memory; allow more, or")
     assert lab.inserts() == []
@@ -83,7 +79,7 @@ def test_saving_needs_a_connection_in_airflows_database(
 ) -> None:
     """The database of a test process has none; that a real one is written, tests/airflow shows."""
     monkeypatch.setattr("airflow.utils.session.create_session", EmptyDatabase)
-    assert main(arguments(lab, table, "--save")) == 1
+    assert main(["tune", *lab.arguments(table, "--save")]) == 1
     assert "Airflow's database has no connection 'ch', so --save cannot write it; leave" in capsys.readouterr().err
     assert lab.inserts() == []
 
@@ -106,7 +102,7 @@ def test_a_search_that_is_interrupted_leaves_nothing(lab: Lab, number: signal.Si
         rows = ROWS[file::SLOW_FILES]
         lab.put_parquet(f"in/{file:02}.parquet", {"n": [row["n"] for row in rows]})
     settings = [word for name, value in SLOW["settings"].items() for word in ("--setting", f"{name}={value}")]
-    command = arguments(lab, slow, "--where", SLOW["where"], *settings, "--yes")
+    command = ["tune", *lab.arguments(slow, "--where", SLOW["where"], *settings, "--yes")]
     searching = subprocess.Popen(
         [sys.executable, "-m", "airflow_provider_ch_s3", *command],
         # a shell that runs the tests in the background has them ignore it
@@ -122,7 +118,7 @@ def test_a_search_that_is_interrupted_leaves_nothing(lab: Lab, number: signal.Si
 def test_what_a_killed_search_left_is_removed(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
     scratch = tune.short_hash(tune.TableName(database=lab.database, table="t"))
     lab.ddl(f"CREATE TABLE {lab.database}.ch_s3_tune_{scratch} (other String) ENGINE = Memory")
-    assert main(arguments(lab, table)) == 0
+    assert main(["tune", *lab.arguments(table)]) == 0
     assert scratch_tables(lab) == []
     assert "these files hold too few rows to tell what a GiB of them takes; tune" in capsys.readouterr().out
 
@@ -135,7 +131,7 @@ def test_the_next_plan_starts_from_what_the_last_load_measured(
         lab.put(f"in/{number}.csv.gz", gzip.compress("".join(f"{n},x\n" for n in range(20_000)).encode()))
     table = lab.create("t", "n UInt64, name String")
     first = lab.load("in/*", table, load_mode="replace_table")
-    assert main(["plan", *arguments(lab, table)[1:]]) == 0
+    assert main(["plan", *lab.arguments(table)]) == 0
     assert f"from what {first['query_id']} measured" in capsys.readouterr().out
     second = lab.load("in/*", table, load_mode="replace_table", task_id="again")
     # a number of 8 bytes and a text of 9 or more; without the first load it is a guess from the stored size

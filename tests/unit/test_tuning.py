@@ -568,23 +568,19 @@ def test_predicted_seconds(changes: dict[str, Any], load_seconds: float, settled
 
 
 @pytest.mark.parametrize(
-    ("changes", "expected"),
+    ("changes", "threads", "block_bytes", "expected"),
     [
         # 8 blocks of 64 MiB that are collected, and 8 x 140 MiB read ahead
-        pytest.param({"volume_bytes": 64 * GIB}, (512 + 1120) * MIB, id="reading-takes-more"),
+        pytest.param({}, 8, 64 * MIB, (512 + 1120) * MIB, id="reading-takes-more"),
         # (1 + 1) blocks of 1 GiB, 25 MiB to read, 100 x 1.35 MiB to write
-        pytest.param(
-            {"volume_bytes": 64 * GIB, "vcpus": 1, "column_count": 100},
-            2 * GIB + 160 * MIB,
-            id="writing-takes-more",
-        ),
+        pytest.param({"vcpus": 1, "column_count": 100}, 1, GIB, 2 * GIB + 160 * MIB, id="writing-takes-more"),
     ],
 )
-def test_the_higher_of_two_peaks_counts(changes: dict[str, Any], expected: int) -> None:
-    block_bytes = 64 * MIB if "vcpus" not in changes else GIB
-    threads = 8 if "vcpus" not in changes else 1
-    found = predict.predict(facts(**changes), threads=threads, block_bytes=block_bytes)
-    assert found.peak_memory_bytes == expected
+def test_the_higher_of_two_peaks_counts(
+    changes: dict[str, Any], threads: int, block_bytes: int, expected: int
+) -> None:
+    known = facts(**{"volume_bytes": 64 * GIB} | changes)
+    assert predict.predict(known, threads=threads, block_bytes=block_bytes).peak_memory_bytes == expected
 
 
 def test_text_takes_longer_to_read() -> None:
