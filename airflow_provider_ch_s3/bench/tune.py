@@ -21,6 +21,7 @@ from airflow_provider_ch_s3.bench.score import DEFAULTS, OURS, Measurement, Resu
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.load import feedback
+from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.run import LoadRun
 from airflow_provider_ch_s3.sql import staging_queries
@@ -64,20 +65,18 @@ def plan_sample(run: LoadRun) -> PreparedLoad:
     return run.prepare(files[::step])
 
 
-def search(run: LoadRun, sample: PreparedLoad, on_measured: Callable[[Measurement], None]) -> Tuning:
+def search(client: ClickHouseClient, sample: PreparedLoad, on_measured: Callable[[Measurement], None]) -> Tuning:
     """Measure, and say what was best.
 
     :param on_measured: called after each load.
     :raises LoadError: if the plan as it is cannot load the sample.
     """
-    declared = dataclasses.replace(run.declaration, tuned=Tuned())
 
     def plan(tuned: Tuned) -> PreparedLoad:
-        candidate = dataclasses.replace(run, declaration=dataclasses.replace(declared, tuned=tuned))
-        return candidate.prepare(sample.source.files)
+        return dataclasses.replace(sample, plan=sample.plan_with(tuned))
 
     def measure(prepared: PreparedLoad, name: str) -> Measurement:
-        measured = measure_load(run.client, partial(_scratch_table, run, sample), prepared, name)
+        measured = measure_load(client, partial(_scratch_table, client, sample), prepared, name)
         if measured.error and name == OURS:
             raise LoadError(f"the sample cannot be loaded: {measured.error}")
         on_measured(measured)
@@ -117,12 +116,12 @@ def _judge(result: Result, best: Tuned, cluster: ClusterSpec) -> Tuning:
     return Tuning(tuned=tuned, seconds={name: value for name, value in seconds.items() if not math.isnan(value)})
 
 
-def _scratch_table(run: LoadRun, sample: PreparedLoad) -> AbstractContextManager[TableName]:
+def _scratch_table(client: ClickHouseClient, sample: PreparedLoad) -> AbstractContextManager[TableName]:
     """A table like the target."""
     target = sample.target.local
     scratch = TableName(database=target.database, table=f"ch_s3_tune_{short_hash(target)}")
     create = partial(staging_queries.render_create_staging, scratch, target, comment="made and dropped by ch-s3 tune")
-    return scratch_table(run.client, scratch, create)
+    return scratch_table(client, scratch, create)
 
 
 def describe(tuned: Tuned) -> str:

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         load = read_load(args, hook)
         sample = plan_sample(load)
         _confirm(args, sample)
-        tuning = search(load, sample, _show)
+        tuning = search(hook, sample, _show)
     print("settled, medians: " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in tuning.seconds.items()))
     if tuning.tuned.core_seconds_per_gib is None:
         print("these files hold too few rows to tell what a GiB of them takes; tune with more or larger ones")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 from airflow_provider_ch_s3.cluster import ClusterSpec
@@ -21,6 +22,7 @@ from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.expressions import parse_expression
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName, TargetSpec
+from airflow_provider_ch_s3.tuned import Tuned
 from airflow_provider_ch_s3.tuning import (
     LoadFacts,
     LoadPlan,
@@ -51,7 +53,10 @@ MEMORY_PER_STORED_BYTE_COLUMNAR = 3.0
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedLoad:
-    """A load that could start now."""
+    """A load that could start now.
+
+    :param plan_with: the plan that a cluster with other constants would make of the same load.
+    """
 
     cluster: ClusterSpec
     source: SourceSpec
@@ -59,6 +64,7 @@ class PreparedLoad:
     mapping: tuple[MappedColumn, ...]
     where: str
     plan: LoadPlan
+    plan_with: Callable[[Tuned], LoadPlan]
 
     def insert(self, identity: LoadIdentity, *, into: TableName | None = None) -> Statement:
         """The INSERT, with the plan's settings and, in its ``log_comment``, who loads what.
@@ -108,22 +114,29 @@ def prepare_load(
     source = read_source(client, access, files, replace(request, settings=looking), target)
     mapping = map_columns(source.columns, target, columns=request.columns, select=request.select)
 
-    def plan(source: SourceSpec) -> LoadPlan:
+    def plan(source: SourceSpec, tuned: Tuned) -> LoadPlan:
+        facts = _facts(cluster, source, target, mapping, request, past.get(source.data_format))
         return plan_load(
-            _facts(cluster, source, target, mapping, request, past.get(source.data_format)),
+            replace(facts, tuned=tuned),
             server=server,
             operator=request.settings,
             connection=request.connection_settings,
         )
 
     # The sample is read as the load will read, so the settings come first with an estimate, then with its result.
-    sent = {**looking, **plan(source).sent}
+    sent = {**looking, **plan(source, cluster.tuned).sent}
     source = _measure(client, source, mapping, target, cluster, where=request.where, settings=sent, looking=looking)
     if source.rows is None and source.data_format not in past:
         source = _count_rows_of_a_file(client, source, settings=sent)
     source = _measure_partitions(client, source, mapping, target.partition_key, settings=sent)
     return PreparedLoad(
-        cluster=cluster, source=source, target=target, mapping=mapping, where=request.where, plan=plan(source)
+        cluster=cluster,
+        source=source,
+        target=target,
+        mapping=mapping,
+        where=request.where,
+        plan=plan(source, cluster.tuned),
+        plan_with=partial(plan, source),
     )
 
 
@@ -262,7 +275,6 @@ def _facts(
         partition_key=target.partition_key,
         partition_count=source.partition_count,
         partitions_per_file=source.partitions_per_file,
-        tuned=cluster.tuned,
         past=past,
         takes_all_columns=request.columns is None and not request.select,
         reads_other_files=bool(source.path_filter),

@@ -198,13 +198,15 @@ def prepare_model_load(
         rows=sum(len(rows) for file in files for rows in OBJECTS[file.key].values()),
     )
     setting = Setting(name="max_threads", value=1, origin=Origin.COMPUTED, reason="a model")
+    plan = LoadPlan(settings=(setting,), left_out={}, prediction=PREDICTION, basis="a model")
     return PreparedLoad(
         cluster=cluster,
         source=source,
         target=target,
         mapping=(MappedColumn(target="row", source="row"),),
         where="",
-        plan=LoadPlan(settings=(setting,), left_out={}, prediction=PREDICTION, basis="a model"),
+        plan=plan,
+        plan_with=lambda _: plan,
     )
 
 
