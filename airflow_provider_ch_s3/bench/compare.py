@@ -59,7 +59,7 @@ class Effort:
         ]
 
 
-FULL = Effort(rounds=5, threads=(2, 4), readers=(2, 4), blocks=(64, 128, 256))
+FULL = Effort(rounds=5, threads=(1, 2, 4), readers=(1, 2, 4), blocks=(64, 128, 256))
 QUICK = Effort(rounds=3, threads=(2, 4), readers=(2,), blocks=(64, 256))
 
 

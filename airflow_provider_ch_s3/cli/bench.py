@@ -43,7 +43,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--rounds", type=int, help="loads of each candidate (5; with --quick 3)")
     parser.add_argument("--scale", type=float, help="share of the rows (1; with --quick 0.5)")
     parser.add_argument("--no-grid", action="store_true", help="leave the search out")
-    parser.add_argument("--pushes", action="store_true", help="on W1, what workers can push, too; takes half an hour")
+    parser.add_argument("--pushes", action="store_true", help="on W1, what workers push, too; three minutes a round")
     parser.add_argument("--built-in-store", action="store_true", help="the sandbox's own object store, which is slow")
     parser.add_argument("--out", type=Path, default=Path("build/bench"), help="where results and charts go")
     parser.add_argument(
