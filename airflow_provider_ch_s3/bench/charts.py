@@ -10,7 +10,16 @@ from operator import attrgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ch_s3.bench.score import BEST, CEILING, DEFAULTS, FORMULA, OURS, Measurement, Result
+from airflow_provider_ch_s3.bench.score import (
+    BEST,
+    CEILING,
+    DEFAULTS,
+    FORMULA,
+    OURS,
+    Measurement,
+    Result,
+    format_figure,
+)
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.units import MIB
 
@@ -31,6 +40,7 @@ class Canvas:
 @contextmanager
 def _drawing(width: float, height: float, columns: int = 1) -> Iterator[tuple[Canvas, Any]]:
     try:
+        from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ConfigError("the charts need matplotlib; pip install 'airflow-provider-ch-s3[bench]'") from error
@@ -39,7 +49,8 @@ def _drawing(width: float, height: float, columns: int = 1) -> Iterator[tuple[Ca
     yield canvas, figure.subplots(1, columns, squeeze=False)[0]
     text = io.StringIO()
     # no time and no random names: the same results give the same file
-    figure.savefig(text, format="svg", metadata={"Date": None})
+    with rc_context({"svg.hashsalt": "ch-s3"}):
+        figure.savefig(text, format="svg", metadata={"Date": None})
     canvas.svg = text.getvalue().partition("<!DOCTYPE")[2].partition(">")[2]
 
 
@@ -58,10 +69,9 @@ def draw_bars(results: Sequence[Result], figure: str, title: str) -> str:
                 label=candidate,
                 color=COLOURS[candidate],
             )
-            axes.bar_label(bars, [_label(value) for value in values], padding=2, fontsize=7)
-        axes.set_yticks(
-            [n + 0.4 - height / 2 for n in range(len(results))], [f"{r.workload} {r.title}" for r in results]
-        )
+            axes.bar_label(bars, [format_figure(value) for value in values], padding=2, fontsize=7)
+        axes.set_yticks([n + 0.4 - height / 2 for n in range(len(results))], list(map(str, results)))
+        axes.margins(x=0.07, y=0.02)
         axes.invert_yaxis()
         axes.set_xlabel(title)
         axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
@@ -80,7 +90,9 @@ def draw_grid(result: Result) -> str:
             axes.imshow(cells, cmap="viridis_r", aspect="auto", vmin=min(known), vmax=max(known))
             for row, column in ((r, c) for r in range(len(blocks)) for c in range(len(threads))):
                 # on white, since the cells are of all shades
-                label = axes.text(column, row, _label(cells[row][column]), ha="center", va="center", fontsize=8)
+                label = axes.text(
+                    column, row, format_figure(cells[row][column]), ha="center", va="center", fontsize=8
+                )
                 label.set_bbox({"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 1.5})
             axes.set_xticks(range(len(threads)), [str(t) for t in threads])
             axes.set_yticks(range(len(blocks)), [f"{b // MIB} MiB" for b in blocks])
@@ -121,9 +133,3 @@ def _outline_plan(axes: Axes, result: Result, threads: Sequence[int], blocks: Se
     column = min(range(len(threads)), key=lambda n: abs(threads[n] - plan["max_insert_threads"]))
     row = min(range(len(blocks)), key=lambda n: abs(math.log(blocks[n] / plan["min_insert_block_size_bytes"])))
     axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, linewidth=3, edgecolor=COLOURS[OURS]))
-
-
-def _label(value: float) -> str:
-    if math.isnan(value):
-        return ""
-    return "failed" if math.isinf(value) else f"{value:.2f}"

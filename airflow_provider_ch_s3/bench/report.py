@@ -1,17 +1,18 @@
-"""The results as JSON, as a Markdown table, and as one HTML page."""
+"""The results as JSON, as Markdown tables, and as one HTML page."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from airflow_provider_ch_s3.bench.charts import draw_bars, draw_grid, draw_parts
+from airflow_provider_ch_s3.bench.pushes import PUSHES
 from airflow_provider_ch_s3.bench.score import (
     BEST,
     CEILING,
@@ -19,39 +20,65 @@ from airflow_provider_ch_s3.bench.score import (
     FORMULA,
     OURS,
     Result,
+    best_of_grid,
+    format_figure,
     score_results,
 )
 from airflow_provider_ch_s3.units import MIB
 
-COLUMNS = (
+# "x" is how many times less the plan takes than what stands before it.
+SECONDS = (
     "workload",
     "load s: defaults",
     "formula",
-    "ours",
-    "best of grid",
+    "plan",
+    "x",
     "read ceiling",
     "settled s: defaults",
     "formula",
-    "ours",
+    "plan",
+    "x",
     "best of grid",
+    "x",
+    "its settings",
+)
+RESOURCES = (
+    "workload",
     "peak MiB: defaults",
-    "ours",
+    "plan",
     "predicted",
     "initial parts: defaults",
-    "ours",
+    "plan",
     "predicted",
+    "S3 requests: defaults",
+    "plan",
 )
+PUSHED = ("workload", "pushed with", "load s", "x")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Some of the figures, a row for each workload or push."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+    def __str__(self) -> str:
+        """As Markdown."""
+        return "\n".join(map(_line, (self.columns, ("---",) * len(self.columns), *self.rows))) + "\n"
 
 
 def write_results(directory: Path, results: Sequence[Result], about: Mapping[str, Any]) -> None:
-    """Write ``results.json`` and ``table.md``.
+    """Write ``results.json`` and ``tables.md``.
 
     :param about: machine, versions, conditions.
     """
     directory.mkdir(parents=True, exist_ok=True)
     document = {"about": about, "results": [dataclasses.asdict(result) for result in results]}
     (directory / "results.json").write_text(json.dumps(document, indent=1), "utf-8")
-    (directory / "table.md").write_text(format_table(results), "utf-8")
+    text = "\n".join(f"{table.title}:\n\n{table}" for table in make_tables(results))
+    (directory / "tables.md").write_text(text, "utf-8")
 
 
 def write_page(directory: Path, results: Sequence[Result], about: Mapping[str, Any]) -> None:
@@ -59,12 +86,8 @@ def write_page(directory: Path, results: Sequence[Result], about: Mapping[str, A
     charts = [
         ("load", "Load: the INSERT", draw_bars(results, "load_seconds", "seconds")),
         ("settled", "Settled: load and merges", draw_bars(results, "settled_seconds", "seconds")),
-        *(
-            (f"grid-{r.workload}", f"{r.workload} {r.title}: settled seconds over the grid", draw_grid(r))
-            for r in results
-            if r.grid
-        ),
-        *((f"parts-{r.workload}", f"{r.workload} {r.title}: parts over time", draw_parts(r)) for r in results),
+        *((f"grid-{r.workload}", f"{r}: settled seconds over the grid", draw_grid(r)) for r in results if r.grid),
+        *((f"parts-{r.workload}", f"{r}: parts over time", draw_parts(r)) for r in results),
     ]
     for name, _, svg in charts:
         (directory / f"{name}.svg").write_text(svg, "utf-8")
@@ -72,40 +95,68 @@ def write_page(directory: Path, results: Sequence[Result], about: Mapping[str, A
         loader=PackageLoader("airflow_provider_ch_s3", "bench"), undefined=StrictUndefined, autoescape=True
     )
     page = environment.get_template("page.html.jinja").render(
-        about=about, score=score_results(results), columns=COLUMNS, rows=[_row(r) for r in results], charts=charts
+        about=about, score=score_results(results), tables=make_tables(results), charts=charts
     )
     (directory / "index.html").write_text(page, "utf-8")
 
 
-def format_table(results: Sequence[Result]) -> str:
-    """A Markdown table, one row for each workload."""
-    lines = [_line(COLUMNS), _line(("---",) * len(COLUMNS)), *map(format_row, results)]
-    return "\n".join(lines) + "\n"
+def make_tables(results: Sequence[Result]) -> list[Table]:
+    """Seconds, what they cost, and what workers pushed, if any did."""
+    tried = [(r, name) for r in results for name in PUSHES if any(m.candidate == name for m in r.rounds)]
+    tables = [
+        make_seconds(results),
+        Table("Memory, parts, requests", RESOURCES, [_resources(result) for result in results]),
+    ]
+    if tried:
+        tables.append(Table("Pushed by a worker", PUSHED, [_pushed(result, name) for result, name in tried]))
+    return tables
+
+
+def make_seconds(results: Sequence[Result]) -> Table:
+    """The table that a run prints, too, line by line."""
+    return Table("Seconds", SECONDS, [_seconds(result) for result in results])
 
 
 def format_row(result: Result) -> str:
-    """One line of the table."""
-    return _line(_row(result))
+    """One line of :func:`make_seconds`."""
+    return _line(_seconds(result))
 
 
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _row(result: Result) -> tuple[str, ...]:
-    settled = (DEFAULTS, FORMULA, OURS, BEST)
+def _seconds(result: Result) -> tuple[str, ...]:
+    def compare(figure: str) -> list[str]:
+        seconds = (result.median(name, figure) for name in (DEFAULTS, FORMULA, OURS))
+        return [*map(format_figure, seconds), format_figure(result.ratio(DEFAULTS, figure))]
+
+    best = best_of_grid(result.grid)
     return (
-        f"{result.workload} {result.title}",
-        *(_number(result.median(name, "load_seconds")) for name in (*settled, CEILING)),
-        *(_number(result.median(name, "settled_seconds")) for name in settled),
-        *(_number(result.median(name, "peak_memory_bytes") / MIB, digits=0) for name in (DEFAULTS, OURS)),
-        _number(result.predicted["peak_memory_bytes"] / MIB, digits=0),
-        *(_number(result.median(name, "initial_parts"), digits=0) for name in (DEFAULTS, OURS)),
-        _number(result.predicted["initial_parts"], digits=0),
+        str(result),
+        *compare("load_seconds"),
+        format_figure(result.median(CEILING, "load_seconds")),
+        *compare("settled_seconds"),
+        format_figure(result.median(BEST, "settled_seconds")),
+        format_figure(result.ratio(BEST, "settled_seconds")),
+        best.candidate if best else "",
     )
 
 
-def _number(value: float, *, digits: int = 2) -> str:
-    if math.isnan(value):
-        return ""
-    return "failed" if math.isinf(value) else f"{value:.{digits}f}"
+def _resources(result: Result) -> tuple[str, ...]:
+    def compare(figure: str, unit: int = 1) -> list[str]:
+        return [format_figure(result.median(name, figure) / unit, digits=0) for name in (DEFAULTS, OURS)]
+
+    return (
+        str(result),
+        *compare("peak_memory_bytes", MIB),
+        format_figure(result.predicted["peak_memory_bytes"] / MIB, digits=0),
+        *compare("initial_parts"),
+        format_figure(result.predicted["initial_parts"], digits=0),
+        *compare("s3_requests"),
+    )
+
+
+def _pushed(result: Result, name: str) -> tuple[str, ...]:
+    seconds, ratio = result.median(name, "load_seconds"), result.ratio(name, "load_seconds")
+    return (str(result), name, format_figure(seconds), format_figure(ratio))

@@ -66,6 +66,10 @@ class Result:
     grid: Sequence[Measurement] = ()
     predicted: Mapping[str, float] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        """Name and title of the workload."""
+        return f"{self.workload} {self.title}"
+
     def median(self, candidate: str, figure: str) -> float:
         """Over all rounds; infinite if the candidate failed in one, NaN if it was not tried."""
         mine = [measurement for measurement in self.rounds if measurement.candidate == candidate]
@@ -120,6 +124,13 @@ def score_results(results: Sequence[Result]) -> Score:
         grid=_mean(grid),
         grid_worst=min((ratio for ratio in grid if not math.isnan(ratio)), default=math.nan),
     )
+
+
+def format_figure(value: float, *, digits: int = 2) -> str:
+    """A median or a ratio as people read it."""
+    if math.isnan(value):
+        return ""
+    return "failed" if math.isinf(value) else f"{value:.{digits}f}"
 
 
 def best_of_grid(grid: Iterable[Measurement]) -> Measurement | None:

@@ -57,7 +57,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Measure, write the report, print the closing line; 1 if the plan is slower than the defaults anywhere."""
     from airflow_provider_ch_s3.bench.compare import FULL, QUICK, compare
-    from airflow_provider_ch_s3.bench.report import format_row, format_table, write_page, write_results
+    from airflow_provider_ch_s3.bench.report import format_row, make_seconds, write_page, write_results
     from airflow_provider_ch_s3.bench.score import score_results
 
     effort = QUICK if args.quick else FULL
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     )
     chosen = _choose(args)
     results: list[Result] = []
-    print(format_table(results), end="")
+    print(make_seconds(results), end="")
     with ExitStack() as stack:
         for arena, workload, store_name in _arenas(args, chosen, stack):
             results.append(compare(arena, workload, effort))

@@ -53,7 +53,11 @@ def test_candidates_and_pushes_bring_the_same_rows(tmp_path: Path, capsys: pytes
     assert "http" not in re.sub(
         r"http://www\.w3\.org|http://purl\.org|http://creativecommons\.org|https://matplotlib\.org", "", page
     )
-    assert (tmp_path / "table.md").read_text().count("\n") == 3
+    seconds, resources, pushed = (tmp_path / "tables.md").read_text().split("\n\n")[1::2]
+    for table, columns in ((seconds, 13), (resources, 9)):
+        assert [line.count(" | ") + 1 for line in table.splitlines()] == [columns] * 3
+    assert [line.split(" | ")[1] for line in pushed.splitlines()[2:]] == list(PUSHES)
+    assert page.count("<table>") == 3
 
 
 def test_each_kind_of_workload(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from airflow_provider_ch_s3.bench.charts import draw_bars
 from airflow_provider_ch_s3.bench.compare import published_formula
 from airflow_provider_ch_s3.bench.score import BEST, DEFAULTS, OURS, Measurement, Result, best_of_grid, score_results
 from airflow_provider_ch_s3.cluster import NodeSpec
@@ -82,3 +83,7 @@ def test_the_published_formula(vcpus: int, memory_bytes: int, threads: int, bloc
     node = NodeSpec(host="n1:9000", shard=1, vcpus=vcpus, memory_bytes=memory_bytes)
     settings = published_formula(node)
     assert (settings["max_insert_threads"], settings["min_insert_block_size_bytes"]) == (threads, block_bytes)
+
+
+def test_the_same_results_give_the_same_chart() -> None:
+    assert draw_bars([TWICE], "load_seconds", "seconds") == draw_bars([TWICE], "load_seconds", "seconds")
