@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import os
 import resource
 import sys
+
+# What was standard input: the node lives until it reaches its end. Above what the interpreter itself has open.
+LIFELINE_FD = 9
 
 
 def main(library: str, *args: str) -> None:
@@ -17,10 +21,18 @@ def main(library: str, *args: str) -> None:
     # that still has this directory's data open. The lock ends with the process.
     lock = open("lock", "w")  # noqa: SIM115
     fcntl.flock(lock, fcntl.LOCK_EX)
-    # The engine aborts when a peer resets a connection; each core file would take hundreds of MB.
+    # Should the engine abort, each core file would take hundreds of MB.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+
+    # Without a person at its prompt, clickhouse-local aborts when a peer or a client resets a connection, which a
+    # server must survive. So its standard input is a terminal, on which its end is typed already: the prompt comes
+    # after the last statement.
+    os.dup2(0, LIFELINE_FD)
+    keyboard, terminal = os.openpty()
+    os.write(keyboard, b"exit\n")
+    os.dup2(terminal, 0)
 
     engine = ctypes.CDLL(library)
     words = [b"clickhouse-local", *(arg.encode() for arg in args)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,12 +22,14 @@ from airflow_provider_ch_s3.sandbox.info import Sandbox
 CONSOLE_NAME = "console.log"
 PID_NAME = "pid"
 LAST_LOG_LINES = 15
+# empty lines, addresses of the stack, the prompt of a terminal
+NOISE = re.compile(r"\s*$|\d+\. |.*\x1b")
 
 
 class NodeProcess:
     """A node of a sandbox and its directory.
 
-    The node's last statement reads standard input, which is a pipe from the supervisor. When the
+    The node's last statement reads what was its standard input, a pipe from the supervisor. When the
     supervisor closes it, or dies in whatever way, the statement ends and so does the node.
     """
 
@@ -63,7 +66,7 @@ class NodeProcess:
         statements = (
             f"CREATE DATABASE IF NOT EXISTS {sandbox.database} ENGINE = Atomic; "  # noqa: S608 - our own name
             "SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; "
-            "SELECT count() FROM file('/dev/stdin', 'LineAsString') FORMAT Null"
+            f"SELECT count() FROM file('/dev/fd/{node.LIFELINE_FD}', 'LineAsString') FORMAT Null"
         )
         command = [
             *(sys.executable, "-I", "-S", node.__file__, str(self._library)),
@@ -72,6 +75,8 @@ class NodeProcess:
             *("--tcp_port", str(sandbox.tcp_ports[index]), "--http_port", str(sandbox.http_ports[index])),
             # "warning" adds lines for each pause of a background task, many a second.
             *("--log-level", "error", "--query", statements),
+            # a prompt, see node.py; the toggle reads keys while statements run
+            *("--interactive", "--enable-progress-table-toggle", "0"),
         ]
         return subprocess.Popen(
             command,
@@ -126,8 +131,9 @@ class NodeProcess:
         for name in (LOG_NAME, CONSOLE_NAME):
             path = self._directory / name
             if path.exists():
-                lines += path.read_text(errors="replace").splitlines()[-LAST_LOG_LINES:]
-        return "\n".join(line for line in lines if line.strip()) or "(none)"
+                written = path.read_text(errors="replace").splitlines()
+                lines += [line for line in written if not NOISE.match(line)][-LAST_LOG_LINES:]
+        return "\n".join(lines) or "(none)"
 
 
 def write_private(path: Path, text: str) -> None:

@@ -17,7 +17,6 @@ from typing import Any
 
 from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.supervisor import LOG_NAME as SUPERVISOR_LOG
 from tests.faults.airflow_parts import AirflowParts
 from tests.faults.oracle import FILES, file_rows, write_parquet
 from tests.faults.plans import Kind, Plan
@@ -73,20 +72,6 @@ class Scene:
     run_id: str = ""
     holds: list[Hold] = field(default_factory=list)
     copy: subprocess.Popen[bytes] | None = None
-    crashes_before: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.crashes_before = count_crashes(self.sandbox)
-
-    @property
-    def has_servers(self) -> bool:
-        """Whether the load could always reach ClickHouse, so that it has no excuse for leaving something behind."""
-        return self.plan.kind.leaves_servers_alone and count_crashes(self.sandbox) == self.crashes_before
-
-    @property
-    def lacked_servers(self) -> bool:
-        """Whether for a while no load could reach ClickHouse, or what it keeps there."""
-        return self.plan.kind.takes_servers_away or count_crashes(self.sandbox) > self.crashes_before
 
     @property
     def hit(self) -> dict[str, Any] | None:
@@ -255,16 +240,6 @@ def all_nodes_answer(sandbox: Sandbox) -> bool:
         return all(sandbox.query("SELECT 1", node=node) for node in range(len(sandbox.http_ports)))
     except (OSError, HTTPException, ServerError):
         return False
-
-
-def count_crashes(sandbox: Sandbox) -> int:
-    """How many nodes have aborted by themselves: the sandbox's engine does, where one of its own connections breaks.
-
-    A node of the cluster that resets a connection while another one waits for it is an exception that nobody
-    catches ("Terminate called for uncaught exception: Connection reset by peer"), seen with 26.7.
-    """
-    assert sandbox.directory is not None
-    return (sandbox.directory / SUPERVISOR_LOG).read_text().count(f"was killed by signal {signal.SIGABRT:d}")
 
 
 def send_signal(hit: dict[str, Any] | None, who: str, number: signal.Signals) -> None:

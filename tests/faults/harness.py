@@ -227,18 +227,18 @@ class Harness:
             # before it is over. The clear has to go on.
             outcome.state = "unfinished"
             self._check_error(scene, outcome)
-            if not scene.lacked_servers:
+            if not scene.plan.kind.takes_servers_away:
                 outcome.notes.append("the commit was left unfinished, though nothing kept a retry from it")
             self._check_clear(scene, outcome, "after the clear")
         else:
             outcome.state = "failed_clean"
             self._check_error(scene, outcome)
             # A commit can be done, and every later try be kept from learning so.
-            after = self._allowed(scene.plan) if scene.lacked_servers else []
+            after = self._allowed(scene.plan) if scene.plan.kind.takes_servers_away else []
             self._compare(scene, outcome, [before, *after], "after the failed load")
             # A scheduler that takes the end of a deferral for the end of the task kills it on its last try, too.
             last = self._errors(scene)[-1:]
-            if scene.has_servers and last and last[0]["try"] == outcome.tries:
+            if scene.plan.kind.leaves_servers_alone and last and last[0]["try"] == outcome.tries:
                 self._check_leftovers(scene, outcome)
             self._check_clear(scene, outcome, "after the clear")
         if scene.plan.kind is Kind.LATE_STATEMENT and scene.plan.lasts_to_the_end:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -183,6 +185,19 @@ class TestLife:
             sandbox.query("SYSTEM FLUSH LOGS", node=1)
             assert sandbox.query("SELECT count() > 0 AS ok FROM system.query_log", node=1) == [{"ok": 1}]
         assert "node2 was killed by signal 9; starting it again" in (directory / "supervisor.log").read_text()
+
+    def test_nodes_survive_connections_that_are_reset(self, directory: Path) -> None:
+        with Sandbox.start(SandboxConfig(nodes=1, directory=directory)) as sandbox:
+            pids = node_pids(directory)
+            for port, begun in ((sandbox.http_ports[0], b"GET /ping HT"), (sandbox.tcp_ports[0], b"\x00\x05")):
+                for _ in range(20):
+                    with socket.create_connection(("127.0.0.1", port)) as client:
+                        client.sendall(begun)
+                        # closed without lingering: the other end reads "connection reset"
+                        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            assert answers(sandbox, node=0)
+            assert node_pids(directory) == pids
+        assert "starting it again" not in (directory / "supervisor.log").read_text()
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
     def test_a_signal_to_the_supervisor_leaves_no_process(self, directory: Path, number: signal.Signals) -> None:
