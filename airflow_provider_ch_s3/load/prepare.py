@@ -239,9 +239,14 @@ def _measure_partitions(
         sample, mapping, partition_key=partition_key, seconds=SAMPLE_SECONDS, settings=settings
     )
     try:
-        found = client.query(statement)[0]
+        rows = client.query(statement)
     except ServerError as error:
         log.info("cannot tell how many partitions the files have, so the plan counts one: %s", error)
+        return source
+    # No row at all, or one about no file: what a server answers whose time is up before the first file is read.
+    found = next((row for row in rows if row["files"]), None)
+    if found is None:
+        log.info("no file was read within %d s, so the plan counts one partition", SAMPLE_SECONDS)
         return source
     per_file, together = float(found["partitions_per_file"] or 1), float(found["partitions"] or 1)
     are_apart = together > MAX_SHARED_RATIO * per_file * found["files"]
