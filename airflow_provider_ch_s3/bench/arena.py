@@ -12,11 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.bench.latency import delayed
-from airflow_provider_ch_s3.bench.store import Store
 from airflow_provider_ch_s3.bench.workloads import Dataset, Hardware, Workload
 from airflow_provider_ch_s3.cli.connections import clickhouse_hook
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.info import S3Server
 from airflow_provider_ch_s3.source import SourcePattern
 from airflow_provider_ch_s3.sql import bench_queries, staging_queries
 from airflow_provider_ch_s3.sql.load_queries import render_read_session
@@ -106,7 +106,7 @@ def scratch_table(
 
 
 @contextmanager
-def open_sandbox(hardware: Hardware, store: Store) -> Iterator[Arena]:
+def open_sandbox(hardware: Hardware, store: S3Server) -> Iterator[Arena]:
     """A sandbox with this hardware, beside a store that runs already."""
     config = SandboxConfig(nodes=hardware.nodes, memory_bytes_per_node=hardware.memory_bytes)
     client = store.client()
@@ -131,7 +131,7 @@ def open_connections(conn_id: str, aws_conn_id: str, *, bucket: str) -> Iterator
         yield Arena(hook=hook, store=S3FileStore(aws_conn_id=aws_conn_id), database=database, bucket=bucket)
 
 
-def _name_connections(sandbox: Sandbox, store: Store, *, is_clustered: bool) -> None:
+def _name_connections(sandbox: Sandbox, store: S3Server, *, is_clustered: bool) -> None:
     clickhouse = json.loads(sandbox.airflow_conn_clickhouse)
     if not is_clustered:
         clickhouse["extra"] = {}

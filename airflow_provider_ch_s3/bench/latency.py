@@ -10,13 +10,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from airflow_provider_ch_s3.bench.store import Store
+from airflow_provider_ch_s3.sandbox.info import S3Server
 
 CHUNK_BYTES = 1 << 20
 
 
 @contextmanager
-def delayed(store: Store, seconds: float) -> Iterator[Store]:
+def delayed(store: S3Server, seconds: float) -> Iterator[S3Server]:
     """The same store behind a proxy: what a client sends, a request that is, arrives later; answers do not."""
     address = urlsplit(store.endpoint_url)
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -248,7 +248,7 @@ def _measure_partitions(
     if found is None:
         log.info("no file was read within %d s, so the plan counts one partition", SAMPLE_SECONDS)
         return source
-    per_file, together = float(found["partitions_per_file"] or 1), float(found["partitions"] or 1)
+    per_file, together = float(found["partitions_per_file"]), float(found["partitions"])
     are_apart = together > MAX_SHARED_RATIO * per_file * found["files"]
     count = per_file * len(source.files) if are_apart else together
     return replace(source, partition_count=count, partitions_per_file=per_file)

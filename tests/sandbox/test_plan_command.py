@@ -9,7 +9,6 @@ import re
 import pytest
 
 from airflow_provider_ch_s3.bench.latency import delayed
-from airflow_provider_ch_s3.bench.store import Store
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.load import prepare
 from tests.sandbox.conftest import Lab
@@ -53,13 +52,9 @@ def test_an_unknown_aws_connection_is_one_line(lab: Lab, capsys: pytest.CaptureF
 
 
 def test_a_store_so_far_away_that_nothing_is_counted_in_time(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
-    near = lab.sandbox
     lab.put("in/a.csv", b"2013-01-01,1\n2013-02-01,2\n")
     table = lab.create("t", "day Date, n UInt32", "MergeTree PARTITION BY day ORDER BY n")
-    store = Store(
-        name="sandbox", endpoint_url=near.s3_endpoint, access_key=near.s3_access_key, secret_key=near.s3_secret_key
-    )
-    with delayed(store, 1.5 * prepare.SAMPLE_SECONDS) as far, caplog.at_level(logging.INFO):
+    with delayed(lab.sandbox.s3, 1.5 * prepare.SAMPLE_SECONDS) as far, caplog.at_level(logging.INFO):
         lab.connect_aws({"endpoint_url": far.endpoint_url})
         assert main(["plan", *lab.arguments(table)]) == 0
     assert "so the plan counts one" in caplog.text
