@@ -182,10 +182,8 @@ def _check_declaration(declared: ClusterDeclaration, conn_id: str) -> None:
 
     if mode is DdlMode.PER_HOST and not endpoints:
         raise refuse("ddl_mode", mode.value, "list host:port of every node in http_endpoints")
-    if declared.cluster is None and mode in (DdlMode.ON_CLUSTER, DdlMode.PER_HOST):
+    if declared.cluster is None and mode is DdlMode.ON_CLUSTER:
         raise refuse("ddl_mode", mode.value, "name the cluster in cluster, or set ddl_mode to single")
-    if declared.cluster is None and endpoints:
-        raise refuse("http_endpoints", ", ".join(endpoints), "name the cluster in cluster, or leave both empty")
     if len(set(endpoints)) != len(endpoints):
         raise refuse("http_endpoints", ", ".join(endpoints), "list each node once")
     if declared.node_count and resolves_to_endpoints(declared) and declared.node_count != len(endpoints):
@@ -208,10 +206,10 @@ def resolve_ddl_mode(declared: ClusterDeclaration, count_nodes: Callable[[], int
     """
     if declared.ddl_mode is not DdlMode.AUTO:
         return declared.ddl_mode
-    if declared.cluster is None:
-        return DdlMode.SINGLE
     if declared.http_endpoints:
         return DdlMode.PER_HOST
+    if declared.cluster is None:
+        return DdlMode.SINGLE
     return DdlMode.SINGLE if count_nodes() == 1 else DdlMode.ON_CLUSTER
 
 

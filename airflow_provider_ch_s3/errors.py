@@ -12,6 +12,7 @@
     ├── ServerError            ClickHouse answered with an error (code and name are kept)
     ├── LoadError              the load ran and failed
     │   ├── OvertakenError     a newer process of the same task works on the load: this one must stop
+    │   │   └── LockLostError      perhaps another load only took the lock: then this one may begin again
     │   └── UnknownStateError  nobody can say whether the load ran: never submit a second one
     ├── SettleError            the parts of a table cannot settle
     └── SandboxError           the sandbox did not start, or is not there
@@ -65,7 +66,11 @@ class LoadError(ChS3Error):
 
 
 class OvertakenError(LoadError):
-    """A newer process of the same task, or one that waited too long for this one, took the load over."""
+    """A newer process of the same task took the load over, so this one must stop."""
+
+
+class LockLostError(OvertakenError):
+    """Somebody took the lock of the target over, because this process was too slow: nothing it does counts."""
 
 
 class UnknownStateError(LoadError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import threading
 from collections.abc import Callable, Mapping
@@ -24,6 +25,7 @@ from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR, build_form_widgets
 from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
 from airflow_provider_ch_s3.load.detect import detect_cluster, list_members
+from airflow_provider_ch_s3.sql.cluster_queries import render_read_node
 from airflow_provider_ch_s3.sql.nodes import on_cluster
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.units import format_bytes
@@ -128,18 +130,21 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
         declared = self.declaration
         return resolve_ddl_mode(declared, lambda: len(list_members(self, declared.cluster or "")))
 
+    def within(self, declaration: ClusterDeclaration) -> ClickHouseS3Hook:
+        """The same connections, for another declaration of the cluster."""
+        hook = copy.copy(self)
+        for known in ("ddl_mode", "cluster_spec", "_addresses"):
+            hook.__dict__.pop(known, None)
+        hook.declaration = declaration
+        return hook
+
     def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
         """Run a statement that returns rows, each as a dict of native Python values.
 
         :raises ServerError: if ClickHouse answers with an error.
         :raises ServerUnreachableError: if no answer comes.
         """
-
-        def run(client: Client) -> list[dict[str, Any]]:
-            result = client.query(statement.text, parameters=dict(statement.parameters), settings=_settings(query_id))
-            return list(result.named_results())
-
-        return self._run(statement, run, is_patient=False)
+        return self._query_at(None, statement, query_id=query_id)
 
     def execute(self, statement: Statement, *, query_id: str | None = None) -> None:
         """Run a statement to its end, however long it takes.
@@ -164,16 +169,34 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
             case _:
                 self.execute(render(None), query_id=query_id)
 
-    def execute_once(self, render: Callable[[str | None], Statement]) -> None:
+    def execute_on(self, node: str, statement: Statement, *, query_id: str | None = None) -> None:
+        """Run a statement on the node that calls itself ``node``.
+
+        :raises ConfigError: if none of the addresses that the connection names is that node's.
+        """
+        if node not in self._addresses:
+            raise ConfigError(
+                f"this statement has to run on {node}, and the connection {self.get_conn_id()!r} reaches"
+                f" {', '.join(sorted(self._addresses))} only; list host:port of every node in http_endpoints"
+            )
+        self._execute_at(self._addresses[node], statement, query_id=query_id)
+
+    def execute_once(self, node: str, render: Callable[[str | None], Statement]) -> None:
         """Run a statement where one node decides a race.
 
-        That is the first of ``http_endpoints`` by its name with ``per_host``; with ``on_cluster`` the queue of DDL
-        decides, which runs the statements of all clients in one order.
+        That is the given node with ``per_host``; with ``on_cluster`` the queue of DDL decides, which runs the
+        statements of all clients in one order.
         """
         if self.ddl_mode is DdlMode.PER_HOST:
-            self._execute_at(min(self.declaration.http_endpoints), render(None))
+            self.execute_on(node, render(None))
         else:
             self.execute_everywhere(render)
+
+    @cached_property
+    def _addresses(self) -> dict[str, str | None]:
+        """Name of each node that the connection reaches → its address; None for the connection's own."""
+        addresses = self.declaration.http_endpoints or (None,)
+        return {self._query_at(address, render_read_node())[0]["node"]: address for address in addresses}
 
     def run_ddl(self, *statements: str) -> None:
         """Run DDL on every node, for a DAG that makes its own tables.
@@ -224,6 +247,15 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
     def get_ui_field_behaviour(cls) -> dict[str, Any]:
         """Get labels and placeholders of the standard fields."""
         return FIELD_BEHAVIOUR
+
+    def _query_at(
+        self, address: str | None, statement: Statement, *, query_id: str | None = None
+    ) -> list[dict[str, Any]]:
+        def run(client: Client) -> list[dict[str, Any]]:
+            result = client.query(statement.text, parameters=dict(statement.parameters), settings=_settings(query_id))
+            return list(result.named_results())
+
+        return self._run(statement, run, address=address, is_patient=False)
 
     def _execute_per_host(self, statement: Statement, query_id: str | None) -> None:
         failures: list[ChS3Error] = []

@@ -27,7 +27,7 @@ from airflow_provider_ch_s3.load.queries import (
     wait_for_query_log,
 )
 from airflow_provider_ch_s3.load.report import LoadReport, build_report, check_report, describe_plan
-from airflow_provider_ch_s3.load.request import LoadMode
+from airflow_provider_ch_s3.load.request import CLOCK_MARGIN_SECONDS, LoadMode
 from airflow_provider_ch_s3.load.task_load import TaskLoad
 from airflow_provider_ch_s3.units import format_seconds
 
@@ -65,7 +65,7 @@ class DirectLoadRun(TaskLoad):
         prepared = self._prepared = self._prepare(found, cluster)
         query_id = self.identity.query_id(earlier.attempt + 1 if earlier else 1)
         # Preparing takes a while, in which another process of the same task may have come this far.
-        rival = read_statuses(self.client, cluster.name, self.identity, query_id)
+        rival = self._read_statuses(cluster, query_id)
         if rival:
             return self._take_over(rival[query_id])
         self._submit(prepared, query_id)
@@ -116,6 +116,7 @@ class DirectLoadRun(TaskLoad):
     def _found(self) -> tuple[FoundTable, ClusterSpec]:
         found = find_table(self.client, self.request.table)
         self.declaration = declare_cluster(self.declaration, found)
+        self.client = self.client.within(self.declaration)
         return found, detect_cluster(self.client, self.declaration)
 
     def _prepare(self, found: FoundTable, cluster: ClusterSpec) -> PreparedLoad:
@@ -148,7 +149,7 @@ class DirectLoadRun(TaskLoad):
 
     def _resolve_earlier(self, cluster: ClusterSpec) -> QueryStatus | None:
         """The latest query of earlier tries of this generation; those of other generations are ended."""
-        statuses = read_statuses(self.client, cluster.name, self.identity, f"{self.identity.load_id}-")
+        statuses = self._read_statuses(cluster, f"{self.identity.load_id}-")
         mine = {q: s for q, s in statuses.items() if q.startswith(self.identity.generation_prefix)}
         for query_id in statuses.keys() - mine.keys():
             if statuses[query_id].state is QueryState.RUNNING:
@@ -177,10 +178,14 @@ class DirectLoadRun(TaskLoad):
         )
         deadline = time.monotonic() + LOG_PATIENCE_SECONDS
         while True:
-            mine = read_statuses(self.client, cluster.name, self.identity, self.identity.generation_prefix)
+            mine = self._read_statuses(cluster, self.identity.generation_prefix)
             if mine or time.monotonic() > deadline:
                 return mine
             self.sleep(self.poll_seconds)
+
+    def _read_statuses(self, cluster: ClusterSpec, prefix: str) -> dict[str, QueryStatus]:
+        age_seconds = self.identity.age_seconds + CLOCK_MARGIN_SECONDS
+        return read_statuses(self.client, cluster.name, prefix, age_seconds=age_seconds)
 
     def _check_memory(self) -> None:
         """A node that was restarted may have forgotten the query of an earlier try.

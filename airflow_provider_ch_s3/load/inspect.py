@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
+import json
+import logging
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,7 +18,7 @@ from airflow_provider_ch_s3.file_format import infer_format, parse_structure, pa
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.request import LoadRequest
 from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourceSpec
-from airflow_provider_ch_s3.sql import load_queries
+from airflow_provider_ch_s3.sql import ledger_queries, load_queries, staging_queries
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import (
     Distribution,
@@ -25,6 +28,8 @@ from airflow_provider_ch_s3.target import (
     parse_distribution,
     parse_table,
 )
+
+log = logging.getLogger(__name__)
 
 # What takes inserts on several threads and nodes at once, beside the MergeTree family.
 _PARALLEL_ENGINES = frozenset({"Memory", "Log", "TinyLog", "StripeLog", "Null"})
@@ -78,6 +83,12 @@ def declare_cluster(declaration: ClusterDeclaration, found: FoundTable) -> Clust
 
     :raises ConfigError: if they name different ones: what runs on a node of one is not seen through the other.
     """
+    if found.distribution is None and declaration.cluster is None and declaration.http_endpoints:
+        raise ConfigError(
+            f"the connection lists {', '.join(declaration.http_endpoints)} in http_endpoints, and neither it nor the"
+            f" local table {found.name} names their cluster; set the connection's field cluster, or leave"
+            " http_endpoints empty to load into one node alone"
+        )
     if found.distribution is None or declaration.cluster == found.distribution.cluster:
         return declaration
     if declaration.cluster is not None:
@@ -123,6 +134,36 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
         views=tuple(sorted({*found.views, *(v for row in tables.values() for v in _read_views(row))}, key=str)),
         has_ttl=any(row["has_ttl"] for row in tables.values()),
     )
+
+
+def read_definition(client: ClickHouseClient, table: TableName, cluster: str | None) -> str:
+    """How the table is defined on all nodes, as a short text: another one after any ALTER on any node."""
+    rows = client.query(staging_queries.render_read_definition(table, cluster))
+    return hashlib.sha256(json.dumps([[row["node"], row["create_table_query"]] for row in rows]).encode()).hexdigest()
+
+
+def check_alone(client: ClickHouseClient, table: TableName) -> None:
+    """See that a table which is to be loaded on one node alone is not a part of one that lies on a cluster.
+
+    The other nodes would not know of the load: neither of its files nor of its lock.
+
+    :raises TargetError: if it is.
+    """
+    if client.query(ledger_queries.render_read_database_engine(table.database))[0]["engine"] == "Replicated":
+        return  # every node knows what one of them writes
+    for row in client.query(load_queries.render_list_own_clusters()):
+        try:
+            nodes = client.query(load_queries.render_find_on_nodes(table, row["cluster"]))
+        except ServerError as error:  # who may not query other servers cannot load into them either
+            log.info("cannot see whether %s lies on other nodes of %s, too: %s", table, row["cluster"], error)
+            continue
+        if len(nodes) > 1:
+            raise TargetError(
+                f"{table} lies on {', '.join(node['node'] for node in nodes)} of the cluster {row['cluster']!r}, and"
+                " the connection names no cluster, so that one node would load as if it were alone; set the"
+                f" connection's field cluster to {row['cluster']!r}, or give the table another name on nodes that"
+                " have nothing to do with each other"
+            )
 
 
 def _check_engine(table: TableName, engine: str, node: str) -> None:

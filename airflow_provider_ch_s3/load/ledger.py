@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.sql import ledger_queries
 from airflow_provider_ch_s3.target import TableName, parse_table
 
 DEFAULT_LEDGER = "ch_s3_ledger"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _COMMENT = "airflow-provider-ch-s3: what its loads did, schema "
 # A statement takes a worker about 1 kB of memory for each file, its answer half of that.
 FILES_PER_STATEMENT = 10_000
@@ -117,6 +117,7 @@ class Ledger:
                     "path": file.path(bucket),
                     "etag": file.etag,
                     "size_bytes": file.size_bytes,
+                    "load_id": attempt.load_id,
                     "attempt": attempt.number,
                 }
                 for file in files[start : start + FILES_PER_STATEMENT]
@@ -131,7 +132,7 @@ class Ledger:
                 self.files_name,
                 self.cluster,
                 target=str(self.target),
-                attempt=attempt.number,
+                attempt=attempt.key,
                 after=next(reversed(manifest), ""),
                 limit=FILES_PER_STATEMENT,
             )
@@ -143,8 +144,8 @@ class Ledger:
 
     def read_loaded(self, paths: Set[str], attempts: Iterable[AttemptId]) -> dict[str, set[str]]:
         """Which versions (ETags) of the given paths the given attempts loaded."""
-        numbers = {attempt.number for attempt in attempts}
-        if not numbers:
+        keys = {attempt.key for attempt in attempts}
+        if not keys:
             return {}
         loaded: dict[str, set[str]] = {}
         ordered = sorted(paths)
@@ -156,7 +157,7 @@ class Ledger:
                 target=str(self.target),
                 first=part[0],
                 last=part[-1],
-                attempts=numbers,
+                attempts=keys,
             )
             for row in self.client.query(statement):
                 if row["path"] in paths:
@@ -168,7 +169,7 @@ def check_schema(ledger: TableName, name: str, comment: str) -> None:
     """See that a table is a ledger that this version understands.
 
     :raises TargetError: if it is another table.
-    :raises ConfigError: if a later version of this package made it.
+    :raises ConfigError: if another version of this package created it, which this one cannot read.
     """
     match = re.fullmatch(rf"{re.escape(_COMMENT)}(\d+)", comment)
     if match is None:
@@ -181,6 +182,12 @@ def check_schema(ledger: TableName, name: str, comment: str) -> None:
             f"{ledger.database}.{name} has schema {match[1]}, and this version of airflow-provider-ch-s3 knows up to"
             f" {SCHEMA_VERSION}; upgrade it on this worker"
         )
+    if int(match[1]) < SCHEMA_VERSION:
+        raise ConfigError(
+            f"{ledger.database}.{name} has schema {match[1]}, of a version of airflow-provider-ch-s3 before its first"
+            f" release; drop {ledger} and {files_name(ledger)} on every node: what they remember is lost, so load"
+            " files that the tables hold in a mode that replaces"
+        )
 
 
 def parse_event(row: Mapping[str, Any]) -> Event:
@@ -192,4 +199,5 @@ def parse_event(row: Mapping[str, Any]) -> Event:
         try_number=row["try_number"],
         detail=json.loads(row["detail"]),
         time=row["time_seconds"],
+        age_seconds=row["age_seconds"],
     )

@@ -4,6 +4,10 @@ ClickHouse has no compare-and-set, but of two that create the same table on one 
 whose name ends in an epoch; epochs only rise. Whoever finds a lock of a dead owner creates the one of the next
 epoch, and what the old owner still does is harmless: he works with staging tables that are renamed at once
 (:meth:`Staging.claim`), and the ledger tells his late words from true ones.
+
+The node that decides is the first by the name that the nodes give themselves, so that it does not matter how a
+connection calls them. Where it is another one for a while, because a node was added, the same epoch may be locked on
+two nodes: whoever sees that gives his lock back.
 """
 
 from __future__ import annotations
@@ -11,13 +15,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
+import random
+import threading
 import time
-import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-from airflow_provider_ch_s3.errors import LoadError, OvertakenError, ServerError
+from airflow_provider_ch_s3.errors import ChS3Error, LoadError, LockLostError, OvertakenError, ServerError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.ledger import Ledger
 from airflow_provider_ch_s3.load.request import LoadIdentity
@@ -31,6 +37,7 @@ TABLE_ALREADY_EXISTS = 57
 UNKNOWN_TABLE = 60
 # An owner that lives writes to the ledger, or runs a statement, more often than this.
 LOCK_PATIENCE_SECONDS = 10.0
+HEARTBEAT_SECONDS = 3.0
 POLL_SECONDS = 0.5
 
 
@@ -40,6 +47,7 @@ class Owner:
 
     :param attempt: number of the attempt that is to be committed or given up; 0 while there is none.
     :param token: of one process.
+    :param since: when the DAG run of the process began (Unix time).
     """
 
     load_id: str
@@ -47,10 +55,25 @@ class Owner:
     try_number: int
     attempt: int
     token: str
+    since: float = 0.0
 
     @property
     def attempt_id(self) -> AttemptId:
         return AttemptId(load_id=self.load_id, generation=self.generation, number=self.attempt)
+
+    @property
+    def rank(self) -> tuple[float, int]:
+        """As :attr:`LoadIdentity.rank`."""
+        return self.since, self.try_number
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Lock:
+    """One lock table."""
+
+    epoch: int
+    node: str
+    owner: Owner = field(compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,13 +91,17 @@ class Held:
 
 @dataclass(kw_only=True)
 class TargetLock:
-    """The lock of the ledger's target."""
+    """The lock of the ledger's target.
+
+    :param node: the one that decides.
+    """
 
     client: ClickHouseClient
     ledger: Ledger
     identity: LoadIdentity
+    node: str
+    token: str
     sleep: Callable[[float], None] = time.sleep
-    token: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
     def _prefix(self) -> str:
@@ -93,54 +120,99 @@ class TargetLock:
             try_number=self.identity.try_number,
             attempt=attempt.number if attempt else 0,
             token=self.token,
+            since=self.identity.since.timestamp(),
         )
         patience = _Patience()
+        waits_for = ""
         while True:
             # The locks first: one that is given back in between has left its epoch in the ledger.
-            owners = self._read_owners()
+            locks = self._read_locks()
             story = self.ledger.read()
-            if owners and not (
-                self._outranks(mine, owners[max(owners)], is_urgent=is_urgent)
-                or self._is_silent(patience, owners[max(owners)], story)
+            if locks and not (
+                self._outranks(mine, locks[-1].owner, is_urgent=is_urgent)
+                or self._is_silent(patience, locks[-1], story)
             ):
-                self.sleep(POLL_SECONDS)
+                if locks[-1].owner.token != waits_for:
+                    waits_for = locks[-1].owner.token
+                    log.info("waiting for %s, which works on %s", locks[-1].owner.load_id, self.ledger.target)
+                self._pause()
                 continue
-            epoch = max(story.epoch, *owners, 0) + 1
+            epoch = max([story.epoch, *(lock.epoch for lock in locks)]) + 1
             if self._create(epoch, mine):
                 # Somebody may have come and gone since the ledger was read: an epoch must not be used twice.
-                # Somebody may hold a lock that was not there when the owners were read, too.
-                unknown = self._read_owners().keys() - owners.keys() - {epoch}
+                # Somebody may hold a lock that was not there when the locks were read, too, or this epoch elsewhere.
+                others = {lock for lock in self._read_locks() if lock.owner.token != mine.token} - set(locks)
                 story = self.ledger.read()
-                if story.epoch < epoch and not unknown:
-                    self._begin(epoch, mine, owners)
-                    return Held(epoch=epoch, story=story, overtaken=list(owners.values()))
-                self._drop_if_there(epoch)
-                self.sleep(POLL_SECONDS)
+                if story.epoch < epoch and not others:
+                    self._begin(epoch, mine, locks)
+                    return Held(epoch=epoch, story=story, overtaken=_owners(locks))
+                self._drop_if_there(epoch, self.node)
+            self._pause()
 
     def release(self, epoch: int) -> None:
         """Give the lock back.
 
-        :raises OvertakenError: if somebody took it over: then nobody waits for what this process did since.
+        :raises LockLostError: if somebody took it over: then nobody waits for what this process did since.
         """
         try:
-            self._drop(epoch)
+            self._drop(epoch, self.node)
         except ServerError as error:
             if error.code != UNKNOWN_TABLE:
                 raise
-            raise OvertakenError(
+            raise LockLostError(
                 f"another process took over the lock of {self.ledger.target} from this one, which was too slow or"
                 " is not the newest try of its task; the other one goes on"
             ) from error
 
-    def _begin(self, epoch: int, mine: Owner, owners: dict[int, Owner]) -> None:
-        self.ledger.write(EventKind.LOCKED, mine.attempt_id, epoch=epoch, try_number=mine.try_number)
-        for old in owners:
-            log.warning("taking over the lock of %s from %s", self.ledger.target, owners[old].attempt_id.prefix)
-            self._drop_if_there(old)
+    def is_last_of_task(self, story: Story) -> bool:
+        """Whether no other process of the same task has had the lock since this one had it."""
+        words = [word for word in story.words_of(self.identity.load_id) if word.kind is EventKind.LOCKED]
+        return not words or words[-1].detail.get("token") == self.token
 
-    def _drop_if_there(self, epoch: int) -> None:
+    @contextmanager
+    def kept_alive(self, held: Held) -> Iterator[None]:
+        """Give others a sign of life every few seconds: a single statement may take longer than they wait."""
+        over: list[bool] = []
+
+        def beat() -> None:
+            while True:
+                self.sleep(HEARTBEAT_SECONDS)
+                if over:
+                    return
+                try:
+                    self._write_locked(held.epoch, 0)
+                except ChS3Error as error:
+                    log.debug("no sign of life could be written: %s", error)
+
+        threading.Thread(target=beat, name=f"{self._prefix}{held.epoch}", daemon=True).start()
         try:
-            self._drop(epoch)
+            yield
+        finally:
+            over.append(True)
+
+    def _pause(self) -> None:
+        # Not all at once: those who wait for the same lock would go on colliding.
+        self.sleep(POLL_SECONDS * random.uniform(0.5, 1.5))
+
+    def _begin(self, epoch: int, mine: Owner, locks: Sequence[Lock]) -> None:
+        self._write_locked(epoch, mine.attempt)
+        for lock in locks:
+            log.warning("taking over the lock of %s from %s", self.ledger.target, lock.owner.attempt_id.prefix)
+            self._drop_if_there(lock.epoch, lock.node)
+
+    def _write_locked(self, epoch: int, attempt: int) -> None:
+        identity = self.identity
+        self.ledger.write(
+            EventKind.LOCKED,
+            AttemptId(load_id=identity.load_id, generation=identity.generation, number=attempt),
+            epoch=epoch,
+            try_number=identity.try_number,
+            detail={"since": identity.since.timestamp(), "token": self.token},
+        )
+
+    def _drop_if_there(self, epoch: int, node: str) -> None:
+        try:
+            self._drop(epoch, node)
         except ServerError as error:
             if error.code != UNKNOWN_TABLE:
                 raise
@@ -148,43 +220,57 @@ class TargetLock:
     def _outranks(self, mine: Owner, owner: Owner, *, is_urgent: bool) -> bool:
         if owner.load_id != mine.load_id:
             return False
-        his_rank, my_rank = (owner.generation, owner.try_number), self.identity.rank
-        if his_rank > my_rank:
+        if owner.rank > mine.rank:
             raise OvertakenError(
                 f"try {owner.try_number} of this task works on {self.ledger.target}, so this one (try"
                 f" {mine.try_number}) stops; nothing is left to do for it"
             )
-        return his_rank < my_rank or is_urgent or owner.token == self.token
+        return owner.rank < mine.rank or is_urgent or owner.token == self.token
 
-    def _is_silent(self, patience: _Patience, owner: Owner, story: Story) -> bool:
+    def _is_silent(self, patience: _Patience, lock: Lock, story: Story) -> bool:
         # It may be at work on its own commit, or on one that another load left.
         busy = [attempt.id for attempt in story.attempts.values() if attempt.state is EventKind.COMMITTING]
         running = any(
             self.client.query(load_queries.render_running_queries(attempt.commit_prefix, self.ledger.cluster))
-            for attempt in (owner.attempt_id, *busy)
+            for attempt in (lock.owner.attempt_id, *busy)
         )
-        return patience.is_over((owner.token, len(story.events), running and time.monotonic()))
+        words = sum(event.epoch == lock.epoch for event in story.events)
+        return patience.is_over((lock.owner.token, words, running and time.monotonic()))
 
-    def _read_owners(self) -> dict[int, Owner]:
+    def _read_locks(self) -> list[Lock]:
+        """All that anybody holds, the latest one last."""
         database = self.ledger.target.database
         rows = self.client.query(ledger_queries.render_read_tables(database, self._prefix, self.ledger.cluster))
-        return {int(row["name"].removeprefix(self._prefix)): Owner(**json.loads(row["comment"])) for row in rows}
+        return sorted(
+            Lock(
+                epoch=int(row["name"].removeprefix(self._prefix)),
+                node=row["node"],
+                owner=Owner(**json.loads(row["comment"])),
+            )
+            for row in rows
+        )
 
     def _table(self, epoch: int) -> TableName:
         return TableName(database=self.ledger.target.database, table=f"{self._prefix}{epoch}")
 
     def _create(self, epoch: int, owner: Owner) -> bool:
         comment = json.dumps(dataclasses.asdict(owner))
+        render = partial(ledger_queries.render_create_lock, self._table(epoch), owner=comment)
         try:
-            self.client.execute_once(partial(ledger_queries.render_create_lock, self._table(epoch), owner=comment))
+            self.client.execute_once(self.node, render)
         except ServerError as error:
             if error.code == TABLE_ALREADY_EXISTS:
                 return False
             raise LoadError(f"cannot lock {self.ledger.target}: {error}; nothing was changed") from error
         return True
 
-    def _drop(self, epoch: int) -> None:
-        self.client.execute_once(partial(ledger_queries.render_drop_lock, self._table(epoch)))
+    def _drop(self, epoch: int, node: str) -> None:
+        self.client.execute_once(node, partial(ledger_queries.render_drop_lock, self._table(epoch)))
+
+
+def _owners(locks: Sequence[Lock]) -> list[Owner]:
+    # with ON CLUSTER each node has the same lock
+    return list({lock.owner.token: lock.owner for lock in locks}.values())
 
 
 class _Patience:

@@ -20,7 +20,6 @@ from typing import Any
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, LoadError, ServerError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
-from airflow_provider_ch_s3.load.request import LoadIdentity
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.statement import MESSAGE_LIMIT, Statement, shorten_lines
 
@@ -96,15 +95,16 @@ class QueryStatus:
 
 
 def read_statuses(
-    client: ClickHouseClient, cluster: str | None, identity: LoadIdentity, prefix: str
+    client: ClickHouseClient, cluster: str | None, prefix: str, *, age_seconds: int
 ) -> dict[str, QueryStatus]:
     """Every query whose id starts with ``prefix`` that any node knows.
 
+    :param age_seconds: how far the logs are searched.
     :raises ServerError: if a node cannot be asked: then nothing is known.
     """
     # In this order: a query that ends in between is in the log, or (not flushed yet) UNKNOWN, never FAILED.
     running = client.query(load_queries.render_running_queries(prefix, cluster))
-    logged = client.query(load_queries.render_logged_queries(prefix, cluster, age_seconds=identity.age_seconds))
+    logged = client.query(load_queries.render_logged_queries(prefix, cluster, age_seconds=age_seconds))
     found: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
     for row in running:
         found[row["initial_query_id"]][0].append(row)

@@ -14,6 +14,9 @@ from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.source import SourcePattern
 from airflow_provider_ch_s3.tuning import SettingValue
 
+# Clocks of workers and servers may be that far apart.
+CLOCK_MARGIN_SECONDS = 2 * 3600
+
 
 class LoadMode(Enum):
     """What becomes of the rows that the table holds.
@@ -115,10 +118,10 @@ class LoadIdentity:
     """Who loads: the task instance, and which of its lives this is.
 
     :param map_index: -1 for a task that is not mapped.
-    :param generation: rises when the task is cleared, stays the same over its retries.
+    :param generation: another one when the task is cleared, the same over its retries.
     :param is_first_try: nothing can have been submitted before, in this generation.
     :param is_last_try: Airflow will not try again by itself.
-    :param since: nothing of this load was submitted earlier (UTC).
+    :param since: when the DAG run began (UTC), by Airflow's clock; another run of the same name has another one.
     """
 
     dag_id: str
@@ -145,17 +148,25 @@ class LoadIdentity:
 
     @property
     def age_seconds(self) -> int:
-        """How far back the servers' logs may know of this load; a minute more for clocks that differ."""
-        return math.ceil((datetime.datetime.now(datetime.UTC) - self.since).total_seconds()) + 60
+        """How long ago the run began, by the worker's clock."""
+        return math.ceil(max(0.0, (datetime.datetime.now(datetime.UTC) - self.since).total_seconds()))
 
     def query_id(self, attempt: int) -> str:
         """The id of the n-th INSERT of this generation; known before it is submitted."""
         return f"{self.generation_prefix}{attempt}"
 
     @property
-    def rank(self) -> tuple[int, int]:
-        """Of two processes of one load the one with the higher rank goes on."""
-        return self.generation, self.try_number
+    def life(self) -> tuple[float, int]:
+        """The run, and which of its lives between two clears."""
+        return self.since.timestamp(), self.generation
+
+    @property
+    def rank(self) -> tuple[float, int]:
+        """Of two processes of one load the one with the higher rank goes on.
+
+        Tries are counted on over clears. Not so generations: they fall where ``retries`` is lowered.
+        """
+        return self.since.timestamp(), self.try_number
 
     @property
     def names(self) -> dict[str, str | int]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -25,6 +26,7 @@ from airflow_provider_ch_s3.errors import (
     ChS3Error,
     ConfigError,
     LoadError,
+    LockLostError,
     OvertakenError,
     ServerError,
     UnknownStateError,
@@ -71,6 +73,7 @@ class LoadRun(TaskLoad):
     """One task's load of one request."""
 
     after_kill: ClassVar[str] = "nothing was committed"
+    _token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
     _known_site: Site | None = field(default=None, init=False)
 
     def start(self) -> LoadReport | str:
@@ -79,12 +82,19 @@ class LoadRun(TaskLoad):
         :raises ChS3Error: as :meth:`run`.
         """
         check_expressions(self.request)
+        while True:
+            try:
+                return self._start()
+            except LockLostError as error:
+                self._check_overtaken(error)
+
+    def _start(self) -> LoadReport | str:
         check_mode(self._site.target, self.request)
         self._site.ledger.open([node.host for node in self._site.cluster.nodes])
         wait_for_query_log(self.client, self._site.cluster, sleep=self.sleep)
         story = self._site.ledger.read()
         latest = self._latest(story)
-        if latest is not None and latest.state is EventKind.COMMITTED:
+        if latest is not None and self._is_committed(latest):
             with self._site.turns.take():
                 pass  # it removes what the process that committed could not
             return _recorded_report(latest)
@@ -108,8 +118,12 @@ class LoadRun(TaskLoad):
             raise LoadError(f"the ledger {self._site.ledger.name} does not know {query_id}; clear the task")
         if attempt.state is EventKind.COMMITTED:
             return _recorded_report(attempt)
+        self._watch.follow(attempt.age_seconds)
         try:
             report = self._finish(attempt)
+        except LockLostError as error:
+            self._check_overtaken(error)
+            return self.run()
         except OvertakenError:
             # Somebody took the turn over, but perhaps not before the commit was done.
             found = self._site.ledger.read().attempts[attempt.id]
@@ -123,7 +137,10 @@ class LoadRun(TaskLoad):
             if report is None:
                 raise
             log.warning("the commit went through in the end, after: %s", error)
-        return report or self.run()
+        if report is None:
+            self._forget()
+            return self.run()
+        return report
 
     def prepare(self, files: tuple[SourceFile, ...] | None = None) -> PreparedLoad:
         """Look, refuse and plan as :meth:`run` does, and write nothing.
@@ -161,8 +178,25 @@ class LoadRun(TaskLoad):
     @property
     def _site(self) -> Site:
         if self._known_site is None:
-            self._known_site = find_site(self.client, self.declaration, self.identity, sleep=self.sleep)
+            self._known_site = find_site(
+                self.client, self.declaration, self.identity, token=self._token, sleep=self.sleep
+            )
         return self._known_site
+
+    def _forget(self) -> None:
+        """What is begun anew looks at the table anew: it may have been altered."""
+        self._known_site = None
+        vars(self).pop("_views", None)
+
+    def _check_overtaken(self, error: LockLostError) -> None:
+        """See that another load, not a process of this task, took the lock: then this one may begin again.
+
+        :raises OvertakenError: if this task goes on elsewhere.
+        """
+        if not self._site.turns.lock.is_last_of_task(self._site.ledger.read()):
+            raise OvertakenError(str(error)) from error
+        log.warning("%s; beginning again", error)
+        self._forget()
 
     @cached_property
     def _views(self) -> tuple[View, ...]:
@@ -180,7 +214,7 @@ class LoadRun(TaskLoad):
             )
         with self._site.turns.take() as turn:
             latest = self._latest(turn.story)
-            if latest is not None and latest.state is EventKind.COMMITTED:
+            if latest is not None and self._is_committed(latest):
                 return _recorded_report(latest)
             self._check_newest(turn.story)
             for earlier in turn.story.of_load(self.identity.load_id):
@@ -201,6 +235,7 @@ class LoadRun(TaskLoad):
             log.info("%s", report)
             return report
         try:
+            self._watch.follow(0.0)
             self._submit(prepared, attempt.query_id, into=staging)
             self._watch.wait(attempt.query_id, until_seen=True)
         except ChS3Error:
@@ -221,7 +256,7 @@ class LoadRun(TaskLoad):
                 f"query {status.query_id} failed: {status.error}; nothing of {self.request.table} was changed"
             )
         status = self._watch.wait_for_logs(status)
-        if not is_complete(status) and (node := self._watch.restarted_node(time.time() - attempt.planned_at)):
+        if not is_complete(status) and (node := self._watch.restarted_node(self._watch.age_seconds)):
             log.warning("%s, and what it knew of %s is lost: loading again", node, attempt.id.query_id)
             return self._give_up(attempt.id)
         if self.request.settle_before_commit:
@@ -263,6 +298,7 @@ class LoadRun(TaskLoad):
             allow_empty=request.load_mode is not LoadMode.APPEND
             and EMPTY_SOURCE_SETTING in read_server_settings(self.client),
             replace_where=request.replace_where,
+            keeps_all_rows=site.target.keeps_all_rows,
             views={f"{VIEW}{n}": (v.table.database, v.table.table) for n, v in enumerate(self._views)},
             columns=[column.name for column in site.target.columns if column.is_insertable],
             report=report.as_dict(),
@@ -278,7 +314,12 @@ class LoadRun(TaskLoad):
                     log.info("another load brought some of the same files meanwhile: loading without them")
                     turn.give_up(attempt.id)
                     return None
-                check_partial_partitions(self._site, self.request, turn.story, set(plan.partitions))
+                site = self._site
+                if attempt.detail(EventKind.PLANNED).get("definition") != site.read_definition():
+                    log.warning("%s was altered while its new rows were staged: loading again", site.target.local)
+                    turn.give_up(attempt.id)
+                    return None
+                check_partial_partitions(site, self.request, turn.story, set(plan.partitions))
                 turn.commit(attempt.id, plan)
             committed = turn.story.attempts[attempt.id]
         return _recorded_report(committed)
@@ -298,15 +339,15 @@ class LoadRun(TaskLoad):
         When it does not run and nothing is staged, giving it up loses nothing. When something is, its end is in a log
         soon, unless the node that had it was restarted.
         """
+        self._watch.follow(attempt.age_seconds)
         while True:
             status = self._watch.look(attempt.id.query_id)
             if status is not None and status.state is not QueryState.UNKNOWN:
                 return status.state is not QueryState.FAILED
-            age_seconds = time.time() - attempt.planned_at
             if (
-                age_seconds > LOG_PATIENCE_SECONDS
+                self._watch.age_seconds > LOG_PATIENCE_SECONDS
                 or not self._site.partition_rows(self._site.staged(attempt.id))
-                or self._watch.restarted_node(age_seconds)
+                or self._watch.restarted_node(self._watch.age_seconds)
             ):
                 return False
             self.sleep(self.poll_seconds)
@@ -323,7 +364,12 @@ class LoadRun(TaskLoad):
         return _recorded_report(found) if found.state is EventKind.COMMITTED else None
 
     def _latest(self, story: Story) -> Attempt | None:
-        return story.latest(self.identity.load_id, self.identity.generation)
+        return story.latest(self.identity.load_id, self.identity.life)
+
+    def _is_committed(self, attempt: Attempt) -> bool:
+        """Whether its rows went into the table of today, not into one of that name that was dropped since."""
+        uuids = attempt.detail(EventKind.COMMITTED).get("table_uuids", ())
+        return attempt.state is EventKind.COMMITTED and bool(set(uuids) & set(self._site.target.uuids))
 
     @property
     def _bucket(self) -> str:
@@ -334,9 +380,7 @@ class LoadRun(TaskLoad):
 
         :raises OvertakenError: if one has.
         """
-        # A task's own turns alone: another load that gives an attempt up writes that with the number of its own try.
-        turns = [e for e in story.events if e.kind is EventKind.LOCKED and e.attempt.load_id == self.identity.load_id]
-        if any((e.attempt.generation, e.try_number) > self.identity.rank for e in turns):
+        if any(word.rank > self.identity.rank for word in story.words_of(self.identity.load_id)):
             raise OvertakenError(f"a newer try of this task has begun to load into {self._site.ledger.target}")
 
     def _check_unbroken(self, story: Story) -> None:
@@ -386,6 +430,8 @@ class LoadRun(TaskLoad):
     def _planned_detail(self, prepared: PreparedLoad, choice: Choice) -> dict[str, Any]:
         return {
             **self.identity.names,
+            "since": self.identity.since.timestamp(),
+            "definition": self._site.definition,
             "table": self.request.table,
             "source": str(self.request.pattern),
             "load_mode": self.request.load_mode.value,
@@ -414,6 +460,7 @@ def kill_load(
     :param submission: a statement that may be on its way still.
     :raises LoadError: if something may still run.
     """
+    client = client.within(declaration)
     kill_queries(client, declaration.cluster, identity.generation_prefix, submission=submission, sleep=sleep)
     try:
         site = find_site(client, declaration, identity, sleep=sleep)
@@ -421,7 +468,7 @@ def kill_load(
         if any(attempt.is_open for attempt in attempts):
             with site.turns.take(is_urgent=True) as turn:
                 for attempt in attempts:
-                    if attempt.id.generation <= identity.generation:
+                    if attempt.rank <= identity.rank:
                         turn.give_up(attempt.id)
     except ChS3Error as error:
         if isinstance(error, ServerError) and error.code == UNKNOWN_TABLE:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.detect import detect_cluster
-from airflow_provider_ch_s3.load.inspect import declare_cluster, find_table, read_target
+from airflow_provider_ch_s3.load.inspect import (
+    check_alone,
+    declare_cluster,
+    find_table,
+    read_definition,
+    read_target,
+)
 from airflow_provider_ch_s3.load.ledger import Ledger, ledger_name
 from airflow_provider_ch_s3.load.lock import TargetLock
 from airflow_provider_ch_s3.load.request import LoadIdentity
@@ -22,14 +29,22 @@ from airflow_provider_ch_s3.target import TableName, TargetSpec
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """The target as it was found, its ledger, its staging tables, and turns at it."""
+    """The target as it was found, its ledger, its staging tables, and turns at it.
+
+    :param definition: of the target on all nodes, as text that changes with it.
+    """
 
     client: ClickHouseClient
+    definition: str
     cluster: ClusterSpec
     target: TargetSpec
     ledger: Ledger
     staging: Staging
     turns: Turns
+
+    def read_definition(self) -> str:
+        """As :attr:`definition`, now."""
+        return read_definition(self.client, self.target.local, self.cluster.name)
 
     def staged(self, attempt: AttemptId) -> TableName:
         """The attempt's staging table, under whatever epoch."""
@@ -52,16 +67,23 @@ def find_site(
     declaration: ClusterDeclaration,
     identity: LoadIdentity,
     *,
+    token: str = "",
     sleep: Callable[[float], None] = time.sleep,
 ) -> Site:
     """Look the identity's table up on all nodes.
 
-    :raises TargetError: if it is missing, or differs between nodes.
+    :param token: of the process, for its locks.
+    :raises TargetError: if it is missing, differs between nodes, or lies on nodes that the connection leaves out.
     :raises ClusterError: if the cluster is unknown, or a node does not answer.
     """
     found = find_table(client, identity.table)
     declaration = declare_cluster(declaration, found)
+    client = client.within(declaration)
     cluster = detect_cluster(client, declaration)
+    if cluster.name is None:
+        check_alone(client, found.local)
+    # First: what is altered after this look is noticed before the commit.
+    definition = read_definition(client, found.local, cluster.name)
     target = read_target(client, found, cluster)
     ledger = Ledger(
         client=client,
@@ -71,6 +93,15 @@ def find_site(
     )
     nodes = frozenset(node.host for node in cluster.nodes)
     staging = Staging(client=client, cluster=cluster.name, target=target.local, nodes=nodes)
-    lock = TargetLock(client=client, ledger=ledger, identity=identity, sleep=sleep)
-    turns = Turns(client=client, ledger=ledger, staging=staging, lock=lock, sleep=sleep)
-    return Site(client=client, cluster=cluster, target=target, ledger=ledger, staging=staging, turns=turns)
+    lock = TargetLock(
+        client=client, ledger=ledger, identity=identity, node=min(nodes), sleep=sleep, token=token or uuid.uuid4().hex
+    )
+    return Site(
+        client=client,
+        definition=definition,
+        cluster=cluster,
+        target=target,
+        ledger=ledger,
+        staging=staging,
+        turns=Turns(client=client, ledger=ledger, staging=staging, lock=lock, sleep=sleep),
+    )

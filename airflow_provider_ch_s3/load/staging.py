@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from airflow_provider_ch_s3.errors import LoadError, OvertakenError
+from airflow_provider_ch_s3.errors import LoadError, LockLostError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.story import AttemptId
 from airflow_provider_ch_s3.sql import ledger_queries, staging_queries
@@ -94,7 +94,7 @@ class Staging:
         """Take what an attempt has from its earlier owner, by renaming it.
 
         :returns: its tables, and the nodes that have them.
-        :raises OvertakenError: if the owner of a later epoch has it.
+        :raises LockLostError: if the owner of a later epoch has it.
         """
         # Again until all of it is renamed: an earlier owner may rename a table, too, between a look and a RENAME.
         for _ in range(FENCE_ROUNDS):
@@ -104,7 +104,7 @@ class Staging:
                 return found
             for table in _views_first(others):
                 if table.epoch > epoch:
-                    raise OvertakenError(f"{self.name(table)} belongs to a newer process than this one, which stops")
+                    raise LockLostError(f"{self.name(table)} belongs to a newer process than this one, which stops")
                 if table.role.startswith(FEED):
                     self.drop_table(table)
                 else:
@@ -128,7 +128,7 @@ class Staging:
     def claim(self, attempt: AttemptId, epoch: int) -> None:
         """Fence, and see that every node has its table.
 
-        :raises OvertakenError: if the owner of a later epoch has them.
+        :raises LockLostError: if the owner of a later epoch has them.
         :raises LoadError: if a node has lost its table.
         """
         mine = StagingTable(attempt=attempt, epoch=epoch)
@@ -138,6 +138,15 @@ class Staging:
                 f" be committed there; look at what {self.target} holds, drop the staging table on the other nodes,"
                 " too, and load again"
             )
+
+    def freeze(self, table: StagingTable) -> None:
+        """End its merges, for good: what a broken MOVE has moved is told by its parts."""
+        self.client.execute_everywhere(partial(staging_queries.render_freeze_staging, self.name(table)))
+
+    def idle_seconds(self, table: StagingTable) -> float:
+        """How long ago anything last happened to it on any node, by the servers' clocks."""
+        statement = staging_queries.render_read_idle_seconds(self.name(table), self.cluster)
+        return float(self.client.query(statement)[0]["idle_seconds"])
 
     def drop(self, attempt: AttemptId, epoch: int, role: str = "") -> None:
         """Drop what an attempt has; or only what has one role. What a later owner has taken stays."""

@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 from airflow_provider_ch_s3.load.request import LoadMode
@@ -30,7 +31,7 @@ class EventKind(Enum):
     ABANDONED = "abandoned"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, order=True)
 class AttemptId:
     """Names one attempt: its INSERT, its staging table, its manifest.
 
@@ -40,6 +41,11 @@ class AttemptId:
     load_id: str
     generation: int
     number: int
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What its files are found by: load and number."""
+        return self.load_id, self.number
 
     @property
     def prefix(self) -> str:
@@ -63,6 +69,7 @@ class Event:
 
     :param epoch: of the lock that its writer held.
     :param time: Unix time by the server's clock.
+    :param age_seconds: its age when it was read, by the server's clock too.
     """
 
     kind: EventKind
@@ -71,6 +78,25 @@ class Event:
     try_number: int
     detail: Mapping[str, Any]
     time: float
+    age_seconds: float = 0.0
+
+    @property
+    def since(self) -> float:
+        """When the DAG run of its writer began (Unix time): tells two runs of one name apart.
+
+        Known of ``LOCKED`` and ``PLANNED``, which nobody writes for others.
+        """
+        return float(self.detail.get("since", 0.0))
+
+    @property
+    def life(self) -> tuple[float, int]:
+        """The run, and which of its lives between two clears."""
+        return self.since, self.attempt.generation
+
+    @property
+    def rank(self) -> tuple[float, int]:
+        """Of two processes of one load the one with the higher rank goes on."""
+        return self.since, self.try_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +134,16 @@ class Attempt:
     def planned_at(self) -> float:
         """Unix time of its first event, by the server's clock."""
         return self.events[0].time
+
+    @property
+    def age_seconds(self) -> float:
+        """How long before the ledger was read it was planned."""
+        return self.events[0].age_seconds
+
+    @property
+    def rank(self) -> tuple[float, int]:
+        """That of the process that planned it."""
+        return self.events[0].rank
 
     @property
     def try_number(self) -> int:
@@ -149,10 +185,20 @@ class Story:
         found = self.attempts.get(attempt)
         return found is not None and found.is_open and self.of_load(attempt.load_id)[-1] is found
 
-    def latest(self, load_id: str, generation: int) -> Attempt | None:
-        """The last attempt of a task between two clears."""
-        mine = [attempt for attempt in self.of_load(load_id) if attempt.id.generation == generation]
-        return mine[-1] if mine else None
+    def latest(self, load_id: str, life: tuple[float, int]) -> Attempt | None:
+        """The last attempt of a task since its run began, or since it was cleared.
+
+        The number of a generation may come back after some clears, where ``retries`` was lowered: so what counts is
+        what came after the last word of any other life.
+        """
+        mine = takewhile(lambda event: event.life == life, reversed(self.words_of(load_id)))
+        planned = next((event.attempt for event in mine if event.kind is EventKind.PLANNED), None)
+        return self.attempts[planned] if planned else None
+
+    def words_of(self, load_id: str) -> list[Event]:
+        """What the processes of a load itself wrote when they took the lock or planned, in their order."""
+        own = (EventKind.LOCKED, EventKind.PLANNED)
+        return [event for event in self.events if event.attempt.load_id == load_id and event.kind in own]
 
     def committed(self, table_uuids: Collection[str]) -> list[Attempt]:
         """Attempts whose rows went into the table of today, in the order of their commits.

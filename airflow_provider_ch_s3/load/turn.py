@@ -10,10 +10,10 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from airflow_provider_ch_s3.errors import ChS3Error, LoadError, OvertakenError, ServerError, ServerUnreachableError
+from airflow_provider_ch_s3.errors import ChS3Error, LoadError, LockLostError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.commit import Commit, CommitPlan
 from airflow_provider_ch_s3.load.ledger import Ledger
@@ -62,29 +62,51 @@ class Turn:
         """
         for owner in held.overtaken:
             # He may wake up, and commit what he compared with the table before the next lines change it.
-            self.staging.fence(owner.attempt_id, self.epoch)
+            if owner.attempt:
+                self.staging.fence(owner.attempt_id, self.epoch)
         # Who lost the lock in the middle of a turn may have written something since.
         self.story = self.ledger.read() if held.overtaken else held.story
         for attempt in self.story.attempts.values():
             if attempt.state is EventKind.COMMITTING:
                 self._finish(attempt)
-        dead = [owner.attempt_id for owner in held.overtaken] + self._idle_attempts()
+        dead = [owner.attempt_id for owner in held.overtaken if owner.attempt] + self._idle_attempts()
         for attempt_id in dead:
             if attempt_id.load_id != self.load_id:
                 self.give_up(attempt_id)
         for table in self.staging.find():
             # A later epoch in its name: this process stood still, and knows nothing of what has been planned since.
-            if table.epoch <= self.epoch and not self.story.is_needed(table.attempt):
+            if table.epoch <= self.epoch and self._is_unneeded(table):
                 self.staging.drop_table(table)
+
+    def _is_unneeded(self, table: StagingTable) -> bool:
+        if table.attempt in self.story.attempts:
+            return not self.story.is_needed(table.attempt)
+        # Unknown here, and perhaps not to another ledger.
+        return self._is_idle(table)
 
     def _idle_attempts(self) -> list[AttemptId]:
         """Those that no task went on with for so long that none will; one that does so yet stages anew."""
-        old = [
+        old = {
             attempt.id
             for attempt in self.story.attempts.values()
-            if attempt.state is EventKind.PLANNED and time.time() - attempt.planned_at > IDLE_SECONDS
-        ]
-        return [a for a in old if not self.client.query(render_running_queries(a.prefix, self.ledger.cluster))]
+            if attempt.state is EventKind.PLANNED and attempt.age_seconds > IDLE_SECONDS
+        }
+        if not old:
+            return []
+        staged = [table for table in self.staging.find() if table.attempt in old]
+        return sorted(
+            attempt
+            for attempt in old
+            if all(self._is_idle(table) for table in staged if table.attempt == attempt)
+            and not self._is_running(attempt)
+        )
+
+    def _is_idle(self, table: StagingTable) -> bool:
+        """Whether nothing has happened to it for so long that nobody will go on with it."""
+        return self.staging.idle_seconds(table) > IDLE_SECONDS and not self._is_running(table.attempt)
+
+    def _is_running(self, attempt: AttemptId) -> bool:
+        return bool(self.client.query(render_running_queries(attempt.prefix, self.ledger.cluster)))
 
     def give_up(self, attempt: AttemptId) -> None:
         """See that nothing of an attempt runs any more, or ever will; unless its commit has begun: then finish it.
@@ -101,8 +123,7 @@ class Turn:
             log.info("giving up %s", attempt.query_id)
             # First: an attempt that the ledger tells to be given up is never looked at again.
             kill_queries(self.client, self.ledger.cluster, attempt.prefix, sleep=self.sleep)
-            self._write(EventKind.ABANDONED, attempt)
-            self.staging.drop(attempt, self.epoch)
+            self._abandon(attempt)
 
     def plan(
         self,
@@ -136,13 +157,14 @@ class Turn:
         """
         self.staging.claim(attempt, self.epoch)
         commit = self._commit_of(attempt, plan)
+        commit.check_staged()
         if not commit.is_possible():
             raise LoadError(
                 f"{self.ledger.target} was made again or exchanged while {attempt.query_id} staged its rows; nothing"
                 " was committed: load again"
             )
         commit.prepare()
-        self._write(EventKind.COMMITTING, attempt, plan.as_dict())
+        self._write(EventKind.COMMITTING, attempt, commit.plan.as_dict())
         # Still the owner: whoever fences the tables from now on reads that the commit has begun, and finishes it.
         # One who did so before may have given the attempt up, and moving from tables that are gone moves nothing.
         self.staging.claim(attempt, self.epoch)
@@ -154,7 +176,7 @@ class Turn:
         :raises LoadError: if it fails: then no load may go on before it.
         """
         log.warning("finishing the commit of %s, which broke off", attempt.id.query_id)
-        commit = self._commit_of(attempt.id, CommitPlan(**attempt.detail(EventKind.COMMITTING)))
+        commit = self._commit_of(attempt.id, CommitPlan.from_dict(attempt.detail(EventKind.COMMITTING)))
         if self.staging.is_gone(attempt.id) or not commit.is_possible():
             self.story = self.ledger.read()
             if self.story.attempts[attempt.id].state is not EventKind.COMMITTING:
@@ -167,14 +189,29 @@ class Turn:
         self.staging.claim(attempt.id, self.epoch)
         # What its earlier owner has sent already must not run beside the same statement of this turn.
         kill_queries(self.client, self.ledger.cluster, attempt.id.commit_prefix, sleep=self.sleep)
+        is_untouched = commit.has_changed_nothing()
         try:
+            commit.resolve()
             commit.prepare()
+            # From here on parts arrive that the first owner did not see.
+            self._write(EventKind.COMMITTING, attempt.id, commit.plan.as_dict())
             self._carry_out(commit)
         except ServerError as error:
+            if is_untouched and commit.has_changed_nothing():
+                # ClickHouse refused the first statement, so there is nothing that anybody would have to finish.
+                log.warning("%s cannot be committed: %s", attempt.id.query_id, error)
+                self._abandon(attempt.id)
+                return
             raise LoadError(
                 f"the commit of {attempt.id.query_id} broke off, and it has to be finished before others load into"
-                f" {self.ledger.target}, but: {error}; repair that, then load again"
+                f" {self.ledger.target}, but: {error}; repair that (if the table was altered meanwhile, undo it, or"
+                " alter it on every node), then load again"
             ) from error
+
+    def _abandon(self, attempt: AttemptId) -> None:
+        self._write(EventKind.ABANDONED, attempt)
+        self.staging.drop(attempt, self.epoch)
+        self.story = self.ledger.read()
 
     def _commit_of(self, attempt: AttemptId, plan: CommitPlan) -> Commit:
         return Commit(client=self.client, staging=self.staging, attempt=attempt, epoch=self.epoch, plan=plan)
@@ -185,7 +222,8 @@ class Turn:
         seconds = round(time.monotonic() - began, 3)
         # A table that was renamed looks as if everything had been moved.
         self.staging.claim(commit.attempt, self.epoch)
-        self._write(EventKind.COMMITTED, commit.attempt, {**commit.plan.as_dict(), "commit_seconds": seconds})
+        detail = {**replace(commit.plan, before={}).as_dict(), "commit_seconds": seconds}
+        self._write(EventKind.COMMITTED, commit.attempt, detail)
         self.staging.drop(commit.attempt, self.epoch)
         self.story = self.ledger.read()
 
@@ -208,7 +246,8 @@ class Turns:
         """Wait for a turn, and give it back at the end of the block.
 
         :param attempt: what is to be committed or given up.
-        :raises OvertakenError: if a newer process took the turn over, so that what was done is for nothing.
+        :raises LockLostError: if somebody took the turn over, so that what was done is for nothing.
+        :raises OvertakenError: if a newer process of this task has the lock.
         """
         held = self.lock.acquire(attempt.id if attempt else None, is_urgent=is_urgent)
         turn = Turn(
@@ -221,8 +260,9 @@ class Turns:
             sleep=self.sleep,
         )
         try:
-            turn.tidy_up(held)
-            yield turn
+            with self.lock.kept_alive(held):
+                turn.tidy_up(held)
+                yield turn
         except ServerUnreachableError:
             # What was sent may arrive still: the lock stays, so that whoever takes it over expects that.
             raise
@@ -237,6 +277,6 @@ class Turns:
     def _give_back(self, turn: Turn) -> None:
         try:
             self.lock.release(turn.epoch)
-        except OvertakenError:
+        except LockLostError:
             turn.take_back()
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from airflow_provider_ch_s3.load.queries import (
     read_statuses,
 )
 from airflow_provider_ch_s3.load.report import is_complete
-from airflow_provider_ch_s3.load.request import LoadIdentity
+from airflow_provider_ch_s3.load.request import CLOCK_MARGIN_SECONDS, LoadIdentity
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.units import format_seconds
@@ -46,6 +47,16 @@ class Watch:
     sleep: Callable[[float], None] = time.sleep
     is_killed: Callable[[], bool] = lambda: False
     submission: Submission | None = field(default=None, init=False)
+    _began: float | None = field(default=None, init=False)
+
+    def follow(self, age_seconds: float) -> None:
+        """From now on look for a query that was submitted so long ago at most, by the servers' clock."""
+        self._began = time.monotonic() - age_seconds
+
+    @property
+    def age_seconds(self) -> float:
+        """How long ago the query was submitted, at most."""
+        return self.identity.age_seconds if self._began is None else time.monotonic() - self._began
 
     def submit(self, statement: Statement, query_id: str) -> None:
         """Send the statement, and do not wait for it.
@@ -59,7 +70,9 @@ class Watch:
     def look(self, query_id: str) -> QueryStatus | None:
         """How the query does; None if no node knows it, or not all can be asked."""
         try:
-            return read_statuses(self.client, self.cluster, self.identity, query_id).get(query_id)
+            age_seconds = math.ceil(self.age_seconds) + CLOCK_MARGIN_SECONDS
+            statuses = read_statuses(self.client, self.cluster, query_id, age_seconds=age_seconds)
+            return statuses.get(query_id)
         except (ClusterError, ServerError) as error:
             log.warning("cannot ask all nodes for %s now, asking again: %s", query_id, error)
             return None

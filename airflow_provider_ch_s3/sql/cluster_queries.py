@@ -17,3 +17,8 @@ def render_detect_nodes(cluster: str | None) -> Statement:
     :param cluster: ``None`` asks the connected server alone.
     """
     return render("detect_nodes", cluster=cluster)
+
+
+def render_read_node() -> Statement:
+    """The name of the server that answers."""
+    return render("read_node")

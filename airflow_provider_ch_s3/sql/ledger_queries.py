@@ -51,18 +51,36 @@ def render_read_events(ledger: TableName, cluster: str | None, *, target: str) -
 
 
 def render_read_attempt_files(
-    ledger: TableName, cluster: str | None, *, target: str, attempt: int, after: str, limit: int
+    ledger: TableName, cluster: str | None, *, target: str, attempt: tuple[str, int], after: str, limit: int
 ) -> Statement:
-    """The first rows of the manifest of one attempt with paths greater than ``after``."""
+    """The first rows of the manifest of one attempt with paths greater than ``after``.
+
+    :param attempt: id of its load, and its number.
+    """
     return render(
-        "read_attempt_files", ledger=ledger, cluster=cluster, target=target, attempt=attempt, after=after, limit=limit
+        "read_attempt_files",
+        ledger=ledger,
+        cluster=cluster,
+        target=target,
+        attempts=[attempt],
+        after=after,
+        limit=limit,
     )
 
 
 def render_read_loaded_files(
-    ledger: TableName, cluster: str | None, *, target: str, first: str, last: str, attempts: Collection[int]
+    ledger: TableName,
+    cluster: str | None,
+    *,
+    target: str,
+    first: str,
+    last: str,
+    attempts: Collection[tuple[str, int]],
 ) -> Statement:
-    """Files that the given attempts loaded, with paths from ``first`` to ``last``."""
+    """Files that the given attempts loaded, with paths from ``first`` to ``last``.
+
+    :param attempts: id of the load, and number, of each.
+    """
     return render(
         "read_loaded_files",
         ledger=ledger,

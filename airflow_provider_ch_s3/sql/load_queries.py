@@ -24,6 +24,16 @@ def render_read_columns(table: TableName, cluster: str | None) -> Statement:
     return render("read_columns", table=table, cluster=cluster)
 
 
+def render_list_own_clusters() -> Statement:
+    """Clusters of more than one server that the connected server is a member of."""
+    return render("list_own_clusters")
+
+
+def render_find_on_nodes(table: TableName, cluster: str) -> Statement:
+    """Nodes of a cluster that have a table; those that are away do not count."""
+    return render("find_on_nodes", table=table, cluster=cluster)
+
+
 def render_read_session() -> Statement:
     """The session's database, and the server's macros, which a Distributed table may use for its cluster."""
     return render("read_session")

@@ -40,8 +40,38 @@ def render_read_partitions(table: TableName, cluster: str | None) -> Statement:
     return render("read_partitions", table=table, cluster=cluster)
 
 
+def render_read_blocks(table: TableName, cluster: str | None) -> Statement:
+    """Rows and the greatest block number of each partition, for each node."""
+    return render("read_blocks", table=table, cluster=cluster)
+
+
+def render_read_parts(table: TableName, cluster: str | None, *, partitions: Sequence[str]) -> Statement:
+    """All parts of some partitions, active or not, for each node."""
+    return render("read_parts", table=table, cluster=cluster, partitions=partitions)
+
+
+def render_freeze_staging(staging: TableName, cluster: str | None) -> Statement:
+    """End merges of a staging table, for good."""
+    return render("freeze_staging", staging=staging, cluster=cluster)
+
+
+def render_drop_parts(staging: TableName, *, parts: Sequence[str]) -> Statement:
+    """Drop parts of a staging table on one node."""
+    return render("drop_parts", staging=staging, parts=parts)
+
+
+def render_read_definition(table: TableName, cluster: str | None) -> Statement:
+    """How a table is defined, on each node."""
+    return render("read_definition", table=table, cluster=cluster)
+
+
+def render_read_idle_seconds(table: TableName, cluster: str | None) -> Statement:
+    """How long ago, by the servers' clocks, anything last happened to a table on any node."""
+    return render("read_idle_seconds", table=table, cluster=cluster)
+
+
 def render_move_partition(staging: TableName, target: TableName, cluster: str | None, *, partition: str) -> Statement:
-    """Move a partition; a second time it moves nothing."""
+    """Move a partition; a second time it moves nothing, unless the first one broke off with its node."""
     return render("move_partition", staging=staging, target=target, cluster=cluster, partition=partition)
 
 

@@ -275,5 +275,13 @@ def identify(context: Context, *, table: str) -> LoadIdentity:
         try_number=ti.try_number,
         is_first_try=ti.try_number <= first_try,
         is_last_try=ti.try_number > ti.max_tries,
-        since=dag_run.start_date or timezone.utcnow(),
+        since=_run_began(dag_run),
     )
+
+
+def _run_began(dag_run: Any) -> datetime.datetime:
+    # `dags test` gives each of its runs the logical date as the start, so that only run_after tells them apart
+    known: list[datetime.datetime] = [
+        at for at in (dag_run.start_date, getattr(dag_run, "run_after", None)) if at is not None
+    ]
+    return max(known) if known else timezone.utcnow()

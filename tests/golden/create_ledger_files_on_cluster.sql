@@ -4,8 +4,9 @@ CREATE TABLE IF NOT EXISTS `it's`.`led\`ger_files` ON CLUSTER `it's`
     path String,
     etag String,
     size_bytes UInt64,
+    load_id String,
     attempt UInt64
 )
 ENGINE = MergeTree
-ORDER BY (target, path, etag, attempt)
+ORDER BY (target, path, etag, load_id, attempt)
 COMMENT 'airflow-provider-ch-s3: what its loads did, schema 1'

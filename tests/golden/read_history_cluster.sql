@@ -1,4 +1,8 @@
-SELECT DISTINCT target, load_id, generation, attempt, epoch, event, try_number, detail, toFloat64(time) AS time_seconds
-FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
-ORDER BY target, epoch, time
+SELECT *, toFloat64(now64(6)) - time_seconds AS age_seconds
+FROM
+(
+    SELECT DISTINCT target, load_id, generation, attempt, epoch, event, try_number, detail, toFloat64(time) AS time_seconds
+    FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
+)
+ORDER BY target, epoch, time_seconds
 SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1

@@ -1,9 +1,10 @@
 """A model of a small ClickHouse cluster, and of processes that talk to it, for tests of the protocol.
 
-It knows ClickHouse, and nothing of loads: tables, partitions, renames, queries that run, their logs, KILL QUERY, and
-statements that arrive late or whose answer is lost. Every request to one node is one step. Between two steps a
-:class:`Schedule` decides who goes on, who dies, and who sleeps for so long that others think that it is dead.
-Processes are greenlets, so that thousands of interleavings take seconds.
+It knows ClickHouse, and nothing of loads: tables, their partitions and parts, renames, merges, queries that run,
+their logs, KILL QUERY, nodes that die within a MOVE, and statements that arrive late or whose answer is lost. Every
+request to one node is one step. Between two steps a :class:`Schedule` decides who goes on, who dies, and who sleeps
+for so long that others think that it is dead. Processes are greenlets, so that thousands of interleavings take
+seconds.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from greenlet import greenlet
@@ -26,10 +28,10 @@ TABLE_ALREADY_EXISTS = 57
 SAME_QUERY_ID = 216
 SETTING = "allow_replace_partition_from_empty_source"
 # Questions that depend on nothing that happens in a test: no step of their own.
-CONSTANT = {"read_settings", "has_query_log", "read_ledger_comments", "read_database_engine"}
+CONSTANT = {"read_settings", "has_query_log", "read_ledger_comments", "read_database_engine", "read_definition"}
 LOG_FLUSH_SECONDS = 1.0
 
-Partitions = dict[str, Counter[tuple[str, str]]]
+Rows = Counter[tuple[str, str]]
 
 
 class Killed(BaseException):
@@ -37,17 +39,68 @@ class Killed(BaseException):
 
 
 @dataclass
+class Part:
+    """One part of a partition.
+
+    :param digest: of its files; a clone has the same.
+    :param rows: how many of each (row, query id of the INSERT that wrote it).
+    """
+
+    partition: str
+    digest: str
+    rows: Rows
+    first_block: int
+    last_block: int
+    is_active: bool = True
+
+    @property
+    def name(self) -> str:
+        return f"{self.partition}_{self.first_block}_{self.last_block}"
+
+
+@dataclass
 class Table:
     """One table on one node.
 
-    :param partitions: partition → how many of each (row, query id of the INSERT that wrote it).
+    :param blocks: numbers of blocks that were given out.
     :param entries: rows of a table that is written as JSON.
     """
 
     uuid: str
     comment: str = ""
-    partitions: Partitions = field(default_factory=dict)
+    parts: list[Part] = field(default_factory=list)
+    blocks: int = 0
+    is_frozen: bool = False
     entries: list[dict[str, Any]] = field(default_factory=list)
+
+    def active(self, partition: str) -> list[Part]:
+        return [part for part in self.parts if part.is_active and part.partition == partition]
+
+    def add(self, partition: str, digest: str, rows: Rows) -> None:
+        """A new part."""
+        self.blocks += 1
+        self.parts.append(Part(partition, digest, Counter(rows), self.blocks, self.blocks))
+
+    def retire(self, partition: str) -> None:
+        for part in self.active(partition):
+            part.is_active = False
+
+    def merge(self, partition: str) -> None:
+        """All parts of a partition become one; they stay in sight."""
+        parts = self.active(partition)
+        if len(parts) > 1 and not self.is_frozen:
+            rows: Rows = sum((part.rows for part in parts), Counter())
+            self.retire(partition)
+            digest = "+".join(part.digest for part in parts)
+            self.parts.append(Part(partition, digest, rows, parts[0].first_block, parts[-1].last_block))
+
+    @property
+    def partitions(self) -> dict[str, Rows]:
+        found: dict[str, Rows] = {}
+        for part in self.parts:
+            if part.is_active:
+                found.setdefault(part.partition, Counter()).update(part.rows)
+        return {partition: rows for partition, rows in found.items() if rows}
 
 
 @dataclass
@@ -85,7 +138,8 @@ class Fault:
 
     :param kind: ``kill``, ``kill_late`` (the statement arrives after the death of its sender), ``lost_request``,
         ``lost_answer``, ``late`` (no answer, and the statement arrives later), ``pause``, ``signal`` (SIGTERM);
-        of an INSERT that runs: ``fail``, ``vanish`` (its node was restarted, and the log is gone).
+        of an INSERT that runs: ``fail``, ``vanish`` (its node was restarted, and the log is gone);
+        of a MOVE: ``crash`` (its node dies between two of its steps, and is there again at once).
     :param statement: its name; that of no statement means a step of an INSERT.
     :param after: so many of that name go by before.
     """
@@ -103,6 +157,7 @@ class Process:
     main: Callable[[Process], Any]
     cluster: Cluster
     node: Node
+    lock_node: Node
     threads: list[Thread] = field(default_factory=list)
     is_dead: bool = False
     is_paused: bool = False
@@ -214,6 +269,7 @@ class Cluster:
         self.trace: list[str] = []
         self.running: Thread
         self._uuids = 0
+        self._parts = 0
 
     # what the tests do with it
 
@@ -225,19 +281,27 @@ class Cluster:
             for number, name in enumerate(names):
                 self._add(self.nodes[number % len(self.nodes)].tables[table], partition, [name], "before")
 
-    def contents(self, table: str) -> Partitions:
+    def contents(self, table: str) -> dict[str, Rows]:
         """Rows of all nodes."""
-        found: Partitions = {}
+        found: dict[str, Rows] = {}
         for node in self.nodes:
             for partition, rows in node.tables[table].partitions.items():
                 found.setdefault(partition, Counter()).update(rows)
-        return {partition: rows for partition, rows in found.items() if rows}
+        return found
+
+    def merge(self) -> None:
+        """A merge somewhere, if there is something to merge."""
+        node = self.rng.choice(self.nodes)
+        for table in node.tables.values():
+            for partition in table.partitions:
+                table.merge(partition)
 
     def entries(self, table: str) -> list[dict[str, Any]]:
         return [row for node in self.nodes if table in node.tables for row in node.tables[table].entries]
 
     def launch(self, name: str, main: Callable[[Process], Any]) -> Process:
-        process = Process(name, main, self, self.rng.choice(self.nodes))
+        node, lock_node = self.rng.choice(self.nodes), self.rng.choice(self.nodes[:2])
+        process = Process(name, main, self, node, lock_node)
         process.start()
         self.processes.append(process)
         self.note(f"{name} starts")
@@ -270,7 +334,7 @@ class Cluster:
         self.note(f"LATE: {describe(statement)} @{node.name}")
         try:
             self.run(node, statement, query_id)
-        except ServerError as error:
+        except (ServerError, ServerUnreachableError) as error:
             self.note(f"  {error}")
 
     def fault(self, statement: str) -> str:
@@ -299,7 +363,8 @@ class Cluster:
         return f"uuid-{self._uuids}"
 
     def _add(self, table: Table, partition: str, names: Iterable[str], writer: str) -> None:
-        table.partitions.setdefault(partition, Counter()).update((name, writer) for name in names)
+        self._parts += 1
+        table.add(partition, f"part-{self._parts}", Counter((name, writer) for name in names))
 
     def _table(self, node: Node, name: str) -> Table:
         if name not in node.tables:
@@ -319,6 +384,15 @@ class Cluster:
         self._create_table(node, statement, if_not_exists=True)
 
     _create_ledger_files = _create_staging = _create_ledger
+
+    def _freeze_staging(self, node: Node, statement: Statement, _: str | None) -> None:
+        self._table(node, _names(statement.text)[0]).is_frozen = True
+
+    def _drop_parts(self, node: Node, statement: Statement, _: str | None) -> None:
+        table = self._table(node, _names(statement.text)[0])
+        for part in table.parts:
+            if part.name in _literals(statement.text):
+                part.is_active = False
 
     def _create_lock(self, node: Node, statement: Statement, _: str | None) -> None:
         self._create_table(node, statement, if_not_exists=False)
@@ -342,7 +416,19 @@ class Cluster:
         self.changes += 1
         source, target = (self._table(node, name) for name in _names(statement.text))
         partition = _literals(statement.text)[0]
-        target.partitions.setdefault(partition, Counter()).update(source.partitions.pop(partition, Counter()))
+        parts = source.active(partition)
+        steps: list[Callable[[], None]] = [
+            *(partial(target.add, partition, part.digest, part.rows) for part in parts),
+            *(partial(setattr, part, "is_active", False) for part in parts),
+        ]
+        is_crash = bool(parts) and self.fault("move step") == "crash"
+        done = self.rng.randrange(len(steps)) if is_crash else len(steps)
+        for step in steps[:done]:
+            step()
+        if is_crash:
+            self.note(f"{node.name} dies after {done} of {len(steps)} steps of a MOVE")
+            target.merge(partition)
+            raise ServerUnreachableError("the node died")
 
     def _replace_partition(self, node: Node, statement: Statement, _: str | None) -> None:
         self.changes += 1
@@ -350,7 +436,9 @@ class Cluster:
         partition = _literals(statement.text)[0]
         if not source.partitions.get(partition) and f"{SETTING} = 1" not in statement.text:
             raise ServerError("the source partition is empty", code=36)
-        target.partitions[partition] = Counter(source.partitions.get(partition, Counter()))
+        target.retire(partition)
+        for part in source.active(partition):
+            target.add(partition, part.digest, part.rows)
 
     def _write_ledger(self, node: Node, statement: Statement, _: str | None) -> None:
         table = self._table(node, _names(statement.text)[0])
@@ -485,14 +573,14 @@ class Cluster:
         return self._entries(node, statement)
 
     def _read_attempt_files(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
-        attempt = _match(r"attempt = (\d+)", statement.text)
-        return [row for row in self._entries(node, statement) if row["attempt"] == int(attempt[1])]
+        attempts = _attempts(statement)
+        return [row for row in self._entries(node, statement) if (row["load_id"], row["attempt"]) in attempts]
 
     def _read_loaded_files(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
-        match = _match(r"path BETWEEN '(.*)' AND '(.*)'\n +AND attempt IN \((.*)\)", statement.text)
-        attempts = {int(number) for number in match[3].split(", ")}
+        first, last = _match(r"path BETWEEN '(.*)' AND '(.*)'", statement.text).groups()
+        attempts = _attempts(statement)
         found = self._entries(node, statement)
-        return [row for row in found if match[1] <= row["path"] <= match[2] and row["attempt"] in attempts]
+        return [r for r in found if first <= r["path"] <= last and (r["load_id"], r["attempt"]) in attempts]
 
     def _entries(self, node: Node, statement: Statement) -> list[dict[str, Any]]:
         ledger = _match(r"FROM clusterAllReplicas\('c', 'd', '(\w+)'\)", statement.text)
@@ -505,8 +593,46 @@ class Cluster:
         return [
             {"node": node.name, "partition_id": partition, "rows": rows.total(), "last_block": 0, "version": 0}
             for partition, rows in sorted(table.partitions.items() if table else ())
-            if rows
         ]
+
+    def _read_blocks(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        name = _match(r"table = '(\w+)'", statement.text)
+        table = node.tables.get(name[1])
+        parts = table.parts if table else []
+        return [
+            {
+                "node": node.name,
+                "partition_id": partition,
+                "rows": sum(part.rows.total() for part in table.active(partition)) if table else 0,
+                "last_block": max(part.last_block for part in parts if part.partition == partition),
+            }
+            for partition in sorted({part.partition for part in parts})
+        ]
+
+    def _read_parts(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        name = _match(r"table = '(\w+)'", statement.text)
+        table = node.tables.get(name[1])
+        wanted = _literals(_match(r"partition_id IN \((.*)\)", statement.text)[1])
+        parts = [part for part in (table.parts if table else ()) if part.partition in wanted]
+        return [
+            {
+                "node": node.name,
+                "partition_id": part.partition,
+                "name": part.name,
+                "rows": part.rows.total(),
+                "first_block": part.first_block,
+                "last_block": part.last_block,
+                "digest": part.digest,
+                "active": int(part.is_active),
+            }
+            for part in sorted(parts, key=lambda part: (part.partition, part.first_block))
+        ]
+
+    def _read_definition(self, node: Node, *_: object) -> list[dict[str, Any]]:
+        return [{"node": node.name, "create_table_query": "never altered"}]
+
+    def _read_idle_seconds(self, *_: object) -> list[dict[str, Any]]:
+        return [{"idle_seconds": 0.0}]
 
     def _running_queries(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         prefix = _literals(statement.text.partition("startsWith")[2])[0]
@@ -549,7 +675,8 @@ class ModelClient:
             found += _rows(cluster, group, statement)
         if statement.name == "read_events":
             unique = {json.dumps(row, sort_keys=True): row for row in found}
-            found = sorted(unique.values(), key=lambda row: (row["epoch"], row["time_seconds"]))
+            aged = [{**row, "age_seconds": cluster.now - row["time_seconds"]} for row in unique.values()]
+            found = sorted(aged, key=lambda row: (row["epoch"], row["time_seconds"]))
         return found
 
     def execute(self, statement: Statement, *, query_id: str | None = None) -> None:
@@ -565,8 +692,14 @@ class ModelClient:
         if first:
             raise first
 
-    def execute_once(self, render: Callable[[str | None], Statement]) -> None:
-        self._send(self.cluster.nodes[0], render(None), None)
+    def execute_on(self, node: str, statement: Statement, *, query_id: str | None = None) -> None:
+        self._send(next(n for n in self.cluster.nodes if n.name == node), statement, query_id)
+
+    def execute_once(self, node: str, render: Callable[[str | None], Statement]) -> None:
+        self.execute_on(node, render(None))
+
+    def within(self, _: object) -> ModelClient:
+        return self
 
     def sleep(self, seconds: float) -> None:
         thread = self.cluster.running
@@ -583,7 +716,7 @@ class ModelClient:
             self._lose(kind)
         try:
             result = cluster.run(node, statement, query_id)
-        except ServerError as error:
+        except (ServerError, ServerUnreachableError) as error:
             cluster.note(f"  {self.process.name}: {error}")
             if kind == "lost_answer":
                 self._lose(kind)
@@ -646,6 +779,8 @@ def describe(statement: Statement) -> str:
     match statement.name:
         case "create_lock" | "drop_lock" | "create_staging" | "drop_staging" | "rename_staging":
             return f"{statement.name} {' -> '.join(_names(statement.text)[:2])}"
+        case "drop_parts":
+            return f"drop_parts {_literals(statement.text)} of {_names(statement.text)[0]}"
         case "move_partition" | "replace_partition":
             return f"{statement.name} {_literals(statement.text)[0]} {' '.join(_names(statement.text))}"
         case "insert_load":
@@ -663,6 +798,10 @@ def _match(pattern: str, text: str) -> re.Match[str]:
     if match is None:
         raise AssertionError(f"no {pattern} in {text}")
     return match
+
+
+def _attempts(statement: Statement) -> set[tuple[str, int]]:
+    return {(load, int(number)) for load, number in re.findall(r"\('(ch-s3-\w+)', (\d+)\)", statement.text)}
 
 
 def _names(text: str) -> list[str]:

@@ -122,7 +122,6 @@ def test_endpoints_are_host_and_port(given: object, secure: object, expected: tu
         ({"cluster": "c", "http_endpoints": ["ch1", "ch1:8123"]}, "list each node once"),
         ({"cluster": "c", "ddl_mode": "per_host"}, "ddl_mode is 'per_host'; list host:port of every node"),
         ({"ddl_mode": "on_cluster"}, "ddl_mode is 'on_cluster'; name the cluster in cluster"),
-        ({"http_endpoints": NODES_3}, "name the cluster in cluster, or leave both empty"),
         (
             {"cluster": "c", "ddl_mode": "per_host", "node_count": 2, "http_endpoints": NODES_3},
             "node_count is 2; http_endpoints lists 3",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.sql.cluster_queries import render_detect_nodes, render_list_members
+from airflow_provider_ch_s3.sql.cluster_queries import render_detect_nodes, render_list_members, render_read_node
 from airflow_provider_ch_s3.sql.nodes import all_nodes, on_cluster
 from airflow_provider_ch_s3.sql.statement import Statement
 
@@ -18,6 +18,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
     ("name", "statement"),
     [
         pytest.param("list_members", render_list_members(), id="list_members"),
+        pytest.param("read_node", render_read_node(), id="read_node"),
         pytest.param("detect_nodes_cluster", render_detect_nodes("it's"), id="detect_nodes-cluster"),
         pytest.param("detect_nodes_single", render_detect_nodes(None), id="detect_nodes-single"),
     ],

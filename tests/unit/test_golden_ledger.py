@@ -90,16 +90,21 @@ CASES: dict[str, Statement] = {
     "read_events_cluster": ledger_queries.render_read_events(LEDGER, CLUSTER, target="it's.a`b"),
     "read_events_single": ledger_queries.render_read_events(LEDGER, None, target="it's.a`b"),
     "read_attempt_files_cluster": ledger_queries.render_read_attempt_files(
-        FILES, CLUSTER, target="it's.a`b", attempt=7, after=f"flights/{HOSTILE}", limit=100
+        FILES, CLUSTER, target="it's.a`b", attempt=("ch-s3-0123", 7), after=f"flights/{HOSTILE}", limit=100
     ),
     "read_attempt_files_single": ledger_queries.render_read_attempt_files(
-        FILES, None, target="it's.a`b", attempt=7, after="", limit=100
+        FILES, None, target="it's.a`b", attempt=("ch-s3-0123", 7), after="", limit=100
     ),
     "read_loaded_files_cluster": ledger_queries.render_read_loaded_files(
-        FILES, CLUSTER, target="it's.a`b", first="flights/a", last=f"flights/{HOSTILE}", attempts={9, 7}
+        FILES,
+        CLUSTER,
+        target="it's.a`b",
+        first="flights/a",
+        last=f"flights/{HOSTILE}",
+        attempts={("ch-s3-0123", 9), ("ch-s3-0123", 7)},
     ),
     "read_loaded_files_single": ledger_queries.render_read_loaded_files(
-        FILES, None, target="it's.a`b", first="flights/a", last="flights/z", attempts={7}
+        FILES, None, target="it's.a`b", first="flights/a", last="flights/z", attempts={("ch-s3-0123", 7)}
     ),
     "read_history_cluster": ledger_queries.render_read_history(LEDGER, CLUSTER),
     "read_history_single": ledger_queries.render_read_history(LEDGER, None),
@@ -130,6 +135,17 @@ CASES: dict[str, Statement] = {
     "drop_staging_on_cluster": staging_queries.render_drop_staging(STAGING, CLUSTER),
     "read_partitions_cluster": staging_queries.render_read_partitions(TARGET, CLUSTER),
     "read_partitions_single": staging_queries.render_read_partitions(TARGET, None),
+    "read_blocks_cluster": staging_queries.render_read_blocks(TARGET, CLUSTER),
+    "read_blocks_single": staging_queries.render_read_blocks(TARGET, None),
+    "read_parts_cluster": staging_queries.render_read_parts(TARGET, CLUSTER, partitions=["all", PARTITION]),
+    "read_parts_single": staging_queries.render_read_parts(TARGET, None, partitions=["all"]),
+    "freeze_staging_here": staging_queries.render_freeze_staging(STAGING, None),
+    "freeze_staging_on_cluster": staging_queries.render_freeze_staging(STAGING, CLUSTER),
+    "drop_parts": staging_queries.render_drop_parts(STAGING, parts=["all_1_1_0", HOSTILE]),
+    "read_definition_cluster": staging_queries.render_read_definition(TARGET, CLUSTER),
+    "read_definition_single": staging_queries.render_read_definition(TARGET, None),
+    "read_idle_seconds_cluster": staging_queries.render_read_idle_seconds(STAGING, CLUSTER),
+    "read_idle_seconds_single": staging_queries.render_read_idle_seconds(STAGING, None),
     "move_partition_here": staging_queries.render_move_partition(STAGING, TARGET, None, partition="all"),
     "move_partition_on_cluster": staging_queries.render_move_partition(STAGING, TARGET, CLUSTER, partition=PARTITION),
     "replace_partition_here": staging_queries.render_replace_partition(
@@ -214,6 +230,12 @@ def test_a_statement_is_called_as_its_template() -> None:
         "rename_staging",
         "drop_staging",
         "read_partitions",
+        "read_blocks",
+        "read_parts",
+        "freeze_staging",
+        "drop_parts",
+        "read_definition",
+        "read_idle_seconds",
         "move_partition",
         "replace_partition",
         "attach_partition",

@@ -157,6 +157,8 @@ CASES: dict[str, Statement] = {
     "read_table_single": load_queries.render_read_table(TABLE, None),
     "read_columns_cluster": load_queries.render_read_columns(TABLE, CLUSTER),
     "read_columns_single": load_queries.render_read_columns(TABLE, None),
+    "list_own_clusters": load_queries.render_list_own_clusters(),
+    "find_on_nodes": load_queries.render_find_on_nodes(TABLE, CLUSTER),
     "read_session": load_queries.render_read_session(),
     "read_formats": load_queries.render_read_formats(),
     "read_settings": load_queries.render_read_settings(),

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode, NodeSpec
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.load import lock, queries, run, turn, watch
+from airflow_provider_ch_s3.load.inspect import read_definition
 from airflow_provider_ch_s3.load.ledger import Ledger
 from airflow_provider_ch_s3.load.lock import TargetLock
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
@@ -39,7 +40,8 @@ from airflow_provider_ch_s3.tuning import LoadPlan, Origin, Prediction, Setting
 from tests.unit.cluster_model import Clock, Cluster, Fault, Insert, Killed, ModelClient, ModelThread, Process, Thread
 
 EXAMPLES = int(os.environ.get("CH_S3_PROTOCOL_EXAMPLES", "1500"))
-MAX_STEPS = 8_000
+MAX_STEPS = 12_000
+MERGE_RATIO = 0.02
 TABLE = TableName(database="d", table="t")
 LEDGER = "ch_s3_ledger"
 
@@ -65,12 +67,15 @@ STATEMENTS = (
     "rename_staging",
     "drop_staging",
     "insert_load",
+    "freeze_staging",
+    "drop_parts",
     "move_partition",
     "replace_partition",
     "kill_queries",
     "read_events",
     "read_tables",
     "read_partitions",
+    "read_parts",
     "running_queries",
     "logged_queries",
 )
@@ -84,11 +89,13 @@ class Life:
     """One process of a load.
 
     :param is_copy: it may start while the one before it lives.
+    :param run: rises when the run is deleted, and triggered again under its name.
     """
 
     generation: int
     try_number: int
     is_copy: bool = False
+    run: int = 0
 
 
 @dataclass(frozen=True)
@@ -103,8 +110,8 @@ class Load:
     @property
     def last_life(self) -> Life:
         """One more retry."""
-        generation, try_number = max((life.generation, life.try_number) for life in self.lives)
-        return Life(generation, try_number + 1)
+        last = max(self.lives, key=lambda life: (life.run, life.try_number))
+        return replace(last, try_number=last.try_number + 1, is_copy=False)
 
     def identity(self, life: Life) -> LoadIdentity:
         return LoadIdentity(
@@ -114,7 +121,7 @@ class Load:
             table=str(TABLE),
             generation=life.generation,
             try_number=life.try_number,
-            since=datetime.datetime.now(datetime.UTC),
+            since=datetime.datetime(2026, 11, 21, life.run, tzinfo=datetime.UTC),
         )
 
     @property
@@ -141,9 +148,9 @@ class ModelStore:
 
 
 def find_model_site(
-    client: ModelClient, declaration: ClusterDeclaration, identity: LoadIdentity, *, sleep: Any
+    client: ModelClient, declaration: ClusterDeclaration, identity: LoadIdentity, *, sleep: Any, token: str = ""
 ) -> Site:
-    """As ``find_site`` would find it."""
+    """As ``find_site`` would find it, but for the node that decides of locks: processes do not agree on it."""
     nodes = [
         NodeSpec(host=node.name, shard=shard, vcpus=1, memory_bytes=1 << 30)
         for shard, node in enumerate(client.cluster.nodes, 1)
@@ -160,9 +167,17 @@ def find_model_site(
     )
     ledger = Ledger(client=client, cluster="c", name=TableName(database="d", table=LEDGER), target=TABLE)
     staging = Staging(client=client, cluster="c", target=TABLE, nodes=frozenset(node.host for node in nodes))
-    target_lock = TargetLock(client=client, ledger=ledger, identity=identity, sleep=sleep)
+    target_lock = TargetLock(
+        client=client,
+        ledger=ledger,
+        identity=identity,
+        node=client.process.lock_node.name,
+        sleep=sleep,
+        token=token or client.process.name,
+    )
     return Site(
         client=client,
+        definition=read_definition(client, TABLE, "c"),
         cluster=ClusterSpec(
             name="c",
             nodes=tuple(nodes),
@@ -216,12 +231,14 @@ def model_time(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (lock, queries, run, turn, watch):
         monkeypatch.setattr(module, "time", Clock)
     monkeypatch.setattr(lock, "LOCK_PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(lock, "HEARTBEAT_SECONDS", 0.3)
     monkeypatch.setattr(queries, "KILL_PATIENCE_SECONDS", 3.0)
     monkeypatch.setattr(run, "LOG_PATIENCE_SECONDS", 1.5)
     monkeypatch.setattr(watch, "LOG_PATIENCE_SECONDS", 1.5)
     monkeypatch.setattr(watch, "UNKNOWN_PATIENCE_SECONDS", 3.0)
     monkeypatch.setattr(render._ENVIRONMENT, "auto_reload", False)  # a look at the disk for each statement
-    monkeypatch.setattr(queries, "threading", type("threading", (), {"Thread": ModelThread}))
+    for module in (queries, lock):
+        monkeypatch.setattr(module, "threading", type("threading", (), {"Thread": ModelThread}))
     monkeypatch.setattr(run, "find_site", find_model_site)
     monkeypatch.setattr(run, "prepare_load", prepare_model_load)
 
@@ -295,6 +312,8 @@ class Play:
                 else:
                     current = chosen
                     cluster.step(chosen)
+            if rng.random() < MERGE_RATIO:
+                cluster.merge()
             self._check_always()
 
     def _may_start(self, load: Load) -> bool:
@@ -373,12 +392,15 @@ LIVES = st.sampled_from(
         (Life(0, 1), Life(0, 2, is_copy=True)),
         (Life(0, 1), Life(1, 2)),
         (Life(0, 1), Life(0, 2), Life(1, 3)),
+        (Life(0, 1), Life(0, 1, run=1)),
+        (Life(0, 1), Life(0, 2), Life(0, 1, run=1, is_copy=True)),
     ]
 )
 FAULTS = st.lists(
     st.one_of(
         st.builds(Fault, st.sampled_from(KINDS), st.sampled_from(STATEMENTS), st.integers(0, 12)),
         st.builds(Fault, st.sampled_from(("fail", "vanish")), st.just("insert step"), st.integers(0, 5)),
+        st.builds(Fault, st.just("crash"), st.just("move step"), st.integers(0, 5)),
     ),
     max_size=5,
 )

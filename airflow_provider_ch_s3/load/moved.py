@@ -1,0 +1,102 @@
+"""What a MOVE PARTITION that broke off has moved.
+
+MOVE is two steps: ClickHouse first puts clones of the parts into the target, one after the other, and then retires
+the parts of the source. A node that dies in between holds rows in both tables. A clone is told by its files' hash,
+which is that of the part it came from, and by its block number, which is greater than any that the target had before.
+Merges hide clones, but for some minutes ClickHouse still lists what it merged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from airflow_provider_ch_s3.errors import UnknownStateError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One part of a table, in one partition of one node.
+
+    :param first_block: with ``last_block`` the range of inserts that it holds; a part that no merge made has one.
+    :param digest: of its files; a clone has the same.
+    :param is_active: False where a merge or a drop replaced it already.
+    """
+
+    name: str
+    rows: int
+    first_block: int
+    last_block: int
+    digest: str
+    is_active: bool = True
+
+    @property
+    def is_merged(self) -> bool:
+        return self.first_block != self.last_block
+
+
+@dataclass(frozen=True, kw_only=True)
+class Before:
+    """One partition of one node, right before parts are moved into it.
+
+    :param last_block: the greatest number of any part, whether active or not; -1 without parts.
+    :param rows: in the target.
+    :param staged_rows: to be moved.
+    """
+
+    last_block: int = -1
+    rows: int = 0
+    staged_rows: int = 0
+
+
+def find_moved(
+    staged: Sequence[Part], target: Iterable[Part], before: Before, *, keeps_all_rows: bool
+) -> tuple[str, ...]:
+    """Names of the staged parts whose rows the target has already.
+
+    :param staged: active parts of the staging table; no merge has touched them since ``before``.
+    :param target: all parts of the target, active or not.
+    :param keeps_all_rows: merges of the target leave every row as it is, so that rows can be counted there.
+    :raises UnknownStateError: if merges hid what there was to see.
+    """
+    target = tuple(target)
+    new = [part for part in target if part.last_block > before.last_block]
+    # Equal parts may have been staged more than once, as files may be equal.
+    clones = Counter(part.digest for part in new if not part.is_merged)
+    moved = []
+    for part in staged:
+        if clones[part.digest] > 0:
+            clones[part.digest] -= 1
+            moved.append(part.name)
+    if len(moved) == len(staged) or _shows_all(new):
+        return tuple(moved)
+    gained = sum(part.rows for part in target if part.is_active) - before.rows
+    if keeps_all_rows and gained == before.staged_rows:
+        return tuple(part.name for part in staged)
+    if keeps_all_rows and gained == 0:
+        return ()
+    raise UnknownStateError(
+        f"{sum(part.rows for part in staged)} rows are still staged, and the target has {gained} rows more than"
+        f" before the {before.staged_rows} staged ones were moved"
+    )
+
+
+def _shows_all(parts: Sequence[Part]) -> bool:
+    """Whether everything that was merged into the parts is among them.
+
+    ClickHouse forgets what it merged all at once, so the last one of them stands for the others.
+    """
+    leaves = {part.first_block for part in parts if not part.is_merged}
+    return all(part.last_block in leaves for part in parts if part.is_merged)
+
+
+def has_changed(target: Iterable[Part], before: Before) -> bool:
+    """Whether anybody changed a partition of the target since."""
+    target = tuple(target)
+    rows = sum(part.rows for part in target if part.is_active)
+    return rows != before.rows or any(part.last_block > before.last_block for part in target)
+
+
+Snapshot = Mapping[str, Mapping[str, Before]]
+"""Node → partition → what was there."""

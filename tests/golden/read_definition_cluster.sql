@@ -1,0 +1,5 @@
+SELECT concat(hostName(), ':', toString(tcpPort())) AS node, create_table_query
+FROM clusterAllReplicas('it\'s', system.tables)
+WHERE database = 'it\'s' AND name = 'a`b'
+ORDER BY node
+SETTINGS skip_unavailable_shards = 0

@@ -1,0 +1,1 @@
+SELECT concat(hostName(), ':', toString(tcpPort())) AS node

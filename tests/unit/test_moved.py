@@ -1,0 +1,96 @@
+"""What a MOVE that broke off has moved, told by parts: s1, s2, s3 are staged, of 10 rows each."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ch_s3.errors import UnknownStateError
+from airflow_provider_ch_s3.load.moved import Before, Part, find_moved, has_changed
+
+
+def part(digest: str, first: int, last: int | None = None, *, rows: int = 10, is_active: bool = True) -> Part:
+    last = first if last is None else last
+    return Part(
+        name=f"p_{first}_{last}", rows=rows, first_block=first, last_block=last, digest=digest, is_active=is_active
+    )
+
+
+STAGED = [part("s1", 1), part("s2", 2), part("s3", 5)]
+# The target had 20 rows in blocks up to 7.
+BEFORE = Before(last_block=7, rows=20, staged_rows=30)
+OLD = [part("o1", 6), part("o2", 7)]
+MERGED_AWAY = {"is_active": False}
+
+
+@pytest.mark.parametrize(
+    ("target", "moved"),
+    [
+        pytest.param(OLD, [], id="nothing"),
+        pytest.param([], [], id="nothing-and-the-old-rows-are-gone"),
+        pytest.param([*OLD, part("s1", 8), part("s2", 9)], ["p_1_1", "p_2_2"], id="two-of-three"),
+        pytest.param([*OLD, part("s1", 8), part("s2", 9), part("s3", 10)], ["p_1_1", "p_2_2", "p_5_5"], id="all"),
+        pytest.param(
+            [*OLD, part("s1", 8), part("x", 9, rows=7), part("s2", 10)], ["p_1_1", "p_2_2"], id="beside-others"
+        ),
+        pytest.param([*OLD, part("x", 8, rows=30)], [], id="others-wrote-as-many-rows"),
+        pytest.param([part("s1", 6), part("s2", 7)], [], id="equal-parts-that-were-there-before"),
+        pytest.param(
+            [*OLD, part("s1", 8, **MERGED_AWAY), part("s2", 9, **MERGED_AWAY), part("m", 6, 9, rows=40)],
+            ["p_1_1", "p_2_2"],
+            id="merged-with-old-ones-and-still-in-sight",
+        ),
+        pytest.param(
+            [
+                *(part(f"s{n}", 7 + n, **MERGED_AWAY) for n in (1, 2)),
+                part("m1", 8, 9, rows=20, **MERGED_AWAY),
+                part("s3", 10, **MERGED_AWAY),
+                part("m2", 6, 10, rows=50),
+            ],
+            ["p_1_1", "p_2_2", "p_5_5"],
+            id="merged-twice-and-still-in-sight",
+        ),
+        pytest.param([part("m", 6, 10, rows=50)], ["p_1_1", "p_2_2", "p_5_5"], id="hidden-but-as-many-rows-came"),
+        pytest.param([part("o1", 6), part("m", 7, 9, rows=10)], [], id="hidden-but-no-row-came"),
+    ],
+)
+def test_what_was_moved(target: list[Part], moved: list[str]) -> None:
+    assert list(find_moved(STAGED, target, BEFORE, keeps_all_rows=True)) == moved
+
+
+@pytest.mark.parametrize(
+    ("target", "keeps_all_rows"),
+    [
+        pytest.param([part("m", 6, 9, rows=40)], True, id="some-rows-came"),
+        pytest.param([part("m", 6, 10, rows=50)], False, id="rows-do-not-count"),
+        pytest.param(
+            [part("m1", 8, 9, rows=20, is_active=False), part("s3", 10, is_active=False), part("m2", 6, 10, rows=57)],
+            True,
+            id="merged-twice-and-the-first-ones-are-out-of-sight",
+        ),
+    ],
+)
+def test_what_nobody_can_tell(target: list[Part], keeps_all_rows: bool) -> None:
+    with pytest.raises(UnknownStateError, match=r"30 rows are still staged, and the target has -?[0-9]+ rows more"):
+        find_moved(STAGED, target, BEFORE, keeps_all_rows=keeps_all_rows)
+
+
+def test_equal_parts_are_counted() -> None:
+    staged = [part("same", 1), part("same", 2), part("same", 3)]
+    assert find_moved(staged, [part("same", 8)], BEFORE, keeps_all_rows=True) == ("p_1_1",)
+
+
+def test_a_partition_that_did_not_exist() -> None:
+    assert find_moved(STAGED, [part("s1", 0)], Before(staged_rows=30), keeps_all_rows=True) == ("p_1_1",)
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        pytest.param(OLD, False, id="as-it-was"),
+        pytest.param([part("m", 6, 7, rows=20)], False, id="merged"),
+        pytest.param([*OLD, part("x", 8, rows=0)], True, id="a-new-part"),
+        pytest.param(OLD[:1], True, id="rows-are-gone"),
+    ],
+)
+def test_has_changed(target: list[Part], expected: bool) -> None:
+    assert has_changed(target, BEFORE) is expected
