@@ -91,7 +91,8 @@ class Lab:
     def connect_one_node(self) -> None:
         """Leave the cluster out of the connection, and the test's tables on the connected node alone."""
         for node in range(1, len(self.sandbox.http_ports)):
-            self.query(f"DROP DATABASE IF EXISTS {self.database} SYNC", node=node)
+            self.query(f"DROP DATABASE {self.database} SYNC", node=node)
+            self.query(f"CREATE DATABASE {self.database} ENGINE = Atomic", node=node)
         self.has_cluster = False
         self.connect_clickhouse({"cluster": None, "ddl_mode": None, "http_endpoints": None})
 
