@@ -17,14 +17,12 @@ from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.request import LoadMode
 from airflow_provider_ch_s3.load.staging import MERGED, Staging, StagingTable
 from airflow_provider_ch_s3.load.story import AttemptId
+from airflow_provider_ch_s3.load.survivors import Survivors
 from airflow_provider_ch_s3.sql import ledger_queries, staging_queries
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
 
 log = logging.getLogger(__name__)
-
-# Others may write to the target between two looks at it.
-MERGE_ROUNDS = 3
 
 Render = Callable[[str | None], Statement]
 
@@ -37,7 +35,6 @@ class CommitPlan:
     :param table_uuids: of the target, on all nodes.
     :param allow_empty: the servers know the setting that lets an empty partition replace a full one.
     :param replace_where: for ``replace_where``.
-    :param columns: of the target, that its survivors are copied by.
     :param views: role of a staging table → database and name of the table that its rows go to, beside the target.
     :param report: of the load, as far as it is known before the commit.
     """
@@ -47,7 +44,6 @@ class CommitPlan:
     table_uuids: Sequence[str]
     allow_empty: bool
     replace_where: str = ""
-    columns: Sequence[str] = ()
     views: Mapping[str, Sequence[str]] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict)
 
@@ -82,16 +78,19 @@ class Commit:
     def prepare(self) -> None:
         """Make ready what the commit needs beside the staged rows; nothing of the target changes.
 
-        :raises LoadError: if others change the target all the time.
+        :raises LoadError: if the rows to keep cannot be kept as they are.
         """
         if LoadMode(self.plan.load_mode) is LoadMode.REPLACE_WHERE:
-            for _ in range(MERGE_ROUNDS):
-                if self._merge_survivors():
-                    return
-            raise LoadError(
-                f"{self.staging.target} was changed by others {MERGE_ROUNDS} times while this load looked for the"
-                " rows to keep; load again when they are done"
+            survivors = Survivors(
+                client=self.client,
+                staging=self.staging,
+                attempt=self.attempt,
+                epoch=self.epoch,
+                condition=self.plan.replace_where,
+                staged_partitions=sorted(self.plan.partitions),
+                next_query_id=self._query_id,
             )
+            self._touched = survivors.merge()
 
     def run(self) -> None:
         """Bring the target to its new state, from wherever an earlier owner left it; after :meth:`prepare`."""
@@ -125,36 +124,6 @@ class Commit:
                     allow_empty=self.plan.allow_empty,
                 )
             )
-
-    def _merge_survivors(self) -> bool:
-        """Put the new rows of each touched partition together with those that stay; False if others interfered.
-
-        The new rows fulfil the condition, all of them, so that they are never taken for survivors when an earlier
-        owner got half way.
-        """
-        target, cluster, condition = self.staging.target, self.staging.cluster, self.plan.replace_where
-        rows = self.client.query(staging_queries.render_touched_partitions(target, cluster, condition=condition))
-        self._touched = sorted({*self.plan.partitions, *(row["partition_id"] for row in rows)})
-        before = self._read_versions()
-        self.staging.drop(self.attempt, self.epoch, MERGED)
-        merged = self.staging.create(StagingTable(attempt=self.attempt, epoch=self.epoch, role=MERGED), target)
-        for partition in sorted(self.plan.partitions):
-            self._everywhere(
-                partial(staging_queries.render_attach_partition, merged, self._staged(), partition=partition)
-            )
-        if self._touched:
-            self.client.execute(
-                staging_queries.render_copy_survivors(
-                    merged, target, cluster, columns=self.plan.columns, partitions=self._touched, condition=condition
-                ),
-                query_id=self._query_id(),
-            )
-        return self._read_versions() == before
-
-    def _read_versions(self) -> dict[tuple[str, str], tuple[int, int]]:
-        """What tells an insert or a mutation of the touched partitions; a merge changes none of it."""
-        found = self._read_partitions(self.staging.target)
-        return {key: (row["last_block"], row["version"]) for key, row in found.items() if key[1] in self._touched}
 
     def _read_partitions(self, table: TableName) -> dict[tuple[str, str], Mapping[str, Any]]:
         rows = self.client.query(staging_queries.render_read_partitions(table, self.staging.cluster))

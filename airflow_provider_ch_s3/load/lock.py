@@ -19,6 +19,7 @@ from functools import partial
 
 from airflow_provider_ch_s3.errors import LoadError, OvertakenError, ServerError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.codec import decode
 from airflow_provider_ch_s3.load.ledger import Ledger
 from airflow_provider_ch_s3.load.request import LoadIdentity
 from airflow_provider_ch_s3.load.story import AttemptId, EventKind, Story
@@ -51,6 +52,11 @@ class Owner:
     @property
     def attempt_id(self) -> AttemptId:
         return AttemptId(load_id=self.load_id, generation=self.generation, number=self.attempt)
+
+
+def parse_owner(comment: str) -> Owner:
+    """Read the comment of a lock; an owner that says nothing of itself is another load, which lives or does not."""
+    return decode(Owner, json.loads(comment), load_id="", generation=0, try_number=0, attempt=0, token="")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +174,7 @@ class TargetLock:
     def _read_owners(self) -> dict[int, Owner]:
         database = self.ledger.target.database
         rows = self.client.query(ledger_queries.render_read_tables(database, self._prefix, self.ledger.cluster))
-        return {int(row["name"].removeprefix(self._prefix)): Owner(**json.loads(row["comment"])) for row in rows}
+        return {int(row["name"].removeprefix(self._prefix)): parse_owner(row["comment"]) for row in rows}
 
     def _table(self, epoch: int) -> TableName:
         return TableName(database=self.ledger.target.database, table=f"{self._prefix}{epoch}")

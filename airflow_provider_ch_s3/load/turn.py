@@ -15,6 +15,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, OvertakenError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.codec import decode
 from airflow_provider_ch_s3.load.commit import Commit, CommitPlan
 from airflow_provider_ch_s3.load.ledger import Ledger
 from airflow_provider_ch_s3.load.lock import Held, TargetLock
@@ -154,7 +155,7 @@ class Turn:
         :raises LoadError: if it fails: then no load may go on before it.
         """
         log.warning("finishing the commit of %s, which broke off", attempt.id.query_id)
-        commit = self._commit_of(attempt.id, CommitPlan(**attempt.detail(EventKind.COMMITTING)))
+        commit = self._commit_of(attempt.id, decode(CommitPlan, attempt.detail(EventKind.COMMITTING)))
         if self.staging.is_gone(attempt.id) or not commit.is_possible():
             self.story = self.ledger.read()
             if self.story.attempts[attempt.id].state is not EventKind.COMMITTING:
