@@ -7,70 +7,29 @@ it does, where a node died while it moved: so whoever finishes a commit looks fi
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from typing import Any
 
 from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
-from airflow_provider_ch_s3.load.moved import Before, Part, find_moved, has_changed
+from airflow_provider_ch_s3.load.commit_plan import CommitPlan
+from airflow_provider_ch_s3.load.moved import Before, Part, find_moved, has_arrived, has_changed
 from airflow_provider_ch_s3.load.request import LoadMode
 from airflow_provider_ch_s3.load.staging import MERGED, Staging, StagingTable
 from airflow_provider_ch_s3.load.story import AttemptId
+from airflow_provider_ch_s3.load.survivors import Survivors
 from airflow_provider_ch_s3.sql import ledger_queries, staging_queries
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
 
 log = logging.getLogger(__name__)
 
-# Others may write to the target between two looks at it.
-MERGE_ROUNDS = 3
-
 Render = Callable[[str | None], Statement]
-# Role of a staging table → node → partition → what its target held there.
-Snapshot = Mapping[str, Mapping[str, Mapping[str, Before]]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class CommitPlan:
-    """What a commit does; whoever finds it in the ledger can carry it out.
-
-    :param partitions: staged rows of each partition, over all nodes.
-    :param table_uuids: of the target, on all nodes.
-    :param allow_empty: the servers know the setting that lets an empty partition replace a full one.
-    :param keeps_all_rows: merges of the target leave every row as it is.
-    :param replace_where: for ``replace_where``.
-    :param columns: of the target, that its survivors are copied by.
-    :param views: role of a staging table → database and name of the table that its rows go to, beside the target.
-    :param report: of the load, as far as it is known before the commit.
-    :param before: what the tables held right before the first step.
-    """
-
-    load_mode: str
-    partitions: Mapping[str, int]
-    table_uuids: Sequence[str]
-    allow_empty: bool
-    keeps_all_rows: bool = False
-    replace_where: str = ""
-    columns: Sequence[str] = ()
-    views: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    report: Mapping[str, Any] = field(default_factory=dict)
-    before: Snapshot = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON values, for the ledger."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> CommitPlan:
-        """The reverse of :meth:`as_dict`."""
-        before = {
-            role: {node: {p: Before(**one) for p, one in found.items()} for node, found in nodes.items()}
-            for role, nodes in values.get("before", {}).items()
-        }
-        return cls(**{**values, "before": before})
+Place = tuple[str, str]
+"""A node, and a partition there."""
 
 
 @dataclass(kw_only=True)
@@ -86,7 +45,6 @@ class Commit:
     epoch: int
     plan: CommitPlan
     _count: int = field(default=0, init=False)
-    _touched: Sequence[str] = field(default=(), init=False)
 
     def is_possible(self) -> bool:
         """Whether the target is the table that the rows were staged for: not dropped and made again, or exchanged."""
@@ -95,18 +53,6 @@ class Commit:
             ledger_queries.render_read_tables(target.database, target.table, self.staging.cluster)
         )
         return {row["uuid"] for row in rows if row["name"] == target.table} == set(self.plan.table_uuids)
-
-    def prepare(self) -> None:
-        """Make ready what the commit needs beside the staged rows, and look at the target; nothing of it changes.
-
-        :raises LoadError: if others change the target all the time.
-        """
-        if self._mode is LoadMode.REPLACE_WHERE:
-            self._keep_survivors()
-        for role in self._roles:
-            if self._mode is LoadMode.APPEND:
-                self.staging.freeze(self._table(role))
-        self.plan = replace(self.plan, before={role: self._look(role) for role in self._roles})
 
     def check_staged(self) -> None:
         """See that nothing was lost or added since the rows were verified, which may be a long wait ago.
@@ -122,8 +68,22 @@ class Commit:
                 f" {sum(self.plan.partitions.values())} when they were verified; nothing was committed: load again"
             )
 
+    def prepare(self) -> None:
+        """Make ready what the commit needs beside the staged rows, and look at the target; nothing of it changes.
+
+        :raises LoadError: if the rows to keep cannot be kept as they are.
+        """
+        match self._mode:
+            case LoadMode.REPLACE_WHERE:
+                self.plan = replace(self.plan, touched=self._keep_survivors())
+            case LoadMode.APPEND:
+                for role in self._roles:
+                    # After a broken MOVE, each part must still be the one that was cloned.
+                    self._everywhere(partial(staging_queries.render_hold_merges, self._staged(role)))
+        self.plan = replace(self.plan, before={role: self._look(role) for role in self._roles})
+
     def run(self) -> None:
-        """Bring the target to its new state; after :meth:`prepare`, and after :meth:`resolve` where it broke off."""
+        """Bring the target to its new state; after :meth:`prepare`."""
         match self._mode:
             case LoadMode.APPEND:
                 for role in self._roles:
@@ -131,48 +91,32 @@ class Commit:
             case LoadMode.REPLACE_PARTITIONS:
                 self._replace(self._staged(), self.plan.partitions)
             case LoadMode.REPLACE_TABLE:
-                self._replace(self._staged(), self._touched_by_table)
+                old = self._read_partitions(self.staging.target)
+                self._replace(self._staged(), {*self.plan.partitions, *(p for _, p in old)})
             case LoadMode.REPLACE_WHERE:
-                self._replace(self._staged(MERGED), set(self._touched))
+                self._replace(self._staged(MERGED), self.plan.touched)
 
-    def resolve(self) -> None:
-        """Drop what is staged still though the target has it: its node died while it was moved.
+    def resume(self) -> None:
+        """Make ready to run a commit again that broke off.
 
-        :raises UnknownStateError: if nobody can say what the target has.
+        :raises UnknownStateError: if nobody can say what the target has already.
         """
-        if self._mode is not LoadMode.APPEND:
-            return
-        for role, nodes in self.plan.before.items():
-            target = self._read_parts(self._destination(role), nodes)
-            for (node, partition), parts in self._read_parts(self._staged(role), nodes).items():
-                staged = [part for part in parts if part.is_active and part.rows]
-                before = nodes.get(node, {}).get(partition, Before())
-                try:
-                    moved = find_moved(
-                        staged,
-                        target.get((node, partition), ()),
-                        before,
-                        keeps_all_rows=self.plan.keeps_all_rows and not role,
-                    )
-                except UnknownStateError as error:
-                    raise UnknownStateError(
-                        f"{node} died while it moved partition {partition} from {self._staged(role)} to"
-                        f" {self._destination(role)}, and what has arrived cannot be told any more: {error}; compare"
-                        " the two tables there, drop from the staging table what the target has, and load again"
-                    ) from error
-                if moved:
-                    log.warning("%s has %d of %d staged parts already", node, len(moved), len(staged))
-                    statement = staging_queries.render_drop_parts(self._staged(role), parts=moved)
-                    self.client.execute_on(node, statement, query_id=self._query_id())
+        match self._mode:
+            case LoadMode.APPEND:
+                for role in self.plan.before:
+                    self._drop_moved(role)
+                self.prepare()
+            case LoadMode.REPLACE_WHERE if self._has_replaced():
+                # A partition that was half replaced holds the rows to keep twice: what was kept before counts.
+                log.info("going on with the rows that %s kept before", self.attempt.query_id)
+            case _:
+                self.prepare()
 
     def has_changed_nothing(self) -> bool:
         """Whether the target is as it was before the first step, by rows and by parts."""
-        return bool(self.plan.before) and not any(
-            has_changed(found.get((node, partition), ()), before)
-            for role, nodes in self.plan.before.items()
-            for found in [self._read_parts(self._destination(role), nodes)]
-            for node, partitions in nodes.items()
-            for partition, before in partitions.items()
+        looks = [(self._read_parts(self._destination(role), role), role) for role in self.plan.before]
+        return bool(looks) and not any(
+            has_changed(parts.get(place, ()), before) for parts, role in looks for place, before in self._before(role)
         )
 
     @property
@@ -184,20 +128,23 @@ class Commit:
         """Of the staging tables whose rows go to tables of their own."""
         return ("", *self.plan.views)
 
+    def _before(self, role: str) -> Iterator[tuple[Place, Before]]:
+        for node, partitions in self.plan.before[role].items():
+            for partition, before in partitions.items():
+                yield (node, partition), before
+
     def _look(self, role: str) -> dict[str, dict[str, Before]]:
         """What the table holds on each node in each partition that changes."""
-        staged = {key: row["rows"] for key, row in self._read_partitions(self._staged(role)).items()}
-        held = self._read_blocks(self._destination(role))
+        staged = {place: row["rows"] for place, row in self._read_partitions(self._staged(role)).items()}
+        held = self._by_place(staging_queries.render_read_blocks(self._destination(role), self.staging.cluster))
+        places = {*staged, *held}
         match self._mode:
             case LoadMode.APPEND:
-                keys = set(staged)
-            case LoadMode.REPLACE_TABLE:
-                keys = staged.keys() | held.keys()
-            case _:
-                touched = self._touched or self.plan.partitions
-                keys = {key for key in staged.keys() | held.keys() if key[1] in touched}
+                places = set(staged)
+            case LoadMode.REPLACE_PARTITIONS | LoadMode.REPLACE_WHERE:
+                places = {place for place in places if place[1] in {*self.plan.partitions, *self.plan.touched}}
         found: dict[str, dict[str, Before]] = {}
-        for node, partition in sorted(keys):
+        for node, partition in sorted(places):
             row = held.get((node, partition), {"last_block": -1, "rows": 0})
             found.setdefault(node, {})[partition] = Before(
                 last_block=row["last_block"], rows=row["rows"], staged_rows=staged.get((node, partition), 0)
@@ -210,7 +157,28 @@ class Commit:
         if left := self._read_partitions(staged):
             raise LoadError(f"rows of {len(left)} partitions are still in {staged} after they were moved to {target}")
 
-    def _replace(self, source: TableName, partitions: Mapping[str, int] | set[str]) -> None:
+    def _drop_moved(self, role: str) -> None:
+        """Drop what is staged still though the target has it: its node died while it was moved."""
+        target = self._read_parts(self._destination(role), role)
+        staged = self._read_parts(self._staged(role), role)
+        for (node, partition), before in self._before(role):
+            parts = [part for part in staged.get((node, partition), ()) if part.is_active and part.rows]
+            keeps_all_rows = self.plan.keeps_all_rows and not role
+            try:
+                arrived = target.get((node, partition), ())
+                moved = find_moved(parts, arrived, before, keeps_all_rows=keeps_all_rows)
+            except UnknownStateError as error:
+                raise UnknownStateError(
+                    f"{node} died while it moved partition {partition} from {self._staged(role)} to"
+                    f" {self._destination(role)}, and what has arrived cannot be told any more: {error}; compare the"
+                    " two tables there, drop from the staging table what the target has, and load again"
+                ) from error
+            if moved:
+                log.warning("%s: %d of %d staged parts have arrived already", node, len(moved), len(parts))
+                statement = staging_queries.render_drop_parts(self._staged(role), parts=moved)
+                self.client.execute_on(node, statement, query_id=self._query_id())
+
+    def _replace(self, source: TableName, partitions: Iterable[str]) -> None:
         for partition in sorted(partitions):
             self._everywhere(
                 partial(
@@ -222,68 +190,41 @@ class Commit:
                 )
             )
 
-    @property
-    def _touched_by_table(self) -> set[str]:
-        return {*self.plan.partitions, *(partition for _, partition in self._read_partitions(self.staging.target))}
+    def _keep_survivors(self) -> Sequence[str]:
+        survivors = Survivors(
+            client=self.client,
+            staging=self.staging,
+            attempt=self.attempt,
+            epoch=self.epoch,
+            condition=self.plan.replace_where,
+            staged_partitions=sorted(self.plan.partitions),
+            next_query_id=self._query_id,
+        )
+        return survivors.merge()
 
-    def _keep_survivors(self) -> None:
-        for _ in range(MERGE_ROUNDS):
-            if self._merge_survivors():
-                return
-        raise LoadError(
-            f"{self.staging.target} was changed by others {MERGE_ROUNDS} times while this load looked for the"
-            " rows to keep; load again when they are done"
+    def _has_replaced(self) -> bool:
+        """Whether an earlier owner has begun to replace partitions by those with the survivors."""
+        if not self.plan.before:
+            return False
+        target, merged = self._read_parts(self.staging.target, ""), self._read_parts(self._staged(MERGED), "")
+        return any(
+            has_arrived(merged.get(place, ()), target.get(place, ()), before) for place, before in self._before("")
         )
 
-    def _merge_survivors(self) -> bool:
-        """Put the new rows of each touched partition together with those that stay; False if others interfered.
+    def _read_partitions(self, table: TableName) -> dict[Place, Mapping[str, Any]]:
+        return self._by_place(staging_queries.render_read_partitions(table, self.staging.cluster))
 
-        The new rows fulfil the condition, all of them, so that they are never taken for survivors when an earlier
-        owner got half way.
-        """
-        target, cluster, condition = self.staging.target, self.staging.cluster, self.plan.replace_where
-        rows = self.client.query(staging_queries.render_touched_partitions(target, cluster, condition=condition))
-        self._touched = sorted({*self.plan.partitions, *(row["partition_id"] for row in rows)})
-        before = self._read_versions()
-        self.staging.drop(self.attempt, self.epoch, MERGED)
-        merged = self.staging.create(StagingTable(attempt=self.attempt, epoch=self.epoch, role=MERGED), target)
-        for partition in sorted(self.plan.partitions):
-            self._everywhere(
-                partial(staging_queries.render_attach_partition, merged, self._staged(), partition=partition)
-            )
-        if self._touched:
-            self.client.execute(
-                staging_queries.render_copy_survivors(
-                    merged, target, cluster, columns=self.plan.columns, partitions=self._touched, condition=condition
-                ),
-                query_id=self._query_id(),
-            )
-        return self._read_versions() == before
+    def _by_place(self, statement: Statement) -> dict[Place, Mapping[str, Any]]:
+        return {_place(row): row for row in self.client.query(statement)}
 
-    def _read_versions(self) -> dict[tuple[str, str], tuple[int, int]]:
-        """What tells an insert or a mutation of the touched partitions; a merge changes none of it."""
-        found = self._read_partitions(self.staging.target)
-        return {key: (row["last_block"], row["version"]) for key, row in found.items() if key[1] in self._touched}
-
-    def _read_partitions(self, table: TableName) -> dict[tuple[str, str], Mapping[str, Any]]:
-        return self._by_partition(staging_queries.render_read_partitions(table, self.staging.cluster))
-
-    def _read_blocks(self, table: TableName) -> dict[tuple[str, str], Mapping[str, Any]]:
-        return self._by_partition(staging_queries.render_read_blocks(table, self.staging.cluster))
-
-    def _by_partition(self, statement: Statement) -> dict[tuple[str, str], Mapping[str, Any]]:
-        return {(row["node"], row["partition_id"]): row for row in self.client.query(statement)}
-
-    def _read_parts(
-        self, table: TableName, nodes: Mapping[str, Mapping[str, Before]]
-    ) -> dict[tuple[str, str], list[Part]]:
+    def _read_parts(self, table: TableName, role: str) -> dict[Place, list[Part]]:
         """All parts of the partitions that change."""
-        partitions = sorted({partition for found in nodes.values() for partition in found})
+        partitions = sorted({partition for (_, partition), _ in self._before(role)})
         if not partitions:
             return {}
         statement = staging_queries.render_read_parts(table, self.staging.cluster, partitions=partitions)
         rows = self.client.query(statement)
-        return {key: list(map(_parse_part, group)) for key, group in groupby(rows, key=_node_and_partition)}
+        return {place: list(map(_parse_part, group)) for place, group in groupby(rows, key=_place)}
 
     def _destination(self, role: str) -> TableName:
         if not role:
@@ -291,11 +232,8 @@ class Commit:
         database, table = self.plan.views[role]
         return TableName(database=database, table=table)
 
-    def _table(self, role: str) -> StagingTable:
-        return StagingTable(attempt=self.attempt, epoch=self.epoch, role=role)
-
     def _staged(self, role: str = "") -> TableName:
-        return self.staging.name(self._table(role))
+        return self.staging.name(StagingTable(attempt=self.attempt, epoch=self.epoch, role=role))
 
     def _everywhere(self, render: Render) -> None:
         self.client.execute_everywhere(render, query_id=self._query_id())
@@ -305,7 +243,7 @@ class Commit:
         return f"{self.attempt.commit_prefix}{self.epoch}-{self._count}"
 
 
-def _node_and_partition(row: Mapping[str, Any]) -> tuple[str, str]:
+def _place(row: Mapping[str, Any]) -> Place:
     return row["node"], row["partition_id"]
 
 

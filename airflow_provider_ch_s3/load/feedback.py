@@ -17,10 +17,11 @@ def read_past_loads(story: Story, cluster: ClusterSpec) -> dict[str, PastLoad]:
     past: dict[str, PastLoad] = {}
     for attempt in reversed(list(story.attempts.values())):
         planned, committed = (attempt.detail(kind) for kind in (EventKind.PLANNED, EventKind.COMMITTED))
-        if committed and planned["data_format"] not in past:
+        data_format = planned.get("data_format")  # not there where `ch-s3 loads prune` is at work
+        if committed and data_format and data_format not in past:
             report = LoadReport.of_commit(committed)
-            if report.volume_bytes >= MIN_VOLUME_BYTES and report.size_bytes:
-                past[planned["data_format"]] = _measure(report, cluster)
+            if report.volume_bytes >= MIN_VOLUME_BYTES and report.size_bytes and report.seconds:
+                past[data_format] = _measure(report, cluster)
     return past
 
 

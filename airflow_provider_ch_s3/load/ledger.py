@@ -15,13 +15,13 @@ from typing import Any
 
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.codec import SCHEMA_VERSION
 from airflow_provider_ch_s3.load.story import AttemptId, Event, EventKind, Story
 from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.sql import ledger_queries
 from airflow_provider_ch_s3.target import TableName, parse_table
 
 DEFAULT_LEDGER = "ch_s3_ledger"
-SCHEMA_VERSION = 2
 _COMMENT = "airflow-provider-ch-s3: what its loads did, schema "
 # A statement takes a worker about 1 kB of memory for each file, its answer half of that.
 FILES_PER_STATEMENT = 10_000
@@ -193,7 +193,7 @@ def check_schema(ledger: TableName, name: str, comment: str) -> None:
 def parse_event(row: Mapping[str, Any]) -> Event:
     """Read one row of the ledger."""
     return Event(
-        kind=EventKind(row["event"]),
+        kind=EventKind.parse(row["event"]),
         attempt=AttemptId(load_id=row["load_id"], generation=row["generation"], number=row["attempt"]),
         epoch=row["epoch"],
         try_number=row["try_number"],

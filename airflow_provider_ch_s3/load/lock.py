@@ -25,6 +25,7 @@ from functools import partial
 
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, LockLostError, OvertakenError, ServerError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.codec import decode
 from airflow_provider_ch_s3.load.ledger import Ledger
 from airflow_provider_ch_s3.load.request import LoadIdentity
 from airflow_provider_ch_s3.load.story import AttemptId, EventKind, Story
@@ -65,6 +66,11 @@ class Owner:
     def rank(self) -> tuple[float, int]:
         """As :attr:`LoadIdentity.rank`."""
         return self.since, self.try_number
+
+
+def parse_owner(comment: str) -> Owner:
+    """Read the comment of a lock; an owner that says nothing of itself is another load, which lives or does not."""
+    return decode(Owner, json.loads(comment), load_id="", generation=0, try_number=0, attempt=0, token="")
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -245,7 +251,7 @@ class TargetLock:
             Lock(
                 epoch=int(row["name"].removeprefix(self._prefix)),
                 node=row["node"],
-                owner=Owner(**json.loads(row["comment"])),
+                owner=parse_owner(row["comment"]),
             )
             for row in rows
         )

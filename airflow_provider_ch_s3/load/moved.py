@@ -9,7 +9,7 @@ Merges hide clones, but for some minutes ClickHouse still lists what it merged.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.errors import UnknownStateError
@@ -98,5 +98,17 @@ def has_changed(target: Iterable[Part], before: Before) -> bool:
     return rows != before.rows or any(part.last_block > before.last_block for part in target)
 
 
-Snapshot = Mapping[str, Mapping[str, Before]]
-"""Node → partition → what was there."""
+def has_arrived(parts: Sequence[Part], target: Iterable[Part], before: Before) -> bool:
+    """Whether a partition of the target was replaced, or half replaced, by the given parts.
+
+    Where that cannot be told any more, it was.
+
+    :param parts: what it is replaced by; without rows where it is emptied.
+    :param target: all parts of the target, active or not.
+    """
+    target = tuple(target)
+    if not any(part.is_active and part.rows for part in parts):
+        return before.rows > 0 and not any(part.is_active and part.rows for part in target)
+    new = [part for part in target if part.last_block > before.last_block]
+    digests = {part.digest for part in parts if part.is_active}
+    return any(part.digest in digests for part in new) or not _shows_all(new)

@@ -6,8 +6,7 @@ from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
 from airflow_provider_ch_s3.load.request import LoadMode, LoadRequest, MaterializedViews, OnPartialPartitions
 from airflow_provider_ch_s3.load.site import Site
 from airflow_provider_ch_s3.load.story import AttemptId, Story
-from airflow_provider_ch_s3.sql import staging_queries
-from airflow_provider_ch_s3.target import TableName, TargetSpec
+from airflow_provider_ch_s3.target import TargetSpec
 
 
 def check_mode(target: TargetSpec, request: LoadRequest) -> None:
@@ -40,21 +39,6 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             else "their old rows cannot be told from others; detach them, load, and fill them again"
         )
         raise TargetError(f"{target.name} feeds {names}, and a commit of staged partitions does not: {remedy}")
-
-
-def check_staged_rows(site: Site, staged: TableName, condition: str) -> str:
-    """See that all staged rows fulfil ``replace_where``; returns what was checked.
-
-    :raises LoadError: if some do not: loading again would add them again.
-    """
-    statement = staging_queries.render_count_outside(staged, site.cluster.name, condition=condition)
-    if outside := site.client.query(statement)[0]["rows"]:
-        raise LoadError(
-            f"{outside} rows of the files do not fulfil replace_where={condition!r}, so that the next load would not"
-            f" replace them; nothing of {site.target.name} was changed: correct replace_where, or leave those rows"
-            " out with where"
-        )
-    return f"all staged rows fulfil {condition}"
 
 
 def check_partial_partitions(site: Site, request: LoadRequest, story: Story, partitions: set[str]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.load.codec import decode
 from airflow_provider_ch_s3.load.progress import expected_work
 from airflow_provider_ch_s3.load.queries import QueryStatus
 from airflow_provider_ch_s3.tuning import LoadPlan, Prediction
@@ -23,6 +24,10 @@ class NodeReport:
     rows_written: int
     peak_memory_bytes: int
     initial_parts: int
+
+
+_BLANK_PREDICTION = {"initial_parts": 0, "peak_memory_bytes": 0, "load_seconds": 0.0, "settled_seconds": 0.0}
+_BLANK_NODE = {"files": 0, "rows_written": 0, "peak_memory_bytes": 0, "initial_parts": 0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,14 +84,15 @@ class LoadReport:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> LoadReport:
-        """The reverse of :meth:`as_dict`."""
-        nodes = {name: NodeReport(**node) for name, node in values["nodes"].items()}
-        return cls(**{**values, "nodes": nodes})
+        """The reverse of :meth:`as_dict`, by any release."""
+        blank = vars(cls.nothing_new("", files_skipped=0))
+        nodes = {name: decode(NodeReport, node, **_BLANK_NODE) for name, node in values.get("nodes", {}).items()}
+        return decode(cls, {**values, "nodes": nodes}, **blank)
 
     @classmethod
     def of_commit(cls, detail: Mapping[str, Any]) -> LoadReport:
         """The report of a load, as the ledger's event of its commit tells it."""
-        return cls.from_dict({**detail["report"], "commit_seconds": detail["commit_seconds"]})
+        return cls.from_dict({**detail.get("report", {}), "commit_seconds": detail.get("commit_seconds", 0.0)})
 
     @classmethod
     def nothing_new(cls, table: str, *, files_skipped: int) -> LoadReport:
@@ -131,7 +137,7 @@ class LoadReport:
                 f" {format_bytes(node.peak_memory_bytes)} peak memory, {node.initial_parts} parts"
                 for name, node in sorted(self.nodes.items())
             ),
-            *([f"  predicted: {Prediction(**self.predicted)}"] if self.predicted else []),
+            *([f"  predicted: {decode(Prediction, self.predicted, **_BLANK_PREDICTION)}"] if self.predicted else []),
             *(f"  checked: {check}" for check in self.checks),
             *([f"  {format_count(self.files_skipped)} files skipped"] if self.files_skipped else []),
             *(

@@ -33,7 +33,7 @@ from airflow_provider_ch_s3.errors import (
 )
 from airflow_provider_ch_s3.load.choose import Choice, choose_from, read_loaded
 from airflow_provider_ch_s3.load.client import ClickHouseClient
-from airflow_provider_ch_s3.load.commit import CommitPlan
+from airflow_provider_ch_s3.load.commit_plan import CommitPlan
 from airflow_provider_ch_s3.load.feedback import read_past_loads
 from airflow_provider_ch_s3.load.lock import UNKNOWN_TABLE
 from airflow_provider_ch_s3.load.parts import wait_until_settled
@@ -51,7 +51,8 @@ from airflow_provider_ch_s3.load.queries import (
     kill_queries,
     wait_for_query_log,
 )
-from airflow_provider_ch_s3.load.refusals import check_mode, check_partial_partitions, check_staged_rows
+from airflow_provider_ch_s3.load.refusals import check_mode, check_partial_partitions
+from airflow_provider_ch_s3.load.replace_where import check_replace_where, check_staged_rows
 from airflow_provider_ch_s3.load.report import LoadReport, build_report, describe_plan, is_complete
 from airflow_provider_ch_s3.load.request import LoadIdentity, LoadMode, OnLoadedFiles
 from airflow_provider_ch_s3.load.site import Site, find_site
@@ -204,6 +205,7 @@ class LoadRun(TaskLoad):
 
     def _begin(self, story: Story) -> LoadReport | str:
         choice = self._choose(list_files(self.store, self.request), story)
+        check_replace_where(self._site, self.request)
         views = self._views
         prepared = self._prepare(choice.files, story) if choice.files else None
         if prepared is not None and prepared.source.is_pattern and choice.skipped_count:
@@ -300,7 +302,6 @@ class LoadRun(TaskLoad):
             replace_where=request.replace_where,
             keeps_all_rows=site.target.keeps_all_rows,
             views={f"{VIEW}{n}": (v.table.database, v.table.table) for n, v in enumerate(self._views)},
-            columns=[column.name for column in site.target.columns if column.is_insertable],
             report=report.as_dict(),
         )
 

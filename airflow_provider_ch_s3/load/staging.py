@@ -139,10 +139,6 @@ class Staging:
                 " too, and load again"
             )
 
-    def freeze(self, table: StagingTable) -> None:
-        """End its merges, for good: what a broken MOVE has moved is told by its parts."""
-        self.client.execute_everywhere(partial(staging_queries.render_freeze_staging, self.name(table)))
-
     def idle_seconds(self, table: StagingTable) -> float:
         """How long ago anything last happened to it on any node, by the servers' clocks."""
         statement = staging_queries.render_read_idle_seconds(self.name(table), self.cluster)

@@ -18,17 +18,24 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
+from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.load.request import LoadMode
 
 
 class EventKind(Enum):
-    """``LOCKED``: an epoch began; it says nothing of an attempt."""
+    """``LOCKED``: an epoch began; it says nothing of an attempt. ``UNKNOWN``: written by a later release."""
 
     LOCKED = "locked"
     PLANNED = "planned"
     COMMITTING = "committing"
     COMMITTED = "committed"
     ABANDONED = "abandoned"
+    UNKNOWN = "unknown"
+
+    @classmethod
+    def parse(cls, text: str) -> EventKind:
+        """Read a kind that any release wrote."""
+        return cls(text) if text in {kind.value for kind in cls} else cls.UNKNOWN
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -171,7 +178,7 @@ class Story:
         """Those that were planned, oldest first."""
         by_id: dict[AttemptId, list[Event]] = {}
         for event in self.events:
-            if event.kind is not EventKind.LOCKED:
+            if event.kind not in (EventKind.LOCKED, EventKind.UNKNOWN):
                 by_id.setdefault(event.attempt, []).append(event)
         ordered = sorted(by_id, key=lambda attempt: attempt.number)
         return {attempt: Attempt(id=attempt, events=by_id[attempt]) for attempt in ordered}
@@ -214,8 +221,8 @@ class Story:
         held: list[tuple[Attempt, set[str]]] = []
         for attempt in self.committed(table_uuids):
             detail = attempt.detail(EventKind.COMMITTED)
-            partitions = set(detail["partitions"])
-            match LoadMode(detail["load_mode"]):
+            partitions = set(detail.get("partitions", ()))
+            match _load_mode(attempt):
                 case LoadMode.REPLACE_TABLE:
                     held = []
                 case LoadMode.REPLACE_PARTITIONS:
@@ -231,8 +238,8 @@ class Story:
         loads: list[Attempt] = []
         for attempt in self.committed(table_uuids):
             detail = attempt.detail(EventKind.COMMITTED)
-            is_touched = partition in detail["partitions"]
-            mode = LoadMode(detail["load_mode"])
+            is_touched = partition in detail.get("partitions", ())
+            mode = _load_mode(attempt)
             if mode is LoadMode.REPLACE_TABLE or (mode is LoadMode.REPLACE_PARTITIONS and is_touched):
                 rows, loads = 0, []
             elif mode is LoadMode.REPLACE_WHERE and is_touched:
@@ -241,3 +248,17 @@ class Story:
                 rows += detail["partitions"][partition]
                 loads.append(attempt)
         return rows, loads
+
+
+def _load_mode(attempt: Attempt) -> LoadMode:
+    """What a committed attempt did to the rows that were there before.
+
+    :raises LoadError: if it is a mode of a later release: nobody can tell which files the table holds still.
+    """
+    mode = attempt.detail(EventKind.COMMITTED).get("load_mode")
+    if mode not in {known.value for known in LoadMode}:
+        raise LoadError(
+            f"the ledger says that {attempt.id.query_id} was committed with load_mode={mode!r}, which this version of"
+            " airflow-provider-ch-s3 does not know; upgrade it on this worker"
+        )
+    return LoadMode(mode)

@@ -10,12 +10,13 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, LockLostError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
-from airflow_provider_ch_s3.load.commit import Commit, CommitPlan
+from airflow_provider_ch_s3.load.commit import Commit
+from airflow_provider_ch_s3.load.commit_plan import CommitPlan
 from airflow_provider_ch_s3.load.ledger import Ledger
 from airflow_provider_ch_s3.load.lock import Held, TargetLock
 from airflow_provider_ch_s3.load.queries import kill_queries
@@ -191,8 +192,7 @@ class Turn:
         kill_queries(self.client, self.ledger.cluster, attempt.id.commit_prefix, sleep=self.sleep)
         is_untouched = commit.has_changed_nothing()
         try:
-            commit.resolve()
-            commit.prepare()
+            commit.resume()
             # From here on parts arrive that the first owner did not see.
             self._write(EventKind.COMMITTING, attempt.id, commit.plan.as_dict())
             self._carry_out(commit)
@@ -222,8 +222,7 @@ class Turn:
         seconds = round(time.monotonic() - began, 3)
         # A table that was renamed looks as if everything had been moved.
         self.staging.claim(commit.attempt, self.epoch)
-        detail = {**replace(commit.plan, before={}).as_dict(), "commit_seconds": seconds}
-        self._write(EventKind.COMMITTED, commit.attempt, detail)
+        self._write(EventKind.COMMITTED, commit.attempt, commit.plan.as_done(seconds))
         self.staging.drop(commit.attempt, self.epoch)
         self.story = self.ledger.read()
 

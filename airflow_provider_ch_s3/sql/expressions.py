@@ -7,6 +7,7 @@ must not end the statement around it. Both can be told from the tokens.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from airflow_provider_ch_s3.errors import ConfigError
 
@@ -95,3 +96,15 @@ def parse_expression(text: str) -> str:
         count = len([part for part in parts if part])
         raise ConfigError(f"expected one SQL expression and found {count} in {text!r}")
     return parts[0]
+
+
+def find_names(text: str) -> Iterator[str]:
+    """The names in an expression that are not called: columns, and words such as AND.
+
+    ``"f(day) > `a b` AND t.n = 1"`` has day, a b, AND, t, 1.
+    """
+    for token in _TOKEN.finditer(text):
+        found = token.group()
+        is_word = token.lastgroup == "word" or found[0] in '`"'
+        if is_word and text[: token.start()].rstrip()[-1:] != "." and text[token.end() :].lstrip()[:1] != "(":
+            yield found.strip('`"')

@@ -50,11 +50,6 @@ def render_read_parts(table: TableName, cluster: str | None, *, partitions: Sequ
     return render("read_parts", table=table, cluster=cluster, partitions=partitions)
 
 
-def render_freeze_staging(staging: TableName, cluster: str | None) -> Statement:
-    """End merges of a staging table, for good."""
-    return render("freeze_staging", staging=staging, cluster=cluster)
-
-
 def render_drop_parts(staging: TableName, *, parts: Sequence[str]) -> Statement:
     """Drop parts of a staging table on one node."""
     return render("drop_parts", staging=staging, parts=parts)
@@ -92,32 +87,26 @@ def render_replace_partition(
     )
 
 
-def render_attach_partition(
-    merged: TableName, staging: TableName, cluster: str | None, *, partition: str
+def render_attach_partitions(
+    merged: TableName, source: TableName, cluster: str | None, *, partitions: Sequence[str]
 ) -> Statement:
-    """Copy a partition, as links to the same files."""
-    return render("attach_partition", merged=merged, staging=staging, cluster=cluster, partition=partition)
+    """Copy partitions, as links to the same files: every column of every row stays as it is, bit for bit."""
+    return render("attach_partitions", merged=merged, source=source, cluster=cluster, partitions=partitions)
 
 
-def render_copy_survivors(
-    merged: TableName,
-    target: TableName,
-    cluster: str | None,
-    *,
-    columns: Sequence[str],
-    partitions: Sequence[str],
-    condition: str,
-) -> Statement:
-    """Copy the rows of some partitions that a condition does not hold for, or for which it is NULL."""
-    return render(
-        "copy_survivors",
-        merged=merged,
-        target=target,
-        cluster=cluster,
-        columns=columns,
-        partitions=partitions,
-        condition=condition,
-    )
+def render_hold_merges(merged: TableName, cluster: str | None) -> Statement:
+    """Keep merges from changing the number of rows; mutations run all the same."""
+    return render("hold_merges", merged=merged, cluster=cluster)
+
+
+def render_delete_rows(merged: TableName, cluster: str | None, *, condition: str) -> Statement:
+    """Begin to delete the rows that a condition holds for."""
+    return render("delete_rows", merged=merged, cluster=cluster, condition=condition)
+
+
+def render_await_deletion(merged: TableName, cluster: str | None) -> Statement:
+    """Wait until what :func:`render_delete_rows` began is done; fails if that failed."""
+    return render("await_deletion", merged=merged, cluster=cluster)
 
 
 def render_touched_partitions(target: TableName, cluster: str | None, *, condition: str) -> Statement:
@@ -126,5 +115,20 @@ def render_touched_partitions(target: TableName, cluster: str | None, *, conditi
 
 
 def render_count_outside(staging: TableName, cluster: str | None, *, condition: str) -> Statement:
-    """Staged rows that a condition does not hold for."""
+    """All rows, and those that a condition does not hold for, or for which it is NULL."""
     return render("count_outside", staging=staging, cluster=cluster, condition=condition)
+
+
+def render_check_condition(target: TableName, *, columns: Sequence[str], condition: str) -> Statement:
+    """Evaluate a condition for no row; fails where it is no condition over the columns, or not repeatable."""
+    return render("check_condition", target=target, columns=columns, condition=condition)
+
+
+def render_count_visible(table: TableName, cluster: str | None) -> Statement:
+    """Rows of each partition that this user may see, for each node."""
+    return render("count_visible", table=table, cluster=cluster)
+
+
+def render_unapplied_changes(table: TableName, cluster: str | None) -> Statement:
+    """Mutations and lightweight updates that are not written into the parts yet, for each node."""
+    return render("unapplied_changes", table=table, cluster=cluster)

@@ -10,6 +10,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.load.codec import decode
 from airflow_provider_ch_s3.load.request import LoadIdentity
 from airflow_provider_ch_s3.load.run import kill_load
 from airflow_provider_ch_s3.load.running import read_running
@@ -104,5 +105,5 @@ def dump_identity(identity: LoadIdentity) -> dict[str, Any]:
 
 
 def parse_identity(values: Mapping[str, Any]) -> LoadIdentity:
-    """The identity that was dumped."""
-    return LoadIdentity(**{**values, "since": datetime.datetime.fromisoformat(values["since"])})
+    """The identity that was dumped, by any release."""
+    return decode(LoadIdentity, {**values, "since": datetime.datetime.fromisoformat(values["since"])})

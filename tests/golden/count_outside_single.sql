@@ -1,4 +1,3 @@
-SELECT count() AS rows
+SELECT count() AS ch_s3_rows, countIf(ifNull((dt = '2013-01-01' OR origin IS NULL), 0) = 0) AS ch_s3_outside
 FROM `it's`.`ch_s3_stage_52115f13b013_0123_2_7_7`
-WHERE ifNull((dt = '2013-01-01' OR origin IS NULL), 0) = 0
 SETTINGS skip_unavailable_shards = 0

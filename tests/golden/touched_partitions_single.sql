@@ -1,5 +1,5 @@
-SELECT DISTINCT _partition_id AS partition_id
+SELECT DISTINCT _partition_id
 FROM `it's`.`a\`b`
 WHERE ifNull((dt = '2013-01-01' OR origin IS NULL), 0) != 0
-ORDER BY partition_id
+ORDER BY _partition_id
 SETTINGS skip_unavailable_shards = 0

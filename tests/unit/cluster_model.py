@@ -385,7 +385,7 @@ class Cluster:
 
     _create_ledger_files = _create_staging = _create_ledger
 
-    def _freeze_staging(self, node: Node, statement: Statement, _: str | None) -> None:
+    def _hold_merges(self, node: Node, statement: Statement, _: str | None) -> None:
         self._table(node, _names(statement.text)[0]).is_frozen = True
 
     def _drop_parts(self, node: Node, statement: Statement, _: str | None) -> None:

@@ -47,12 +47,6 @@ MANIFEST = [
 ]
 
 
-def copy_survivors(cluster: str | None) -> Statement:
-    return staging_queries.render_copy_survivors(
-        MERGED, TARGET, cluster, columns=["id", "tail`num"], partitions=["a", PARTITION], condition=CONDITION
-    )
-
-
 def prune_ledger(cluster: str | None, *, is_last: bool) -> Statement:
     return ledger_queries.render_prune_ledger(
         LEDGER,
@@ -139,8 +133,6 @@ CASES: dict[str, Statement] = {
     "read_blocks_single": staging_queries.render_read_blocks(TARGET, None),
     "read_parts_cluster": staging_queries.render_read_parts(TARGET, CLUSTER, partitions=["all", PARTITION]),
     "read_parts_single": staging_queries.render_read_parts(TARGET, None, partitions=["all"]),
-    "freeze_staging_here": staging_queries.render_freeze_staging(STAGING, None),
-    "freeze_staging_on_cluster": staging_queries.render_freeze_staging(STAGING, CLUSTER),
     "drop_parts": staging_queries.render_drop_parts(STAGING, parts=["all_1_1_0", HOSTILE]),
     "read_definition_cluster": staging_queries.render_read_definition(TARGET, CLUSTER),
     "read_definition_single": staging_queries.render_read_definition(TARGET, None),
@@ -160,12 +152,23 @@ CASES: dict[str, Statement] = {
     "replace_partition_on_cluster_by_nothing": staging_queries.render_replace_partition(
         STAGING, TARGET, CLUSTER, partition=PARTITION, allow_empty=True
     ),
-    "attach_partition_here": staging_queries.render_attach_partition(MERGED, STAGING, None, partition="all"),
-    "attach_partition_on_cluster": staging_queries.render_attach_partition(
-        MERGED, STAGING, CLUSTER, partition=PARTITION
+    "attach_partitions_here": staging_queries.render_attach_partitions(MERGED, STAGING, None, partitions=["all"]),
+    "attach_partitions_on_cluster": staging_queries.render_attach_partitions(
+        MERGED, STAGING, CLUSTER, partitions=["a", PARTITION]
     ),
-    "copy_survivors_cluster": copy_survivors(CLUSTER),
-    "copy_survivors_single": copy_survivors(None),
+    "hold_merges_here": staging_queries.render_hold_merges(MERGED, None),
+    "hold_merges_on_cluster": staging_queries.render_hold_merges(MERGED, CLUSTER),
+    "delete_rows_here": staging_queries.render_delete_rows(MERGED, None, condition=CONDITION),
+    "delete_rows_on_cluster": staging_queries.render_delete_rows(MERGED, CLUSTER, condition=CONDITION),
+    "await_deletion_here": staging_queries.render_await_deletion(MERGED, None),
+    "await_deletion_on_cluster": staging_queries.render_await_deletion(MERGED, CLUSTER),
+    "check_condition_here": staging_queries.render_check_condition(
+        TARGET, columns=["id", "tail`num"], condition=CONDITION
+    ),
+    "count_visible_cluster": staging_queries.render_count_visible(TARGET, CLUSTER),
+    "count_visible_single": staging_queries.render_count_visible(TARGET, None),
+    "unapplied_changes_cluster": staging_queries.render_unapplied_changes(TARGET, CLUSTER),
+    "unapplied_changes_single": staging_queries.render_unapplied_changes(TARGET, None),
     "touched_partitions_cluster": staging_queries.render_touched_partitions(TARGET, CLUSTER, condition=CONDITION),
     "touched_partitions_single": staging_queries.render_touched_partitions(TARGET, None, condition=CONDITION),
     "count_outside_cluster": staging_queries.render_count_outside(STAGING, CLUSTER, condition=CONDITION),
@@ -232,14 +235,18 @@ def test_a_statement_is_called_as_its_template() -> None:
         "read_partitions",
         "read_blocks",
         "read_parts",
-        "freeze_staging",
         "drop_parts",
         "read_definition",
         "read_idle_seconds",
         "move_partition",
         "replace_partition",
-        "attach_partition",
-        "copy_survivors",
+        "attach_partitions",
+        "hold_merges",
+        "delete_rows",
+        "await_deletion",
+        "check_condition",
+        "count_visible",
+        "unapplied_changes",
         "touched_partitions",
         "count_outside",
     }
@@ -253,11 +260,9 @@ def test_a_statement_is_called_as_its_template() -> None:
         ),
         pytest.param(lambda text: staging_queries.render_count_outside(STAGING, None, condition=text), id="outside"),
         pytest.param(
-            lambda text: staging_queries.render_copy_survivors(
-                MERGED, TARGET, None, columns=["id"], partitions=["all"], condition=text
-            ),
-            id="survivors",
+            lambda text: staging_queries.render_check_condition(TARGET, columns=["id"], condition=text), id="check"
         ),
+        pytest.param(lambda text: staging_queries.render_delete_rows(MERGED, None, condition=text), id="delete"),
     ],
 )
 @pytest.mark.parametrize("condition", ["1) OR (1", "1 UNION ALL SELECT 1", "1; DROP TABLE x", "1 -- ", "1, 2", "'a"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ch_s3.errors import UnknownStateError
-from airflow_provider_ch_s3.load.moved import Before, Part, find_moved, has_changed
+from airflow_provider_ch_s3.load.moved import Before, Part, find_moved, has_arrived, has_changed
 
 
 def part(digest: str, first: int, last: int | None = None, *, rows: int = 10, is_active: bool = True) -> Part:
@@ -81,6 +81,27 @@ def test_equal_parts_are_counted() -> None:
 
 def test_a_partition_that_did_not_exist() -> None:
     assert find_moved(STAGED, [part("s1", 0)], Before(staged_rows=30), keeps_all_rows=True) == ("p_1_1",)
+
+
+@pytest.mark.parametrize(
+    ("parts", "target", "expected"),
+    [
+        pytest.param(STAGED, OLD, False, id="not-yet"),
+        pytest.param(STAGED, [part("s1", 8), part("s2", 9), part("s3", 10)], True, id="replaced"),
+        pytest.param(STAGED, [*OLD, part("s1", 8)], True, id="half-replaced"),
+        pytest.param(STAGED, [*OLD, part("x", 8)], False, id="others-wrote"),
+        pytest.param(STAGED, [part("s1", 6), part("o2", 7)], False, id="equal-parts-that-were-there-before"),
+        pytest.param(STAGED, [part("m", 6, 9, rows=40)], True, id="hidden-by-a-merge"),
+        pytest.param([], OLD, False, id="not-yet-emptied"),
+        pytest.param([part("s1", 1, rows=0)], [part("o1", 6, **MERGED_AWAY)], True, id="emptied"),
+    ],
+)
+def test_has_arrived(parts: list[Part], target: list[Part], expected: bool) -> None:
+    assert has_arrived(parts, target, BEFORE) is expected
+
+
+def test_nothing_was_there_to_be_emptied() -> None:
+    assert not has_arrived([], [], Before())
 
 
 @pytest.mark.parametrize(

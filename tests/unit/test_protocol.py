@@ -67,7 +67,7 @@ STATEMENTS = (
     "rename_staging",
     "drop_staging",
     "insert_load",
-    "freeze_staging",
+    "hold_merges",
     "drop_parts",
     "move_partition",
     "replace_partition",

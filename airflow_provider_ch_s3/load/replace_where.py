@@ -1,0 +1,117 @@
+"""What ``replace_where`` needs to keep the other rows as they are; refused where it is missing."""
+
+from __future__ import annotations
+
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, ServerError, TargetError
+from airflow_provider_ch_s3.load.request import LoadRequest
+from airflow_provider_ch_s3.load.site import Site
+from airflow_provider_ch_s3.load.survivors import check_changes_applied, count_rows
+from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.sql.expressions import find_names
+from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.units import format_count
+
+QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS = 704
+# Functions that ClickHouse calls for a bare name, in quotes too, where no column has it (26.7). Its check of
+# functions does not see them.
+CALLED_BY_NAME = frozenset(
+    {
+        *("now", "today", "curdate", "current_date", "current_timestamp", "localtime", "localtimestamp"),
+        *("user", "currentuser", "current_user", "session_user"),
+        *("database", "schema", "currentdatabase", "current_database"),
+    }
+)
+
+
+def check_replace_where(site: Site, request: LoadRequest) -> None:
+    """See, before anything is staged, that the condition can be repeated, and that the rows to keep can be kept.
+
+    :raises ConfigError: if the condition is none over the table's columns, or its result may change.
+    :raises TargetError: if this user does not see all rows of the table.
+    :raises LoadError: if a change is on its way into the table's parts.
+    """
+    if not request.replace_where:
+        return
+    _check_condition(site, request.replace_where)
+    check_changes_applied(site.client, site.target.local, site.cluster.name)
+    _check_all_visible(site)
+
+
+def check_staged_rows(site: Site, staged: TableName, condition: str) -> str:
+    """See that all staged rows fulfil ``replace_where``; returns what was checked.
+
+    :raises LoadError: if some do not: loading again would add them again.
+    """
+    visible, outside = count_rows(site.client, staged, site.cluster.name, condition)
+    if outside:
+        raise LoadError(
+            f"{format_count(outside)} of {format_count(visible)} rows of the files do not fulfil"
+            f" replace_where={condition!r}, so that the next load would not replace them; nothing of"
+            f" {site.target.name} was changed: correct replace_where, or leave those rows out with where"
+        )
+    # After the count, because merges may take rows away in between, and never add some.
+    if visible < (stored := sum(site.partition_rows(staged).values())):
+        raise LoadError(
+            f"the user of this connection sees {format_count(visible)} of {format_count(stored)} staged rows, so it"
+            f" cannot be checked that all fulfil replace_where={condition!r}; nothing of {site.target.name} was"
+            f" changed: load as a user without a row policy on the database {staged.database}"
+        )
+    return f"all staged rows fulfil {condition}"
+
+
+def _check_condition(site: Site, condition: str) -> None:
+    columns = [column.name for column in site.target.columns if column.default_kind != "EPHEMERAL"]
+    called = {name for name in find_names(condition) if name.lower() in CALLED_BY_NAME} - set(columns)
+    if called:
+        raise _is_not_repeatable(condition, f"calls {sorted(called)[0]}()")
+    statement = staging_queries.render_check_condition(site.target.local, columns=columns, condition=condition)
+    try:
+        site.client.query(statement)
+    except ServerError as error:
+        if error.code == QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS:
+            raise _is_not_repeatable(condition, "calls a function such as now(), rand() or dictGet()") from error
+        raise ConfigError(
+            f"replace_where={condition!r} is no condition over the columns of {site.target.local}: {error}; its"
+            f" columns are {', '.join(columns)}"
+        ) from error
+
+
+def _is_not_repeatable(condition: str, why: str) -> ConfigError:
+    return ConfigError(
+        f"replace_where={condition!r} {why}: it may give another result when a commit that broke off is finished;"
+        " write the value itself, or a template for it, such as \"day = '{{ ds }}'\""
+    )
+
+
+def _check_all_visible(site: Site) -> None:
+    """See that this user sees as many rows as the parts hold.
+
+    Only of partitions that nobody changes meanwhile: of others it cannot be told.
+    """
+    target, cluster = site.target.local, site.cluster.name
+    before = _read_partitions(site)
+    try:
+        rows = site.client.query(staging_queries.render_count_visible(target, cluster))
+    except ServerError as error:
+        raise TargetError(
+            f"cannot count the rows of {target} that replace_where keeps: {error}; it needs a user who may SELECT all"
+            f" columns: GRANT SELECT ON {target} TO …"
+        ) from error
+    visible = {(row["node"], row["partition_id"]): row["rows"] for row in rows}
+    unchanged = before.items() & _read_partitions(site).items()
+    for (node, partition), (stored, *_) in sorted(unchanged):
+        seen = visible.get((node, partition), 0)
+        if seen != stored:
+            raise TargetError(
+                f"the user of this connection sees {format_count(seen)} of {format_count(stored)} rows in partition"
+                f" {partition} of {target} on {node}, because of a row policy or a setting (additional_table_filters,"
+                " final), and replace_where cannot tell whether the others are to be kept; load as a user who sees"
+                " all rows"
+            )
+
+
+def _read_partitions(site: Site) -> dict[tuple[str, str], tuple[int, int, int]]:
+    """Rows, last block and version of each partition on each node."""
+    statement = staging_queries.render_read_partitions(site.target.local, site.cluster.name)
+    rows = site.client.query(statement)
+    return {(row["node"], row["partition_id"]): (row["rows"], row["last_block"], row["version"]) for row in rows}

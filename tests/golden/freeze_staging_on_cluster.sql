@@ -1,2 +1,0 @@
-ALTER TABLE `it's`.`ch_s3_stage_52115f13b013_0123_2_7_7` ON CLUSTER `it's`
-MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1
