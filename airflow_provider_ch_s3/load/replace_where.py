@@ -111,7 +111,11 @@ def _check_all_visible(site: Site) -> None:
 
 
 def _read_partitions(site: Site) -> dict[tuple[str, str], tuple[int, int, int]]:
-    """Rows, last block and version of each partition on each node."""
+    """Rows, last block and version of each partition on each node; patches are no rows of their own."""
     statement = staging_queries.render_read_partitions(site.target.local, site.cluster.name)
     rows = site.client.query(statement)
-    return {(row["node"], row["partition_id"]): (row["rows"], row["last_block"], row["version"]) for row in rows}
+    return {
+        (row["node"], row["partition_id"]): (row["rows"], row["last_block"], row["version"])
+        for row in rows
+        if not row["partition_id"].startswith("patch-")
+    }
