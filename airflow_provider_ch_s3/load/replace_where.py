@@ -45,9 +45,9 @@ def check_staged_rows(site: Site, staged: TableName, condition: str) -> str:
     visible, outside = count_rows(site.client, staged, site.cluster.name, condition)
     if outside:
         raise LoadError(
-            f"{format_count(outside)} of {format_count(visible)} rows of the files do not fulfil"
-            f" replace_where={condition!r}, so that the next load would not replace them; nothing of"
-            f" {site.target.name} was changed: correct replace_where, or leave those rows out with where"
+            f"replace_where={condition!r} does not hold for {format_count(outside)} of {format_count(visible)} rows"
+            f" of the files, so the next load would not replace them; nothing of {site.target.name} was changed:"
+            " correct replace_where, or leave those rows out with where"
         )
     # After the count, because merges may take rows away in between, and never add some.
     if visible < (stored := sum(site.partition_rows(staged).values())):
