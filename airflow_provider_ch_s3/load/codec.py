@@ -24,12 +24,13 @@ SCHEMA_VERSION = 2
 def decode(cls: type[Value], written: Mapping[str, Any], **blanks: Any) -> Value:
     """Make a value of its written fields.
 
-    :param blanks: for fields that are missing, and have no default.
-    :raises LoadError: if a field without a blank is missing.
+    :param blanks: for missing fields that have no default.
+    :raises LoadError: if a field is missing that has neither.
     """
     known = {field.name for field in fields(cls)}
-    given = blanks | {name: value for name, value in written.items() if name in known}
     required = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
+    given = {name: value for name, value in blanks.items() if name in required}
+    given |= {name: value for name, value in written.items() if name in known}
     if missing := sorted(required - given.keys()):
         raise LoadError(
             f"what another version of airflow-provider-ch-s3 wrote of a load lacks {', '.join(missing)}"

@@ -45,9 +45,9 @@ def check_staged_rows(site: Site, staged: TableName, condition: str) -> str:
     visible, outside = count_rows(site.client, staged, site.cluster.name, condition)
     if outside:
         raise LoadError(
-            f"{format_count(outside)} of {format_count(visible)} rows of the files do not fulfil"
-            f" replace_where={condition!r}, so that the next load would not replace them; nothing of"
-            f" {site.target.name} was changed: correct replace_where, or leave those rows out with where"
+            f"replace_where={condition!r} does not hold for {format_count(outside)} of {format_count(visible)} rows"
+            f" of the files, so the next load would not replace them; nothing of {site.target.name} was changed:"
+            " correct replace_where, or leave those rows out with where"
         )
     # After the count, because merges may take rows away in between, and never add some.
     if visible < (stored := sum(site.partition_rows(staged).values())):
@@ -111,7 +111,11 @@ def _check_all_visible(site: Site) -> None:
 
 
 def _read_partitions(site: Site) -> dict[tuple[str, str], tuple[int, int, int]]:
-    """Rows, last block and version of each partition on each node."""
+    """Rows, last block and version of each partition on each node; patches are no rows of their own."""
     statement = staging_queries.render_read_partitions(site.target.local, site.cluster.name)
     rows = site.client.query(statement)
-    return {(row["node"], row["partition_id"]): (row["rows"], row["last_block"], row["version"]) for row in rows}
+    return {
+        (row["node"], row["partition_id"]): (row["rows"], row["last_block"], row["version"])
+        for row in rows
+        if not row["partition_id"].startswith("patch-")
+    }

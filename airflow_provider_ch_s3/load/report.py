@@ -26,10 +26,6 @@ class NodeReport:
     initial_parts: int
 
 
-_BLANK_PREDICTION = {"initial_parts": 0, "peak_memory_bytes": 0, "load_seconds": 0.0, "settled_seconds": 0.0}
-_BLANK_NODE = {"files": 0, "rows_written": 0, "peak_memory_bytes": 0, "initial_parts": 0}
-
-
 @dataclass(frozen=True, kw_only=True)
 class LoadReport:
     """What a load did.
@@ -85,9 +81,8 @@ class LoadReport:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> LoadReport:
         """The reverse of :meth:`as_dict`, by any release."""
-        blank = vars(cls.nothing_new("", files_skipped=0))
         nodes = {name: decode(NodeReport, node, **_BLANK_NODE) for name, node in values.get("nodes", {}).items()}
-        return decode(cls, {**values, "nodes": nodes}, **blank)
+        return decode(cls, {**values, "nodes": nodes}, **_BLANK)
 
     @classmethod
     def of_commit(cls, detail: Mapping[str, Any]) -> LoadReport:
@@ -150,6 +145,18 @@ class LoadReport:
             ),
         ]
         return "\n".join(lines)
+
+
+# Of a report that another release wrote: what it does not say is not known, or counts as nothing.
+_BLANK_NODE = {"files": 0, "rows_written": 0, "peak_memory_bytes": 0, "initial_parts": 0}
+_BLANK_PREDICTION = {"initial_parts": 0, "peak_memory_bytes": 0, "load_seconds": 0.0, "settled_seconds": 0.0}
+_BLANK: dict[str, Any] = {
+    **dict.fromkeys(("query_id", "table"), "?"),
+    **dict.fromkeys(("files_listed", "rows_listed", "size_bytes")),
+    **dict.fromkeys(("files_read", "rows_read", "rows_written", "read_bytes", "s3_requests", "initial_parts"), 0),
+    **dict.fromkeys(("peak_memory_bytes", "seconds", "ended", "rows_per_second"), 0),
+    **{"attached": False, "settings": {}},
+}
 
 
 def build_report(status: QueryStatus, *, table: str, attached: bool) -> LoadReport:

@@ -269,16 +269,16 @@ class LoadRun(TaskLoad):
     def _verify(self, attempt: Attempt, report: LoadReport) -> CommitPlan:
         request, site = self.request, self._site
         planned = attempt.detail(EventKind.PLANNED)
-        folding = planned["settings"].get("optimize_on_insert", {"value": 0})
+        folding = planned.get("settings", {}).get("optimize_on_insert", {"value": 0})
         staged = site.staged(attempt.id)
         partitions = site.partition_rows(staged)
         checks = [
             *verify_rows(
                 report,
                 sum(partitions.values()),
-                is_filtered=planned["is_filtered"],
+                is_filtered=planned.get("is_filtered", True),
                 is_exact=site.target.keeps_all_rows,
-                is_pattern=planned["is_pattern"],
+                is_pattern=planned.get("is_pattern", False),
                 is_counted=not self._views and str(folding["value"]) == "0",
                 min_rows=request.min_rows,
             ),
@@ -290,7 +290,11 @@ class LoadRun(TaskLoad):
         ]
         if request.replace_where:
             checks.append(check_staged_rows(site, staged, request.replace_where))
-        told = {name: planned[name] for name in ("files_skipped", "settings", "left_out_settings", "predicted")}
+        told = {
+            name: planned[name]
+            for name in ("files_skipped", "settings", "left_out_settings", "predicted")
+            if name in planned
+        }
         mode = request.load_mode.value
         report = dataclasses.replace(report, load_mode=mode, checks=checks, partitions=partitions, **told)
         return CommitPlan(

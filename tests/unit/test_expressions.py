@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.sql.expressions import parse_expression, split_expressions
+from airflow_provider_ch_s3.sql.expressions import find_names, parse_expression, split_expressions
 
 
 @pytest.mark.parametrize(
@@ -94,3 +94,15 @@ def test_what_is_not_flat_is_refused_and_shown(text: str, why: str) -> None:
 )
 def test_split_expressions(text: str, expected: list[str]) -> None:
     assert split_expressions(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        pytest.param("f(day) > `a b` AND t.n = 1", ["day", "a b", "AND", "t", "1"], id="not-functions-nor-parts"),
+        pytest.param("s = 'now' OR \"user\" = now (  )", ["s", "OR", "user"], id="no-texts"),
+        pytest.param("day < CURRENT_DATE", ["day", "CURRENT_DATE"], id="as-written"),
+    ],
+)
+def test_names_that_are_not_called(text: str, names: list[str]) -> None:
+    assert list(find_names(text)) == names

@@ -73,6 +73,12 @@ FIRST = PastLoad(
         pytest.param(load(2, is_committed=False), {"Parquet": FIRST}, id="not-committed"),
         pytest.param(load(2, volume_bytes=67_108_863), {"Parquet": FIRST}, id="too-small-to-tell"),
         pytest.param(load(2, size_bytes=None), {"Parquet": FIRST}, id="size-not-known"),
+        pytest.param(load(2)[1:], {"Parquet": FIRST}, id="its-beginning-was-pruned"),
+        pytest.param(
+            [dataclasses.replace(load(2)[0], detail={"colour": "red"}), load(2)[1]],
+            {"Parquet": FIRST},
+            id="of-another-release",
+        ),
     ],
 )
 def test_the_newest_load_of_a_format_counts(later: list[Event], expected: dict[str, PastLoad]) -> None:

@@ -171,9 +171,26 @@ def test_a_report_comes_back_from_json_as_it_was() -> None:
     assert LoadReport.from_dict(json.loads(json.dumps(COMMITTED.as_dict()))) == COMMITTED
 
 
-def test_a_report_of_a_later_version_is_not_read_wrongly() -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
-        LoadReport.from_dict({**COMMITTED.as_dict(), "colour": "red"})
+def test_a_report_of_a_later_release_is_read_as_far_as_it_is_known() -> None:
+    written = json.loads(json.dumps({**COMMITTED.as_dict(), "colour": "red"}))
+    written["nodes"]["ch1"]["colour"] = "blue"
+    assert LoadReport.from_dict(written) == COMMITTED
+
+
+def test_a_report_of_an_earlier_release_lacks_what_that_did_not_know() -> None:
+    nodes = {"ch1": {"files": 2, "rows_written": 400}}
+    report = LoadReport.from_dict({"query_id": "q-1", "rows_written": 400, "nodes": nodes, "checks": ["a"]})
+    assert (report.query_id, report.rows_written, report.table, report.seconds) == ("q-1", 400, "?", 0.0)
+    assert (report.size_bytes, report.settings, report.checks) == (None, {}, ["a"])
+    assert report.nodes == {
+        "ch1": NodeReport(files=2, rows_written=400, peak_memory_bytes=0, initial_parts=0),
+    }
+    assert str(report).startswith("loaded 400 rows")
+
+
+def test_a_report_is_told_with_the_prediction_of_a_later_release() -> None:
+    predicted = {**dataclasses.asdict(PREDICTION), "colour": "red"}
+    assert f"predicted: {PREDICTION}" in str(dataclasses.replace(COMMITTED, predicted=predicted))
 
 
 def test_nothing_new() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.load.story import Attempt, AttemptId, Event, EventKind, Story
 
 LOCKED, PLANNED, COMMITTING = EventKind.LOCKED, EventKind.PLANNED, EventKind.COMMITTING
@@ -325,3 +326,13 @@ def test_holders(events: list[list[Event]], expected: list[int]) -> None:
 def test_rows_of_partition(events: list[list[Event]], rows: int, loads: list[int]) -> None:
     found_rows, found_loads = story(*events).rows_of_partition("p", TABLE)
     assert (found_rows, numbers(found_loads)) == (rows, loads)
+
+
+def test_a_load_mode_of_a_later_release_is_refused() -> None:
+    of_today = story(committed(1, {"p": 10}), committed(2, {"p": 1}, mode="swap"))
+    with pytest.raises(
+        LoadError, match=r"ch-s3-a-0-2-insert was committed with load_mode='swap'.*upgrade it on this"
+    ):
+        of_today.holders(TABLE)
+    with pytest.raises(LoadError, match="load_mode='swap'"):
+        of_today.rows_of_partition("p", TABLE)

@@ -224,6 +224,7 @@ def test_a_load_trigger_is_ids_and_times_only() -> None:
     }
     assert LoadTrigger(**arguments).serialize() == (path, arguments)
     assert parse_identity(arguments["identity"]) == IDENTITY
+    assert parse_identity({**arguments["identity"], "colour": "red"}) == IDENTITY  # of a later release
 
 
 def test_a_parts_trigger_is_names_and_numbers_only() -> None:
