@@ -26,6 +26,7 @@ VALUES = TEXT | {
     "source",
     "file_format",
     "file_schema",
+    "frames",
     "mapping",
     "settle",
 }
@@ -45,6 +46,7 @@ MAY_IMPORT = {
     "globs": set(),
     "source": GROUND | {"globs"},
     "file_format": TEXT | {"column_types", "source", "target"},
+    "frames": set(),
     "file_schema": TEXT | {"common_type", "source"},
     "mapping": TEXT | {"target", "source", "column_types"},
     "settle": GROUND,
