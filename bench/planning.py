@@ -131,7 +131,7 @@ class SimulatedClickHouse:
             case "sample_partitions":
                 return [{"files": 16, "partitions_per_file": 1.0, "partitions": 16}]
             case "parquet_footers":
-                return [{"row_count": 1_000_000_000}]
+                return [{"path": f"{BUCKET}/{key_of(0)}", "row_count": 1_000_000_000, "empty_columns": []}]
             case "read_loaded_files":
                 first, last = map(int, re.findall(r"/part-(\d+)-", statement.text))
                 return [row_of(number) for number in range(first + first % 2, last + 1, 2)]

@@ -82,6 +82,21 @@ class S3FileStore:
                     " endpoint_url, region and keys"
                 ) from error
 
+    def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
+        """The last bytes of an object, or all that it has.
+
+        :raises SourceError: if it is gone, or the credentials may not read it.
+        """
+        try:
+            answer = self._client.get_object(Bucket=bucket, Key=key, Range=f"bytes=-{size_bytes}")
+            return bytes(answer["Body"].read())
+        except (BotoCoreError, ClientError) as error:
+            raise SourceError(
+                f"cannot read the end of {key!r} in bucket {bucket!r} with {self._who}: {error}; it tells whether"
+                " a .zst or .lz4 file is complete: give these credentials the right to read the objects"
+                " (s3:GetObject), or compress the files with gz, xz or br"
+            ) from error
+
     def access(self) -> S3Access:
         """How the ClickHouse servers reach the same endpoint, and with whose rights."""
         endpoint_url = self._client.meta.endpoint_url

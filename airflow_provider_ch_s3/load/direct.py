@@ -16,6 +16,7 @@ from typing import ClassVar
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, UnknownStateError
 from airflow_provider_ch_s3.load.detect import detect_cluster
+from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.inspect import FoundTable, declare_cluster, find_table, read_target
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, list_files, prepare_load
 from airflow_provider_ch_s3.load.queries import (
@@ -120,13 +121,15 @@ class DirectLoadRun(TaskLoad):
         return found, detect_cluster(self.client, self.declaration)
 
     def _prepare(self, found: FoundTable, cluster: ClusterSpec) -> PreparedLoad:
+        files = list_files(self.store, self.request)
+        check_ends(self.store, files, self.request)
         return prepare_load(
             self.client,
             self.request,
             cluster,
             read_target(self.client, found, cluster),
             access=self.store.access(),
-            files=list_files(self.store, self.request),
+            files=files,
         )
 
     def _take_over(self, earlier: QueryStatus) -> str:

@@ -17,6 +17,7 @@ from airflow_provider_ch_s3.errors import ConfigError, ServerError, SourceError,
 from airflow_provider_ch_s3.file_format import infer_format, parse_structure, path_column_names, type_text_columns
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.request import LoadRequest
+from airflow_provider_ch_s3.load.schemas import compare_files
 from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries, staging_queries
 from airflow_provider_ch_s3.sql.statement import Statement
@@ -208,15 +209,15 @@ def read_source(
     files: tuple[SourceFile, ...],
     request: LoadRequest,
     target: TargetSpec,
+    cluster: str | None,
 ) -> SourceSpec:
-    """Ask the server what is in the files.
+    """Ask the servers what is in the files.
 
-    :raises SourceError: if they cannot be read or understood.
+    :raises SourceError: if they cannot be read or understood, or differ in what no load can read both ways.
     :raises ConfigError: if the server knows no such format, or a type of ``structure`` is none.
     """
-    if request.data_format:
-        _check_format(client, request.data_format)
-    data_format, compression = infer_format(files, request.data_format, request.compression)
+    given_format = _check_format(client, request.data_format) if request.data_format else None
+    data_format, compression = infer_format(files, given_format, request.compression)
     source = SourceSpec(
         pattern=request.pattern,
         access=access,
@@ -227,7 +228,14 @@ def read_source(
     )
     in_path = path_column_names(files)
     if request.structure:
-        return _check_structure(client, replace(source, columns=parse_structure(request.structure, in_path)), request)
+        source = replace(source, columns=parse_structure(request.structure, in_path))
+        source = _check_structure(client, source, request)
+    if source.is_typed:
+        return compare_files(
+            lambda statement: query_files(client, statement, source), source, request, target, cluster
+        )
+    if request.structure:
+        return source
     # DESCRIBE names the columns of the folders for some addresses only; a query has them always.
     described = (
         *(
@@ -237,8 +245,6 @@ def read_source(
         ),
         *(FileColumn(name=name, in_path=True) for name in sorted(in_path)),
     )
-    if source.is_typed:
-        return replace(source, columns=described)
     return type_text_columns(source, described, target.columns, skip=frozenset(request.select))
 
 
@@ -252,13 +258,16 @@ def _check_structure(client: ClickHouseClient, source: SourceSpec, request: Load
     return replace(source, columns=tuple(replace(c, type=types.get(c.name, c.type)) for c in source.columns))
 
 
-def _check_format(client: ClickHouseClient, data_format: str) -> None:
+def _check_format(client: ClickHouseClient, data_format: str) -> str:
+    """The format by the server's name: it takes ``parquet`` for ``Parquet``, and rules go by the name."""
     # s3() with keys takes an unknown format for a session token, and guesses the format
-    known = {row["name"] for row in client.query(load_queries.render_read_formats())}
-    if data_format.casefold() not in {name.casefold() for name in known}:
+    known: set[str] = {row["name"] for row in client.query(load_queries.render_read_formats())}
+    by_folded_name = {name.casefold(): name for name in known}
+    if data_format.casefold() not in by_folded_name:
         near = difflib.get_close_matches(data_format, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "use a name of system.formats, e.g. 'Parquet'"
         raise ConfigError(f"data_format={data_format!r} is no format that this server reads; {hint}")
+    return by_folded_name[data_format.casefold()]
 
 
 def query_files(client: ClickHouseClient, statement: Statement, source: SourceSpec) -> list[dict[str, Any]]:

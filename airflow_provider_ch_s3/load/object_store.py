@@ -17,5 +17,11 @@ class ObjectStore(Protocol):
         :raises SourceError: if the bucket is missing or may not be listed.
         """
 
+    def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
+        """The last bytes of an object, or all that it has.
+
+        :raises SourceError: if it is gone, or may not be read.
+        """
+
     def access(self) -> S3Access:
         """How the ClickHouse servers reach the same store."""

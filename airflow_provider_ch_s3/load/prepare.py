@@ -111,7 +111,7 @@ def prepare_load(
     check_given_settings(server, operator=request.settings, connection=request.connection_settings)
     patience = {name: value for name, value in LOOKING.items() if name in server and not server[name].is_readonly}
     looking = {**patience, **request.settings}
-    source = read_source(client, access, files, replace(request, settings=looking), target)
+    source = read_source(client, access, files, replace(request, settings=looking), target, cluster.name)
     mapping = map_columns(source.columns, target, columns=request.columns, select=request.select)
 
     def plan(source: SourceSpec, tuned: Tuned) -> LoadPlan:
@@ -125,7 +125,7 @@ def prepare_load(
 
     # The sample is read as the load will read, so the settings come first with an estimate, then with its result.
     sent = {**looking, **plan(source, cluster.tuned).sent}
-    source = _measure(client, source, mapping, target, cluster, where=request.where, settings=sent, looking=looking)
+    source = _measure(client, source, mapping, target, where=request.where, settings=sent)
     if source.rows is None and source.data_format not in past:
         source = _count_rows_of_a_file(client, source, settings=sent)
     source = _measure_partitions(client, source, mapping, target.partition_key, settings=sent)
@@ -182,11 +182,9 @@ def _measure(
     source: SourceSpec,
     mapping: Sequence[MappedColumn],
     target: TargetSpec,
-    cluster: ClusterSpec,
     *,
     where: str,
     settings: Mapping[str, SettingValue],
-    looking: Mapping[str, SettingValue],
 ) -> SourceSpec:
     used = {column.target for column in mapping}
     numbered = [c.name for c in target.columns if c.name in used and c.type.startswith("LowCardinality(")]
@@ -194,12 +192,7 @@ def _measure(
         source, mapping, numbered=numbered, where=where, limit_rows=SAMPLE_ROWS, settings=settings
     )
     sample = query_files(client, statement, source)[0]
-    rows = None
-    if source.data_format == "Parquet":
-        footers = query_files(client, load_queries.render_parquet_footers(source, cluster.name, looking), source)
-        rows = int(footers[0]["row_count"])
-    row_bytes = float(sample["mean_row_bytes"]) if sample["row_count"] else None
-    return replace(source, rows=rows, row_bytes=row_bytes)
+    return replace(source, row_bytes=float(sample["mean_row_bytes"]) if sample["row_count"] else None)
 
 
 def _count_rows_of_a_file(

@@ -34,6 +34,7 @@ from airflow_provider_ch_s3.errors import (
 from airflow_provider_ch_s3.load.choose import Choice, choose_from, read_loaded
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.commit_plan import CommitPlan
+from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.feedback import read_past_loads
 from airflow_provider_ch_s3.load.lock import UNKNOWN_TABLE
 from airflow_provider_ch_s3.load.parts import wait_until_settled
@@ -422,6 +423,7 @@ class LoadRun(TaskLoad):
 
     def _prepare(self, files: tuple[SourceFile, ...], story: Story) -> PreparedLoad:
         site = self._site
+        check_ends(self.store, files, self.request)
         return prepare_load(
             self.client,
             self.request,

@@ -130,7 +130,7 @@ def render_count_rows(source: SourceSpec, *, seconds: int, settings: Mapping[str
 def render_parquet_footers(
     source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]
 ) -> Statement:
-    """Rows in all files, from their footers alone."""
+    """Rows in all files, and one file for each schema that there is, from their footers alone."""
     return render(
         "parquet_footers",
         parameters=source.access.parameters,

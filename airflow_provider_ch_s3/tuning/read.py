@@ -22,6 +22,15 @@ PARQUET_CHUNK_ROWS = 262_144
 SMALL_FILE_BYTES = 100 * MIB
 SMALL_FILE_BUFFER_BYTES = 50 * MIB
 
+# What lets files of a format lack columns that others have.
+MISSING_COLUMNS_SETTINGS = {
+    "Parquet": "input_format_parquet_allow_missing_columns",
+    "ORC": "input_format_orc_allow_missing_columns",
+    "Arrow": "input_format_arrow_allow_missing_columns",
+    "ArrowStream": "input_format_arrow_allow_missing_columns",
+    "Avro": "input_format_avro_allow_missing_fields",
+}
+
 _OTHER_FILES = "characters in the file names make ClickHouse open other files too, which may have other columns"
 
 

@@ -12,4 +12,4 @@ CREATE TABLE IF NOT EXISTS `it's`.`led\`ger`
 )
 ENGINE = ReplicatedMergeTree
 ORDER BY (target, load_id, generation, attempt, epoch, event)
-COMMENT 'airflow-provider-ch-s3: what its loads did, schema 1'
+COMMENT 'airflow-provider-ch-s3: what its loads did, schema 2'

@@ -554,9 +554,9 @@ class TestLedger:
 
     def test_a_later_schema(self, lab: Lab, table: str) -> None:
         lab.load("in/*.csv", table)
-        comment = "airflow-provider-ch-s3: what its loads did, schema 2"
+        comment = "airflow-provider-ch-s3: what its loads did, schema 3"
         lab.query(f"ALTER TABLE {lab.database}.ch_s3_ledger MODIFY COMMENT '{comment}'", node=1)
-        with pytest.raises(ConfigError, match=r"has schema 2, and this version .* knows up to 1; upgrade it"):
+        with pytest.raises(ConfigError, match=r"has schema 3, and this version .* knows up to 2; upgrade it"):
             lab.load("in/*.csv", table, task_id="two")
 
     def test_the_connection_names_its_table(self, lab: Lab, table: str) -> None:

@@ -1,0 +1,108 @@
+"""The type that holds every value of two others: what files that differ in a column are read as.
+
+ClickHouse reads a file as whatever type it is given, and wraps, cuts or drops what does not fit (26.7). So that type
+has to hold both exactly, and where there is none, no load can read both files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from functools import reduce
+
+from airflow_provider_ch_s3.column_types import base_type, decimal_digits, family, integer_range
+
+NOTHING = "Nullable(Nothing)"
+"""The type of a column that holds nothing but NULL."""
+
+_INTEGERS = tuple(f"{sign}Int{bits}" for bits in (8, 16, 32, 64, 128, 256) for sign in ("U", ""))
+# A Float64 holds every whole number up to 2**53.
+_EXACT_IN_FLOAT = 2**53
+_MAX_DECIMAL_DIGITS = 76
+_TIME = re.compile(r"DateTime(?:64\((?P<scale>\d)(?:, (?P<zone>.+))?\)|\((?P<old_zone>.+)\))?")
+
+
+def common_type(one: str, other: str) -> str:
+    """The smallest type that holds every value of both; '' if there is none.
+
+    What is NULL in a type that knows no NULL, such as Array, is its default there, as ClickHouse reads it.
+    """
+    if one == other:
+        return one
+    first, second = base_type(one), base_type(other)
+    found = first if second == "Nothing" else second if first == "Nothing" else _common_base(first, second)
+    # ClickHouse puts no Array, Tuple or Map into Nullable
+    may_be_null = found and family(found) in {"number", "string", "time", "uuid", "address"}
+    return f"Nullable({found})" if may_be_null and (is_nullable(one) or is_nullable(other)) else found
+
+
+def common_type_of(types: Set[str]) -> str:
+    """:func:`common_type` of one type or more; '' if two of them have none."""
+
+    def is_integer(type_name: str) -> bool:
+        return integer_range(base_type(type_name)) is not None
+
+    # Int32 and UInt32 have Int64 in common, which no Float holds, and Float64 holds all three: so integers come last
+    return reduce(lambda one, other: one and common_type(one, other), sorted(types, key=is_integer))
+
+
+def is_nullable(type_name: str) -> bool:
+    """Whether a value of the type itself, and not one inside of it, may be NULL."""
+    return re.match(r"(LowCardinality\()?Nullable\(", type_name) is not None
+
+
+def holds(type_name: str, other: str) -> bool:
+    """Whether what is read as ``type_name`` keeps every value of ``other``, or fails.
+
+    Any type that is neither a number nor a time does: as text a number is what it was, and no other type takes it
+    for something else. Times in different zones are the same moments.
+    """
+    base, other_base = base_type(type_name), base_type(other)
+    if family(base) not in {"number", "time"} or family(other_base) not in {"number", "time", "string"}:
+        return True
+    zone = re.compile(r",? ?'.*'|\('.*'\)")
+    bare, other_bare = zone.sub("", base), zone.sub("", other_base)
+    is_flag = other_base == "Bool" and integer_range(base) is not None
+    return is_flag or other_base == "Nothing" or common_type(bare, other_bare) == bare
+
+
+def _common_base(one: str, other: str) -> str:
+    if one == other:
+        return one
+    if one.startswith("Array(") and other.startswith("Array("):
+        inside = common_type(one[len("Array(") : -1], other[len("Array(") : -1])
+        return f"Array({inside})" if inside else ""
+    if {one, other} == {"Date", "Date32"}:
+        return "Date32"
+    return _common_time(one, other) or _common_number(one, other)
+
+
+def _common_number(one: str, other: str) -> str:
+    ranges = [found for found in (integer_range(one), integer_range(other)) if found]
+    if len(ranges) == 2:
+        low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
+        covering = (t for t in _INTEGERS if (r := integer_range(t)) and r[0] <= low and high <= r[1])
+        return next(covering, "")
+    floats = [base for base in (one, other) if re.fullmatch(r"B?Float\d+", base)]
+    if floats:
+        is_exact = all(low >= -_EXACT_IN_FLOAT and high <= _EXACT_IN_FLOAT for low, high in ranges)
+        return "Float64" if is_exact and len(floats) + len(ranges) == 2 else ""
+    digits = [found for found in (_digits(one), _digits(other)) if found]
+    before, scale = (max(numbers, default=0) for numbers in (zip(*digits, strict=True) if digits else ((), ())))
+    return f"Decimal({before + scale}, {scale})" if len(digits) == 2 and before + scale <= _MAX_DECIMAL_DIGITS else ""
+
+
+def _digits(base: str) -> tuple[int, int] | None:
+    """Digits before and behind the point, of a Decimal or an integer."""
+    span = integer_range(base)
+    return (len(str(span[1])), 0) if span else decimal_digits(base)
+
+
+def _common_time(one: str, other: str) -> str:
+    """Of two DateTime or DateTime64 of one time zone: with the finer fraction."""
+    times = [match for match in (_TIME.fullmatch(one), _TIME.fullmatch(other)) if match]
+    zones = {match["zone"] or match["old_zone"] or "" for match in times}
+    if len(times) < 2 or len(zones) > 1:
+        return ""
+    scale, zone = max(int(match["scale"] or 0) for match in times), zones.pop()
+    return f"DateTime64({scale}, {zone})" if zone else f"DateTime64({scale})"

@@ -1,0 +1,81 @@
+"""What the columns of files are that differ from each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from airflow_provider_ch_s3.common_type import NOTHING, common_type, common_type_of, holds, is_nullable
+from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.source import FileColumn
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSchema:
+    """The columns of one file, and of all that are like it.
+
+    :param types: column → type; ``Nullable(Nothing)`` for one that holds nothing but NULL.
+    """
+
+    key: str
+    types: dict[str, str]
+
+
+def join_schemas(
+    schemas: Sequence[FileSchema], *, is_used: Callable[[str], bool], may_lack: bool
+) -> tuple[FileColumn, ...]:
+    """All columns of all files, each with a type that holds its values in every file.
+
+    :param is_used: whether the load needs a column; the others may differ.
+    :param may_lack: a file without a column is NULL there.
+    :raises SourceError: if a used column has types in two files that no type holds both of, or one lacks it.
+    """
+    names = dict.fromkeys(name for schema in schemas for name in schema.types)
+    return tuple(
+        FileColumn(name=name, type=_join_column(name, schemas, is_used=is_used(name), may_lack=may_lack))
+        for name in names
+    )
+
+
+def _join_column(name: str, schemas: Sequence[FileSchema], *, is_used: bool, may_lack: bool) -> str:
+    having = [schema for schema in schemas if name in schema.types]
+    lacking = next((schema for schema in schemas if name not in schema.types), None)
+    if lacking and is_used and not may_lack:
+        raise SourceError(
+            f"{having[0].key!r} has a column {name!r}, and {lacking.key!r} has none; load them in separate tasks, or"
+            " name the columns that every file has with columns=[…]"
+        )
+    joined = common_type_of({schema.types[name] for schema in having})
+    if not joined and is_used:
+        raise _differ(name, having)
+    if joined and lacking and not is_nullable(joined):
+        joined = common_type(NOTHING, joined)
+    return "Nullable(String)" if joined == NOTHING else joined or having[0].types[name]
+
+
+def _differ(name: str, schemas: Sequence[FileSchema]) -> SourceError:
+    one, other = next(
+        (one, other) for one, other in combinations(schemas, 2) if not common_type(one.types[name], other.types[name])
+    )
+    return SourceError(
+        f"column {name!r} is {one.types[name]} in {one.key!r} and {other.types[name]} in {other.key!r}, and no type"
+        f" holds the values of both exactly; load them in separate tasks, one for each kind of file, write the files"
+        " anew, or give structure='…' with a type that both are read as, such as String"
+    )
+
+
+def check_structure(columns: Sequence[FileColumn], schemas: Sequence[FileSchema]) -> None:
+    """See that the types that a user gave hold what is in the files.
+
+    :raises SourceError: if one does not: ClickHouse would wrap, cut or drop values as it reads them.
+    """
+    for column in columns:
+        for schema in schemas:
+            in_file = schema.types.get(column.name, column.type)
+            if not column.in_path and not holds(column.type, in_file):
+                raise SourceError(
+                    f"structure reads column {column.name!r} as {column.type}, and it is {in_file} in"
+                    f" {schema.key!r}: ClickHouse would change the values that do not fit;"
+                    f" write {in_file}, which the load converts to the table's type, or fails"
+                )

@@ -1,0 +1,163 @@
+"""Files of one load that differ in the types of a column: each loads the right values, or is refused.
+
+What is right is written down here as Python values; the load goes through a staging table of one node.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.orc
+import pyarrow.parquet
+import pytest
+
+from airflow_provider_ch_s3.errors import ChS3Error
+from tests.sandbox.conftest import Lab
+
+REFUSED = "refused"
+DAY = dt.date(2020, 1, 2)
+MOMENT = dt.datetime(2020, 1, 2, 3, 4, 5, 678901)
+
+
+def parquet_bytes(table: pa.Table) -> bytes:
+    buffer = io.BytesIO()
+    pa.parquet.write_table(table, buffer)
+    return buffer.getvalue()
+
+
+def orc_bytes(table: pa.Table) -> bytes:
+    buffer = io.BytesIO()
+    pa.orc.write_table(table, buffer)
+    return buffer.getvalue()
+
+
+def arrow_bytes(table: pa.Table) -> bytes:
+    buffer = io.BytesIO()
+    with pa.ipc.new_file(buffer, table.schema) as writer:
+        writer.write_table(table)
+    return buffer.getvalue()
+
+
+def csv_bytes(texts: Sequence[str]) -> bytes:
+    return "\n".join(["v", *texts, ""]).encode()
+
+
+def json_bytes(values: Sequence[Any]) -> bytes:
+    return "".join(json.dumps({"v": value}) + "\n" for value in values).encode()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """Two files, the type of the table's column ``v``, and what it then holds."""
+
+    name: str
+    first: bytes
+    second: bytes
+    type: str
+    expected: Any
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+def typed_pairs(write: Callable[[pa.Table], bytes], *, has_unsigned: bool = True) -> list[Pair]:
+    def pair(name: str, first: pa.Array, second: pa.Array, type_name: str, expected: Any, **arguments: Any) -> Pair:
+        one, other = (write(pa.table({"v": values})) for values in (first, second))
+        return Pair(name=name, first=one, second=other, type=type_name, expected=expected, arguments=arguments)
+
+    small, tiny = pa.array([1, -7], pa.int32()), pa.array([1, 2], pa.int8())
+    wide = pa.array([2**40, 5_000_000_000], pa.int64())
+    fractions, text = pa.array([3.7, -0.5]), pa.array(["seven"])
+    cents = pa.array([Decimal("1.25")], pa.decimal128(10, 2))
+    fine = pa.array([Decimal("1.2399")], pa.decimal128(12, 4))
+    days = pa.array([DAY])
+    coarse_time = pa.array([MOMENT.replace(microsecond=678000)], pa.timestamp("ms", tz="UTC"))
+    fine_time = pa.array([MOMENT], pa.timestamp("us", tz="UTC"))
+    unsigned = pa.array([4294967289], pa.uint32()) if has_unsigned else pa.array([4294967289], pa.int64())
+    return [
+        pair("wider", small, wide, "Int64", [1, -7, 2**40, 5_000_000_000]),
+        pair("narrower", wide, small, "Int64", [2**40, 5_000_000_000, 1, -7]),
+        pair("wider-than-table", small, wide, "Int32", REFUSED),
+        pair("byte", tiny, pa.array([300], pa.int32()), "Int32", [1, 2, 300]),
+        pair("sign", unsigned, small, "Int64", [4294967289, 1, -7]),
+        pair("fraction-in-float", small, fractions, "Float64", [1, -7, 3.7, -0.5]),
+        pair("fraction-in-integer", small, fractions, "Int32", REFUSED),
+        pair("wide-and-fraction", wide, fractions, "Float64", REFUSED),
+        pair("text", small, text, "Nullable(Int32)", REFUSED),
+        pair("text-as-text", small, text, "String", ["1", "-7", "seven"], structure="v Nullable(String)"),
+        pair("scale", cents, fine, "Decimal(12, 4)", [1.25, 1.2399]),
+        pair("scale-finer-than-table", cents, fine, "Decimal(10, 2)", REFUSED),
+        pair("day-and-time", days, fine_time, "Date32", REFUSED),
+        pair(
+            "fraction-of-second",
+            coarse_time,
+            fine_time,
+            "DateTime64(6, 'UTC')",
+            ["2020-01-02 03:04:05.678000", "2020-01-02 03:04:05.678901"],
+        ),
+    ]
+
+
+def text_pairs(write: Callable[[Sequence[Any]], bytes], *, texts: bool) -> list[Pair]:
+    """The same in text: ClickHouse guesses types, of the first file only."""
+
+    def pair(name: str, first: Any, second: Any, type_name: str, expected: Any, **arguments: Any) -> Pair:
+        one, other = (write([str(value) if texts else value]) for value in (first, second))
+        return Pair(name=name, first=one, second=other, type=type_name, expected=expected, arguments=arguments)
+
+    guessed = {"select": {"v": "v + 0"}}
+    return [
+        pair("wider", 1, 2**40, "Int64", [1, 2**40]),
+        pair("wider-than-table", 1, 2**40, "Int32", REFUSED),
+        pair("byte", 1, 300, "UInt8", REFUSED),
+        pair("sign", 4294967289, -7, "UInt32", REFUSED),
+        pair("fraction-in-float", 1, 3.7, "Float64", [1, 3.7]),
+        pair("fraction-in-integer", 1, 3.7, "Nullable(Int32)", REFUSED),
+        pair("text", 1, "seven", "Nullable(Int32)", REFUSED),
+        pair("fraction-where-an-integer-was-guessed", 1, 3.7, "Int64", REFUSED, **guessed),
+        pair("text-where-an-integer-was-guessed", 1, "seven", "Nullable(Int64)", REFUSED, **guessed),
+    ]
+
+
+FORMATS = {
+    "parquet": typed_pairs(parquet_bytes),
+    "orc": typed_pairs(orc_bytes, has_unsigned=False),
+    "arrow": typed_pairs(arrow_bytes),
+    "csv": text_pairs(csv_bytes, texts=True),
+    "jsonl": text_pairs(json_bytes, texts=False),
+}
+
+
+def outcome(lab: Lab, ending: str, pair: Pair) -> Any:
+    """The values of the column after the load, or that it was refused and nothing arrived."""
+    table = f"{lab.database}.t_{pair.name.replace('-', '_')}"
+    lab.put(f"{pair.name}/1.{ending}", pair.first)
+    lab.put(f"{pair.name}/2.{ending}", pair.second)
+    lab.query(f"CREATE TABLE {table} (v {pair.type}) ENGINE = MergeTree ORDER BY tuple()")
+    try:
+        lab.load(f"{pair.name}/*.{ending}", table, **pair.arguments)
+    except ChS3Error:
+        assert lab.rows(table) == []
+        return REFUSED
+    return sorted((row["v"] for row in lab.rows(table)), key=str)
+
+
+def test_there_are_sixty_pairs() -> None:
+    assert sum(len(pairs) for pairs in FORMATS.values()) == 60
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_pairs_of_files(lab: Lab, ending: str) -> None:
+    lab.connect_one_node()
+    with ThreadPoolExecutor(4) as pool:
+        found = dict(pool.map(lambda pair: (pair.name, outcome(lab, ending, pair)), FORMATS[ending]))
+    expected = {
+        pair.name: REFUSED if pair.expected == REFUSED else sorted(pair.expected, key=str) for pair in FORMATS[ending]
+    }
+    assert found == expected

@@ -1,0 +1,78 @@
+"""Compressed files whose writer did not finish: the load names the file, and nothing of it arrives."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+
+import pyarrow as pa
+import pytest
+
+from airflow_provider_ch_s3.errors import LoadError, SourceError
+from tests.sandbox.conftest import Lab
+
+ROWS = 30_000
+TEXT = "".join(f"{n},{n * 7919 % 104729}\n" for n in range(ROWS)).encode()
+HALVES = TEXT[: len(TEXT) // 2], TEXT[len(TEXT) // 2 :]
+
+
+def compress(codec: str, data: bytes) -> bytes:
+    if codec in {"gz", "xz"}:
+        return gzip.compress(data) if codec == "gz" else lzma.compress(data)
+    return pa.compress(data, codec={"zst": "zstd", "lz4": "lz4", "br": "brotli"}[codec], asbytes=True)
+
+
+@pytest.fixture
+def table(lab: Lab) -> str:
+    """On one node: no other one to end with a failed INSERT."""
+    lab.connect_one_node()
+    return lab.create("t", "n UInt32, v UInt32")
+
+
+def found(lab: Lab, table: str) -> dict[str, int]:
+    return lab.query(f"SELECT count() AS rows, sum(n) AS total FROM {table}")[0]
+
+
+COMPLETE = {"rows": 30_000, "total": 449_985_000}
+
+
+@pytest.mark.parametrize("codec", ["zst", "lz4"])
+@pytest.mark.parametrize("staging", [True, False])
+def test_a_truncated_file_that_clickhouse_takes_for_a_complete_one(
+    lab: Lab, table: str, codec: str, staging: bool
+) -> None:
+    body = compress(codec, TEXT)
+    lab.put(f"in/a.csv.{codec}", compress(codec, b"1,2\n"))
+    lab.put(f"in/b.csv.{codec}", body[: len(body) * 7 // 10])
+    with pytest.raises(SourceError, match=f"'in/b.csv.{codec}' is truncated"):
+        lab.load("in/*", table, staging=staging)
+    assert lab.inserts() == []
+    assert found(lab, table)["rows"] == 0
+
+
+@pytest.mark.parametrize("codec", ["gz", "xz", "br"])
+def test_a_truncated_file_that_clickhouse_notices(lab: Lab, table: str, codec: str) -> None:
+    body = compress(codec, TEXT)
+    lab.put(f"in/a.csv.{codec}", body[: len(body) * 7 // 10])
+    with pytest.raises((LoadError, SourceError), match=r"(?i)inflate|lzma|brotli"):
+        lab.load("in/*", table)
+    assert found(lab, table)["rows"] == 0
+
+
+@pytest.mark.parametrize("codec", ["zst", "lz4"])
+def test_several_frames_in_a_file(lab: Lab, table: str, codec: str) -> None:
+    skippable = bytes.fromhex("502a4d180400000000010203")
+    first, second = (compress(codec, half) for half in HALVES)
+    lab.put(f"in/a.csv.{codec}", skippable + first + skippable + second + skippable)
+    lab.load("in/*", table)
+    assert found(lab, table) == COMPLETE
+
+
+def test_a_truncated_file_is_loaded_once_it_is_complete(lab: Lab, table: str) -> None:
+    body = compress("zst", TEXT)
+    lab.put("in/a.csv.zst", body[:-100])
+    with pytest.raises(SourceError, match="is truncated"):
+        lab.load("in/*", table)
+    lab.put("in/a.csv.zst", body)
+    lab.load("in/*", table)
+    assert found(lab, table) == COMPLETE
