@@ -29,7 +29,7 @@ from airflow_provider_ch_s3.load.queries import (
 from airflow_provider_ch_s3.load.report import LoadReport, build_report, check_report, describe_plan
 from airflow_provider_ch_s3.load.request import LoadMode
 from airflow_provider_ch_s3.load.task_load import TaskLoad
-from airflow_provider_ch_s3.units import format_seconds
+from airflow_provider_ch_s3.units import count_of, format_seconds
 
 log = logging.getLogger(__name__)
 
@@ -163,9 +163,9 @@ class DirectLoadRun(TaskLoad):
             latest = self._wait(latest.query_id)
         if latest is not None and latest.state is QueryState.FAILED:
             log.warning(
-                "%s failed after %d rows were written, which stay in the table (this load is at least once): %s",
+                "%s failed after it had written %s, which stay in the table (this load is at least once): %s",
                 latest.query_id,
-                sum(row["written_rows"] for row in latest.ended),
+                count_of(sum(row["written_rows"] for row in latest.ended), "row"),
                 latest.error,
             )
         return latest

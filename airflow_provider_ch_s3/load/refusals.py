@@ -8,6 +8,7 @@ from airflow_provider_ch_s3.load.site import Site
 from airflow_provider_ch_s3.load.story import AttemptId, Story
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.target import TableName, TargetSpec
+from airflow_provider_ch_s3.units import count_of
 
 
 def check_mode(target: TargetSpec, request: LoadRequest) -> None:
@@ -50,9 +51,9 @@ def check_staged_rows(site: Site, staged: TableName, condition: str) -> str:
     statement = staging_queries.render_count_outside(staged, site.cluster.name, condition=condition)
     if outside := site.client.query(statement)[0]["rows"]:
         raise LoadError(
-            f"{outside} rows of the files do not fulfil replace_where={condition!r}, so that the next load would not"
-            f" replace them; nothing of {site.target.name} was changed: correct replace_where, or leave those rows"
-            " out with where"
+            f"the files have {count_of(outside, 'row')} outside of replace_where={condition!r}, which the next load"
+            f" would not replace; nothing of {site.target.name} was changed: correct replace_where, or leave those"
+            " rows out with where"
         )
     return f"all staged rows fulfil {condition}"
 
@@ -74,7 +75,7 @@ def check_partial_partitions(site: Site, request: LoadRequest, story: Story, par
         known_rows, loads = story.rows_of_partition(partition, site.target.uuids)
         other = ""
         if present[partition] > known_rows:
-            other = f"{present[partition] - known_rows} rows that no load in the ledger brought"
+            other = f"{count_of(present[partition] - known_rows, 'row')} that no load in the ledger brought"
         for load in loads:
             if load.id not in manifests:
                 manifests[load.id] = site.ledger.read_manifest(load.id)

@@ -196,6 +196,8 @@ class LoadRun(TaskLoad):
                 staging = turn.plan(attempt, choice.files, self._bucket, detail, views)
         if is_stale:
             return self._begin(turn.story)  # others brought something since the files were chosen
+        if skipped := choice.describe_skipped():
+            log.info("%s", skipped)
         if prepared is None:
             report = LoadReport.nothing_new(self.request.table, files_skipped=choice.skipped_count)
             log.info("%s", report)
@@ -355,16 +357,7 @@ class LoadRun(TaskLoad):
     def _choose(self, listed: tuple[SourceFile, ...], story: Story) -> Choice:
         if self.request.load_mode is not LoadMode.APPEND:
             return Choice(files=listed)
-        choice = choose_from(listed, partial(read_loaded, self._site, story), self.request)
-        if choice.skipped_count:
-            first = (*choice.loaded, *choice.changed)[0].key
-            log.info(
-                "skipping %d files that the table holds, and %d of which it holds another version; the first is %s",
-                len(choice.loaded),
-                len(choice.changed),
-                first,
-            )
-        return choice
+        return choose_from(listed, partial(read_loaded, self._site, story), self.request)
 
     def _is_loaded_meanwhile(self, story: Story, attempt: AttemptId) -> bool:
         """Whether others committed some of the attempt's files after it was planned."""

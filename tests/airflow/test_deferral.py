@@ -130,5 +130,5 @@ def test_a_deferred_sensor_in_airflow_s_dag_test(ch_s3_sandbox: Sandbox, ch_s3_d
 
     printed = airflow.run("dags", "test", "deferred_settled", "--conf", json.dumps({"table": table}), on_line=settle)
     assert "Pausing task as DEFERRED" in printed
-    assert "settled: 1 parts on 3 nodes, 0 merges running" in printed
+    assert "settled: 1 part on 3 nodes, 0 merges running" in printed
     assert "new_state=success" in printed

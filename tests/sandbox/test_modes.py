@@ -85,7 +85,7 @@ def test_replace_where(lab: Lab, table: str) -> None:
     lab.load("in/**", table, load_mode="replace_where", replace_where="n < 100", **STRUCTURE)
     kept = [{"day": "2013-01-01", "n": 100}, {"day": "2013-01-03", "n": 300}] * 3
     assert rows(lab, table[:-4]) == bag(first + kept)
-    with pytest.raises(LoadError, match="1 rows of the files do not fulfil"):
+    with pytest.raises(LoadError, match="the files have 1 row outside of replace_where"):
         lab.load("in/**", table, load_mode="replace_where", replace_where="n > 1", task_id="other", **STRUCTURE)
     assert rows(lab, table[:-4]) == bag(first + kept)
     assert left_overs(lab) == []
