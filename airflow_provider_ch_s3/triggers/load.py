@@ -10,6 +10,8 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.load.pace import Pace
+from airflow_provider_ch_s3.load.progress import ProgressMeter
 from airflow_provider_ch_s3.load.request import LoadIdentity
 from airflow_provider_ch_s3.load.run import kill_load
 from airflow_provider_ch_s3.load.running import read_running
@@ -74,6 +76,7 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
         await in_thread(self._kill)
 
     async def _wait(self) -> str:
+        meter, pace = ProgressMeter(), Pace()
         try:
             async with (
                 until(self.deadline),
@@ -82,10 +85,16 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
                 looks_without = 0
                 while looks_without < LOOKS_WITHOUT_QUERY:
                     confirm = min(CONFIRM_SECONDS, self.poll_interval)
-                    is_running = await poller.look(self.query_id, confirm if looks_without else self.poll_interval)
-                    looks_without = 0 if is_running else looks_without + 1
+                    parts = await poller.look(self.query_id, confirm if looks_without else self.poll_interval)
+                    looks_without = 0 if parts else looks_without + 1
+                    if parts:
+                        progress = meter.measure(parts)
+                        if pace.is_due():
+                            self.log.info("%s: %s", self.query_id, progress)
         except TimeoutError:
+            self.log.info("%s: the time that execution_timeout allows is over", self.query_id)
             return "timeout"
+        self.log.info("no node runs %s any more; the task goes on from here", self.query_id)
         return "over"
 
     def _kill(self) -> None:
