@@ -17,6 +17,7 @@ from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, UnknownStateError
 from airflow_provider_ch_s3.load.detect import detect_cluster
 from airflow_provider_ch_s3.load.inspect import FoundTable, declare_cluster, find_table, read_target
+from airflow_provider_ch_s3.load.killed import describe_kill
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, list_files, prepare_load
 from airflow_provider_ch_s3.load.queries import (
     LOG_PATIENCE_SECONDS,
@@ -99,13 +100,14 @@ class DirectLoadRun(TaskLoad):
         :raises LoadError: if something may still run.
         """
         self._is_killed = True
-        kill_queries(
+        nodes = kill_queries(
             self.client,
             self.declaration.cluster,
             self.identity.generation_prefix,
             submission=self._watch.submission if "_watch" in vars(self) else None,
             sleep=self.sleep,
         )
+        log.info("%s", describe_kill(nodes, self.request.table, ()))
 
     @property
     def cluster(self) -> str | None:

@@ -33,6 +33,7 @@ from airflow_provider_ch_s3.load.choose import Choice, choose_from, read_loaded
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.commit import CommitPlan
 from airflow_provider_ch_s3.load.feedback import read_past_loads
+from airflow_provider_ch_s3.load.killed import describe_end, describe_kill
 from airflow_provider_ch_s3.load.lock import UNKNOWN_TABLE
 from airflow_provider_ch_s3.load.parts import wait_until_settled
 from airflow_provider_ch_s3.load.prepare import (
@@ -407,7 +408,8 @@ def kill_load(
     :param submission: a statement that may be on its way still.
     :raises LoadError: if something may still run.
     """
-    kill_queries(client, declaration.cluster, identity.generation_prefix, submission=submission, sleep=sleep)
+    nodes = kill_queries(client, declaration.cluster, identity.generation_prefix, submission=submission, sleep=sleep)
+    attempts: list[Attempt] = []
     try:
         site = find_site(client, declaration, identity, sleep=sleep)
         attempts = site.ledger.read().of_load(identity.load_id)
@@ -416,10 +418,13 @@ def kill_load(
                 for attempt in attempts:
                     if attempt.id.generation <= identity.generation:
                         turn.give_up(attempt.id)
+            attempts = turn.story.of_load(identity.load_id)
     except ChS3Error as error:
-        if isinstance(error, ServerError) and error.code == UNKNOWN_TABLE:
-            return  # no ledger, so nothing was ever staged
-        log.warning("nothing runs any more, but what was staged stays for the next load to remove: %s", error)
+        if not (isinstance(error, ServerError) and error.code == UNKNOWN_TABLE):  # no ledger: nothing was ever staged
+            log.warning("%s; what was staged stays for the next load to remove: %s", describe_end(nodes), error)
+            return
+    mine = [attempt for attempt in attempts if attempt.id.generation == identity.generation]
+    log.info("%s", describe_kill(nodes, identity.table, mine))
 
 
 def _recorded_report(attempt: Attempt) -> LoadReport:

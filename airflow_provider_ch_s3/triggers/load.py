@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import logging
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ from airflow_provider_ch_s3.load.request import LoadIdentity
 from airflow_provider_ch_s3.load.run import kill_load
 from airflow_provider_ch_s3.load.running import read_running
 from airflow_provider_ch_s3.triggers.polling import in_thread, join_poller, until
+
+log = logging.getLogger(__name__)
 
 # One look is not taken at one instant on all nodes: a part of the query may move on between two of them.
 LOOKS_WITHOUT_QUERY = 2
@@ -90,11 +93,11 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
                     if parts:
                         progress = meter.measure(parts)
                         if pace.is_due():
-                            self.log.info("%s: %s", self.query_id, progress)
+                            log.info("%s: %s", self.query_id, progress)
         except TimeoutError:
-            self.log.info("%s: the time that execution_timeout allows is over", self.query_id)
+            log.info("%s: the time that execution_timeout allows is over", self.query_id)
             return "timeout"
-        self.log.info("no node runs %s any more; the task goes on from here", self.query_id)
+        log.info("no node runs %s any more; the task goes on from here", self.query_id)
         return "over"
 
     def _kill(self) -> None:
