@@ -30,7 +30,8 @@ Airflow: {address}  (login: none, everybody is admin)
   2. click the task load, then Logs: the plan with its reasons, the SQL, the progress, the report
   3. click the task settled, then Logs: parts and merges until they settled
   4. Admin > Connections > Add, type "ClickHouse S3 cluster": the fields of a connection
-  5. unpause nightly_flights, press Trigger > Backfill, and fill in some days of 2013
+  5. unpause nightly_flights, press Trigger > Backfill, and fill in from 2013-01-01 to 2013-01-05: the nights
+     between them, four runs, load a day each
 
 Ctrl-C ends everything.
 """
