@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.connection_fields import (
 )
 from airflow_provider_ch_s3.errors import ClusterError, ConfigError
 from airflow_provider_ch_s3.tuned import Tuned
-from airflow_provider_ch_s3.units import GIB, format_bytes
+from airflow_provider_ch_s3.units import GIB, count_of, format_bytes
 
 __all__ = [
     "ClusterDeclaration",
@@ -266,13 +266,15 @@ def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], ve
 def _declared_notes(declared: ClusterDeclaration, nodes: Sequence[NodeSpec]) -> list[str]:
     notes = []
     if declared.node_count and declared.node_count != len(nodes):
-        notes.append(f"the connection says {declared.node_count} nodes, the cluster has {len(nodes)}")
+        notes.append(f"the connection says {count_of(declared.node_count, 'node')}, the cluster has {len(nodes)}")
     if resolves_to_endpoints(declared) and len(declared.http_endpoints) != len(nodes):
-        notes.append(f"http_endpoints lists {len(declared.http_endpoints)} nodes, the cluster has {len(nodes)}")
+        notes.append(
+            f"http_endpoints lists {count_of(len(declared.http_endpoints), 'node')}, the cluster has {len(nodes)}"
+        )
     vcpus = declared.vcpus_per_node
     if vcpus and (others := [node for node in nodes if node.vcpus != vcpus]):
         said = ", ".join(f"{node.host} has {node.vcpus}" for node in others)
-        notes.append(f"the connection says {vcpus} vCPUs per node: {said}")
+        notes.append(f"the connection says {count_of(vcpus, 'vCPU')} per node: {said}")
     if declared.memory_gib_per_node:
         memory_bytes = declared.memory_gib_per_node * GIB
         others = [n for n in nodes if abs(n.memory_bytes - memory_bytes) > MEMORY_TOLERANCE_RATIO * memory_bytes]

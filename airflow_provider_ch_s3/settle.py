@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.errors import ConfigError, SettleError
-from airflow_provider_ch_s3.units import format_count, format_seconds
+from airflow_provider_ch_s3.units import count_of, format_count, format_seconds
 
 # ClickHouse slows inserts down from 1,000 parts in a partition and the published goal of bulk loads is 3,000
 # active parts in a table.
@@ -70,10 +70,10 @@ class SettleRule:
     def excess(self, node: NodeParts) -> str:
         """What is too many on a node; '' if nothing is."""
         if node.active_parts > self.max_parts:
-            return f"{format_count(node.active_parts)} parts, {format_count(self.max_parts)} allowed"
+            return f"{count_of(node.active_parts, 'part')}, {format_count(self.max_parts)} allowed"
         limit = self.max_parts_per_partition
         if limit is not None and node.max_partition_parts > limit:
-            return f"{format_count(node.max_partition_parts)} parts in one partition, {format_count(limit)} allowed"
+            return f"{count_of(node.max_partition_parts, 'part')} in one partition, {format_count(limit)} allowed"
         return ""
 
 
@@ -98,7 +98,7 @@ def judge_parts(rule: SettleRule, nodes: Sequence[NodeParts]) -> Verdict:
     waiting = [(node, why) for node in nodes if (why := _why_waiting(rule, node))]
     parts = sum(node.active_parts for node in nodes)
     merges = sum(node.running_merges for node in nodes)
-    summary = f"{format_count(parts)} parts on {len(nodes)} nodes, {merges} merges running"
+    summary = f"{count_of(parts, 'part')} on {count_of(len(nodes), 'node')}, {count_of(merges, 'merge')} running"
     if not waiting:
         return Verdict(is_settled=True, reason=f"settled: {summary}", left_seconds=0.0)
     for node, _ in waiting:
@@ -115,7 +115,7 @@ def _why_waiting(rule: SettleRule, node: NodeParts) -> str:
     if excess := rule.excess(node):
         return excess
     if node.running_merges:
-        return f"{node.running_merges} merges"
+        return count_of(node.running_merges, "merge")
     if node.unchanged_seconds is not None and node.unchanged_seconds < rule.stable_seconds:
         return f"parts changed {format_seconds(node.unchanged_seconds)} ago"
     return ""

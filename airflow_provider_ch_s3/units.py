@@ -22,6 +22,17 @@ def format_count(count: float) -> str:
     return f"{count:,.0f}"
 
 
+def count_of(count: float, noun: str) -> str:
+    """Print a count with its noun, whose plural ends in s: ``1 file``, ``1,200 files``."""
+    text = format_count(count)
+    return f"{text} {noun}" if text == "1" else f"{text} {noun}s"
+
+
+def format_estimate(seconds: float) -> str:
+    """Print a duration that nobody knows to a tenth of a second: ``under a second``, ``3.2 s``."""
+    return "under a second" if seconds < 1 else format_seconds(seconds)
+
+
 def format_seconds(seconds: float) -> str:
     """Print a duration: ``3.2 s``, ``4 min 05 s``, ``2 h 03 min``."""
     if round(seconds, 1) < 60:

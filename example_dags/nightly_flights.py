@@ -1,4 +1,8 @@
-"""Load one day of flights every night, into a table that is partitioned by day.
+"""Load the flights of the day before every night, into a table that is partitioned by day.
+
+The timetable gives each run a data interval, from 02:00 to 02:00, and a run begins when its interval is over: so
+``data_interval_start`` is in the day before, with Airflow 2 and 3 alike. With ``schedule="@daily"`` it is not: in
+Airflow 3 such an interval has no length, and the run at midnight means the day that has just begun.
 
 Safe to retry, to clear and to backfill: each run replaces the partition of its day, in one step and not before all
 rows are there.
@@ -9,6 +13,7 @@ from __future__ import annotations
 import datetime
 
 from airflow.providers.common.compat.sdk import DAG
+from airflow.timetables.interval import CronDataIntervalTimetable
 from flights_tables import create_tables
 
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
@@ -18,8 +23,9 @@ TABLE = "flights_by_day"
 
 with DAG(
     dag_id="nightly_flights",
-    schedule="@daily",
+    schedule=CronDataIntervalTimetable("0 2 * * *", timezone="UTC"),
     start_date=datetime.datetime(2013, 1, 1, tzinfo=datetime.UTC),
+    end_date=datetime.datetime(2014, 1, 1, tzinfo=datetime.UTC),  # there are no flights of later days: backfill 2013
     catchup=False,
     max_active_runs=4,
     default_args={"retries": 3, "retry_delay": datetime.timedelta(minutes=5)},
@@ -28,7 +34,7 @@ with DAG(
 ) as dag:
     load = S3ToClickHouseOperator(
         task_id="load",
-        source="s3://flights/dt={{ ds }}/*.parquet",
+        source="s3://flights/dt={{ data_interval_start | ds }}/*.parquet",
         table=TABLE,
         load_mode="replace_partitions",
         execution_timeout=datetime.timedelta(hours=2),

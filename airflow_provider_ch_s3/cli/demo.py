@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_ch_s3.sandbox import flights
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow, serving_airflow
-from airflow_provider_ch_s3.units import format_bytes, format_count
+from airflow_provider_ch_s3.units import count_of, format_bytes
 
 if TYPE_CHECKING:
     # Known to type checkers only.
@@ -30,7 +30,8 @@ Airflow: {address}  (login: none, everybody is admin)
   2. click the task load, then Logs: the plan with its reasons, the SQL, the progress, the report
   3. click the task settled, then Logs: parts and merges until they settled
   4. Admin > Connections > Add, type "ClickHouse S3 cluster": the fields of a connection
-  5. unpause nightly_flights, press Trigger > Backfill, and fill in some days of 2013
+  5. unpause nightly_flights, press Trigger > Backfill, and fill in from 2013-01-01 to 2013-01-05: the nights
+     between them, four runs, load a day each
 
 Ctrl-C ends everything.
 """
@@ -50,9 +51,12 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the demo in a sandbox of its own."""
     with Sandbox.start() as sandbox, tempfile.TemporaryDirectory(prefix="ch-s3-demo-") as home:
-        print(f"sandbox: {len(sandbox.http_ports)} ClickHouse nodes, S3 at {sandbox.s3_endpoint}", flush=True)
+        print(
+            f"sandbox: {count_of(len(sandbox.http_ports), 'ClickHouse node')}, S3 at {sandbox.s3_endpoint}",
+            flush=True,
+        )
         count = flights.upload_flights(sandbox.s3_client())
-        print(f"source:  {count} Parquet files under s3://{flights.BUCKET}/", flush=True)
+        print(f"source:  {count_of(count, 'Parquet file')} under s3://{flights.BUCKET}/", flush=True)
         if args.ui:
             return serve_ui(sandbox, Path(home), args.dags)
         return load_flights(sandbox, Path(home), args.dags, args.report)
@@ -69,7 +73,7 @@ def load_flights(sandbox: Sandbox, home: Path, dags: Path, report_path: Path) ->
     command = ("dags", "test", DAG_ID, LOGICAL_DATE)
     print(f"airflow: {' '.join(command)}, killed (SIGKILL) when it submits the load", flush=True)
     airflow.run_and_kill(*command, is_time=is_submission)
-    print(f"killed:  the table holds {count_rows(sandbox)} rows")
+    print(f"killed:  the table holds {count_of(count_rows(sandbox), 'row')}")
     print(f"airflow: {' '.join(command)}, again (log: {log_path})\n", flush=True)
     log_path.write_text(airflow.run(*command, on_line=echo_our_lines))
     load, settled = read_results(airflow)
@@ -177,19 +181,22 @@ def format_report(report: dict[str, Any]) -> str:
         lines.append(f"  {assignment:<{width}}  [{setting['origin']}] {setting['reason']}")
     lines += [
         "",
-        f"loaded   {format_count(load['rows_written'])} rows, {format_bytes(load['size_bytes'])} in"
-        f" {load['files_read']} files, {load['seconds']:.2f} s, {format_count(load['rows_per_second'])} rows/s",
+        f"loaded   {count_of(load['rows_written'], 'row')}, {format_bytes(load['size_bytes'])} in"
+        f" {count_of(load['files_read'], 'file')}, {load['seconds']:.2f} s,"
+        f" {count_of(load['rows_per_second'], 'row')}/s",
         *(
-            f"  {name}: {format_count(node['rows_written'])} rows from {node['files']} files,"
-            f" {format_bytes(node['peak_memory_bytes'])} peak memory, {node['initial_parts']} initial parts"
+            f"  {name}: {count_of(node['rows_written'], 'row')} from {count_of(node['files'], 'file')},"
+            f" {format_bytes(node['peak_memory_bytes'])} peak memory,"
+            f" {count_of(node['initial_parts'], 'initial part')}"
             for name, node in load["nodes"].items()
         ),
-        f"commit   {len(load['partitions'])} partitions on every node in {load['commit_seconds']:.2f} s, after",
+        f"commit   {count_of(len(load['partitions']), 'partition')} on every node in {load['commit_seconds']:.2f} s,"
+        " after these checks",
         *(f"  {check}" for check in load["checks"]),
-        f"settled  {settled['parts']} parts of {load['initial_parts']} initial ones,"
+        f"settled  {count_of(settled['parts'], 'part')} of {load['initial_parts']} initial ones,"
         f" {report['settle_seconds']:.2f} s after the load",
-        f"source   {format_count(report['source']['rows'])} rows, checksum {report['source']['checksum']}",
-        f"table    {format_count(report['table']['rows'])} rows, checksum {report['table']['checksum']}"
+        f"source   {count_of(report['source']['rows'], 'row')}, checksum {report['source']['checksum']}",
+        f"table    {count_of(report['table']['rows'], 'row')}, checksum {report['table']['checksum']}"
         f" ({'equal' if report['is_equal'] else 'DIFFERENT'})",
     ]
     return "\n".join(lines)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.cli.request import add_load_arguments, read_load
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.units import format_bytes, format_count, format_seconds
+from airflow_provider_ch_s3.units import count_of, format_bytes, format_seconds
 
 if TYPE_CHECKING:
     # Known to type checkers only.
@@ -80,7 +80,7 @@ def _confirm(args: argparse.Namespace, sample: PreparedLoad) -> None:
     seconds = MOST_LOADS * (expected.settled_seconds + QUIET_SECONDS)
     ratio = expected.peak_memory_bytes / cluster.weakest.memory_bytes
     print(
-        f"up to {MOST_LOADS} loads of {format_count(len(sample.source.files))} files,"
+        f"up to {MOST_LOADS} loads of {count_of(len(sample.source.files), 'file')},"
         f" {format_bytes(sample.source.size_bytes)}, into a scratch table beside {sample.target.local}: about"
         f" {format_seconds(seconds)}, {format_bytes(expected.peak_memory_bytes)} of memory per node ({ratio:.0%})",
         flush=True,

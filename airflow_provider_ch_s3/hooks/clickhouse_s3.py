@@ -28,7 +28,7 @@ from airflow_provider_ch_s3.load.detect import detect_cluster, list_members
 from airflow_provider_ch_s3.sql.cluster_queries import render_read_node
 from airflow_provider_ch_s3.sql.nodes import on_cluster
 from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.units import format_bytes
+from airflow_provider_ch_s3.units import count_of, format_bytes
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
@@ -347,9 +347,9 @@ def _describe(spec: ClusterSpec) -> str:
     weakest = spec.weakest
     version = ".".join(map(str, spec.server_version))
     where = f"cluster {spec.name!r}" if spec.name else "one server without a cluster"
-    nodes = "1 node" if spec.node_count == 1 else f"{spec.node_count} nodes"
     found = (
-        f"ClickHouse {version}, {where}: {nodes} with {weakest.vcpus} vCPUs ({spec.vcpus_origin.value}) and "
+        f"ClickHouse {version}, {where}: {count_of(spec.node_count, 'node')} with"
+        f" {count_of(weakest.vcpus, 'vCPU')} ({spec.vcpus_origin.value}) and "
         f"{format_bytes(weakest.memory_bytes)} of memory ({spec.memory_origin.value}) each; "
         f"DDL mode {spec.ddl_mode.value}"
     )

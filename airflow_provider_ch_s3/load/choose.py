@@ -11,6 +11,7 @@ from airflow_provider_ch_s3.load.request import LoadRequest, OnChangedFiles, OnL
 from airflow_provider_ch_s3.load.site import Site
 from airflow_provider_ch_s3.load.story import Story
 from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.units import count_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,19 @@ class Choice:
     @property
     def skipped_count(self) -> int:
         return len(self.loaded) + len(self.changed)
+
+    def describe_skipped(self) -> str:
+        """What is left out, for the log; '' where nothing is."""
+        groups = (
+            (self.loaded, "that the table already holds"),
+            (self.changed, "of which the table holds another version"),
+        )
+        said = [
+            f"{count_of(len(files), 'file')} {why} ({files[0].key!r}{', …' if files[1:] else ''})"
+            for files, why in groups
+            if files
+        ]
+        return f"skipping {' and '.join(said)}" if said else ""
 
 
 def choose_files(

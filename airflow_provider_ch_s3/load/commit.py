@@ -7,6 +7,7 @@ it does, where a node died while it moved: so whoever finishes a commit looks fi
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -81,6 +82,8 @@ class Commit:
                     # After a broken MOVE, each part must still be the one that was cloned.
                     self._everywhere(partial(staging_queries.render_hold_merges, self._staged(role)))
         self.plan = replace(self.plan, before={role: self._look(role) for role in self._roles})
+        if not self.plan.replaced:
+            self.plan = replace(self.plan, replaced=self._count_replaced())
 
     def run(self) -> None:
         """Bring the target to its new state; after :meth:`prepare`."""
@@ -150,6 +153,19 @@ class Commit:
                 last_block=row["last_block"], rows=row["rows"], staged_rows=staged.get((node, partition), 0)
             )
         return found
+
+    def _count_replaced(self) -> dict[str, int]:
+        if self._mode is LoadMode.APPEND:
+            return {}
+        replaced: Counter[str] = Counter()
+        for (_, partition), before in self._before(""):
+            replaced[partition] += before.rows
+        if self._mode is LoadMode.REPLACE_WHERE:
+            for (_, partition), row in self._read_partitions(self._staged(MERGED)).items():
+                replaced[partition] -= row["rows"]
+            for partition, rows in self.plan.partitions.items():
+                replaced[partition] += rows
+        return {partition: rows for partition, rows in sorted(replaced.items()) if rows > 0}
 
     def _move(self, staged: TableName, target: TableName) -> None:
         for partition in sorted({partition for _, partition in self._read_partitions(staged)}):

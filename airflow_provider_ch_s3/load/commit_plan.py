@@ -26,6 +26,7 @@ class CommitPlan:
     :param views: role of a staging table → database and name of the table that its rows go to, beside the target.
     :param report: of the load, as far as it is known before the commit.
     :param before: what the tables held right before the first step.
+    :param replaced: partition → rows that the new ones take the place of, over all nodes.
     """
 
     load_mode: str
@@ -38,6 +39,7 @@ class CommitPlan:
     views: Mapping[str, Sequence[str]] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict)
     before: Snapshot = field(default_factory=dict)
+    replaced: Mapping[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON values, for the ledger."""

@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.errors import ConfigError, LoadError, UnknownStateEr
 from airflow_provider_ch_s3.load.detect import detect_cluster
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.inspect import FoundTable, declare_cluster, find_table, read_target
+from airflow_provider_ch_s3.load.killed import describe_kill
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, list_files, prepare_load
 from airflow_provider_ch_s3.load.queries import (
     LOG_PATIENCE_SECONDS,
@@ -30,7 +31,7 @@ from airflow_provider_ch_s3.load.queries import (
 from airflow_provider_ch_s3.load.report import LoadReport, build_report, check_report, describe_plan
 from airflow_provider_ch_s3.load.request import CLOCK_MARGIN_SECONDS, LoadMode
 from airflow_provider_ch_s3.load.task_load import TaskLoad
-from airflow_provider_ch_s3.units import format_seconds
+from airflow_provider_ch_s3.units import count_of, format_seconds
 
 log = logging.getLogger(__name__)
 
@@ -100,13 +101,14 @@ class DirectLoadRun(TaskLoad):
         :raises LoadError: if something may still run.
         """
         self._is_killed = True
-        kill_queries(
+        nodes = kill_queries(
             self.client,
             self.declaration.cluster,
             self.identity.generation_prefix,
             submission=self._watch.submission if "_watch" in vars(self) else None,
             sleep=self.sleep,
         )
+        log.info("%s", describe_kill(nodes, self.request.table, ()))
 
     @property
     def cluster(self) -> str | None:
@@ -167,9 +169,9 @@ class DirectLoadRun(TaskLoad):
             latest = self._wait(latest.query_id)
         if latest is not None and latest.state is QueryState.FAILED:
             log.warning(
-                "%s failed after %d rows were written, which stay in the table (this load is at least once): %s",
+                "%s failed after it had written %s, which stay in the table (this load is at least once): %s",
                 latest.query_id,
-                sum(row["written_rows"] for row in latest.ended),
+                count_of(sum(row["written_rows"] for row in latest.ended), "row"),
                 latest.error,
             )
         return latest

@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.story import Attempt, EventKind, Story
 from airflow_provider_ch_s3.sql import ledger_queries
 from airflow_provider_ch_s3.target import TableName
-from airflow_provider_ch_s3.units import format_bytes, format_count
+from airflow_provider_ch_s3.units import count_of, format_bytes, format_count
 
 DAY_SECONDS = 24 * 3600
 
@@ -151,8 +151,8 @@ def format_load(history: History, load_id: str) -> str:
         lines.append(f"  {planned.get('source', '?')} -> {target} ({planned.get('load_mode', '?')})")
         who = ", ".join(f"{name} {planned[name]}" for name in ("dag", "task", "run", "map_index") if name in planned)
         lines.append(
-            f"  {who}; {format_count(planned.get('files', 0))} files, {format_bytes(planned.get('bytes', 0))},"
-            f" {format_count(planned.get('files_skipped', 0))} more were loaded before"
+            f"  {who}; {count_of(planned.get('files', 0), 'file')}, {format_bytes(planned.get('bytes', 0))},"
+            f" {format_count(planned.get('files_skipped', 0))} skipped"
         )
         for event in attempt.events:
             lines.append(f"  {_utc(event.time)}  {event.kind.value} by try {event.try_number}, epoch {event.epoch}")

@@ -32,7 +32,7 @@ from airflow_provider_ch_s3.tuning import (
     check_given_settings,
     plan_load,
 )
-from airflow_provider_ch_s3.units import format_bytes, format_count
+from airflow_provider_ch_s3.units import count_of, format_bytes, format_count
 
 log = logging.getLogger(__name__)
 
@@ -165,8 +165,8 @@ def list_files(store: ObjectStore, request: LoadRequest) -> tuple[SourceFile, ..
     files = select_files(store.list_files(request.pattern), request.pattern)
     if len(files) < request.min_files:
         raise SourceError(
-            f"{len(files)} files match {request.pattern}, and min_files={request.min_files}; wait for the others to"
-            " be delivered, or set min_files lower"
+            f"{request.pattern} matches {count_of(len(files), 'file')}, and min_files={request.min_files}; wait for"
+            " the others to be delivered, or set min_files lower"
         )
     return files
 
@@ -298,13 +298,14 @@ def _volume_bytes(source: SourceSpec) -> int:
 def format_plan(prepared: PreparedLoad) -> str:
     """The plan as text: what is loaded, each setting with its origin and reason, what was left out."""
     source, plan, node = prepared.source, prepared.plan, prepared.cluster.weakest
-    rows = f"{format_count(source.rows)} rows" if source.rows is not None else "rows not known before reading"
+    rows = count_of(source.rows, "row") if source.rows is not None else "number of rows unknown before reading"
     width = max(len(f"{s.name} = {s.value}") for s in plan.settings)
     lines = [
         f"files     {format_count(len(source.files))} x {source.data_format}, {format_bytes(source.size_bytes)},"
         f" {rows}, from {source.pattern}",
-        f"table     {prepared.target.name} ({prepared.target.engine}), {len(prepared.mapping)} columns",
-        f"cluster   {prepared.cluster.node_count} x {node.vcpus} cores, {format_bytes(node.memory_bytes)};"
+        f"table     {prepared.target.name} ({prepared.target.engine}), {count_of(len(prepared.mapping), 'column')}",
+        f"cluster   {prepared.cluster.node_count} x {count_of(node.vcpus, 'core')},"
+        f" {format_bytes(node.memory_bytes)};"
         f" cores: {prepared.cluster.vcpus_origin.value}, memory: {prepared.cluster.memory_origin.value}",
         "settings",
         *(f"  {f'{s.name} = {s.value}':<{width}}  [{s.origin.value}] {s.reason}" for s in plan.settings),

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_ch_s3.units import format_bytes, format_count, format_seconds
+from airflow_provider_ch_s3.units import count_of, format_bytes, format_count, format_estimate
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
     """A running load, over all nodes.
 
+    :param nodes_at_work: of the ``nodes`` that had a share in it so far.
     :param done_ratio: 0 to 1; None where nobody knows how much there is to do.
     """
 
@@ -22,6 +23,7 @@ class Progress:
     peak_memory_bytes: int
     elapsed_seconds: float
     nodes: int
+    nodes_at_work: int
     done_ratio: float | None
 
     @property
@@ -38,35 +40,85 @@ class Progress:
     def __str__(self) -> str:
         parts = [
             f"{self.done_ratio:.0%}" if self.done_ratio is not None else "",
-            f"{format_count(self.rows)} rows",
-            f"{format_count(self.rows_per_second)} rows/s",
+            count_of(self.rows, "row"),
+            f"{count_of(self.rows_per_second, 'row')}/s",
             f"{format_bytes(self.read_bytes)} read",
             f"{format_bytes(self.peak_memory_bytes)} peak memory",
-            f"{self.nodes} {'node' if self.nodes == 1 else 'nodes'} at work",
-            f"{format_seconds(self.left_seconds)} left" if self.left_seconds is not None else "",
+            f"{self._workers} at work",
+            f"{format_estimate(self.left_seconds)} left" if self.left_seconds is not None else "",
         ]
         return ", ".join(part for part in parts if part)
 
+    @property
+    def _workers(self) -> str:
+        nodes = count_of(self.nodes, "node")
+        return nodes if self.nodes_at_work == self.nodes else f"{format_count(self.nodes_at_work)} of {nodes}"
 
-def measure_progress(running: Sequence[Mapping[str, Any]]) -> Progress:
-    """Sum up the rows of ``system.processes`` that belong to one load."""
-    workers = [row for row in running if not row["is_initial"]] or list(running)
-    rows = sum(row["read_rows"] for row in workers)
-    read_bytes = sum(row["s3_bytes"] for row in workers)
-    expected = expected_work(running[0]["log_comment"] if running else "")
-    done_ratio = None
+
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """What a node's part of the query had done when it was last seen."""
+
+    is_initial: bool
+    rows: int = 0
+    read_bytes: int = 0
+    peak_memory_bytes: int = 0
+
+    def grown(self, row: Mapping[str, Any]) -> _Part:
+        return _Part(
+            is_initial=self.is_initial,
+            rows=max(self.rows, row["read_rows"]),
+            read_bytes=max(self.read_bytes, row["s3_bytes"]),
+            peak_memory_bytes=max(self.peak_memory_bytes, row["peak_memory_bytes"]),
+        )
+
+
+class ProgressMeter:
+    """Measures one query from look to look.
+
+    A node that is through with its part no longer shows it in ``system.processes``, and its log comes seconds later;
+    so what was once seen stays in the sum, and no figure ever falls.
+    """
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[str, str], _Part] = {}
+        self._log_comment = ""
+        self._rows = 0
+
+    def measure(self, running: Sequence[Mapping[str, Any]], ended: Sequence[Mapping[str, Any]] = ()) -> Progress:
+        """Sum up what all nodes have done.
+
+        :param running: the query's rows of ``system.processes``.
+        :param ended: its rows of ``system.query_log``, as far as parts of it have ended and are in there.
+        """
+        for row in (*ended, *running):
+            key = (row["node"], row["query_id"])
+            self._parts[key] = self._parts.get(key, _Part(is_initial=bool(row["is_initial"]))).grown(row)
+            self._log_comment = self._log_comment or row["log_comment"]
+        # A query that runs on one node alone has no other part.
+        workers = {key: part for key, part in self._parts.items() if not part.is_initial} or self._parts
+        at_work = {(row["node"], row["query_id"]) for row in running} & workers.keys()
+        # The initiator counts the rows of all nodes, of those that are through as well; files it opens are its own.
+        rows = [part.rows for part in self._parts.values() if part.is_initial]
+        self._rows = max(self._rows, max(rows) if rows else sum(part.rows for part in workers.values()))
+        read_bytes = sum(part.read_bytes for part in workers.values())
+        return Progress(
+            rows=self._rows,
+            read_bytes=read_bytes,
+            peak_memory_bytes=max((part.peak_memory_bytes for part in workers.values()), default=0),
+            elapsed_seconds=max((row["elapsed_seconds"] for row in running), default=0.0),
+            nodes=len({node for node, _ in workers}),
+            nodes_at_work=len({node for node, _ in at_work}),
+            done_ratio=_done_ratio(expected_work(self._log_comment), self._rows, read_bytes),
+        )
+
+
+def _done_ratio(expected: Mapping[str, int], rows: int, read_bytes: int) -> float | None:
     if expected.get("rows"):
-        done_ratio = rows / expected["rows"]
-    elif expected.get("bytes"):
-        done_ratio = read_bytes / expected["bytes"]
-    return Progress(
-        rows=rows,
-        read_bytes=read_bytes,
-        peak_memory_bytes=max((row["peak_memory_bytes"] for row in workers), default=0),
-        elapsed_seconds=max((row["elapsed_seconds"] for row in running), default=0.0),
-        nodes=len({row["node"] for row in workers}),
-        done_ratio=min(done_ratio, 1.0) if done_ratio is not None else None,
-    )
+        return min(rows / expected["rows"], 1.0)
+    if expected.get("bytes"):
+        return min(read_bytes / expected["bytes"], 1.0)
+    return None
 
 
 def expected_work(log_comment: str) -> dict[str, int]:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -180,15 +181,19 @@ def kill_queries(
     *,
     submission: Submission | None = None,
     sleep: Callable[[float], None] = time.sleep,
-) -> None:
+) -> frozenset[str]:
     """Kill all queries whose id starts with ``prefix``, on all nodes, and see that they are gone.
 
     A node that is away does not keep the others from being told; only from the certainty that nothing runs.
 
     :param submission: a statement that may be on its way still: it is waited for, and killed when it arrives.
+    :returns: the nodes that were seen to run any of them.
     :raises LoadError: if after 30 s something still runs, or a node has not said that nothing does.
     """
     deadline = time.monotonic() + KILL_PATIENCE_SECONDS
+    nodes: frozenset[str] = frozenset()
+    with suppress(ChS3Error):  # it only tells where they ran; that they end is seen below
+        nodes = _running_nodes(client, cluster, prefix)
     while doubt := _kill_once(client, cluster, prefix, submission):
         if time.monotonic() > deadline:
             raise LoadError(
@@ -196,6 +201,7 @@ def kill_queries(
                 " all nodes before you load again"
             )
         sleep(POLL_SECONDS)
+    return nodes
 
 
 def _kill_once(client: ClickHouseClient, cluster: str | None, prefix: str, submission: Submission | None) -> str:
@@ -205,9 +211,13 @@ def _kill_once(client: ClickHouseClient, cluster: str | None, prefix: str, submi
     except ChS3Error as error:
         log.warning("not every node could be told to kill %s…: %s", prefix, error)
     try:
-        running = client.query(load_queries.render_running_queries(prefix, cluster))
+        nodes = _running_nodes(client, cluster, prefix)
     except ChS3Error as error:
         return f"nobody can say whether it still runs: {error}"
-    if running:
-        return "it still runs on " + ", ".join(sorted({row["node"] for row in running}))
+    if nodes:
+        return "it still runs on " + ", ".join(sorted(nodes))
     return "its statement is still on its way" if submission is not None and submission.is_open else ""
+
+
+def _running_nodes(client: ClickHouseClient, cluster: str | None, prefix: str) -> frozenset[str]:
+    return frozenset(row["node"] for row in client.query(load_queries.render_running_queries(prefix, cluster)))

@@ -7,6 +7,7 @@ from airflow_provider_ch_s3.load.request import LoadMode, LoadRequest, Materiali
 from airflow_provider_ch_s3.load.site import Site
 from airflow_provider_ch_s3.load.story import AttemptId, Story
 from airflow_provider_ch_s3.target import TargetSpec
+from airflow_provider_ch_s3.units import count_of
 
 
 def check_mode(target: TargetSpec, request: LoadRequest) -> None:
@@ -58,7 +59,7 @@ def check_partial_partitions(site: Site, request: LoadRequest, story: Story, par
         known_rows, loads = story.rows_of_partition(partition, site.target.uuids)
         other = ""
         if present[partition] > known_rows:
-            other = f"{present[partition] - known_rows} rows that no load in the ledger brought"
+            other = f"{count_of(present[partition] - known_rows, 'row')} that no load in the ledger brought"
         for load in loads:
             if load.id not in manifests:
                 manifests[load.id] = site.ledger.read_manifest(load.id)

@@ -13,7 +13,10 @@ from airflow_provider_ch_s3.load.codec import decode
 from airflow_provider_ch_s3.load.progress import expected_work
 from airflow_provider_ch_s3.load.queries import QueryStatus
 from airflow_provider_ch_s3.tuning import LoadPlan, Prediction
-from airflow_provider_ch_s3.units import format_bytes, format_count, format_seconds
+from airflow_provider_ch_s3.units import count_of, format_bytes, format_seconds
+
+# A table by day that is replaced as a whole has thousands.
+MAX_NAMED_PARTITIONS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +51,7 @@ class LoadReport:
     :param files_skipped: files that the table held already, in this version or another; not in ``files_listed``.
     :param checks: what was compared before the commit.
     :param partitions: staged rows of each partition.
+    :param replaced: rows that the commit took out of the table, of each partition that had any.
     :param commit_seconds: of the commit alone.
     """
 
@@ -76,6 +80,7 @@ class LoadReport:
     files_skipped: int = 0
     checks: Sequence[str] = ()
     partitions: Mapping[str, int] = field(default_factory=dict)
+    replaced: Mapping[str, int] = field(default_factory=dict)
     commit_seconds: float = 0.0
 
     @classmethod
@@ -87,7 +92,8 @@ class LoadReport:
     @classmethod
     def of_commit(cls, detail: Mapping[str, Any]) -> LoadReport:
         """The report of a load, as the ledger's event of its commit tells it."""
-        return cls.from_dict({**detail.get("report", {}), "commit_seconds": detail.get("commit_seconds", 0.0)})
+        after = {name: detail[name] for name in ("replaced", "commit_seconds") if name in detail}
+        return cls.from_dict({**detail.get("report", {}), **after})
 
     @classmethod
     def nothing_new(cls, table: str, *, files_skipped: int) -> LoadReport:
@@ -112,7 +118,7 @@ class LoadReport:
             nodes={},
             settings={},
             files_skipped=files_skipped,
-            checks=(f"{format_count(files_skipped)} files are in the table already, in this version or another",),
+            checks=(f"the table already holds {count_of(files_skipped, 'listed file')}, in this version or another",),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -123,28 +129,41 @@ class LoadReport:
         if not self.query_id:
             return f"nothing new for {self.table}: {self.checks[0]}"
         lines = [
-            f"loaded {format_count(self.rows_written)} rows from {format_count(self.files_read)} files"
-            f" into {self.table} in {format_seconds(self.seconds)}: {format_count(self.rows_per_second)} rows/s,"
-            f" {format_bytes(self.read_bytes)} read, {format_count(self.s3_requests)} S3 requests,"
-            f" {self.initial_parts} initial parts",
+            f"loaded {count_of(self.rows_written, 'row')} from {count_of(self.files_read, 'file')}"
+            f" into {self.table} in {format_seconds(self.seconds)}: {count_of(self.rows_per_second, 'row')}/s,"
+            f" {format_bytes(self.read_bytes)} read, {count_of(self.s3_requests, 'S3 request')},"
+            f" {count_of(self.initial_parts, 'initial part')}",
             *(
-                f"  {name}: {format_count(node.rows_written)} rows, {node.files} files,"
-                f" {format_bytes(node.peak_memory_bytes)} peak memory, {node.initial_parts} parts"
+                f"  {name}: {count_of(node.rows_written, 'row')}, {count_of(node.files, 'file')},"
+                f" {format_bytes(node.peak_memory_bytes)} peak memory, {count_of(node.initial_parts, 'part')}"
                 for name, node in sorted(self.nodes.items())
             ),
             *([f"  predicted: {decode(Prediction, self.predicted, **_BLANK_PREDICTION)}"] if self.predicted else []),
             *(f"  checked: {check}" for check in self.checks),
-            *([f"  {format_count(self.files_skipped)} files skipped"] if self.files_skipped else []),
-            *(
-                [
-                    f"  committed ({self.load_mode}) {len(self.partitions)} partitions in"
-                    f" {format_seconds(self.commit_seconds)}"
-                ]
-                if self.partitions
-                else []
-            ),
+            *([f"  skipped: {count_of(self.files_skipped, 'file')}"] if self.files_skipped else []),
+            *self._commit_lines(),
         ]
         return "\n".join(lines)
+
+    def _commit_lines(self) -> list[str]:
+        seconds = format_seconds(self.commit_seconds)
+        lines = []
+        if self.partitions:
+            lines.append(
+                f"  committed ({self.load_mode}) in {seconds}: {count_of(len(self.partitions), 'partition')}"
+            )
+        if self.replaced:
+            rows = count_of(sum(self.replaced.values()), "row")
+            partitions = count_of(len(self.replaced), "partition")
+            lines.append(f"  replaced: {rows} in {partitions}: {describe_partitions(self.replaced)}")
+        return lines
+
+
+def describe_partitions(rows: Mapping[str, int]) -> str:
+    """Partitions with their rows, the first of them by name: ``20130101 (842 rows), 20130102 (943 rows)``."""
+    named = [f"{partition} ({count_of(rows[partition], 'row')})" for partition in sorted(rows)]
+    more = [f"and {len(named) - MAX_NAMED_PARTITIONS} more"] if len(named) > MAX_NAMED_PARTITIONS else []
+    return ", ".join([*named[:MAX_NAMED_PARTITIONS], *more])
 
 
 # Of a report that another release wrote: what it does not say is not known, or counts as nothing.
@@ -210,10 +229,11 @@ def check_report(report: LoadReport, *, is_filtered: bool) -> None:
     is_short = report.files_listed is not None and report.files_read < report.files_listed
     is_other = not is_filtered and report.rows_listed is not None and report.rows_read != report.rows_listed
     if is_short or is_other:
+        listed_rows = f" with {count_of(report.rows_listed, 'row')}" if report.rows_listed is not None else ""
         raise LoadError(
-            f"{report.files_listed} files with {report.rows_listed or 'any number of'} rows were listed, and"
-            f" {report.files_read} files with {report.rows_read} rows read by {report.query_id}, so the files changed"
-            f" meanwhile; what was read is in {report.table}: remove it and clear the task to load again"
+            f"the listing found {count_of(report.files_listed or 0, 'file')}{listed_rows}, and {report.query_id} read"
+            f" {count_of(report.files_read, 'file')} with {count_of(report.rows_read, 'row')}, so the files changed"
+            f" meanwhile; what was read is in {report.table}: remove it, then clear the task to load again"
         )
 
 

@@ -36,6 +36,7 @@ from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.commit_plan import CommitPlan
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.feedback import read_past_loads
+from airflow_provider_ch_s3.load.killed import describe_end, describe_kill
 from airflow_provider_ch_s3.load.lock import UNKNOWN_TABLE
 from airflow_provider_ch_s3.load.parts import wait_until_settled
 from airflow_provider_ch_s3.load.prepare import (
@@ -233,6 +234,8 @@ class LoadRun(TaskLoad):
                 staging = turn.plan(attempt, choice.files, self._bucket, detail, views)
         if is_stale:
             return self._begin(turn.story)  # others brought something since the files were chosen
+        if skipped := choice.describe_skipped():
+            log.info("%s", skipped)
         if prepared is None:
             report = LoadReport.nothing_new(self.request.table, files_skipped=choice.skipped_count)
             log.info("%s", report)
@@ -405,16 +408,7 @@ class LoadRun(TaskLoad):
     def _choose(self, listed: tuple[SourceFile, ...], story: Story) -> Choice:
         if self.request.load_mode is not LoadMode.APPEND:
             return Choice(files=listed)
-        choice = choose_from(listed, partial(read_loaded, self._site, story), self.request)
-        if choice.skipped_count:
-            first = (*choice.loaded, *choice.changed)[0].key
-            log.info(
-                "skipping %d files that the table holds, and %d of which it holds another version; the first is %s",
-                len(choice.loaded),
-                len(choice.changed),
-                first,
-            )
-        return choice
+        return choose_from(listed, partial(read_loaded, self._site, story), self.request)
 
     def _is_loaded_meanwhile(self, story: Story, attempt: AttemptId) -> bool:
         """Whether others committed some of the attempt's files after it was planned."""
@@ -468,7 +462,8 @@ def kill_load(
     :raises LoadError: if something may still run.
     """
     client = client.within(declaration)
-    kill_queries(client, declaration.cluster, identity.generation_prefix, submission=submission, sleep=sleep)
+    nodes = kill_queries(client, declaration.cluster, identity.generation_prefix, submission=submission, sleep=sleep)
+    attempts: list[Attempt] = []
     try:
         site = find_site(client, declaration, identity, sleep=sleep)
         attempts = site.ledger.read().of_load(identity.load_id)
@@ -477,10 +472,13 @@ def kill_load(
                 for attempt in attempts:
                     if attempt.rank <= identity.rank:
                         turn.give_up(attempt.id)
+            attempts = turn.story.of_load(identity.load_id)
     except ChS3Error as error:
-        if isinstance(error, ServerError) and error.code == UNKNOWN_TABLE:
-            return  # no ledger, so nothing was ever staged
-        log.warning("nothing runs any more, but what was staged stays for the next load to remove: %s", error)
+        if not (isinstance(error, ServerError) and error.code == UNKNOWN_TABLE):  # no ledger: nothing was ever staged
+            log.warning("%s; what was staged stays for the next load to remove: %s", describe_end(nodes), error)
+            return
+    mine = [attempt for attempt in attempts if attempt.id.generation == identity.generation]
+    log.info("%s", describe_kill(nodes, identity.table, mine))
 
 
 def _recorded_report(attempt: Attempt) -> LoadReport:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.source import SourceFile
-from airflow_provider_ch_s3.units import format_count
+from airflow_provider_ch_s3.units import count_of, format_count
 
 
 def verify_rows(
@@ -35,28 +35,32 @@ def verify_rows(
     if report.files_listed is not None:
         is_more = report.files_read > report.files_listed and is_pattern
         if report.files_read < report.files_listed or is_more:
-            raise _differs(report, f"{report.files_listed} files were listed, and {report.files_read} read")
-        checks.append(f"{format_count(report.files_read)} files read, {format_count(report.files_listed)} listed")
+            listed = f"the listing has {count_of(report.files_listed, 'file')}"
+            raise _differs(report, f"{listed}, and {format_count(report.files_read)} were read")
+        checks.append(f"{count_of(report.files_read, 'file')} read, {format_count(report.files_listed)} listed")
     footers = None if is_filtered else report.rows_listed
     rows_read = report.rows_read if is_counted else None
     rows_written = report.rows_written if is_counted else None
     if footers is not None and rows_read is not None:
         if rows_read != footers:
-            raise _differs(report, f"the files have {footers} rows, and {rows_read} were read")
-        checks.append(f"{format_count(rows_read)} rows read, as many as the footers count")
+            listed = f"the files have {count_of(footers, 'row')}"
+            raise _differs(report, f"{listed}, and {format_count(rows_read)} were read")
+        checks.append(f"{count_of(rows_read, 'row')} read, as many as the footers count")
     # With a filter and merges that fold rows there is one number only.
     came = (rows_written if is_exact else None) if is_filtered else footers if footers is not None else rows_read
     arrived = staged_rows if is_exact else rows_written
     if came is not None and arrived is not None:
         if came != arrived:
-            raise _differs(report, f"{came} rows came from the files, and {arrived} were staged")
-        checks.append(f"{format_count(arrived)} rows staged, {format_count(came)} came from the files")
+            read = f"{count_of(came, 'row')} came from the files"
+            raise _differs(report, f"{read}, and {format_count(arrived)} were staged")
+        checks.append(f"{count_of(arrived, 'row')} staged, {format_count(came)} came from the files")
     else:
-        checks.append(f"{format_count(staged_rows)} rows staged; there is no other number to compare that with")
+        checks.append(f"{count_of(staged_rows, 'row')} staged; there is no other number to compare that with")
     if staged_rows < min_rows:
         raise LoadError(
-            f"{report.query_id} staged {staged_rows} rows, and min_rows={min_rows}; nothing of {report.table} was"
-            " changed; look at the files and at where, or set min_rows lower (0 to allow an empty load)"
+            f"{report.query_id} staged {count_of(staged_rows, 'row')}, and min_rows={min_rows}; nothing of"
+            f" {report.table} was changed; look at the files and at where, or set min_rows lower (0 to allow an empty"
+            " load)"
         )
     return tuple(checks)
 
@@ -79,7 +83,7 @@ def verify_files(manifest: Mapping[str, str], listed: Iterable[SourceFile], buck
             raise _is_other(path, "changed")
     if not all(is_listed):
         raise _is_other(paths[is_listed.index(False)], "was deleted")
-    return f"{format_count(len(manifest))} ETags unchanged"
+    return f"{count_of(len(manifest), 'ETag')} unchanged"
 
 
 def _is_other(path: str, what: str) -> LoadError:

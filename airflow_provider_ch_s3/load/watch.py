@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ch_s3.errors import ClusterError, LoadError, ServerError, UnknownStateError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
-from airflow_provider_ch_s3.load.progress import measure_progress
+from airflow_provider_ch_s3.load.pace import Pace
+from airflow_provider_ch_s3.load.progress import ProgressMeter
 from airflow_provider_ch_s3.load.queries import (
     LOG_PATIENCE_SECONDS,
     QueryState,
@@ -95,6 +96,7 @@ class Watch:
         """
         pause_seconds = FIRST_POLL_SECONDS
         began = last_seen = time.monotonic()
+        meter, silence = ProgressMeter(), Pace()
         while True:
             if self.is_killed():
                 raise LoadError(f"the task was killed, and {query_id} with it")
@@ -103,9 +105,11 @@ class Watch:
                 last_seen = time.monotonic()
                 if until_seen:
                     return status
-                log.info("%s", measure_progress(status.running))
+                log.info("%s", meter.measure(status.running, status.ended))
             elif status is not None and status.state.is_terminal:
                 return status
+            elif status is not None and silence.is_due():
+                log.info("no node runs %s any more; waiting for the log that says how it ended", query_id)
             self._check_silence(query_id, began, last_seen)
             self.sleep(pause_seconds)
             pause_seconds = min(self.poll_seconds, pause_seconds * 2)
@@ -122,7 +126,10 @@ class Watch:
     def wait_for_logs(self, status: QueryStatus) -> QueryStatus:
         """A finished query, once all nodes have logged their share; as it is when no log can be late any more."""
         deadline = time.monotonic() + LOG_PATIENCE_SECONDS
+        pace = Pace()
         while not is_complete(status) and time.monotonic() < deadline:
+            if pace.is_due():
+                log.info("%s has ended; waiting for the logs of all nodes, which say what each did", status.query_id)
             self.sleep(FIRST_POLL_SECONDS)
             found = self.look(status.query_id)
             # A node that is restarted in between forgets what it knew.

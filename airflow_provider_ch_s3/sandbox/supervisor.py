@@ -22,6 +22,7 @@ from airflow_provider_ch_s3.sandbox.info import INFO_NAME, Sandbox, SandboxConfi
 from airflow_provider_ch_s3.sandbox.lock import acquire_lock
 from airflow_provider_ch_s3.sandbox.object_store import new_access_key, start_object_store
 from airflow_provider_ch_s3.sandbox.process import NodeProcess, write_private
+from airflow_provider_ch_s3.units import count_of
 
 LOG_NAME = "supervisor.log"
 
@@ -63,7 +64,7 @@ def supervise(config: SandboxConfig, on_ready: Callable[[Sandbox], None]) -> Non
                 if config.directory is not None:
                     removals.pop_all()
                 write_private(directory / INFO_NAME, sandbox.to_json())
-                log.info("ready: %d nodes", len(nodes))
+                log.info("ready: %s", count_of(len(nodes), "node"))
                 on_ready(sandbox)
                 _watch(nodes, stop_requested, log)
                 log.info("stopping")

@@ -8,6 +8,6 @@ from airflow_provider_ch_s3.sql.render import render
 from airflow_provider_ch_s3.sql.statement import Statement
 
 
-def render_running_query_ids(query_ids: Sequence[str], cluster: str | None) -> Statement:
-    """Those of the queries that any node runs, or a part of which."""
-    return render("running_query_ids", query_ids=query_ids, cluster=cluster)
+def render_running_parts(query_ids: Sequence[str], cluster: str | None) -> Statement:
+    """What runs of the queries on any node, and how far it is."""
+    return render("running_parts", query_ids=query_ids, cluster=cluster)

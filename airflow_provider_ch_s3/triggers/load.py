@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import logging
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -11,10 +12,14 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load.codec import decode
+from airflow_provider_ch_s3.load.pace import Pace
+from airflow_provider_ch_s3.load.progress import ProgressMeter
 from airflow_provider_ch_s3.load.request import LoadIdentity
 from airflow_provider_ch_s3.load.run import kill_load
 from airflow_provider_ch_s3.load.running import read_running
 from airflow_provider_ch_s3.triggers.polling import in_thread, join_poller, until
+
+log = logging.getLogger(__name__)
 
 # One look is not taken at one instant on all nodes: a part of the query may move on between two of them.
 LOOKS_WITHOUT_QUERY = 2
@@ -75,6 +80,7 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
         await in_thread(self._kill)
 
     async def _wait(self) -> str:
+        meter, pace = ProgressMeter(), Pace()
         try:
             async with (
                 until(self.deadline),
@@ -83,10 +89,16 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
                 looks_without = 0
                 while looks_without < LOOKS_WITHOUT_QUERY:
                     confirm = min(CONFIRM_SECONDS, self.poll_interval)
-                    is_running = await poller.look(self.query_id, confirm if looks_without else self.poll_interval)
-                    looks_without = 0 if is_running else looks_without + 1
+                    parts = await poller.look(self.query_id, confirm if looks_without else self.poll_interval)
+                    looks_without = 0 if parts else looks_without + 1
+                    if parts:
+                        progress = meter.measure(parts)
+                        if pace.is_due():
+                            log.info("%s: %s", self.query_id, progress)
         except TimeoutError:
+            log.info("%s: the time that execution_timeout allows is over", self.query_id)
             return "timeout"
+        log.info("no node runs %s any more; the task goes on from here", self.query_id)
         return "over"
 
     def _kill(self) -> None:

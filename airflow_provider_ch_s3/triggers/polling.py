@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.pace import Pace
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class Poller(Generic[Item, Answer]):
     async def look(self, item: Item, interval_seconds: float) -> Answer:
         """Wait for the next beat, and for the answer; if nobody can be asked, for that of a later beat."""
         loop = asyncio.get_running_loop()
-        logged = ""
+        pace = Pace()
         while True:
             due = next_beat(loop.time(), interval_seconds)
             look = _Look[Item, Answer](item=item, due=due, answer=loop.create_future())
@@ -75,9 +76,8 @@ class Poller(Generic[Item, Answer]):
             try:
                 return await look.answer
             except _LookError as error:
-                if str(error) != logged:
-                    logged = str(error)
-                    log.warning("cannot look at %s now, asking again: %s", item, logged)
+                if pace.is_due(str(error)):
+                    log.warning("cannot look at %s now, asking again: %s", item, error)
 
     def leave(self) -> None:
         """End the membership of one trigger."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
 from airflow_provider_ch_s3.tuning.predict import PARTS_WITHOUT_MERGE, blocks_in_memory, buffer_bytes, parts_per_node
 from airflow_provider_ch_s3.tuning.setting import Setting
-from airflow_provider_ch_s3.units import MIB, format_bytes
+from airflow_provider_ch_s3.units import MIB, count_of, format_bytes
 
 # However little memory there is, buffers leave half of it to the blocks.
 MAX_BUFFER_RATIO = 0.5
@@ -68,11 +68,11 @@ def min_insert_block_size_bytes(facts: LoadFacts) -> Setting:
     block_bytes = min(ceiling_bytes, max(MIN_BLOCK_BYTES, share_bytes))
     memory = (
         f"{facts.ingest_memory_ratio:.0%} of {format_bytes(facts.memory_bytes)}, less {format_bytes(held_bytes)}"
-        f" for buffers, allows {in_memory} blocks of {format_bytes(ceiling_bytes)} at once"
+        f" for buffers, allows {count_of(in_memory, 'block')} of {format_bytes(ceiling_bytes)} at once"
     )
     data = (
-        f"{format_bytes(facts.node_volume_bytes)} of rows per node in {blocks} blocks need"
-        f" {format_bytes(share_bytes)}"
+        f"{format_bytes(facts.node_volume_bytes)} of rows per node in {count_of(blocks, 'block')}:"
+        f" {format_bytes(share_bytes)} each"
     )
     if block_bytes == ceiling_bytes:
         reason = f"{memory}; {data}, so memory decides"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
 from airflow_provider_ch_s3.tuning.setting import Setting
-from airflow_provider_ch_s3.units import MIB, format_bytes
+from airflow_provider_ch_s3.units import MIB, count_of, format_bytes
 
 # The threads that read also sort and write, and what comes next is fetched meanwhile. With two for each core a load
 # of 12 M rows took 1.0 to 1.1 times as long, with files in text, too, and with 30 ms for each request, and 1.3 times
@@ -75,9 +75,9 @@ def cluster_table_function_split_granularity(facts: LoadFacts) -> Setting:
     if facts.data_format != "Parquet":
         return Setting(name=name, value=None, reason=f"files in {facts.data_format} are read whole by one node each")
     if facts.file_count >= readers:
-        reason = f"{facts.file_count} files are enough for {readers} cores of {facts.node_count} nodes"
+        reason = f"{facts.file_count} files are enough for the {readers} cores of {facts.node_count} nodes"
         return Setting(name=name, value=None, reason=reason)
-    reason = f"{facts.file_count} files for {readers} cores: so nodes share the row groups of each file"
+    reason = f"{count_of(facts.file_count, 'file')} for {readers} cores: so nodes share the row groups of each file"
     return Setting(name=name, value="bucket", reason=reason)
 
 
@@ -90,9 +90,9 @@ def input_format_parallel_parsing(facts: LoadFacts) -> Setting:
     if not facts.is_text:
         return Setting(name=name, value=None, reason=f"{facts.data_format} is not parsed as text")
     if facts.files_per_node >= count_readers(facts):
-        reason = f"{facts.files_per_node} files per node already use every thread, one each"
+        reason = f"with {count_of(facts.files_per_node, 'file')} per node every thread has one to itself"
         return Setting(name=name, value=0, reason=reason)
-    reason = f"{facts.files_per_node} files per node are few, so cutting each into pieces uses more threads"
+    reason = f"with {count_of(facts.files_per_node, 'file')} per node, pieces of files keep more threads busy"
     return Setting(name=name, value=None, reason=reason)
 
 

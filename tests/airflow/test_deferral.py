@@ -103,6 +103,9 @@ def test_what_waits_outlives_its_triggerer_and_what_a_user_ends_ends(
         wait_for(lambda: sum(" starting" in line["event"] for line in deferral.log(KILLED)) == 2, "the second start")
         deferral.mark_failed(KILLED)
         wait_for(lambda: not is_running(ch_s3_sandbox, loads[KILLED]), "on_kill")
+        wait_for(
+            lambda: any("killed: ended on 1 node" in said for said in deferral.said(KILLED)), "its end in the log"
+        )
         assert is_running(ch_s3_sandbox, loads[LOAD])
         kill(ch_s3_sandbox, loads[LOAD])
         for node in range(3):
@@ -110,6 +113,10 @@ def test_what_waits_outlives_its_triggerer_and_what_a_user_ends_ends(
         wait_for(lambda: len(deferral.resumed()) == 2, "the events")
     events = {task.index: task.kwargs for task in deferral.resumed()}
     assert sorted(events) == [LOAD, PARTS]
+    started = [said for said in deferral.said(LOAD) if said.startswith(f"{loads[LOAD].query_id(1)}: ")]
+    assert len(started) >= 2, "each triggerer says how far the load is"
+    assert all(said.endswith("1 node at work") for said in started)
+    assert not [said for said in deferral.said(PARTS) if loads[LOAD].query_id(1) in said]
     assert '"over"' in events[LOAD]
     assert loads[LOAD].query_id(1) in events[LOAD]
     assert '"settled"' in events[PARTS]
@@ -130,5 +137,5 @@ def test_a_deferred_sensor_in_airflow_s_dag_test(ch_s3_sandbox: Sandbox, ch_s3_d
 
     printed = airflow.run("dags", "test", "deferred_settled", "--conf", json.dumps({"table": table}), on_line=settle)
     assert "Pausing task as DEFERRED" in printed
-    assert "settled: 1 parts on 3 nodes, 0 merges running" in printed
+    assert "settled: 1 part on 3 nodes, 0 merges running" in printed
     assert "new_state=success" in printed

@@ -75,7 +75,7 @@ def test_python_blocks_are_dags_that_run(flights_sandbox: Sandbox, tmp_path: Pat
     (dags / "readme.py").write_text(block)
     airflow = make_airflow(tmp_path / "home", dags, flights_sandbox)
     before = flights_sandbox.query("SELECT toUInt32(count()) AS n FROM flights")[0]["n"]
-    airflow.run("dags", "test", "flights", "2013-01-02")
+    airflow.run("dags", "test", "flights", "2013-01-03T02:00:00")
     after = flights_sandbox.query("SELECT toUInt32(count()) AS n FROM flights")[0]["n"]
     assert after - before == 943
 

@@ -40,8 +40,8 @@ def test_bulk_load_takes_the_params_of_the_trigger_form(examples: LocalAirflow, 
 
 
 def test_nightly_replaces_its_day_and_keeps_the_others(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
-    for day, rows in (("2013-01-02", 943), ("2013-01-03", 943 + 914), ("2013-01-02", 943 + 914)):
-        examples.run("dags", "test", "nightly_flights", day)
+    for night, rows in (("2013-01-03", 943), ("2013-01-04", 943 + 914), ("2013-01-03", 943 + 914)):
+        examples.run("dags", "test", "nightly_flights", f"{night}T02:00:00")
         assert int(flights_sandbox.query("SELECT count() AS n FROM flights_by_day")[0]["n"]) == rows
 
 

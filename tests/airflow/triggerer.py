@@ -98,6 +98,10 @@ class Deferral:
         paths = sorted((task / f"map_index={index}").glob("*.trigger.*.log"))
         return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
 
+    def said(self, index: int) -> list[str]:
+        """The same, the texts alone."""
+        return [line["event"] for line in self.log(index)]
+
     def is_started(self, index: int) -> bool:
         """Whether a triggerer runs, or ran, the task's trigger."""
         return any(" starting" in line["event"] for line in self.log(index))

@@ -1,6 +1,7 @@
 SELECT
     concat(hostName(), ':', toString(tcpPort())) AS node,
     initial_query_id,
+    query_id,
     query_id = initial_query_id AS is_initial,
     toString(type) AS event,
     exception_code,

@@ -1,12 +1,10 @@
 SELECT
     concat(hostName(), ':', toString(tcpPort())) AS node,
     initial_query_id,
+    query_id,
     query_id = initial_query_id AS is_initial,
     elapsed AS elapsed_seconds,
     read_rows,
-    read_bytes,
-    total_rows_approx,
-    written_rows,
     peak_memory_usage AS peak_memory_bytes,
     ProfileEvents['ReadBufferFromS3Bytes'] AS s3_bytes,
     Settings['log_comment'] AS log_comment

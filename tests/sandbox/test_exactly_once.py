@@ -521,7 +521,7 @@ class TestTables:
     @pytest.mark.parametrize(
         ("arguments", "error", "said"),
         [
-            pytest.param({"min_files": 4}, SourceError, "3 files match .*min_files=4", id="files"),
+            pytest.param({"min_files": 4}, SourceError, "matches 3 files, and min_files=4", id="files"),
             pytest.param({"min_rows": "31"}, LoadError, "staged 30 rows, and min_rows=31", id="rows"),
             pytest.param({"where": "n > 99"}, LoadError, "staged 0 rows, and min_rows=1", id="no-rows"),
         ],

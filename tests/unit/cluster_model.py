@@ -518,13 +518,15 @@ class Cluster:
                     row | {"read_rows": total, "written_rows": 0, "files": 0, "part_rows": 0, "part_bytes": 0}
                 )
             if mine:
-                node.query_log.append(row | share | {"is_initial": False})
+                part = {"query_id": f"part of {insert.query_id}", "is_initial": False}
+                node.query_log.append(row | share | part)
 
     def _query_row(self, node: Node, insert: Insert, *, is_initial: bool) -> dict[str, Any]:
         rows = sum(count for n, _, count in insert.done if n is node)
         return {
             "node": node.name,
             "initial_query_id": insert.query_id,
+            "query_id": insert.query_id if is_initial else f"part of {insert.query_id}",
             "is_initial": is_initial,
             "elapsed_seconds": self.now - insert.began,
             "read_rows": rows,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.load.choose import choose_files
+from airflow_provider_ch_s3.load.choose import Choice, choose_files
 from airflow_provider_ch_s3.load.request import OnChangedFiles, OnLoadedFiles
 from airflow_provider_ch_s3.source import SourceFile
 
@@ -75,3 +75,27 @@ def test_a_changed_file_fails_the_load(listed: tuple[SourceFile, ...], begin: st
         " load_mode='replace_partitions' or 'replace_where' to correct them, on_changed_files='load' to add the new"
         " version to the old one, or on_changed_files='skip' to leave it out"
     )
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        pytest.param(Choice(files=(NEW,)), "", id="nothing"),
+        pytest.param(
+            Choice(files=(), loaded=(OLD,)), "skipping 1 file that the table already holds ('old')", id="one"
+        ),
+        pytest.param(
+            Choice(files=(), loaded=(OLD, NEW), changed=(CHANGED,)),
+            "skipping 2 files that the table already holds ('old', …) and 1 file of which the table holds"
+            " another version ('changed')",
+            id="both",
+        ),
+        pytest.param(
+            Choice(files=(NEW,), changed=(CHANGED,)),
+            "skipping 1 file of which the table holds another version ('changed')",
+            id="other-versions-alone",
+        ),
+    ],
+)
+def test_the_log_says_what_is_left_out(choice: Choice, said: str) -> None:
+    assert choice.describe_skipped() == said

@@ -272,7 +272,7 @@ def test_uneven_nodes_are_planned_by_the_weakest() -> None:
 def test_endpoints_of_a_part_of_the_cluster_are_noted() -> None:
     declared = ClusterDeclaration(cluster="c", http_endpoints=("ch1:8123",))
     nodes = [node(), node("ch2:9000", shard=2)]
-    assert merge_cluster(declared, nodes, ["26.7"]).notes == ("http_endpoints lists 1 nodes, the cluster has 2",)
+    assert merge_cluster(declared, nodes, ["26.7"]).notes == ("http_endpoints lists 1 node, the cluster has 2",)
 
 
 MEMBERS = [

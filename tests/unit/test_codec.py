@@ -45,16 +45,16 @@ def test_a_field_that_cannot_be_filled_in_is_named() -> None:
 def test_the_plan_of_a_commit() -> None:
     written = {"load_mode": "append", "partitions": {"p": 3}, "table_uuids": ["u"], "allow_empty": True}
     expected = CommitPlan(load_mode="append", partitions={"p": 3}, table_uuids=["u"], allow_empty=True)
-    assert decode(CommitPlan, {**written, "columns": ["n"], "colour": "red"}) == expected
+    assert CommitPlan.from_dict({**written, "columns": ["n"], "colour": "red"}) == expected
     with pytest.raises(LoadError, match="lacks partitions"):
-        decode(CommitPlan, {name: value for name, value in written.items() if name != "partitions"})
+        CommitPlan.from_dict({name: value for name, value in written.items() if name != "partitions"})
 
 
 @pytest.mark.parametrize(
     ("comment", "expected"),
     [
         pytest.param(
-            '{"load_id": "ch-s3-a", "generation": 1, "try_number": 2, "attempt": 3, "token": "t", "since": 7}',
+            '{"load_id": "ch-s3-a", "generation": 1, "try_number": 2, "attempt": 3, "token": "t", "colour": 7}',
             Owner(load_id="ch-s3-a", generation=1, try_number=2, attempt=3, token="t"),
             id="later",
         ),
@@ -79,6 +79,7 @@ def test_an_event_of_a_later_release_says_that_its_epoch_began_and_nothing_else(
         "try_number": 1,
         "detail": '{"colour": "red"}',
         "time_seconds": 5.0,
+        "age_seconds": 60.0,
         "colour": "red",
     }
     story = Story(events=[parse_event(row)])

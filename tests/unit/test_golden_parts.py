@@ -26,8 +26,8 @@ CASES: dict[str, Statement] = {
     "table_merges_single": parts_queries.render_table_merges(ONE, None),
     "failed_mutations_cluster": parts_queries.render_failed_mutations(MANY, CLUSTER),
     "failed_mutations_single": parts_queries.render_failed_mutations(ONE, None),
-    "running_query_ids_cluster": poll_queries.render_running_query_ids(["ch-s3-0'1-2-3", "b"], CLUSTER),
-    "running_query_ids_single": poll_queries.render_running_query_ids(["b"], None),
+    "running_parts_cluster": poll_queries.render_running_parts(["ch-s3-0'1-2-3", "b"], CLUSTER),
+    "running_parts_single": poll_queries.render_running_parts(["b"], None),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.load.progress import expected_work, measure_progress
+from airflow_provider_ch_s3.load.progress import Progress, ProgressMeter, expected_work
 
 MIB = 1_048_576
 
@@ -15,6 +15,7 @@ MIB = 1_048_576
 def running(node: str = "ch1", *, is_initial: bool = False, comment: str = "", **values: Any) -> dict[str, Any]:
     return {
         "node": node,
+        "query_id": "q" if is_initial else f"part-{node}",
         "is_initial": is_initial,
         "elapsed_seconds": 10.0,
         "read_rows": 0,
@@ -24,14 +25,16 @@ def running(node: str = "ch1", *, is_initial: bool = False, comment: str = "", *
     } | values
 
 
-def test_the_nodes_are_summed_up_without_the_initiators_own_count() -> None:
+def measure(*rows: dict[str, Any]) -> Progress:
+    return ProgressMeter().measure(rows)
+
+
+def test_the_initiator_counts_the_rows_of_all_and_each_node_its_own_files() -> None:
     comment = json.dumps({"files": 3, "bytes": 300 * MIB, "rows": 4000})
-    progress = measure_progress(
-        [
-            running(is_initial=True, comment=comment, read_rows=999, elapsed_seconds=20.0, peak_memory_bytes=9 * MIB),
-            running(read_rows=600, s3_bytes=30 * MIB, peak_memory_bytes=2 * MIB),
-            running("ch2", read_rows=400, s3_bytes=20 * MIB, peak_memory_bytes=5 * MIB),
-        ]
+    progress = measure(
+        running(is_initial=True, comment=comment, read_rows=1000, elapsed_seconds=20.0, peak_memory_bytes=9 * MIB),
+        running(read_rows=590, s3_bytes=30 * MIB, peak_memory_bytes=2 * MIB),
+        running("ch2", read_rows=400, s3_bytes=20 * MIB, peak_memory_bytes=5 * MIB),
     )
     assert (progress.rows, progress.read_bytes, progress.peak_memory_bytes) == (1000, 50 * MIB, 5 * MIB)
     assert (progress.elapsed_seconds, progress.nodes, progress.done_ratio) == (20.0, 2, 0.25)
@@ -42,8 +45,53 @@ def test_the_nodes_are_summed_up_without_the_initiators_own_count() -> None:
 
 
 def test_a_node_alone_is_its_own_worker() -> None:
-    progress = measure_progress([running(is_initial=True, read_rows=500)])
+    progress = measure(running(is_initial=True, read_rows=500))
     assert str(progress) == "500 rows, 50 rows/s, 0 B read, 0 B peak memory, 1 node at work"
+
+
+def test_rows_of_the_nodes_where_the_initiator_is_gone() -> None:
+    assert measure(running(read_rows=1), running("ch2", read_rows=2)).rows == 3
+
+
+def looks(*each: list[dict[str, Any]], ended: tuple[dict[str, Any], ...] = ()) -> list[str]:
+    """What one process logs, look by look."""
+    meter = ProgressMeter()
+    return [str(meter.measure(rows, ended)) for rows in each]
+
+
+def test_a_node_that_is_through_stays_in_the_sum() -> None:
+    comment = json.dumps({"bytes": 100 * MIB})
+    initial = running(is_initial=True, comment=comment)
+    assert looks(
+        [initial, running(s3_bytes=30 * MIB), running("ch2", s3_bytes=19 * MIB, peak_memory_bytes=MIB)],
+        [initial | {"elapsed_seconds": 12.0}, running(s3_bytes=48 * MIB)],
+        [initial | {"elapsed_seconds": 12.0}],
+    ) == [
+        "49%, 0 rows, 0 rows/s, 49.0 MiB read, 1.0 MiB peak memory, 2 nodes at work, 10.4 s left",
+        "67%, 0 rows, 0 rows/s, 67.0 MiB read, 1.0 MiB peak memory, 1 of 2 nodes at work, 5.9 s left",
+        "67%, 0 rows, 0 rows/s, 67.0 MiB read, 1.0 MiB peak memory, 0 of 2 nodes at work, 5.9 s left",
+    ]
+
+
+def test_no_figure_falls_when_an_initiator_is_seen_later_than_its_parts() -> None:
+    meter = ProgressMeter()
+    meter.measure([running(read_rows=40, s3_bytes=7, peak_memory_bytes=5)])
+    later = meter.measure([running(is_initial=True, read_rows=30), running(read_rows=39, s3_bytes=6)])
+    assert (later.rows, later.read_bytes, later.peak_memory_bytes) == (40, 7, 5)
+
+
+def test_a_process_that_comes_later_learns_from_the_log_what_has_ended() -> None:
+    comment = json.dumps({"bytes": 100 * MIB})
+    through = running("ch2", s3_bytes=40 * MIB)
+    del through["elapsed_seconds"]  # a log has other columns
+    assert looks([running(is_initial=True, comment=comment), running(s3_bytes=10 * MIB)], ended=(through,)) == [
+        "50%, 0 rows, 0 rows/s, 50.0 MiB read, 0 B peak memory, 1 of 2 nodes at work, 10.0 s left"
+    ]
+
+
+def test_a_part_that_is_logged_while_it_still_shows_counts_once() -> None:
+    part = running("ch2", s3_bytes=40)
+    assert ProgressMeter().measure([part], [part]).read_bytes == 40
 
 
 @pytest.mark.parametrize(
@@ -58,12 +106,17 @@ def test_a_node_alone_is_its_own_worker() -> None:
 )
 def test_done_ratio(comment: dict[str, Any], done_ratio: float | None) -> None:
     row = running(is_initial=True, comment=json.dumps(comment), read_rows=500, s3_bytes=80)
-    assert measure_progress([row]).done_ratio == done_ratio
+    assert measure(row).done_ratio == done_ratio
 
 
 def test_nothing_done_yet() -> None:
-    progress = measure_progress([running(is_initial=True, comment='{"rows": 5}', elapsed_seconds=0.0)])
+    progress = measure(running(is_initial=True, comment='{"rows": 5}', elapsed_seconds=0.0))
     assert (progress.done_ratio, progress.rows_per_second, progress.left_seconds) == (0.0, 0.0, None)
+
+
+def test_the_last_second_is_not_counted_in_tenths() -> None:
+    row = running(is_initial=True, comment='{"rows": 100}', read_rows=95)
+    assert str(measure(row)).endswith("1 node at work, under a second left")
 
 
 @pytest.mark.parametrize(

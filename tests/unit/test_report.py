@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.load.report import (
     NodeReport,
     build_report,
     check_report,
+    describe_partitions,
     describe_plan,
     is_complete,
 )
@@ -130,6 +131,7 @@ def test_cluster() -> None:
         "files_skipped": 0,
         "checks": (),
         "partitions": {},
+        "replaced": {},
         "commit_seconds": 0.0,
     }
 
@@ -162,6 +164,7 @@ COMMITTED = dataclasses.replace(
     files_skipped=1200,
     checks=["5 files read, 5 listed", "5 ETags unchanged"],
     partitions={"201301": 400, "201302": 600},
+    replaced={"20130102": 943, "20130101": 842},
     commit_seconds=0.25,
     predicted=dataclasses.asdict(PREDICTION),
 )
@@ -219,11 +222,14 @@ def test_nothing_new() -> None:
         "predicted": {},
         "load_mode": "append",
         "files_skipped": 1200,
-        "checks": ("1,200 files are in the table already, in this version or another",),
+        "checks": ("the table already holds 1,200 listed files, in this version or another",),
         "partitions": {},
+        "replaced": {},
         "commit_seconds": 0.0,
     }
-    assert str(report) == "nothing new for d.t: 1,200 files are in the table already, in this version or another"
+    assert (
+        str(report) == "nothing new for d.t: the table already holds 1,200 listed files, in this version or another"
+    )
 
 
 def test_single_node() -> None:
@@ -267,9 +273,40 @@ def test_the_log_shows_the_checks_and_the_commit() -> None:
         "  predicted: 6 initial parts, 10.0 MiB peak memory per node, 2.0 s to load, 3.5 s until settled",
         "  checked: 5 files read, 5 listed",
         "  checked: 5 ETags unchanged",
-        "  1,200 files skipped",
-        "  committed (replace_partitions) 2 partitions in 0.2 s",
+        "  skipped: 1,200 files",
+        "  committed (replace_partitions) in 0.2 s: 2 partitions",
+        "  replaced: 1,785 rows in 2 partitions: 20130101 (842 rows), 20130102 (943 rows)",
     ]
+
+
+def test_one_is_singular() -> None:
+    one = share("ch1", 1, is_initial=True, files=1, s3_requests=1, initial_parts=1, duration_seconds=1.0)
+    report = dataclasses.replace(
+        build_report(status([one]), table="d.t", attached=False),
+        load_mode="replace_partitions",
+        files_skipped=1,
+        partitions={"a": 1},
+        replaced={"a": 1},
+    )
+    assert str(report).splitlines() == [
+        "loaded 1 row from 1 file into d.t in 1.0 s: 1 row/s, 0 B read, 1 S3 request, 1 initial part",
+        "  ch1: 1 row, 1 file, 0 B peak memory, 1 part",
+        "  skipped: 1 file",
+        "  committed (replace_partitions) in 0.0 s: 1 partition",
+        "  replaced: 1 row in 1 partition: a (1 row)",
+    ]
+
+
+def test_ten_partitions_are_named() -> None:
+    assert describe_partitions({f"2013010{day}": day for day in range(10)} | {"20130110": 9, "20130111": 9}) == (
+        "20130100 (0 rows), 20130101 (1 row), 20130102 (2 rows), 20130103 (3 rows), 20130104 (4 rows),"
+        " 20130105 (5 rows), 20130106 (6 rows), 20130107 (7 rows), 20130108 (8 rows), 20130109 (9 rows), and 2 more"
+    )
+
+
+def test_the_ledger_s_commit_tells_what_it_replaced() -> None:
+    detail = {"report": COMMITTED.as_dict() | {"replaced": {}}, "commit_seconds": 0.5, "replaced": {"a": 7}}
+    assert LoadReport.of_commit(detail) == dataclasses.replace(COMMITTED, commit_seconds=0.5, replaced={"a": 7})
 
 
 @pytest.mark.parametrize(
@@ -296,18 +333,16 @@ def test_is_complete(rows: list[dict[str, Any]], expected: bool) -> None:
 @pytest.mark.parametrize(
     ("comment", "listed"),
     [
-        pytest.param({"files": 6, "rows": 1000}, "6 files with 1000 rows", id="a-file-vanished"),
-        pytest.param({"files": 6}, "6 files with any number of rows", id="a-file-without-footer-vanished"),
-        pytest.param({"files": 5, "rows": 1001}, "5 files with 1001 rows", id="a-file-changed"),
+        pytest.param({"files": 6, "rows": 1000}, "6 files with 1,000 rows", id="a-file-vanished"),
+        pytest.param({"files": 6}, "6 files", id="a-file-without-footer-vanished"),
+        pytest.param({"files": 5, "rows": 1001}, "5 files with 1,001 rows", id="a-file-changed"),
         pytest.param({"files": 4, "rows": 900}, "4 files with 900 rows", id="a-file-appeared"),
     ],
 )
 def test_what_was_read_is_compared_with_what_was_listed(comment: dict[str, int], listed: str) -> None:
     rows = [row | {"log_comment": json.dumps(comment)} for row in CLUSTER]
     report = build_report(status(rows), table="t", attached=False)
-    with pytest.raises(
-        LoadError, match=f"{listed} were listed, and 5 files with 1000 rows read by q-1, .* is in t: remove"
-    ):
+    with pytest.raises(LoadError, match=f"found {listed}, and q-1 read 5 files with 1,000 rows, .* is in t: remove"):
         check_report(report, is_filtered=False)
 
 

@@ -64,7 +64,7 @@ def test_settled(nodes: list[NodeParts]) -> None:
         ),
         pytest.param(
             [node(), node("ch2", running_merges=1), node("ch3", active_parts=3000)],
-            "ch2: 1 merges; ch3: 3,000 parts, 100 allowed",
+            "ch2: 1 merge; ch3: 3,000 parts, 100 allowed",
             id="each-node-counts",
         ),
     ],

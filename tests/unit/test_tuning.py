@@ -120,18 +120,18 @@ def test_min_insert_block_size_bytes(changes: dict[str, Any], expected: int) -> 
         pytest.param(
             {},
             "100% of 32.0 GiB, less 205.4 MiB for buffers, allows 12 blocks of 2.6 GiB at once; 1.0 TiB of rows"
-            " per node in 4 blocks need 256.0 GiB, so memory decides",
+            " per node in 4 blocks: 256.0 GiB each, so memory decides",
             id="memory",
         ),
         pytest.param(
             {"volume_bytes": 4 * GIB, "ingest_memory_ratio": 0.5},
-            "4.0 GiB of rows per node in 4 blocks need 1.0 GiB, so that few parts are left to merge;"
+            "4.0 GiB of rows per node in 4 blocks: 1.0 GiB each, so that few parts are left to merge;"
             " 50% of 32.0 GiB, less 205.4 MiB for buffers, allows 12 blocks of 1.3 GiB at once",
             id="data",
         ),
         pytest.param(
             {"volume_bytes": 16 * MIB},
-            "16.0 MiB of rows per node in 4 blocks need 4.0 MiB, and blocks below 64.0 MiB only make"
+            "16.0 MiB of rows per node in 4 blocks: 4.0 MiB each, and blocks below 64.0 MiB only make"
             " more parts; 100% of 32.0 GiB, less 8.1 MiB for buffers, allows 12 blocks of 2.7 GiB at once",
             id="smallest",
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ch_s3.units import format_bytes, format_count, format_seconds
+from airflow_provider_ch_s3.units import count_of, format_bytes, format_count, format_estimate, format_seconds
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,26 @@ def test_format_count(count: float, expected: str) -> None:
 )
 def test_format_seconds(seconds: float, expected: str) -> None:
     assert format_seconds(seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "expected"),
+    [
+        (0, "file", "0 files"),
+        (1, "file", "1 file"),
+        (2, "initial part", "2 initial parts"),
+        (1200, "ETag", "1,200 ETags"),
+        (1.0, "row", "1 row"),
+        (1.4, "row", "1 row"),
+    ],
+)
+def test_count_of(count: float, noun: str, expected: str) -> None:
+    assert count_of(count, noun) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(0, "under a second"), (0.99, "under a second"), (1.0, "1.0 s"), (245, "4 min 05 s")],
+)
+def test_format_estimate(seconds: float, expected: str) -> None:
+    assert format_estimate(seconds) == expected

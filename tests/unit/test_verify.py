@@ -55,6 +55,22 @@ STAGED = "1,200 rows staged, 1,200 came from the files"
         pytest.param({}, (FILES, FOOTERS, STAGED), id="all-is-known"),
         pytest.param({"rows_listed": None}, (FILES, STAGED), id="no-footers"),
         pytest.param({"files_listed": None, "rows_listed": None}, (STAGED,), id="the-log-comment-is-lost"),
+        pytest.param(
+            {
+                "files_listed": 1,
+                "files_read": 1,
+                "rows_listed": 1,
+                "rows_read": 1,
+                "rows_written": 1,
+                "staged_rows": 1,
+            },
+            (
+                "1 file read, 1 listed",
+                "1 row read, as many as the footers count",
+                "1 row staged, 1 came from the files",
+            ),
+            id="one-file-with-one-row",
+        ),
         pytest.param({"files_read": 7}, ("7 files read, 5 listed", FOOTERS, STAGED), id="look-alikes-are-opened-too"),
         pytest.param(
             {"is_filtered": True, "rows_read": 300, "rows_written": 10, "staged_rows": 10},
@@ -99,17 +115,21 @@ def test_what_was_compared(values: dict[str, Any], checks: tuple[str, ...]) -> N
 @pytest.mark.parametrize(
     ("values", "what"),
     [
-        pytest.param({"files_read": 4}, "5 files were listed, and 4 read", id="a-file-vanished"),
-        pytest.param({"files_read": 6, "is_pattern": True}, "5 files were listed, and 6 read", id="a-file-came"),
-        pytest.param({"rows_read": 1199}, "the files have 1200 rows, and 1199 were read", id="a-row-less"),
-        pytest.param({"rows_read": 1201}, "the files have 1200 rows, and 1201 were read", id="a-row-more"),
+        pytest.param({"files_read": 4}, "the listing has 5 files, and 4 were read", id="a-file-vanished"),
         pytest.param(
-            {"staged_rows": 1199}, "1200 rows came from the files, and 1199 were staged", id="a-row-is-lost"
+            {"files_read": 6, "is_pattern": True}, "the listing has 5 files, and 6 were read", id="a-file-came"
         ),
-        pytest.param({"staged_rows": 2400}, "1200 rows came from the files, and 2400 were staged", id="staged-twice"),
+        pytest.param({"rows_read": 1199}, "the files have 1,200 rows, and 1,199 were read", id="a-row-less"),
+        pytest.param({"rows_read": 1201}, "the files have 1,200 rows, and 1,201 were read", id="a-row-more"),
+        pytest.param(
+            {"staged_rows": 1199}, "1,200 rows came from the files, and 1,199 were staged", id="a-row-is-lost"
+        ),
+        pytest.param(
+            {"staged_rows": 2400}, "1,200 rows came from the files, and 2,400 were staged", id="staged-twice"
+        ),
         pytest.param(
             {"rows_listed": None, "staged_rows": 1199},
-            "1200 rows came from the files, and 1199 were staged",
+            "1,200 rows came from the files, and 1,199 were staged",
             id="a-row-is-lost-and-there-are-no-footers",
         ),
         pytest.param(
@@ -119,12 +139,12 @@ def test_what_was_compared(values: dict[str, Any], checks: tuple[str, ...]) -> N
         ),
         pytest.param(
             {"is_exact": False, "rows_written": 1199},
-            "1200 rows came from the files, and 1199 were staged",
+            "1,200 rows came from the files, and 1,199 were staged",
             id="a-row-is-not-written",
         ),
         pytest.param(
             {"is_counted": False, "rows_read": 2400, "rows_written": 1500, "staged_rows": 1199},
-            "1200 rows came from the files, and 1199 were staged",
+            "1,200 rows came from the files, and 1,199 were staged",
             id="views-hide-no-lost-row",
         ),
     ],
@@ -148,7 +168,7 @@ def test_too_few_rows_fail_the_load(min_rows: int, values: dict[str, Any]) -> No
     with pytest.raises(LoadError) as caught:
         verify(min_rows=min_rows, **values)
     assert str(caught.value) == (
-        "q-insert staged 1200 rows, and min_rows=1201; nothing of d.t was changed; look at the files and at where,"
+        "q-insert staged 1,200 rows, and min_rows=1201; nothing of d.t was changed; look at the files and at where,"
         " or set min_rows lower (0 to allow an empty load)"
     )
 

@@ -1,0 +1,13 @@
+SELECT
+    concat(hostName(), ':', toString(tcpPort())) AS node,
+    initial_query_id,
+    query_id,
+    query_id = initial_query_id AS is_initial,
+    elapsed AS elapsed_seconds,
+    read_rows,
+    peak_memory_usage AS peak_memory_bytes,
+    ProfileEvents['ReadBufferFromS3Bytes'] AS s3_bytes,
+    Settings['log_comment'] AS log_comment
+FROM system.processes
+WHERE initial_query_id IN ('b')
+SETTINGS skip_unavailable_shards = 0

@@ -1,0 +1,130 @@
+"""What a load says while it runs: how far it is, and what became of it when it is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import TaskDeferred
+
+from airflow_provider_ch_s3.load.pace import Pace
+from airflow_provider_ch_s3.triggers import load as load_trigger
+from airflow_provider_ch_s3.triggers.load import LoadTrigger
+from tests.sandbox.conftest import Lab, wait_until
+
+pytestmark = pytest.mark.sandbox
+
+# One file takes 18 seconds, the others one each: whoever reads those is through long before.
+UNEVEN = {"large": 600, **{f"small{number}": 30 for number in range(9)}}
+EVEN = {f"even{number}": 300 for number in range(12)}
+SLOW: dict[str, Any] = {
+    "where": "sleepEachRow(0.03) = 0",
+    "settings": {
+        "max_threads": 1,
+        "max_insert_threads": 1,
+        "max_block_size": 10,
+        "input_format_parquet_max_block_size": 10,
+        "cluster_table_function_split_granularity": "file",
+    },
+}
+PROGRESS = re.compile(r"(?:(\d+)%, )?([\d,]+) rows?, .* memory, (\d) (?:of \d )?nodes? at work")
+
+
+@pytest.fixture
+def table(lab: Lab) -> str:
+    """A Distributed table over three nodes."""
+    return lab.distribute(lab.create("it", "n UInt32"))
+
+
+def put_files(lab: Lab, files: dict[str, int], data_format: str = "parquet") -> None:
+    for name, rows in files.items():
+        if data_format == "parquet":
+            lab.put_parquet(f"in/{name}.parquet", {"n": list(range(rows))})
+        else:
+            lab.put(f"in/{name}.csv", "".join(f"{n}\n" for n in range(rows)).encode())
+
+
+def progress(caplog: pytest.LogCaptureFixture) -> list[tuple[int, int, int]]:
+    """Percent, rows and nodes at work, line by line."""
+    found = [match for record in caplog.records if (match := PROGRESS.search(record.getMessage()))]
+    return [(int(match[1] or 0), int(match[2].replace(",", "")), int(match[3])) for match in found]
+
+
+@pytest.mark.parametrize("data_format", ["parquet", "csv"])
+def test_progress_never_runs_backwards(
+    lab: Lab, table: str, data_format: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    put_files(lab, UNEVEN, data_format)
+    with caplog.at_level(logging.INFO):
+        lab.load("in/*", table, **SLOW)
+    percents, rows, nodes = zip(*progress(caplog), strict=True)
+    assert list(percents) == sorted(percents)
+    assert list(rows) == sorted(rows)
+    assert nodes[-1] == 1 < max(nodes), "some nodes were through before the others"
+    assert rows[-1] > 435, "half of them"
+    assert percents[-1] >= 50
+
+
+def defer(lab: Lab, table: str) -> LoadTrigger:
+    operator = lab.operator("in/*", table, deferrable=True, **SLOW)
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.execute(lab.context(operator))
+    trigger = deferred.value.trigger
+    assert isinstance(trigger, LoadTrigger)
+    return trigger
+
+
+def test_a_trigger_says_how_far_the_load_is(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
+    put_files(lab, UNEVEN)
+    trigger = defer(lab, table)
+    lab.monkeypatch.setattr(load_trigger, "Pace", lambda: Pace(seconds=0.5))
+
+    async def wait() -> list[Any]:
+        return [event.payload async for event in trigger.run()]
+
+    with caplog.at_level(logging.INFO):
+        assert asyncio.run(asyncio.wait_for(wait(), 60)) == [{"status": "over", "query_id": trigger.query_id}]
+    percents, rows, nodes = zip(*progress(caplog), strict=True)
+    assert list(rows) == sorted(rows)
+    assert list(percents) == sorted(percents)
+    assert percents[-1] > 50
+    assert nodes[-1] == 1
+    said = [record.getMessage() for record in caplog.records]
+    assert any(line.startswith(f"{trigger.query_id}: ") for line in said)
+    assert f"no node runs {trigger.query_id} any more; the task goes on from here" in said
+
+
+def test_a_killed_trigger_says_what_was_ended_and_that_nothing_changed(
+    lab: Lab, table: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    put_files(lab, EVEN)
+    trigger = defer(lab, table)
+    wait_until(lambda: len(lab.running()) > 3, "the parts of the query on three nodes")
+    with caplog.at_level(logging.INFO):
+        asyncio.run(asyncio.wait_for(trigger.on_kill(), 60))
+    assert f"killed: ended on 3 nodes; nothing of {table} was changed" in caplog.text
+    assert (lab.running(), lab.left_overs(), lab.query(f"SELECT * FROM {table}")) == ([], [], [])
+
+
+def test_a_killed_task_says_so_too(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
+    put_files(lab, EVEN)
+    operator = lab.operator("in/*", table, deferrable=True, staging=False, **SLOW)
+    with pytest.raises(TaskDeferred):
+        operator.execute(lab.context(operator))
+    wait_until(lambda: len(lab.running()) > 3, "the parts of the query on three nodes")
+    with caplog.at_level(logging.INFO):
+        operator.on_kill()
+    assert f"killed: ended on 3 nodes; rows that it had written stay in {table} (staging=False)" in caplog.text
+
+
+def test_files_that_are_left_out_are_told_once(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
+    lab.put_parquet("in/a.parquet", {"n": [1]})
+    lab.load("in/*", table)
+    lab.put_parquet("in/b.parquet", {"n": [2]})
+    with caplog.at_level(logging.INFO):
+        lab.load("in/*", table, task_id="next")
+    told = [record.getMessage() for record in caplog.records if "skipping" in record.getMessage()]
+    assert told == ["skipping 1 file that the table already holds ('in/a.parquet')"]

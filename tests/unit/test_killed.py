@@ -1,0 +1,55 @@
+"""What became of a killed load, in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ch_s3.load.killed import describe_kill
+from airflow_provider_ch_s3.load.story import Attempt, AttemptId, Event, EventKind
+
+ID = AttemptId(load_id="ch-s3-a", generation=0, number=1)
+
+
+def attempt(*kinds: EventKind, is_broken: bool = False) -> Attempt:
+    events = [
+        Event(kind=kind, attempt=ID, epoch=1, try_number=1, detail={"is_broken": is_broken}, time=0.0)
+        for kind in (EventKind.PLANNED, *kinds)
+    ]
+    return Attempt(id=ID, events=events)
+
+
+THREE = ("n1", "n2", "n3")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "attempts", "said"),
+    [
+        pytest.param(
+            THREE,
+            [attempt(EventKind.ABANDONED)],
+            "killed: ended on 3 nodes; nothing of d.t was changed",
+            id="while-it-staged",
+        ),
+        pytest.param(
+            (),
+            [attempt(EventKind.ABANDONED), attempt(EventKind.COMMITTING, EventKind.COMMITTED)],
+            "killed: nothing of it runs any more; its commit had begun and was finished: d.t holds all its rows",
+            id="while-it-committed",
+        ),
+        pytest.param(
+            ("n1",),
+            [attempt(EventKind.COMMITTING, EventKind.ABANDONED, is_broken=True)],
+            "killed: ended on 1 node; its commit had begun and cannot be finished: d.t may hold a part of its rows",
+            id="a-commit-that-nobody-can-finish",
+        ),
+        pytest.param(
+            THREE,
+            [],
+            "killed: ended on 3 nodes; rows that it had written stay in d.t (staging=False)",
+            id="straight-into-the-table",
+        ),
+        pytest.param((), [], "killed: nothing of it runs any more; it had staged nothing", id="before-it-began"),
+    ],
+)
+def test_what_became_of_it(nodes: tuple[str, ...], attempts: list[Attempt], said: str) -> None:
+    assert describe_kill(nodes, "d.t", attempts) == said
