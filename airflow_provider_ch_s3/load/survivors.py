@@ -82,8 +82,8 @@ class Survivors:
         self._attach(merged, staged, self.staged_partitions)
         if left := self._delete(merged):
             raise LoadError(
-                f"replace_where={self.condition!r} does not hold any more for {format_count(left)} of the staged rows,"
-                f" which cannot be told from the rows to keep; {_INDEPENDENT}"
+                f"replace_where={self.condition!r} does not hold any more for {format_count(left)} of the staged"
+                f" rows, which cannot be told from the rows to keep; {_INDEPENDENT}"
             )
         self._attach(merged, self.staging.target, touched)
         self._delete(merged)
