@@ -18,7 +18,6 @@ from airflow_provider_ch_s3.bench.arena import scratch_table
 from airflow_provider_ch_s3.bench.compare import rotate
 from airflow_provider_ch_s3.bench.measure import measure_load, with_settings
 from airflow_provider_ch_s3.bench.score import DEFAULTS, OURS, Measurement, Result
-from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.load import feedback
 from airflow_provider_ch_s3.load.client import ClickHouseClient
@@ -100,17 +99,21 @@ def search(client: ClickHouseClient, sample: PreparedLoad, on_measured: Callable
     if best_plan is not ours:
         finalists[TUNED] = best_plan
     rounds = [measure(finalists[name], name) for number in range(ROUNDS) for name in rotate(list(finalists), number)]
-    return _judge(Result(workload="tune", title="a sample", rounds=rounds), best, sample.cluster)
+    return _judge(Result(workload="tune", title="a sample", rounds=rounds), best, sample)
 
 
-def _judge(result: Result, best: Tuned, cluster: ClusterSpec) -> Tuning:
+def _judge(result: Result, best: Tuned, sample: PreparedLoad) -> Tuning:
+    cluster = sample.cluster
     seconds = {name: result.median(name, "settled_seconds") for name in (DEFAULTS, OURS, TUNED)}
     winner = TUNED if seconds[TUNED] * MIN_GAIN < seconds[OURS] else OURS
     tuned = best if winner == TUNED else Tuned()
     volume_bytes = result.median(winner, "volume_bytes")
     if volume_bytes >= feedback.MIN_VOLUME_BYTES:
         core_seconds = feedback.core_seconds_per_gib(
-            result.median(winner, "load_seconds"), volume_bytes / cluster.node_count, cluster
+            result.median(winner, "load_seconds"),
+            volume_bytes / cluster.node_count,
+            cluster,
+            file_count=len(sample.source.files),
         )
         tuned = dataclasses.replace(tuned, core_seconds_per_gib=round(core_seconds, 2))
     return Tuning(tuned=tuned, seconds={name: value for name, value in seconds.items() if not math.isnan(value)})

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.story import EventKind, Story
 from airflow_provider_ch_s3.tuning import PastLoad
+from airflow_provider_ch_s3.tuning.predict import fixed_seconds
 from airflow_provider_ch_s3.units import GIB, MIB
 
 # Seconds of a smaller load are mostly those of its beginning and end.
@@ -32,10 +35,18 @@ def _measure(report: LoadReport, cluster: ClusterSpec) -> PastLoad:
         volume_ratio=report.volume_bytes / (report.size_bytes or 1),
         node_volume_bytes=node_volume_bytes,
         peak_memory_bytes=report.peak_memory_bytes,
-        core_seconds_per_gib=core_seconds_per_gib(report.seconds, node_volume_bytes, cluster),
+        core_seconds_per_gib=core_seconds_per_gib(
+            report.seconds, node_volume_bytes, cluster, file_count=report.files_read
+        ),
     )
 
 
-def core_seconds_per_gib(load_seconds: float, node_volume_bytes: float, cluster: ClusterSpec) -> float:
-    """What a load took of one node's cores for each GiB of its rows in memory."""
-    return load_seconds * cluster.weakest.vcpus / (node_volume_bytes / GIB)
+def core_seconds_per_gib(
+    load_seconds: float, node_volume_bytes: float, cluster: ClusterSpec, *, file_count: int
+) -> float:
+    """What a load took of one node's cores for each GiB of its rows in memory, beside what every load costs."""
+    vcpus = cluster.weakest.vcpus
+    fixed = fixed_seconds(math.ceil(file_count / cluster.node_count), vcpus)
+    # A store may open files faster than the model has it; the rows took some of the time in any case.
+    rows_seconds = max(load_seconds - fixed, load_seconds / 2)
+    return rows_seconds * vcpus / (node_volume_bytes / GIB)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
 from airflow_provider_ch_s3.tuning.read import count_readers, readers_bytes
-from airflow_provider_ch_s3.units import GIB, MIB, format_bytes, format_count, format_seconds
+from airflow_provider_ch_s3.units import GIB, MIB, count_of, format_bytes, format_estimate
 
 # A block ends with the piece of rows that fills it, so a share that is cut in four makes no fifth.
 FULL_BLOCK_RATIO = 1.02
@@ -29,6 +29,11 @@ READ_CORE_SECONDS_PER_GIB = 3.5
 PARSE_CORE_SECONDS_PER_GIB = 10.5
 WRITE_CORE_SECONDS_PER_GIB = 3.0
 MERGE_CORE_SECONDS_PER_GIB = 3.0
+# What an INSERT costs however few its rows are: 0.02 s on one node, 0.1 s on three (one file of ten rows).
+BEGIN_SECONDS = 0.1
+# A file of ten rows, to open, read and close: 100 of them 0.5 s, 400 of them 1.9 s with two readers on two cores that
+# others used as well; about the same for Parquet and CSV. A store that is far away takes longer.
+FILE_CORE_SECONDS = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +53,8 @@ class Prediction:
 
     def __str__(self) -> str:
         return (
-            f"{format_count(self.initial_parts)} initial parts, {format_bytes(self.peak_memory_bytes)} peak memory"
-            f" per node, {format_seconds(self.load_seconds)} to load, {format_seconds(self.settled_seconds)} until"
+            f"{count_of(self.initial_parts, 'initial part')}, {format_bytes(self.peak_memory_bytes)} peak memory"
+            f" per node, {format_estimate(self.load_seconds)} to load, {format_estimate(self.settled_seconds)} until"
             " settled"
         )
 
@@ -60,13 +65,19 @@ def predict(facts: LoadFacts, *, threads: int, block_bytes: int) -> Prediction:
     :param threads: that insert, per node; ``block_bytes`` of each of their blocks.
     """
     parts = parts_per_node(facts, block_bytes=block_bytes)
-    load_seconds = facts.node_volume_bytes / GIB * load_core_seconds_per_gib(facts) / facts.vcpus
+    rows_seconds = facts.node_volume_bytes / GIB * load_core_seconds_per_gib(facts) / facts.vcpus
+    load_seconds = rows_seconds + fixed_seconds(facts.files_per_node, facts.vcpus)
     return Prediction(
         initial_parts=facts.node_count * parts,
         peak_memory_bytes=int(peak_memory_bytes(facts, threads=threads, block_bytes=block_bytes)),
         load_seconds=load_seconds,
         settled_seconds=load_seconds + _merge_seconds(facts, parts),
     )
+
+
+def fixed_seconds(files_per_node: int, vcpus: int) -> float:
+    """What a load takes however few its rows are: to begin and end, and to open its files, one a core at a time."""
+    return BEGIN_SECONDS + math.ceil(files_per_node / vcpus) * FILE_CORE_SECONDS
 
 
 def parts_per_node(facts: LoadFacts, *, block_bytes: int) -> int:

@@ -544,19 +544,23 @@ def test_a_block_makes_a_part_for_each_partition_that_it_touches(changes: dict[s
 @pytest.mark.parametrize(
     ("changes", "load_seconds", "settled_seconds"),
     [
-        # 4 GiB at 6 core seconds on 8 cores; 4 parts wait for no merge
-        pytest.param({}, 3.0, 3.0, id="measured-on-the-cluster"),
-        pytest.param({"past": PAST}, 4.0, 4.0, id="measured-on-the-table"),
-        pytest.param({"node_count": 3, "volume_bytes": 12 * GIB}, 3.0, 3.0, id="each-node-has-its-share"),
+        # 4 GiB at 6 core seconds on 8 cores; 4 parts wait for no merge; 48 files, 8 at a time, are 6 times 0.01 s
+        pytest.param({}, 3.16, 3.16, id="measured-on-the-cluster"),
+        pytest.param({"past": PAST}, 4.16, 4.16, id="measured-on-the-table"),
+        pytest.param({"node_count": 3, "volume_bytes": 12 * GIB}, 3.12, 3.12, id="each-node-has-its-share"),
+        pytest.param({"volume_bytes": 0, "file_count": 1}, 0.11, 0.11, id="what-every-load-costs"),
+        pytest.param(
+            {"volume_bytes": 0, "file_count": 365, "vcpus": 1, "node_count": 3}, 1.32, 1.32, id="many-files"
+        ),
         # 16 parts (15.7 blocks) are two passes of one merge over 16 GiB
         pytest.param(
-            {"volume_bytes": 16 * GIB}, 12.0, 12.0 + 2 * 16 * predict.MERGE_CORE_SECONDS_PER_GIB, id="two-passes"
+            {"volume_bytes": 16 * GIB}, 12.16, 12.16 + 2 * 16 * predict.MERGE_CORE_SECONDS_PER_GIB, id="two-passes"
         ),
         # 8 partitions with 8 parts each are merged at once, on 8 cores
         pytest.param(
             {"volume_bytes": 8 * GIB, "partition_key": "d", "partition_count": 8.0, "partitions_per_file": 8.0},
-            6.0,
-            6.0 + predict.MERGE_CORE_SECONDS_PER_GIB,
+            6.16,
+            6.16 + predict.MERGE_CORE_SECONDS_PER_GIB,
             id="partitions",
         ),
     ],
@@ -564,7 +568,12 @@ def test_a_block_makes_a_part_for_each_partition_that_it_touches(changes: dict[s
 def test_predicted_seconds(changes: dict[str, Any], load_seconds: float, settled_seconds: float) -> None:
     known = facts(**{"volume_bytes": 4 * GIB, "tuned": Tuned(core_seconds_per_gib=6.0)} | changes)
     expected = predict.predict(known, threads=4, block_bytes=GIB)
-    assert (expected.load_seconds, expected.settled_seconds) == (load_seconds, settled_seconds)
+    assert (expected.load_seconds, expected.settled_seconds) == pytest.approx((load_seconds, settled_seconds))
+
+
+def test_a_short_time_is_not_told_in_tenths_of_a_second() -> None:
+    short = predict.Prediction(initial_parts=1, peak_memory_bytes=MIB, load_seconds=0.04, settled_seconds=1.2)
+    assert str(short) == ("1 initial part, 1.0 MiB peak memory per node, under a second to load, 1.2 s until settled")
 
 
 @pytest.mark.parametrize(
