@@ -19,8 +19,8 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
-from airflow_provider_ch_s3.errors import ChS3Error
-from tests.sandbox.conftest import Lab
+from airflow_provider_ch_s3.errors import ChS3Error, SourceError
+from tests.sandbox.conftest import Lab, bag
 
 REFUSED = "refused"
 DAY = dt.date(2020, 1, 2)
@@ -161,3 +161,92 @@ def test_pairs_of_files(lab: Lab, ending: str) -> None:
         pair.name: REFUSED if pair.expected == REFUSED else sorted(pair.expected, key=str) for pair in FORMATS[ending]
     }
     assert found == expected
+
+
+SMALL, WIDE = pa.array([1, -7], pa.int32()), pa.array([2**40, 5_000_000_000], pa.int64())
+
+
+class TestOnAllNodes:
+    def test_types_and_the_order_of_columns_differ(self, lab: Lab) -> None:
+        table = lab.create("t", "v Int64, w Nullable(String)")
+        lab.put_parquet("in/1.parquet", {"v": SMALL, "w": ["a", "b"]})
+        lab.put_parquet("in/2.parquet", {"w": pa.array([None, None], pa.null()), "v": WIDE})
+        report = lab.load("in/*.parquet", table)
+        assert report["rows_written"] == 4
+        expected = [(1, "a"), (-7, "b"), (2**40, None), (5_000_000_000, None)]
+        assert bag(lab.rows(table)) == bag({"v": v, "w": w} for v, w in expected)
+
+    def test_the_last_of_many_files_has_another_type(self, lab: Lab) -> None:
+        table = lab.create("t", "v Int64")
+        for number in range(40):
+            lab.put_parquet(f"in/{number:02}.parquet", {"v": SMALL if number != 21 else pa.array(["seven"])})
+        with pytest.raises(SourceError) as caught:
+            lab.load("in/*.parquet", table)
+        assert str(caught.value).startswith(
+            "column 'v' is Nullable(Int32) in 'in/00.parquet' and Nullable(String) in 'in/21.parquet', and no type"
+            " holds the values of both exactly; load them in separate tasks"
+        )
+        assert lab.inserts() == []
+
+    def test_file_names_that_clickhouse_reads_as_patterns(self, lab: Lab) -> None:
+        table = lab.create("t", "v Int64")
+        lab.put_parquet("in/a b [1].parquet", {"v": SMALL})
+        lab.put_parquet("in/a b [2].parquet", {"v": WIDE})
+        lab.load("in/*.parquet", table)
+        assert bag(lab.rows(table)) == bag({"v": v} for v in (1, -7, 2**40, 5_000_000_000))
+
+
+class TestOnOneNode:
+    @pytest.fixture
+    def lab(self, lab: Lab) -> Lab:
+        lab.connect_one_node()
+        return lab
+
+    @pytest.mark.parametrize("write", [parquet_bytes, orc_bytes, arrow_bytes])
+    def test_a_column_that_only_a_later_file_has(self, lab: Lab, write: Callable[[pa.Table], bytes]) -> None:
+        data_format = {parquet_bytes: "Parquet", orc_bytes: "ORC", arrow_bytes: "Arrow"}[write]
+        table = lab.create("t", "v Int64, w Nullable(Int64)")
+        lab.put("in/1", write(pa.table({"v": SMALL})))
+        lab.put("in/2", write(pa.table({"v": SMALL, "w": WIDE})))
+        with pytest.raises(SourceError, match=r"'in/2' has a column 'w', and 'in/1' has none"):
+            lab.load("in/*", table, data_format=data_format)
+        lab.load("in/*", table, data_format=data_format, columns=["v"])
+        assert bag(lab.rows(table)) == bag({"v": v, "w": None} for v in (1, -7, 1, -7))
+
+    def test_a_column_that_some_files_may_lack(self, lab: Lab) -> None:
+        table = lab.create("t", "v Int64, w Nullable(Int64)")
+        lab.put_parquet("in/1.parquet", {"v": SMALL})
+        lab.put_parquet("in/2.parquet", {"v": SMALL, "w": WIDE})
+        lab.load("in/*", table, settings={"input_format_parquet_allow_missing_columns": 1})
+        expected = [(1, None), (-7, None), (1, 2**40), (-7, 5_000_000_000)]
+        assert bag(lab.rows(table)) == bag({"v": v, "w": w} for v, w in expected)
+
+    def test_a_column_that_is_not_loaded_may_differ(self, lab: Lab) -> None:
+        table = lab.create("t", "v Int64")
+        lab.put_parquet("in/1.parquet", {"v": SMALL, "w": ["a", "b"]})
+        lab.put_parquet("in/2.parquet", {"v": WIDE, "w": SMALL})
+        lab.load("in/*", table, columns=["v"])
+        assert bag(lab.rows(table)) == bag({"v": v} for v in (1, -7, 2**40, 5_000_000_000))
+
+    @pytest.mark.parametrize("data_format", ["Avro", "Native"])
+    def test_formats_that_only_clickhouse_writes(self, lab: Lab, data_format: str) -> None:
+        table = lab.create("t", "v Int64")
+        aws = json.loads(lab.sandbox.airflow_conn_aws)
+        for name, value in (("1", "toInt32(-7)"), ("2", "toInt64(1099511627776)")):
+            url = f"{aws['extra']['endpoint_url']}/{lab.bucket}/in/{name}"
+            lab.query(
+                f"INSERT INTO FUNCTION s3('{url}', '{aws['login']}', '{aws['password']}', '{data_format}')"
+                f" SELECT {value} AS v"
+            )
+        lab.load("in/*", table, data_format=data_format)
+        assert bag(lab.rows(table)) == bag([{"v": -7}, {"v": 2**40}])
+
+    @pytest.mark.parametrize("data_format", ["Parquet", "parquet"])
+    def test_a_structure_that_is_too_narrow(self, lab: Lab, data_format: str) -> None:
+        table = lab.create("t", "v Int64")
+        lab.put_parquet("in/1", {"v": SMALL})
+        lab.put_parquet("in/2", {"v": WIDE})
+        with pytest.raises(SourceError, match=r"reads column 'v' as Int32, and it is Nullable\(Int64\) in 'in/2'"):
+            lab.load("in/*", table, data_format=data_format, structure="v Int32")
+        lab.load("in/*", table, data_format=data_format, structure="v Int64")
+        assert bag(lab.rows(table)) == bag({"v": v} for v in (1, -7, 2**40, 5_000_000_000))
