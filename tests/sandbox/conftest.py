@@ -234,7 +234,7 @@ def start_worker(
         [{"task_id": "load", **given, **arguments}, vars(context["ti"]), lab.started.isoformat(), before]
     )
     return subprocess.Popen(
-        [sys.executable, "-c", WORKER, text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", WORKER, text], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
 
 
