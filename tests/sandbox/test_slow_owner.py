@@ -35,9 +35,7 @@ def table(lab: Lab) -> str:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_slow_statement_of_a_commit_is_waited_for(
-    lab: Lab, table: str, background: Background, tmp_path: Path
-) -> None:
+def test_a_slow_statement_of_a_commit_is_waited_for(lab: Lab, table: str, freeze: Freeze, tmp_path: Path) -> None:
     there = tmp_path / "there"
     says_when = f"""
 from pathlib import Path
@@ -52,12 +50,13 @@ ClickHouseS3Hook._run = run
     lab.everywhere(f"INSERT INTO {table} SELECT number + 1000 FROM numbers(30)")
     # three seconds for the rows of each node, and others wait one second for an owner who does nothing
     slow = {"load_mode": "replace_where", "replace_where": "n < 2000 AND sleepEachRow(0.1) = 0"}
+    other = freeze(Gate("create_lock"), "other/*.csv", table, task_id="other")
     with stopped_worker(lab, table, before=says_when, **slow) as worker:
         wait_until(lambda: there.exists() or worker.poll() is not None, "the counting")
-        other = background(lab.load, "other/*.csv", table, task_id="other")
+        other.opened.set()
         _, errors = worker.communicate(timeout=2 * WAIT_SECONDS)
         assert worker.returncode == 0, errors[-1000:]
-        assert other.exception(WAIT_SECONDS) is None
+        assert other.wake() is None
     assert bag(lab.rows(table)) == bag(FEW + OTHER)
     events = lab.everywhere(f"SELECT event FROM {lab.database}.ch_s3_ledger")
     assert {"event": "abandoned"} not in events
