@@ -10,7 +10,8 @@ import secrets
 import signal
 import sys
 
-from tests.faults.harness import Harness, Outcome, running_harness
+from tests.faults.harness import Harness, running_harness
+from tests.faults.judge import Outcome
 from tests.faults.plans import Plan, random_plan
 from tests.faults.points import kill_plans, trace_loads
 from tests.faults.report import format_report, is_good

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
-import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -21,47 +19,23 @@ from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from tests.airflow.conftest import AirflowApi
 from tests.faults import oracle
 from tests.faults.airflow_parts import REPOSITORY, AirflowParts, running_airflow
-from tests.faults.faults import ACTIONS, BUCKET, PERFORM, Scene, Slot, all_nodes_answer, key, read_lines, wait_for
+from tests.faults.faults import all_nodes_answer
+from tests.faults.judge import END_SECONDS, Judge, Outcome, read_errors, remove_cause
+from tests.faults.perform import ACTIONS, PERFORM
 from tests.faults.plans import Kind, Plan
 from tests.faults.proxies import Loop, Proxy
-from tests.faults.runners import OVER, AirflowRunner, ForkRunner, Runner
+from tests.faults.runners import AirflowRunner, ForkRunner, Runner
+from tests.faults.scene import BUCKET, Scene, Slot, key, wait_for
 
 SLOTS = 4
-END_SECONDS = 240.0
-LEFTOVER_SECONDS = 5.0
 POLL_SECONDS = 0.05
 SHARED = "shared"
 # 60 rows a file, two files a node: some three seconds
 SLOW = "sleepEachRow(0.02) = 0"
 # ClickHouse asks the object store 500 times on its own: it must give up for a load to fail
 SETTINGS = {"s3_retry_attempts": 3, "max_threads": 2, "max_insert_threads": 1, "max_block_size": 20}
-REMEDY = ("clear the task", "then", "use ", "give ", "check", "correct", "look", "raise", "wait", "restore")
-
-
-@dataclass(kw_only=True)
-class Outcome:
-    """How one run ended.
-
-    :param state: ``committed``; ``failed_clean``; ``unfinished``: it failed within its commit, which the next try
-        goes on with; ``wrong``; ``stuck``: it never ended; ``broken``: the harness could not go on.
-    :param notes: everything that is wrong, in words; empty for a good run.
-    """
-
-    plan: Plan
-    state: str
-    reached: bool
-    lost: int = 0
-    doubled: int = 0
-    leftovers: int = 0
-    tries: int = 0
-    seconds: float = 0.0
-    notes: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        text = f"{self.plan}: {self.state} after {self.tries} tries, {self.seconds:.1f} s"
-        if self.plan.point and not self.reached:
-            text += ", point not reached"
-        return "\n  ".join((text, *self.notes))
+# two rows a part: a MOVE takes long enough to be hit
+MANY_PARTS = {"max_block_size": 2, "input_format_parquet_max_block_size": 2, "min_insert_block_size_rows": 2}
 
 
 @dataclass(kw_only=True)
@@ -133,7 +107,7 @@ class Harness:
         try:
             scene.run_id = self.runner.start(scene.run_file)
             self._watch(scene, leader)
-            self._judge(scene, outcome)
+            Judge(scene=scene, outcome=outcome).judge()
         except Exception as error:  # one run that the harness could not do must not end the series
             outcome.state = "broken"
             outcome.notes.append(f"the harness could not go on: {error!r}")
@@ -174,6 +148,8 @@ class Harness:
         settings = dict(SETTINGS)
         if plan.kind is Kind.OUT_OF_MEMORY:
             settings["max_memory_usage"] = 1_000_000
+        if plan.kind is Kind.KILL_IN_MOVE:
+            settings.update(MANY_PARTS)
         arguments = {
             "source": f"s3://{BUCKET}/{scene.prefix}/*.parquet",
             "table": table,
@@ -197,7 +173,7 @@ class Harness:
 
     def _watch(self, scene: Scene, leader: threading.Lock) -> None:
         """Do the fault when its point comes, and see the task to its end."""
-        done = scene.plan.kind in (Kind.NONE, Kind.OUT_OF_MEMORY)
+        done = not scene.plan.kind.has_point
         deadline = time.monotonic() + END_SECONDS
         while not scene.has_ended() and time.monotonic() < deadline and not self._is_stopped.is_set():
             if not done and scene.hit is not None:
@@ -206,123 +182,9 @@ class Harness:
                     PERFORM[scene.plan.kind](scene)
                 else:
                     scene.go()
-            if scene.plan.kind is Kind.OUT_OF_MEMORY and not scene.plan.lasts_to_the_end and self._errors(scene):
-                self._remove_cause(scene)
+            if scene.plan.kind is Kind.OUT_OF_MEMORY and not scene.plan.lasts_to_the_end and read_errors(scene):
+                remove_cause(scene)
             time.sleep(POLL_SECONDS)
-
-    def _judge(self, scene: Scene, outcome: Outcome) -> None:
-        state, outcome.tries = self.runner.state(scene.run_id)
-        if state not in OVER:
-            outcome.notes.append(f"the task is {state} after {END_SECONDS:.0f} s; {self._errors(scene)[-1:]}")
-            return
-        self._remove_cause(scene)
-        if scene.copy is not None:
-            outcome.notes += judge_copy(scene.copy, scene.run_file.with_suffix(".copy"))
-        before = oracle.bag([row for rows in oracle.old_rows(self.nodes) for row in rows])
-        if state == "success":
-            outcome.state = "committed"
-            self._compare(scene, outcome, self._allowed(scene.plan), "after the load")
-        elif oracle.has_open_commit(self.sandbox, scene.database):
-            # The fault stayed from the middle of the commit until after the last retry: nobody can go back or on
-            # before it is over. The clear has to go on.
-            outcome.state = "unfinished"
-            self._check_error(scene, outcome)
-            if not scene.plan.kind.takes_servers_away:
-                outcome.notes.append("the commit was left unfinished, though nothing kept a retry from it")
-            self._check_clear(scene, outcome, "after the clear")
-        else:
-            outcome.state = "failed_clean"
-            self._check_error(scene, outcome)
-            # A commit can be done, and every later try be kept from learning so.
-            after = self._allowed(scene.plan) if scene.plan.kind.takes_servers_away else []
-            self._compare(scene, outcome, [before, *after], "after the failed load")
-            # A scheduler that takes the end of a deferral for the end of the task kills it on its last try, too.
-            last = self._errors(scene)[-1:]
-            if scene.plan.kind.leaves_servers_alone and last and last[0]["try"] == outcome.tries:
-                self._check_leftovers(scene, outcome)
-            self._check_clear(scene, outcome, "after the clear")
-        if scene.plan.kind is Kind.LATE_STATEMENT and scene.plan.lasts_to_the_end:
-            # What arrives when all is over can be removed by the next load only: it must be, and change nothing.
-            self._check_clear(scene, outcome, "after the next load")
-        self._check_leftovers(scene, outcome)
-        if outcome.notes:
-            outcome.state = "wrong"
-            outcome.notes += [f"try {e['try']}: {e['type']}: {e['message'][:300]}" for e in self._errors(scene)]
-
-    def _check_clear(self, scene: Scene, outcome: Outcome, when: str) -> None:
-        if not self._clear(scene):
-            outcome.notes.append(f"{when}, without the fault: {self._errors(scene)[-1:]}")
-        self._compare(scene, outcome, self._allowed(scene.plan), when)
-
-    def _check_leftovers(self, scene: Scene, outcome: Outcome) -> None:
-        found: list[str] = []
-
-        def is_clean() -> bool:
-            found[:] = oracle.find_leftovers(self.sandbox, scene.database)
-            return not found
-
-        wait_for(is_clean, LEFTOVER_SECONDS)
-        outcome.leftovers += len(found)
-        outcome.notes += found
-
-    def _compare(self, scene: Scene, outcome: Outcome, allowed: list[oracle.Bag], when: str) -> None:
-        difference = oracle.closest(oracle.read_rows(self.sandbox, scene.database), allowed)
-        if difference:
-            outcome.lost += difference.lost
-            outcome.doubled += difference.extra
-            outcome.notes.append(f"{when}: {difference.lost} rows lost, {difference.extra} rows too many")
-
-    def _allowed(self, plan: Plan) -> list[oracle.Bag]:
-        """What the table may hold after a load: the objects of before or after their change, never a mixture."""
-        files = {number: oracle.file_rows(number) for number in range(oracle.FILES)}
-        versions = [files]
-        number = plan.amount % oracle.FILES
-        match plan.kind:
-            case Kind.OBJECT_CHANGED:
-                versions.append({**files, number: oracle.file_rows(number, 1)})
-            case Kind.OBJECT_DELETED:
-                versions.append({n: rows for n, rows in files.items() if n != number})
-            case Kind.OBJECT_NEW:
-                versions.append({**files, oracle.FILES: oracle.file_rows(oracle.FILES)})
-        return [
-            oracle.expected(plan.mode, self.nodes, [row for rows in version.values() for row in rows])
-            for version in versions
-        ]
-
-    def _remove_cause(self, scene: Scene) -> None:
-        scene.slot.heal()
-        wait_for(lambda: all_nodes_answer(self.sandbox))
-        spec = json.loads(scene.run_file.read_text())
-        if spec["arguments"]["settings"].pop("max_memory_usage", None):
-            new = scene.run_file.with_suffix(".new")
-            new.write_text(json.dumps(spec))
-            os.replace(new, scene.run_file)
-
-    def _check_error(self, scene: Scene, outcome: Outcome) -> None:
-        errors = self._errors(scene)
-        if not errors:
-            outcome.notes.append("the task failed without an error")
-        elif not errors[-1]["ours"] or not any(word in errors[-1]["message"] for word in REMEDY):
-            outcome.notes.append(f"the error does not say what to do: {errors[-1]}")
-
-    def _clear(self, scene: Scene) -> bool:
-        self.runner.clear(scene.run_id)
-        wait_for(lambda: not scene.has_ended(), 10)
-        wait_for(scene.has_ended, END_SECONDS)
-        return self.runner.state(scene.run_id)[0] == "success"
-
-    def _errors(self, scene: Scene) -> list[dict[str, Any]]:
-        return read_lines(scene.run_file.with_suffix(".errors"))
-
-
-def judge_copy(copy: subprocess.Popen[bytes], log: Path) -> list[str]:
-    """A copy has ended, well or with an error of ours."""
-    if copy.poll() is None:
-        return ["the second copy never ended"]
-    last = log.read_text().strip().splitlines()[-1:]
-    if copy.returncode and not any(line.startswith("airflow_provider_ch_s3.errors.") for line in last):
-        return [f"the second copy broke: {last}"]
-    return []
 
 
 def put_files(sandbox: Sandbox, prefix: str) -> None:
@@ -388,9 +250,18 @@ def connections(sandbox: Sandbox, slot: Slot) -> Mapping[str, str]:
     clickhouse = json.loads(sandbox.airflow_conn_clickhouse)
     clickhouse["port"] = slot.nodes[0].port
     clickhouse["extra"]["http_endpoints"] = [f"127.0.0.1:{proxy.port}" for proxy in slot.nodes]
+    other = json.loads(json.dumps(clickhouse))
+    other["extra"]["http_endpoints"] = other_names(clickhouse["extra"]["http_endpoints"])
     aws = json.loads(sandbox.airflow_conn_aws)
     aws["extra"]["endpoint_url"] = f"http://127.0.0.1:{slot.store.port}"
     return {
         f"AIRFLOW_CONN_FAULTS_CH_{slot.number}": json.dumps(clickhouse),
+        f"AIRFLOW_CONN_FAULTS_CH_OTHER_{slot.number}": json.dumps(other),
         f"AIRFLOW_CONN_FAULTS_AWS_{slot.number}": json.dumps(aws),
     }
+
+
+def other_names(endpoints: Sequence[str]) -> list[str]:
+    """The same nodes in another order, under names of which another node's is the first of the alphabet."""
+    first, *others, last = sorted(endpoints)
+    return [last, *(name.replace("127.0.0.1", "localhost") for name in (*others, first))]

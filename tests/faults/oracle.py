@@ -20,8 +20,11 @@ COLUMNS = "id UInt64, p UInt8, kind String, amount Nullable(Int32), at DateTime6
 FILES = 6
 ROWS_PER_FILE = 60
 LOADED_PARTITIONS = (1, 2, 3)
+NAMES = ("id", "p", "kind", "amount", "at", "note")
 MODES = ("append", "replace_partitions", "replace_where", "replace_table")
 REPLACE_WHERE = "kind = 'loaded'"
+
+ADDED_COLUMN, ADDED_DEFAULT = "added", 7
 
 Bag = Counter[str]
 
@@ -115,7 +118,7 @@ def make_tables(sandbox: Sandbox, database: str) -> str:
     """A Distributed table ``events`` over local ones that hold the old rows; returns its name."""
     everything = old_rows(len(sandbox.http_ports))
     for node, rows in enumerate(everything):
-        sandbox.query(f"CREATE DATABASE {database} ENGINE = Atomic", node=node)
+        sandbox.query(f"CREATE DATABASE IF NOT EXISTS {database} ENGINE = Atomic", node=node)
         local = f"{database}.events_local"
         sandbox.query(f"CREATE TABLE {local} ({COLUMNS}) ENGINE = MergeTree PARTITION BY p ORDER BY id", node=node)
         engine = f"Distributed('{sandbox.cluster}', '{database}', 'events_local', rand())"
@@ -125,14 +128,21 @@ def make_tables(sandbox: Sandbox, database: str) -> str:
     return f"{database}.events"
 
 
+def drop_table(sandbox: Sandbox, database: str) -> None:
+    """Drop the target, and leave the ledger."""
+    for node in range(len(sandbox.http_ports)):
+        for table in ("events", "events_local"):
+            sandbox.query(f"DROP TABLE {database}.{table} SYNC", node=node)
+
+
 def drop_tables(sandbox: Sandbox, database: str) -> None:
     for node in range(len(sandbox.http_ports)):
         sandbox.query(f"DROP DATABASE IF EXISTS {database} SYNC", node=node)
 
 
 def read_rows(sandbox: Sandbox, database: str) -> Bag:
-    """All rows of the local tables of all nodes."""
-    sql = f"SELECT formatRowNoNewline('TSV', *) AS line FROM {database}.events_local"
+    """All rows of the local tables of all nodes; not what was added to the columns meanwhile."""
+    sql = f"SELECT formatRowNoNewline('TSV', {', '.join(NAMES)}) AS line FROM {database}.events_local"
     nodes = range(len(sandbox.http_ports))
     return Counter(row["line"] for node in nodes for row in sandbox.query(sql, node=node))
 
@@ -157,18 +167,49 @@ def closest(found: Bag, allowed: list[Bag]) -> Difference:
     return min((Difference.between(found, bag) for bag in allowed), key=lambda one: one.lost + one.extra)
 
 
+def between(found: Bag, least: Bag, most: Bag) -> Difference:
+    """The difference from the nearest state that holds all of the least rows, and nothing beside the most."""
+    return Difference(lost=(least - found).total(), extra=(found - most).total())
+
+
+def find_wrong_defaults(sandbox: Sandbox, database: str) -> int:
+    """Rows without the default of the column that was added, on the nodes that have it."""
+    table = f"database = '{database}' AND table = 'events_local'"
+    has_it = f"SELECT 1 AS yes FROM system.columns WHERE {table} AND name = '{ADDED_COLUMN}'"
+    wrong = f"SELECT countIf({ADDED_COLUMN} != {ADDED_DEFAULT}) AS n FROM {database}.events_local"
+    nodes = range(len(sandbox.http_ports))
+    return sum(int(sandbox.query(wrong, node=node)[0]["n"]) for node in nodes if sandbox.query(has_it, node=node))
+
+
+def age_ledger(sandbox: Sandbox, database: str) -> None:
+    """Make everything that the ledger knows an hour older."""
+    for node in range(len(sandbox.http_ports)):
+        sandbox.query(
+            f"ALTER TABLE {database}.ch_s3_ledger UPDATE time = time - 3600 WHERE 1 SETTINGS mutations_sync = 2",
+            node=node,
+        )
+
+
 def has_open_commit(sandbox: Sandbox, database: str) -> bool:
     """Whether the ledger tells of a commit that began and did not end."""
-    nodes = range(len(sandbox.http_ports))
+    events = "countIf(event = 'committing') > 0 AND countIf(event IN ('committed', 'abandoned')) = 0"
+    return bool(_read_ledger(sandbox, database, "attempt", f"GROUP BY attempt HAVING {events}"))
+
+
+def find_shared_epochs(sandbox: Sandbox, database: str) -> list[int]:
+    """Epochs of the lock that more than one process had: none, whatever happens."""
+    owners = "uniqExact(load_id, generation, attempt, try_number)"
+    how = f"WHERE event = 'locked' GROUP BY epoch HAVING {owners} > 1 ORDER BY epoch"
+    return [int(row["epoch"]) for row in _read_ledger(sandbox, database, "epoch", how)]
+
+
+def _read_ledger(sandbox: Sandbox, database: str, columns: str, how: str) -> list[dict[str, Any]]:
+    """Rows of the ledger on all nodes; none where no load has made it on all of them yet."""
     exists = f"SELECT 1 AS yes FROM system.tables WHERE database = '{database}' AND name = 'ch_s3_ledger'"
-    if not all(sandbox.query(exists, node=node) for node in nodes):
-        return False
-    return bool(
-        sandbox.query(
-            f"SELECT attempt FROM clusterAllReplicas({sandbox.cluster}, {database}.ch_s3_ledger) GROUP BY attempt"
-            " HAVING countIf(event = 'committing') > 0 AND countIf(event IN ('committed', 'abandoned')) = 0"
-        )
-    )
+    if not all(sandbox.query(exists, node=node) for node in range(len(sandbox.http_ports))):
+        return []
+    table = f"clusterAllReplicas({sandbox.cluster}, {database}.ch_s3_ledger)"
+    return sandbox.query(f"SELECT {columns} FROM {table} {how}")
 
 
 def find_leftovers(sandbox: Sandbox, database: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -11,6 +12,7 @@ from tests.faults.oracle import MODES
 
 INSERT = "insert_load#1"
 DURING_INSERT = f"execute:during:{INSERT}"
+CREATE_LOCK = "execute:before:create_lock#1"
 
 
 class Kind(Enum):
@@ -37,20 +39,33 @@ class Kind(Enum):
     OBJECT_NEW = "object_new"
     LEDGER_AWAY = "ledger_away"
     OUT_OF_MEMORY = "out_of_memory"
+    KILL_IN_MOVE = "kill_in_move"
+    ALTER_TABLE = "alter_table"
+    OTHER_NAMES = "other_names"
+    SAME_RUN_AGAIN = "same_run_again"
 
     @property
     def is_for_all(self) -> bool:
         """It hits every load that runs."""
-        return self in (Kind.KILL_TRIGGERER, Kind.KILL_NODE, Kind.KILL_CLUSTER)
+        return self is Kind.KILL_TRIGGERER or self.kills_nodes
 
     @property
     def changes_objects(self) -> bool:
-        return self in (Kind.OBJECT_CHANGED, Kind.OBJECT_DELETED, Kind.OBJECT_NEW)
+        return self in (Kind.OBJECT_CHANGED, Kind.OBJECT_DELETED, Kind.OBJECT_NEW, Kind.SAME_RUN_AGAIN)
+
+    @property
+    def kills_nodes(self) -> bool:
+        return self in (Kind.KILL_NODE, Kind.KILL_CLUSTER, Kind.KILL_IN_MOVE)
+
+    @property
+    def has_point(self) -> bool:
+        """It comes while the load runs, at one of its points."""
+        return self not in (Kind.NONE, Kind.OUT_OF_MEMORY, Kind.SAME_RUN_AGAIN)
 
     @property
     def takes_servers_away(self) -> bool:
         """For a while no load can reach ClickHouse, or what it keeps there."""
-        return self in (Kind.KILL_NODE, Kind.KILL_CLUSTER, Kind.CUT_NETWORK, Kind.STALL_NETWORK, Kind.LEDGER_AWAY)
+        return self.kills_nodes or self in (Kind.CUT_NETWORK, Kind.STALL_NETWORK, Kind.LEDGER_AWAY)
 
     @property
     def leaves_servers_alone(self) -> bool:
@@ -84,6 +99,10 @@ WEIGHTS = {
     Kind.OBJECT_NEW: 1,
     Kind.LEDGER_AWAY: 2,
     Kind.OUT_OF_MEMORY: 1,
+    Kind.KILL_IN_MOVE: 3,
+    Kind.ALTER_TABLE: 3,
+    Kind.OTHER_NAMES: 3,
+    Kind.SAME_RUN_AGAIN: 2,
 }
 
 
@@ -136,7 +155,7 @@ def random_plan(seed: int, number: int, points: Mapping[tuple[str, bool], Points
     chance = random.Random(f"{seed}/{number}")
     kinds = list(WEIGHTS)
     kind = kinds[number] if number < len(kinds) else chance.choices(kinds, list(WEIGHTS.values()))[0]
-    mode = chance.choice(MODES)
+    mode = "append" if kind is Kind.KILL_IN_MOVE else chance.choice(MODES)
     is_deferred = kind is Kind.KILL_TRIGGERER or chance.random() < 0.5
     return Plan(
         name=f"random_{number}",
@@ -161,5 +180,20 @@ def _random_point(chance: random.Random, kind: Kind, points: Points) -> str:
             return late
         case Kind.STOP_WORKER | Kind.KILL_TWICE:
             return point
+        case Kind.KILL_IN_MOVE:
+            return next(point for point in points.writes if ":before:move_partition#" in point)
+        case Kind.ALTER_TABLE:
+            return chance.choice([DURING_INSERT, *_before_the_commit(points.writes)])
+        case Kind.OTHER_NAMES:
+            return chance.choice([CREATE_LOCK, late])
+        case Kind.SAME_RUN_AGAIN:
+            return ""
         case _:
             return DURING_INSERT if is_during else point
+
+
+def _before_the_commit(writes: Sequence[str]) -> Sequence[str]:
+    """From the plan in the ledger to the first statement that changes the target, this included."""
+    planned = next(place for place, point in enumerate(writes) if ":after:write_event_planned#" in point)
+    first = next(place for place, point in enumerate(writes) if re.search(":before:(move|replace)_partition#", point))
+    return writes[planned : first + 1]

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.faults.faults import read_lines
 from tests.faults.harness import Harness
 from tests.faults.oracle import MODES
 from tests.faults.plans import Kind, Plan, Points
+from tests.faults.scene import read_lines
 
 WAYS = (False, True)
 # polls: how many there are depends on the clock

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from tests.faults.harness import Outcome
+from tests.faults.judge import Outcome
 
-GOOD = ("committed", "failed_clean", "unfinished")
+GOOD = ("committed", "failed_clean", "unfinished", "unknown")
 BAD = ("wrong", "stuck", "broken")
 
 
@@ -36,7 +36,7 @@ def _numbers(outcomes: Sequence[Outcome]) -> str:
         "runs": len(outcomes),
         "committed": states["committed"],
         "failed_clean": states["failed_clean"],
-        **{state: states[state] for state in ("unfinished", *BAD) if states[state]},
+        **{state: states[state] for state in ("unfinished", "unknown", *BAD) if states[state]},
         "lost": sum(outcome.lost for outcome in outcomes),
         "doubled": sum(outcome.doubled for outcome in outcomes),
         "leftovers": sum(outcome.leftovers for outcome in outcomes),

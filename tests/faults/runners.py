@@ -40,6 +40,9 @@ class Runner(Protocol):
     def clear(self, run_id: str) -> None:
         """Begin the task anew, as a user does in the UI."""
 
+    def start_again(self, run_id: str, run_file: Path) -> None:
+        """Delete a run that has ended, and begin one of the same name."""
+
     def identity(self, run_id: str) -> dict[str, Any]:
         """What a second copy of the task needs to know."""
 
@@ -55,6 +58,12 @@ class AirflowRunner:
         body = {"logical_date": None, "conf": {"run_file": str(run_file)}}
         return str(self._post(f"dags/{DAG_ID}/dagRuns", body)["dag_run_id"])
 
+    def start_again(self, run_id: str, run_file: Path) -> None:
+        self._wait_for_the_runs_end(run_id)
+        self.api.call("DELETE", f"dags/{DAG_ID}/dagRuns/{run_id}")
+        body = {"dag_run_id": run_id, "logical_date": None, "conf": {"run_file": str(run_file)}}
+        self._post(f"dags/{DAG_ID}/dagRuns", body)
+
     def state(self, run_id: str) -> tuple[str, int]:
         self.parts.check()
         row = self._row("SELECT state, try_number FROM task_instance WHERE run_id = ?", run_id)
@@ -62,10 +71,7 @@ class AirflowRunner:
 
     def clear(self, run_id: str) -> None:
         # a task that is cleared while the scheduler ends its run stays cleared for ever
-        deadline = time.monotonic() + RUN_END_SECONDS
-        while self._row("SELECT state FROM dag_run WHERE run_id = ?", run_id)[0] not in OVER:
-            assert time.monotonic() < deadline, f"the run {run_id} does not end"
-            time.sleep(0.2)
+        self._wait_for_the_runs_end(run_id)
         body = {"dag_run_id": run_id, "task_ids": [TASK_ID], "dry_run": False, "only_failed": False}
         self._post(f"dags/{DAG_ID}/clearTaskInstances", body)
 
@@ -73,6 +79,12 @@ class AirflowRunner:
         row = self._row("SELECT start_date FROM dag_run WHERE run_id = ?", run_id)
         started = datetime.fromisoformat(row[0]).replace(tzinfo=UTC)  # SQLite keeps no zone
         return {"run_id": run_id, "start_date": started.isoformat()}
+
+    def _wait_for_the_runs_end(self, run_id: str) -> None:
+        deadline = time.monotonic() + RUN_END_SECONDS
+        while self._row("SELECT state FROM dag_run WHERE run_id = ?", run_id)[0] not in OVER:
+            assert time.monotonic() < deadline, f"the run {run_id} does not end"
+            time.sleep(0.2)
 
     def _post(self, path: str, body: dict[str, Any]) -> Any:
         """Ask the API, again where it breaks: SQLite has one writer, and says so with a 500."""
@@ -130,6 +142,10 @@ class ForkRunner:
         self._tasks[run_id] = _Task(run_file=run_file)
         threading.Thread(target=self._drive, args=(run_id,), daemon=True).start()
         return run_id
+
+    def start_again(self, run_id: str, run_file: Path) -> None:
+        self._tasks[run_id] = _Task(run_file=run_file)
+        threading.Thread(target=self._drive, args=(run_id,), daemon=True).start()
 
     def state(self, run_id: str) -> tuple[str, int]:
         task = self._tasks[run_id]

@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 
-from tests.faults.harness import Outcome
-from tests.faults.oracle import MODES, Difference, Row, closest, expected, file_rows
-from tests.faults.plans import Kind, Plan, Points, random_plan
+from tests.faults.harness import other_names
+from tests.faults.judge import Outcome
+from tests.faults.oracle import MODES, Difference, Row, between, closest, expected, file_rows
+from tests.faults.plans import DURING_INSERT, Kind, Plan, Points, random_plan
 from tests.faults.points import boundaries
 from tests.faults.proxies import Loop, Proxy
 from tests.faults.report import format_report, is_good
 
+KINDS = 24
 BODY = b"0123456789"
 
 
@@ -147,12 +149,46 @@ def test_what_each_mode_must_leave(mode: str, rows: int) -> None:
 
 
 def test_a_plan_repeats_and_numbers_differ() -> None:
-    some = Points(all=["execute:before:x#1", "execute:after:x#1"], writes=["execute:before:x#1"])
+    writes = [
+        "execute:after:write_event_planned#1",
+        "execute:before:create_staging#1",
+        "execute:before:move_partition#1",
+        "execute:after:move_partition#1",
+    ]
+    some = Points(all=["execute:before:x#1", "execute:after:x#1"], writes=writes)
     points = {(mode, way): some for mode in MODES for way in (False, True)}
-    first = [random_plan(7, number, points) for number in range(20)]
-    assert first == [random_plan(7, number, points) for number in range(20)]
+    first = [random_plan(7, number, points) for number in range(KINDS)]
+    assert first == [random_plan(7, number, points) for number in range(KINDS)]
     assert {plan.kind for plan in first} == set(Kind) - {Kind.NONE}
-    assert first != [random_plan(8, number, points) for number in range(20)]
+    assert first != [random_plan(8, number, points) for number in range(KINDS)]
+
+
+def test_a_node_is_killed_before_the_first_move_and_a_table_altered_before_the_first_change() -> None:
+    writes = [
+        "execute:after:create_ledger#1",
+        "execute:before:write_event_planned#1",
+        "execute:after:write_event_planned#1",
+        "execute_complete:before:write_event_committing#1",
+        "execute_complete:before:move_partition#1",
+        "execute_complete:after:move_partition#1",
+        "execute_complete:before:move_partition#2",
+    ]
+    points = {(mode, way): Points(all=writes, writes=writes) for mode in MODES for way in (False, True)}
+    plans = [random_plan(seed, number, points) for seed in range(50) for number in (20, 21)]
+    assert {(plan.mode, plan.point) for plan in plans if plan.kind is Kind.KILL_IN_MOVE} == {("append", writes[4])}
+    assert {plan.point for plan in plans if plan.kind is Kind.ALTER_TABLE} == {DURING_INSERT, *writes[2:5]}
+
+
+def test_other_names_put_another_node_first() -> None:
+    names = other_names(["127.0.0.1:2003", "127.0.0.1:2001", "127.0.0.1:2002"])
+    assert names == ["127.0.0.1:2003", "localhost:2002", "localhost:2001"]
+    assert min(names) == "127.0.0.1:2003"
+
+
+def test_what_a_table_may_hold_when_nobody_knows() -> None:
+    old, new = Counter({"a": 1}), Counter({"a": 1, "b": 1, "c": 1})
+    assert not between(Counter({"a": 1, "c": 1}), old, new)
+    assert between(Counter({"b": 2}), old, new) == Difference(lost=1, extra=1)
 
 
 def test_boundaries_drop_what_the_next_point_repeats() -> None:
@@ -178,6 +214,13 @@ def test_the_report_of_good_runs() -> None:
     assert is_good(outcomes)
     *_, last = format_report(outcomes).splitlines()
     assert last == "faults: OK runs=2 committed=1 failed_clean=1 lost=0 doubled=0 leftovers=0"
+
+
+def test_the_report_of_a_run_that_said_that_it_does_not_know() -> None:
+    outcomes = [outcome("unknown", kind=Kind.KILL_IN_MOVE)]
+    assert is_good(outcomes)
+    *_, last = format_report(outcomes).splitlines()
+    assert last == "faults: OK runs=1 committed=0 failed_clean=0 unknown=1 lost=0 doubled=0 leftovers=0"
 
 
 def test_the_report_of_a_bad_run() -> None:

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,11 +28,16 @@ from botocore.client import BaseClient
 
 from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.load import lock
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.lock import lock_owner
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from tests.sandbox.gates import Gate, watch_statements
 
 WAIT_SECONDS = 60
+
+Background = Callable[..., Future[Any]]
+Freeze = Callable[..., Gate]
 
 ROWS = [{"n": n} for n in range(240)]
 SLOW_FILES = 12
@@ -242,10 +248,38 @@ def bag(rows: Iterable[Mapping[str, Any]]) -> Counter[frozenset[tuple[str, Any]]
 
 
 @pytest.fixture
-def background() -> Iterator[Callable[..., Future[Any]]]:
+def background() -> Iterator[Background]:
     """Run a function on a thread."""
     with ThreadPoolExecutor(4) as pool:
         yield pool.submit
+
+
+@pytest.fixture
+def freeze(lab: Lab, background: Background) -> Iterator[Freeze]:
+    """Start a load on a thread, and return when it has come to its gate."""
+    gates: dict[int, Gate] = {}
+    watch_statements(lab.monkeypatch, gates)
+
+    def start(gate: Gate, *given: Any, **named: Any) -> Gate:
+        def body() -> Any:
+            gates[threading.get_ident()] = gate
+            return lab.load(*given, **named)
+
+        gate.task = background(body)
+        wait_until(lambda: gate.reached.is_set() or gate.task.done(), gate.name)
+        assert gate.reached.is_set(), f"{gate.name} never came: {gate.task.exception()}"
+        return gate
+
+    yield start
+    for gate in gates.values():
+        gate.opened.set()
+
+
+@pytest.fixture
+def impatient(lab: Lab) -> None:
+    """Another load waits a second for a silent owner of the lock, not ten."""
+    lab.monkeypatch.setattr(lock, "LOCK_PATIENCE_SECONDS", 1.0)
+    lab.monkeypatch.setattr(lock, "POLL_SECONDS", 0.1)
 
 
 @pytest.fixture

@@ -5,13 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -25,17 +19,15 @@ from airflow_provider_ch_s3.errors import (
     SourceError,
     TargetError,
 )
-from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
-from airflow_provider_ch_s3.load import lock
 from airflow_provider_ch_s3.load.commit import Commit
-from airflow_provider_ch_s3.load.watch import Watch
 from airflow_provider_ch_s3.sql.filters import identifier
-from airflow_provider_ch_s3.sql.statement import Statement
 from tests.sandbox.conftest import (
     ROWS,
     SLOW,
     WAIT_SECONDS,
+    Background,
+    Freeze,
     Lab,
     all_answer,
     bag,
@@ -44,109 +36,26 @@ from tests.sandbox.conftest import (
     start_worker,
     wait_until,
 )
+from tests.sandbox.few import (
+    EVEN_AND_ODD,
+    FEW,
+    OTHER,
+    SLOW_FEW,
+    die_before,
+    is_clean,
+    is_stopped,
+    make_table,
+    put_numbers,
+    stopped_worker,
+)
+from tests.sandbox.gates import Gate
 
 pytestmark = pytest.mark.sandbox
-
-Background = Callable[..., Future[Any]]
-
-EVEN_AND_ODD = "MergeTree PARTITION BY n % 2 ORDER BY n"
-FEW = [{"n": n} for n in range(30)]
-OTHER = [{"n": n} for n in range(100, 104)]
 
 
 @pytest.fixture
 def table(lab: Lab) -> str:
-    """Two partitions, and three files with rows for both."""
-    for number in range(3):
-        put_numbers(lab, f"in/{number}.csv", FEW[number::3])
-    return lab.create("t", "n UInt32", EVEN_AND_ODD)
-
-
-def put_numbers(lab: Lab, key: str, rows: list[dict[str, int]]) -> None:
-    lab.put(key, "".join(f"{row['n']}\n" for row in rows).encode())
-
-
-def is_clean(lab: Lab) -> bool:
-    return lab.left_overs() == [] and lab.running() == []
-
-
-# SLOW for the three files of FEW
-SLOW_FEW: dict[str, Any] = {**SLOW, "where": "sleepEachRow(0.2) = 0"}
-
-
-@dataclass
-class Gate:
-    """Stops the thread of one load before its n-th statement of a name, until it is opened.
-
-    The thread stands for a process: what it knows and what it holds belong to its own operator.
-    """
-
-    name: str
-    nth: int = 1
-    reached: threading.Event = field(default_factory=threading.Event)
-    opened: threading.Event = field(default_factory=threading.Event)
-    task: Future[Any] = field(init=False)
-
-    def stop(self, name: str) -> None:
-        if name != self.name or self.nth == 0:
-            return
-        self.nth -= 1
-        if self.nth == 0:
-            self.reached.set()
-            assert self.opened.wait(2 * WAIT_SECONDS)
-
-    def wake(self) -> BaseException | None:
-        """Open, wait for the load's end, and tell its error."""
-        self.opened.set()
-        return self.task.exception(2 * WAIT_SECONDS)
-
-
-Freeze = Callable[..., Gate]
-
-
-@pytest.fixture
-def freeze(lab: Lab, background: Background) -> Iterator[Freeze]:
-    """Start a load on a thread, and return when it has come to its gate."""
-    gates: dict[int, Gate] = {}
-
-    def stop(name: str) -> None:
-        if gate := gates.get(threading.get_ident()):
-            gate.stop(name)
-
-    real_run, real_submit = ClickHouseS3Hook._run, Watch.submit
-
-    def run(hook: ClickHouseS3Hook, statement: Statement, *given: Any, **named: Any) -> Any:
-        is_stage = "ch_s3_stage" in statement.text
-        stop("find_staging" if statement.name == "read_tables" and is_stage else statement.name)
-        return real_run(hook, statement, *given, **named)
-
-    def submit(watch: Watch, *given: Any) -> None:
-        stop("submit")
-        real_submit(watch, *given)
-
-    lab.monkeypatch.setattr(ClickHouseS3Hook, "_run", run)
-    lab.monkeypatch.setattr(Watch, "submit", submit)
-
-    def start(gate: Gate, *given: Any, **named: Any) -> Gate:
-        def body() -> Any:
-            gates[threading.get_ident()] = gate
-            return lab.load(*given, **named)
-
-        gate.task = background(body)
-        wait_until(lambda: gate.reached.is_set() or gate.task.done(), gate.name)
-        assert gate.reached.is_set(), f"{gate.name} never came: {gate.task.exception()}"
-        return gate
-
-    yield start
-    for gate in gates.values():
-        gate.opened.set()
-
-
-@pytest.fixture
-def impatient(lab: Lab) -> None:
-    """Another load waits a second for a silent owner of the lock, not ten."""
-    lab.monkeypatch.setattr(lock, "LOCK_PATIENCE_SECONDS", 1.0)
-    lab.monkeypatch.setattr(lock, "POLL_SECONDS", 0.1)
+    return make_table(lab)
 
 
 class TestRetry:
@@ -178,23 +87,6 @@ class TestRetry:
     def test_of_a_try_that_left_nothing_loads_at_once(self, lab: Lab, table: str) -> None:
         assert lab.load("in/*.csv", table, try_number=2)["rows_written"] == 30
         assert is_clean(lab)
-
-
-def die_before(name: str, nth: int, number: signal.Signals) -> str:
-    """Code for a worker that sends itself a signal before its n-th statement of a name."""
-    return f"""
-import os
-from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
-real, left = ClickHouseS3Hook._run, [{nth}]
-def run(hook, statement, *given, **named):
-    if statement.name == {name!r}:
-        left[0] -= 1
-        if left[0] == 0:
-            os.kill(os.getpid(), {int(number)})
-    return real(hook, statement, *given, **named)
-ClickHouseS3Hook._run = run
-"""
 
 
 class TestCleared:
@@ -392,21 +284,6 @@ class TestZombie:
         assert bag(lab.rows(table)) == bag(FEW)
         assert lab.inserts() == [report["query_id"]]
         assert is_clean(lab)
-
-
-@contextmanager
-def stopped_worker(lab: Lab, table: str, **arguments: Any) -> Iterator[subprocess.Popen[str]]:
-    """A worker that may stand still at the end of the block."""
-    worker = start_worker(lab, table, **arguments)
-    try:
-        yield worker
-    finally:
-        worker.kill()
-        worker.communicate()
-
-
-def is_stopped(process: subprocess.Popen[str]) -> bool:
-    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 class TestAtTheSameTime:

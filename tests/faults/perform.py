@@ -1,0 +1,50 @@
+"""Which kind of fault is done how, and by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.faults.faults import (
+    change_object,
+    cut_network,
+    kill_cluster,
+    kill_node,
+    kill_triggerer,
+    kill_worker,
+    late_statement,
+    ledger_away,
+    second_copy,
+    stall_network,
+    stop_worker,
+    trouble_store,
+)
+from tests.faults.plans import Kind
+from tests.faults.protocol_faults import alter_table, kill_in_move, other_names
+from tests.faults.scene import Scene
+
+PERFORM: dict[Kind, Callable[[Scene], None]] = {
+    Kind.KILL_WORKER: kill_worker,
+    Kind.KILL_TWICE: kill_worker,
+    Kind.STOP_WORKER: stop_worker,
+    Kind.LATE_STATEMENT: late_statement,
+    Kind.SECOND_COPY: second_copy,
+    Kind.KILL_TRIGGERER: kill_triggerer,
+    Kind.KILL_NODE: kill_node,
+    Kind.KILL_CLUSTER: kill_cluster,
+    Kind.CUT_NETWORK: cut_network,
+    Kind.STALL_NETWORK: stall_network,
+    Kind.S3_500: trouble_store,
+    Kind.S3_503: trouble_store,
+    Kind.S3_SLOW: trouble_store,
+    Kind.S3_RESET: trouble_store,
+    Kind.S3_TRUNCATED: trouble_store,
+    Kind.OBJECT_CHANGED: change_object,
+    Kind.OBJECT_DELETED: change_object,
+    Kind.OBJECT_NEW: change_object,
+    Kind.LEDGER_AWAY: ledger_away,
+    Kind.KILL_IN_MOVE: kill_in_move,
+    Kind.ALTER_TABLE: alter_table,
+    Kind.OTHER_NAMES: other_names,
+}
+ACTIONS = {Kind.KILL_WORKER: "kill", Kind.KILL_TWICE: "kill", Kind.STOP_WORKER: "stop", Kind.LATE_STATEMENT: "mark"}
+"""What the task's own process does at the point; all others wait there for the harness."""

@@ -1,0 +1,77 @@
+"""Faults at the places where the protocol itself is thin: a MOVE, the table's columns, the names of the nodes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from tests.faults import oracle
+from tests.faults.airflow_parts import RETRIES
+from tests.faults.faults import kill_node_process
+from tests.faults.scene import WAIT_SECONDS, Scene, wait_for
+from tests.sandbox.move_killer import MoveKiller
+
+MOVE_SECONDS = 30.0
+OTHER_SECONDS = 20.0
+ALTERS = (
+    f"ADD COLUMN {oracle.ADDED_COLUMN} UInt8 DEFAULT {oracle.ADDED_DEFAULT}",
+    "MODIFY COLUMN amount Nullable(Int64)",
+)
+
+
+def kill_in_move(scene: Scene) -> None:
+    """The node dies with the first new part in the target's folder, and the source has it still."""
+    kill = partial(kill_node_process, scene.sandbox)
+    killer = MoveKiller(scene.sandbox, f"{scene.database}.events_local", kill)
+    scene.go()
+    wait_for(lambda: killer.has_killed or scene.has_ended(), MOVE_SECONDS)
+    killer.stop()
+
+
+def alter_table(scene: Scene) -> None:
+    """Of a cluster's nodes one is the first to be altered; how long the others lag behind differs."""
+    scene.wait_for_the_insert()
+    alter = ALTERS[scene.plan.amount % len(ALTERS)]
+    for node in range(len(scene.sandbox.http_ports)):
+        for table in ("events_local", "events"):
+            scene.sandbox.query(f"ALTER TABLE {scene.database}.{table} {alter}", node=node)
+        if node == 0 and scene.plan.lasts_to_the_end:
+            scene.go()
+            time.sleep(scene.plan.seconds)
+    scene.go()
+
+
+def other_names(scene: Scene) -> None:
+    """Another load of the same files, through a connection that names the nodes otherwise.
+
+    Both stand still at the point, and go on together.
+    """
+    spec = json.loads(scene.run_file.read_text())
+    spec["arguments"].update(clickhouse_conn_id=f"faults_ch_other_{scene.slot.number}", deferrable=False)
+    other = scene.run_file.with_name(f"{scene.run_file.stem}_other.json")
+    other.write_text(json.dumps(spec))
+    identity = {**scene.runner.identity(scene.run_id), "run_id": other.stem, "try": 1, "max_tries": RETRIES}
+    scene.copy = start_other_load(scene, other, json.dumps(identity))
+    copy = scene.copy
+    wait_for(lambda: other.with_suffix(".hit").exists() or copy.poll() is not None, OTHER_SECONDS)
+    other.with_suffix(".go").touch()
+    scene.go()
+    with suppress(subprocess.TimeoutExpired):
+        copy.wait(WAIT_SECONDS)
+
+
+def start_other_load(scene: Scene, run_file: Path, identity: str) -> subprocess.Popen[bytes]:
+    with scene.run_file.with_suffix(".copy").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.other_load", str(run_file), identity],
+            env={**os.environ, **scene.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )

@@ -1,0 +1,109 @@
+"""One run as a fault sees it: what it may wait for, and what it may do something to."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_ch_s3.sandbox.info import Sandbox
+from tests.faults.airflow_parts import AirflowParts
+from tests.faults.plans import Plan
+from tests.faults.proxies import Hold, Proxy
+from tests.faults.runners import OVER, Runner
+
+BUCKET = "faults"
+WAIT_SECONDS = 120.0
+POLL_SECONDS = 0.02
+
+
+def wait_for(condition: Callable[[], object], seconds: float = WAIT_SECONDS) -> bool:
+    """Wait for a condition; says whether it came."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_SECONDS)
+    return True
+
+
+@dataclass(kw_only=True)
+class Slot:
+    """The proxies and connections of one run at a time."""
+
+    number: int
+    nodes: list[Proxy]
+    store: Proxy
+
+    def heal(self) -> None:
+        for proxy in (*self.nodes, self.store):
+            proxy.heal()
+
+
+@dataclass(kw_only=True)
+class Scene:
+    """One run, as a fault sees it.
+
+    :param airflow: None where the runner is none.
+    :param prefix: of the run's objects.
+    """
+
+    plan: Plan
+    run_file: Path
+    database: str
+    prefix: str
+    sandbox: Sandbox
+    runner: Runner
+    environment: Mapping[str, str]
+    airflow: AirflowParts | None
+    slot: Slot
+    run_id: str = ""
+    holds: list[Hold] = field(default_factory=list)
+    copy: subprocess.Popen[bytes] | None = None
+
+    @property
+    def hit(self) -> dict[str, Any] | None:
+        """Who reached the point; None while nobody has."""
+        lines = read_lines(self.run_file.with_suffix(".hit"))
+        return lines[0] if lines else None
+
+    def go(self) -> None:
+        """Let the task go on."""
+        self.run_file.with_suffix(".go").touch()
+
+    def has_ended(self) -> bool:
+        return self.runner.state(self.run_id)[0] in OVER
+
+    def retry_statements(self) -> int:
+        """How many statements later tries than the one that was hit have begun."""
+        hit = self.hit or {"try": 1}
+        trace = read_lines(self.run_file.with_suffix(".trace"))
+        return sum(line["try"] > hit["try"] and line["when"] == "before" for line in trace)
+
+    def wait_for_the_insert(self) -> None:
+        """Until the server runs it, where the fault comes in its middle."""
+        if self.plan.has_slow_insert:
+            like = f"query_id LIKE 'ch-s3-%-insert' AND position(query, '{self.database}') > 0"
+            wait_for(lambda: self.sandbox.query(f"SELECT 1 FROM system.processes WHERE {like}"), 5)
+
+    def wait_until_the_retry(self) -> None:
+        """Until a retry is in its midst, or at its end."""
+        if self.plan.lasts_to_the_end:
+            wait_for(self.has_ended)
+        else:
+            wait_for(lambda: self.has_ended() or self.retry_statements() > 2 * self.plan.amount)
+
+
+def key(prefix: str, number: int) -> str:
+    return f"{prefix}/part-{number:02}.parquet"
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The whole lines of a file of JSON lines."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().split("\n")[:-1]]

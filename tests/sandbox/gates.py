@@ -1,0 +1,68 @@
+"""Loads that stand still before a statement, for tests of what others do meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.load.watch import Watch
+from airflow_provider_ch_s3.sql.statement import Statement
+
+GATE_SECONDS = 120
+
+
+@dataclass
+class Gate:
+    """Stops the thread of one load before its n-th statement of a name, until it is opened.
+
+    The thread stands for a process: what it knows and what it holds belong to its own operator.
+    """
+
+    name: str
+    nth: int = 1
+    reached: threading.Event = field(default_factory=threading.Event)
+    opened: threading.Event = field(default_factory=threading.Event)
+    task: Future[Any] = field(init=False)
+
+    def stop(self, name: str) -> None:
+        if name != self.name or self.nth == 0:
+            return
+        self.nth -= 1
+        if self.nth == 0:
+            self.reached.set()
+            assert self.opened.wait(GATE_SECONDS)
+
+    def wake(self) -> BaseException | None:
+        """Open, wait for the load's end, and tell its error."""
+        self.opened.set()
+        return self.task.exception(GATE_SECONDS)
+
+
+def watch_statements(monkeypatch: pytest.MonkeyPatch, gates: dict[int, Gate]) -> None:
+    """Have the gates of the threads that run loads see every statement.
+
+    :param gates: thread id → gate.
+    """
+
+    def stop(name: str) -> None:
+        if gate := gates.get(threading.get_ident()):
+            gate.stop(name)
+
+    real_run, real_submit = ClickHouseS3Hook._run, Watch.submit
+
+    def run(hook: ClickHouseS3Hook, statement: Statement, *given: Any, **named: Any) -> Any:
+        is_stage = "ch_s3_stage" in statement.text
+        stop("find_staging" if statement.name == "read_tables" and is_stage else statement.name)
+        return real_run(hook, statement, *given, **named)
+
+    def submit(watch: Watch, *given: Any) -> None:
+        stop("submit")
+        real_submit(watch, *given)
+
+    monkeypatch.setattr(ClickHouseS3Hook, "_run", run)
+    monkeypatch.setattr(Watch, "submit", submit)

@@ -1,0 +1,135 @@
+"""The target's columns are altered while a load stages its rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import ChS3Error
+from tests.sandbox.conftest import Freeze, Lab, bag
+from tests.sandbox.few import EVEN_AND_ODD, is_clean
+from tests.sandbox.gates import Gate
+
+pytestmark = pytest.mark.sandbox
+
+OLD = [{"n": 77, "m": 7}]
+ROWS = [{"n": n, "m": n + 1} for n in range(30)]
+OTHER = [{"n": n, "m": n + 1} for n in range(100, 104)]
+COLUMNS = ("n", "m")
+# the files have both columns, and a load takes those that the table has
+LOAD: dict[str, Any] = {"data_format": "CSVWithNames", "settings": {"input_format_skip_unknown_fields": 1}}
+
+
+@pytest.fixture
+def table(lab: Lab) -> str:
+    for number in range(3):
+        put(lab, f"in/{number}.csv", ROWS[number::3])
+    put(lab, "other/a.csv", OTHER)
+    table = lab.create("t", "n UInt32, m UInt32 DEFAULT 5", EVEN_AND_ODD)
+    lab.query(f"INSERT INTO {table} VALUES (77, 7)")
+    return table
+
+
+def put(lab: Lab, key: str, rows: list[dict[str, int]]) -> None:
+    lines = "".join(f"{row['n']},{row['m']}\n" for row in rows)
+    lab.put(key, f"n,m\n{lines}".encode())
+
+
+def with_x(rows: list[dict[str, int]]) -> list[dict[str, int]]:
+    return [{**row, "x": 9} for row in rows]
+
+
+def without_m(rows: list[dict[str, int]]) -> list[dict[str, int]]:
+    return [{"n": row["n"]} for row in rows]
+
+
+ADD = "ADD COLUMN x UInt8 DEFAULT 9"
+# the statement that the load comes to when the ALTER is done; nothing is committed then
+PLACES = {
+    "before-the-insert": ("submit", 1),
+    "staged": ("read_partitions", 1),
+    "verified": ("create_lock", 2),
+    "last-moment": ("write_event_committing", 1),
+    "committing": ("move_partition", 1),
+}
+# what the table shows of rows, of its columns that are compared, does not depend on when they came
+ALTERED = {
+    "add": (ADD, "*", with_x),
+    "modify": ("MODIFY COLUMN m UInt64", "*", lambda rows: rows),
+    # a column is gone that the files have
+    "drop": ("DROP COLUMN m", "n", without_m),
+    "rename": ("RENAME COLUMN m TO k", "n", without_m),
+}
+
+
+@pytest.mark.parametrize(
+    ("what", "where"),
+    [
+        *(("add", where) for where in PLACES),
+        *((what, where) for what in ("drop", "modify", "rename") for where in ("verified", "committing")),
+    ],
+)
+def test_on_all_nodes(lab: Lab, table: str, freeze: Freeze, what: str, where: str) -> None:
+    alter, columns, shown = ALTERED[what]
+    gate = freeze(Gate(*PLACES[where]), "in/*.csv", table, **LOAD)
+    lab.ddl(f"ALTER TABLE {table} {alter}")
+    error = gate.wake()
+    assert error is None or isinstance(error, ChS3Error)
+    loaded = [] if error else ROWS
+    assert bag(lab.rows(table, columns=columns)) == bag(shown(OLD + loaded))
+    assert lab.left_overs() == []
+    # others go on, and so does the next try
+    arguments = {**LOAD, "columns": ["n"]} if columns == "n" else LOAD
+    lab.load("other/*.csv", table, task_id="other", **arguments)
+    assert bag(lab.rows(table, columns=columns)) == bag(shown(OLD + OTHER + loaded))
+    lab.load("in/*.csv", table, try_number=2, **arguments)
+    assert bag(lab.rows(table, columns=columns)) == bag(shown(OLD + OTHER + ROWS))
+    assert is_clean(lab)
+
+
+@pytest.mark.parametrize("where", ["staged", "verified"])
+@pytest.mark.parametrize("node", [0, 2], ids=["first", "last"])
+def test_on_one_node(lab: Lab, table: str, freeze: Freeze, node: int, where: str) -> None:
+    gate = freeze(Gate(*PLACES[where]), "in/*.csv", table, **LOAD)
+    lab.query(f"ALTER TABLE {table} {ADD}", node=node)
+    assert isinstance(gate.wake(), ChS3Error)
+    assert bag(lab.rows(table, columns="n, m")) == bag(OLD)
+    assert lab.left_overs() == []
+    alter_others(lab, table, node)
+    lab.load("other/*.csv", table, task_id="other", **LOAD)
+    assert bag(lab.rows(table)) == bag(with_x(OLD + OTHER))
+    lab.load("in/*.csv", table, try_number=2, **LOAD)
+    assert bag(lab.rows(table)) == bag(with_x(OLD + OTHER + ROWS))
+    assert is_clean(lab)
+
+
+@pytest.mark.parametrize("nth", [1, 4])
+def test_on_one_node_in_the_middle_of_the_commit(lab: Lab, table: str, freeze: Freeze, nth: int) -> None:
+    """Some of the rows may be there then, and what is left fits no more: the load says so, and others go on."""
+    gate = freeze(Gate("move_partition", nth), "in/*.csv", table, **LOAD)
+    lab.query(f"ALTER TABLE {table} {ADD}", node=2)
+    assert isinstance(gate.wake(), ChS3Error)
+    alter_others(lab, table, 2)
+    assert bag(lab.rows(table)) <= bag(with_x(OLD + ROWS))
+    lab.load("other/*.csv", table, task_id="other", **LOAD)
+    assert bag(with_x(OLD + OTHER)) <= bag(lab.rows(table)) <= bag(with_x(OLD + OTHER + ROWS))
+
+
+def alter_others(lab: Lab, table: str, node: int) -> None:
+    for other in {0, 1, 2} - {node}:
+        lab.query(f"ALTER TABLE {table} {ADD}", node=other)
+
+
+@pytest.mark.parametrize("mode", ["replace_partitions", "replace_table"])
+@pytest.mark.parametrize("where", ["verified", "last-moment"])
+def test_of_a_load_that_replaces(lab: Lab, table: str, freeze: Freeze, mode: str, where: str) -> None:
+    how = {**LOAD, "load_mode": mode, "on_partial_partitions": "replace"}
+    gate = freeze(Gate(*PLACES[where]), "in/*.csv", table, **how)
+    lab.ddl(f"ALTER TABLE {table} {ADD}")
+    error = gate.wake()
+    assert error is None or isinstance(error, ChS3Error)
+    assert bag(lab.rows(table)) == bag(with_x(OLD if error else ROWS))
+    lab.load("in/*.csv", table, try_number=2, **how)
+    assert bag(lab.rows(table)) == bag(with_x(ROWS))
+    assert is_clean(lab)

@@ -1,0 +1,60 @@
+"""A node killed inside a MOVE, which puts the parts into the target first and takes them from the source after."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+
+import pytest
+
+from airflow_provider_ch_s3.errors import ChS3Error, UnknownStateError
+from tests.sandbox.conftest import Lab, all_answer, bag, kill_node, wait_until
+from tests.sandbox.few import put_numbers
+from tests.sandbox.move_killer import MoveKiller
+
+pytestmark = pytest.mark.sandbox
+
+NODES = 2
+PARTS_PER_NODE = 200
+ROWS = [{"n": n} for n in range(NODES * PARTS_PER_NODE * 10)]
+# blocks of ten rows, each a part; no merges, in the staging table neither
+MANY_PARTS = {"max_threads": 1, "max_insert_threads": 1, "max_block_size": 10, "min_insert_block_size_rows": 10}
+NO_MERGES = "max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1"
+
+
+@pytest.fixture
+def table(fragile_lab: Lab) -> str:
+    for node in range(NODES):
+        put_numbers(fragile_lab, f"in/{node}.csv", ROWS[node::NODES])
+    return fragile_lab.create("t", "n UInt32", f"MergeTree ORDER BY n SETTINGS {NO_MERGES}")
+
+
+@pytest.mark.parametrize("after_parts", [1, PARTS_PER_NODE], ids=["first-part", "half-way"])
+def test_each_row_arrives_once_or_the_load_says_that_it_does_not_know(
+    fragile_lab: Lab, table: str, after_parts: int
+) -> None:
+    lab = fragile_lab
+    killer = MoveKiller(lab.sandbox, table, partial(kill_node, lab.sandbox), after_parts=after_parts)
+    try:
+        with suppress(ChS3Error):
+            lab.load("in/*.csv", table, max_tries=2, retries=2, settings=MANY_PARTS)
+    finally:
+        killer.stop()
+    assert killer.has_killed
+    wait_until(lambda: all_answer(lab.sandbox), "the nodes")
+    error = None
+    try:
+        lab.load("in/*.csv", table, try_number=2, max_tries=2, retries=2, settings=MANY_PARTS)
+    except UnknownStateError as unknown:
+        error = unknown
+    if error is None:
+        assert bag(lab.rows(table)) == bag(ROWS)
+        assert lab.left_overs() == []
+    else:
+        assert table in str(error)
+        assert max(bag(lab.rows(table)).values(), default=0) == 1
+    # whatever became of it, others go on, and change nothing of it
+    held = bag(lab.rows(table))
+    put_numbers(lab, "other/a.csv", [{"n": 10**6}])
+    lab.load("other/*.csv", table, task_id="other")
+    assert bag(lab.rows(table)) == held + bag([{"n": 10**6}])

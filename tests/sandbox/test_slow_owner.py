@@ -1,0 +1,140 @@
+"""Owners that take their time and are alive, and owners that were overtaken."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.sandbox.conftest import WAIT_SECONDS, Background, Freeze, Lab, bag, start_worker, wait_until
+from tests.sandbox.few import (
+    FEW,
+    OTHER,
+    SLOW_FEW,
+    die_before,
+    is_clean,
+    is_stopped,
+    make_table,
+    put_numbers,
+    stopped_worker,
+)
+from tests.sandbox.gates import Gate
+
+pytestmark = pytest.mark.sandbox
+
+TWO_DAYS = 48 * 3600
+WAITS = "SETTINGS mutations_sync = 2"
+
+
+@pytest.fixture
+def table(lab: Lab) -> str:
+    put_numbers(lab, "other/a.csv", OTHER)
+    return make_table(lab)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_slow_statement_of_a_commit_is_waited_for(lab: Lab, table: str, freeze: Freeze, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    says_when = f"""
+from pathlib import Path
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+real = ClickHouseS3Hook._run
+def run(hook, statement, *given, **named):
+    if statement.name == "touched_partitions":
+        Path({str(there)!r}).touch()
+    return real(hook, statement, *given, **named)
+ClickHouseS3Hook._run = run
+"""
+    lab.everywhere(f"INSERT INTO {table} SELECT number + 1000 FROM numbers(30)")
+    # three seconds for the rows of each node, and others wait one second for an owner who does nothing
+    slow = {"load_mode": "replace_where", "replace_where": "n < 2000 AND sleepEachRow(0.1) = 0"}
+    other = freeze(Gate("create_lock"), "other/*.csv", table, task_id="other")
+    with stopped_worker(lab, table, before=says_when, **slow) as worker:
+        wait_until(lambda: there.exists() or worker.poll() is not None, "the counting")
+        other.opened.set()
+        _, errors = worker.communicate(timeout=2 * WAIT_SECONDS)
+        assert worker.returncode == 0, errors[-1000:]
+        assert other.wake() is None
+    assert bag(lab.rows(table)) == bag(FEW + OTHER)
+    events = lab.everywhere(f"SELECT event FROM {lab.database}.ch_s3_ledger")
+    assert {"event": "abandoned"} not in events
+    assert is_clean(lab)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    ("name", "nth"),
+    [
+        pytest.param("write_event_planned", 1, id="plan"),
+        pytest.param("create_staging", 2, id="staging-tables"),
+        pytest.param("rename_staging", 2, id="rename"),
+        pytest.param("write_event_committing", 1, id="committing"),
+        pytest.param("move_partition", 3, id="third-move"),
+        pytest.param("drop_staging", 1, id="drop"),
+    ],
+)
+def test_who_was_overtaken_by_another_load_begins_anew_in_the_same_try(
+    lab: Lab, table: str, name: str, nth: int
+) -> None:
+    with stopped_worker(lab, table, before=die_before(name, nth, signal.SIGSTOP)) as worker:
+        wait_until(lambda: is_stopped(worker), "the worker to stand still")
+        lab.load("other/*.csv", table, task_id="other")
+        assert bag(lab.rows(table)) in (bag(OTHER), bag(FEW + OTHER))
+        os.kill(worker.pid, signal.SIGCONT)
+        _, errors = worker.communicate(timeout=2 * WAIT_SECONDS)
+        assert worker.returncode == 0, errors[-1000:]
+    assert bag(lab.rows(table)) == bag(FEW + OTHER)
+    assert is_clean(lab)
+
+
+class TestLongInsert:
+    """A load that was planned two days ago, and did something a moment ago."""
+
+    @pytest.mark.parametrize(
+        ("name", "nth"),
+        [
+            pytest.param("", 0, id="running"),
+            pytest.param("read_partitions", 1, id="ended"),
+            pytest.param("create_lock", 2, id="verified"),
+        ],
+    )
+    def test_is_not_given_up(
+        self, lab: Lab, table: str, freeze: Freeze, background: Background, name: str, nth: int
+    ) -> None:
+        if nth:
+            gate = freeze(Gate(name, nth), "in/*.csv", table)
+            task = gate.task
+        else:
+            task = background(lab.load, "in/*.csv", table, **SLOW_FEW)
+            wait_until(lab.running, "the INSERT")
+        plan_long_ago(lab)
+        lab.load("other/*.csv", table, task_id="other")
+        if nth:
+            gate.opened.set()
+        assert task.exception(WAIT_SECONDS) is None
+        events = lab.everywhere(f"SELECT event FROM {lab.database}.ch_s3_ledger")
+        assert {"event": "abandoned"} not in events
+        assert len(lab.inserts()) == 2
+        assert bag(lab.rows(table)) == bag(FEW + OTHER)
+        assert is_clean(lab)
+
+    def test_of_a_worker_that_died_is_given_up_in_the_end(self, lab: Lab, table: str) -> None:
+        with start_worker(lab, table, before=die_before("create_lock", 2, signal.SIGKILL)) as worker:
+            assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+        (query_id,) = lab.inserts()
+        plan_long_ago(lab)
+        # whatever shows when the INSERT ended is older than a day now, too
+        lab.everywhere("TRUNCATE TABLE system.query_log")
+        lab.everywhere(f"ALTER TABLE {lab.database}.ch_s3_ledger UPDATE time = time - {TWO_DAYS} WHERE 1 {WAITS}")
+        lab.load("other/*.csv", table, task_id="other")
+        assert is_clean(lab), f"{query_id} was to be given up"
+        assert bag(lab.rows(table)) == bag(OTHER)
+
+
+def plan_long_ago(lab: Lab) -> None:
+    lab.everywhere(
+        f"ALTER TABLE {lab.database}.ch_s3_ledger UPDATE time = time - {TWO_DAYS}"
+        f" WHERE event IN ('planned', 'locked') {WAITS}"
+    )
