@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -98,6 +99,9 @@ class S3Access:
 
     At most one of: ``access_key`` and ``secret_key`` (with ``session_token`` when temporary), ``anonymous``,
     ``named_collection``. None of them: the servers' own role.
+
+    :param parameter_prefix: begins the names of the query parameters that carry the secrets. Nobody who writes an
+        expression of the load can know it.
     """
 
     endpoint_url: str
@@ -106,14 +110,15 @@ class S3Access:
     session_token: str = field(default="", repr=False)
     anonymous: bool = False
     named_collection: str = ""
+    parameter_prefix: str = field(default_factory=lambda: f"ch_s3_{secrets.token_hex(8)}_", repr=False, compare=False)
 
     @property
     def parameters(self) -> dict[str, str]:
         """The secrets as query parameters, by the names that the templates use."""
         if not self.access_key:
             return {}
-        keys = {"s3_access_key": self.access_key, "s3_secret_key": self.secret_key}
-        return keys | ({"s3_session_token": self.session_token} if self.session_token else {})
+        keys = {"access_key": self.access_key, "secret_key": self.secret_key, "session_token": self.session_token}
+        return {f"{self.parameter_prefix}{name}": value for name, value in keys.items() if value}
 
 
 @dataclass(frozen=True, kw_only=True)

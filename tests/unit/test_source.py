@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
@@ -319,19 +320,26 @@ def test_object_url_takes_an_endpoint_with_a_slash() -> None:
         pytest.param(S3Access(endpoint_url="e"), {}, id="own-role"),
         pytest.param(S3Access(endpoint_url="e", anonymous=True), {}, id="anonymous"),
         pytest.param(
-            S3Access(endpoint_url="e", access_key="A", secret_key="S"),
-            {"s3_access_key": "A", "s3_secret_key": "S"},
+            S3Access(endpoint_url="e", access_key="A", secret_key="S", parameter_prefix="p_"),
+            {"p_access_key": "A", "p_secret_key": "S"},
             id="keys",
         ),
         pytest.param(
-            S3Access(endpoint_url="e", access_key="A", secret_key="S", session_token="T"),
-            {"s3_access_key": "A", "s3_secret_key": "S", "s3_session_token": "T"},
+            S3Access(endpoint_url="e", access_key="A", secret_key="S", session_token="T", parameter_prefix="p_"),
+            {"p_access_key": "A", "p_secret_key": "S", "p_session_token": "T"},
             id="temporary-keys",
         ),
     ],
 )
 def test_secrets_are_parameters(access: S3Access, expected: dict[str, str]) -> None:
     assert access.parameters == expected
+
+
+def test_nobody_knows_the_names_of_the_parameters_before() -> None:
+    one, other = (S3Access(endpoint_url="e", access_key="A", secret_key="S") for _ in range(2))
+    assert one == other
+    assert one.parameters.keys().isdisjoint(other.parameters)
+    assert all(re.fullmatch(r"ch_s3_[0-9a-f]{16}_(access|secret)_key", name) for name in one.parameters)
 
 
 @pytest.mark.parametrize(
