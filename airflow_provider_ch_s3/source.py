@@ -120,6 +120,11 @@ class S3Access:
         keys = {"access_key": self.access_key, "secret_key": self.secret_key, "session_token": self.session_token}
         return {f"{self.parameter_prefix}{name}": value for name, value in keys.items() if value}
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no message may show; the access key is a name, and messages of the store need it."""
+        return tuple(secret for secret in (self.secret_key, self.session_token) if secret)
+
 
 @dataclass(frozen=True, kw_only=True)
 class FileColumn:

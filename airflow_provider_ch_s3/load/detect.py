@@ -79,10 +79,10 @@ def _explain(error: ServerError, cluster: str | None, members: Sequence[Member])
         named = [member.address for member in members if member.address in message]
         return _away(cluster, named, reason=message)
     if error.code == _ACCESS_DENIED:
-        return ClusterError(
-            f"the nodes may not be asked for their hardware: {message}; grant the user SELECT ON system.*, "
-            "and REMOTE if a cluster is named"
+        remedy = (
+            "" if "GRANT " in message else "; grant the user SELECT ON system.*, and REMOTE if a cluster is named"
         )
+        return ClusterError(f"the nodes may not be asked for their hardware: {message}{remedy}")
     return error
 
 

@@ -198,10 +198,12 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         if self.poll_interval <= 0:
             raise ConfigError(f"poll_interval={self.poll_interval} is not a time; give seconds above 0")
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
+        store = S3FileStore(aws_conn_id=self.aws_conn_id, named_collection=self.named_collection)
+        hook.keep_secret(store.secrets)
         kind: type[TaskLoad] = LoadRun if self.staging else DirectLoadRun
         self._load = kind(
             client=hook,
-            store=S3FileStore(aws_conn_id=self.aws_conn_id, named_collection=self.named_collection),
+            store=store,
             declaration=hook.declaration,
             request=self._request(hook),
             identity=identify(context, table=self.table),
