@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.connection_fields import (
 )
 from airflow_provider_ch_s3.errors import ClusterError, ConfigError
 from airflow_provider_ch_s3.tuned import Tuned
-from airflow_provider_ch_s3.units import GIB, format_bytes
+from airflow_provider_ch_s3.units import GIB, format_bytes, format_count
 
 __all__ = [
     "ClusterDeclaration",
@@ -235,10 +235,18 @@ def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], ve
     of its cores, and plans with its share.
 
     :param versions: of the servers, as they print it.
-    :raises ClusterError: if no node was found.
+    :raises ClusterError: if no node was found, or DDL would not reach each of them.
     """
     if not detected:
         raise ClusterError("no node answered; name a cluster that has nodes in the connection's field cluster")
+    endpoints = declared.http_endpoints
+    if resolves_to_endpoints(declared) and len(endpoints) != len(detected):
+        raise ClusterError(
+            f"the connection's http_endpoints is {', '.join(endpoints)}, and the cluster {declared.cluster!r} has"
+            f" {format_count(len(detected))} {'node' if len(detected) == 1 else 'nodes'}:"
+            f" {', '.join(sorted(node.host for node in detected))}; list host:port of the HTTP interface of each"
+            " node, and of no other server, because tables are created through them"
+        )
     servers = Counter(node.machine for node in detected)
     shares = (replace(node, vcpus=max(1, node.vcpus // servers[node.machine])) for node in detected)
     nodes = tuple(sorted(shares, key=lambda node: (node.shard, node.host)))
@@ -269,8 +277,6 @@ def _declared_notes(declared: ClusterDeclaration, nodes: Sequence[NodeSpec]) -> 
     notes = []
     if declared.node_count and declared.node_count != len(nodes):
         notes.append(f"the connection says {declared.node_count} nodes, the cluster has {len(nodes)}")
-    if resolves_to_endpoints(declared) and len(declared.http_endpoints) != len(nodes):
-        notes.append(f"http_endpoints lists {len(declared.http_endpoints)} nodes, the cluster has {len(nodes)}")
     vcpus = declared.vcpus_per_node
     if vcpus and (others := [node for node in nodes if node.vcpus != vcpus]):
         said = ", ".join(f"{node.host} has {node.vcpus}" for node in others)

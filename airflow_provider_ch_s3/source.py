@@ -7,8 +7,10 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import NoneType
 from urllib.parse import quote
 
+from airflow_provider_ch_s3.arguments import refuse_argument
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.globs import UNREADABLE_BRACES, UNSAFE_IN_PATH, glob_regex, join_keys
 
@@ -16,6 +18,7 @@ from airflow_provider_ch_s3.globs import UNREADABLE_BRACES, UNSAFE_IN_PATH, glob
 # the statement needs room too.
 MAX_KEY_LIST_BYTES = 100_000
 MAX_LISTED_FILES = 10_000
+MAX_WILDCARDS = 16
 
 TYPED_FORMATS = frozenset({"Parquet", "ORC", "Arrow", "ArrowStream", "Avro", "Native"})
 
@@ -246,6 +249,8 @@ def parse_source(source: str | Sequence[str]) -> SourcePattern:
 
     :raises ConfigError: if an address is malformed, or the addresses name more than one bucket.
     """
+    if not isinstance(source, (str, Sequence, NoneType)):
+        raise refuse_argument("source", source, "give an address such as 's3://bucket/folder/*.parquet', or a list")
     addresses = [source] if isinstance(source, str) else list(source or ())
     if not addresses:
         raise ConfigError("source is empty; give an address such as 's3://bucket/folder/*.parquet'")
@@ -254,6 +259,11 @@ def parse_source(source: str | Sequence[str]) -> SourcePattern:
         match = re.fullmatch(r"s3a?://(?P<bucket>[^/*?{}]+)/(?P<glob>.+)", str(address), re.DOTALL)
         if match is None:
             raise ConfigError(f"source {address!r} is not an S3 address; write it as 's3://bucket/folder/*.parquet'")
+        if len(_WILDCARD.findall(match["glob"])) > MAX_WILDCARDS:
+            raise ConfigError(
+                f"source {address!r} has more than {MAX_WILDCARDS} wildcards, and each multiplies the ways in which a"
+                " key may match; write fewer, such as * for several in a row"
+            )
         buckets.add(match["bucket"])
         globs.append(match["glob"])
     if len(buckets) > 1:

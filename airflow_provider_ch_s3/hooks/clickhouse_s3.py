@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.cluster import (
     resolve_ddl_mode,
 )
 from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS, DRIVER_FIELDS, parse_extra, parse_fields
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
+from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ConfigError, ServerError
 from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR, build_form_widgets
 from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
 from airflow_provider_ch_s3.load.detect import detect_cluster, list_members
@@ -46,6 +46,8 @@ MAX_PARAMETRIZED_BYTES = 128 * 1024
 ClickHouse reads no longer form field than this (``http_max_field_value_size``)."""
 
 ON_CLUSTER_TOKEN = "{on_cluster}"
+# QUERY_IS_PROHIBITED: without <distributed_ddl>; NO_ZOOKEEPER: without <zookeeper>
+_NO_KEEPER_CODES = frozenset({392, 225})
 _CONN_TYPES = ("clickhouse_s3", "clickhouse")
 # Columns of ClickHouse's logs that quote statements, with whatever stood in them.
 _ERROR_COLUMNS = ("exception", "failure")
@@ -169,7 +171,7 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
         """
         match self.ddl_mode:
             case DdlMode.ON_CLUSTER:
-                self.execute(render(self.declaration.cluster), query_id=query_id)
+                self._execute_on_cluster(render(self.declaration.cluster), query_id)
             case DdlMode.PER_HOST:
                 self._execute_per_host(render(None), query_id)
             case _:
@@ -242,6 +244,19 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
     def get_ui_field_behaviour(cls) -> dict[str, Any]:
         """Get labels and placeholders of the standard fields."""
         return FIELD_BEHAVIOUR
+
+    def _execute_on_cluster(self, statement: Statement, query_id: str | None) -> None:
+        try:
+            self.execute(statement, query_id=query_id)
+        except ServerError as error:
+            if error.code not in _NO_KEEPER_CODES:
+                raise
+            raise ClusterError(
+                f"ON CLUSTER needs Keeper, and the cluster {self.declaration.cluster!r} has none: {error}; list"
+                " host:port of the HTTP interface of each node in http_endpoints of the connection"
+                f" {self.get_conn_id()!r}, and leave ddl_mode empty; or set up Keeper and <distributed_ddl> on the"
+                " servers"
+            ) from error
 
     def _execute_per_host(self, statement: Statement, query_id: str | None) -> None:
         failures: list[ChS3Error] = []

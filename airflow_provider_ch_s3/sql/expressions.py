@@ -77,8 +77,10 @@ def parse_expression(text: str) -> str:
 
 
 def _check_word(text: str, tokens: Sequence[Token], n: int) -> None:
-    """See that a word begins no subquery and no clause."""
+    """See that a word begins no subquery and no clause, and names no result."""
     word, after = tokens[n].text, _at(tokens, n + 1)
+    if word == "as" and tokens[n].depth == 0:
+        raise refuse(text, "names its result with AS", "leave the name out, or put it in brackets: (a + b AS c) * c")
     is_keyword = (
         word in _SUBQUERY_WORDS
         or (word in _FIRST_WORDS and n == 0)

@@ -19,6 +19,7 @@ from sqlalchemy.engine import make_url
 from airflow_provider_ch_s3.cluster import DdlMode
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
+    ClusterError,
     ConfigError,
     ServerError,
     ServerUnreachableError,
@@ -228,6 +229,29 @@ def test_run_ddl_refuses_a_statement_for_one_node_and_runs_none(make_hook: MakeH
     with pytest.raises(ConfigError, match=r"'DROP TABLE u'; write \{on_cluster\} after the name"):
         hook.run_ddl("DROP TABLE t {on_cluster}", "DROP TABLE u")
     assert sent_by(hook) == []
+
+
+class NoKeeperHook(RecordingHook):
+    """Its server knows no DDL for a whole cluster."""
+
+    code = 392
+
+    def _execute_at(self, address: str | None, statement: Statement, *, query_id: str | None = None) -> None:
+        raise ServerError("Code: 392. DB::Exception: Replicated DDL queries are disabled.", code=self.code)
+
+
+def test_a_cluster_without_keeper_says_what_to_do(make_hook: MakeHook, monkeypatch: pytest.MonkeyPatch) -> None:
+    hook = make_hook({"cluster": "c", "ddl_mode": "on_cluster"}, hook=NoKeeperHook)
+    with pytest.raises(ClusterError) as caught:
+        hook.run_ddl("DROP TABLE t {on_cluster}")
+    assert str(caught.value) == (
+        "ON CLUSTER needs Keeper, and the cluster 'c' has none: Code: 392. DB::Exception: Replicated DDL queries are"
+        " disabled.; list host:port of the HTTP interface of each node in http_endpoints of the connection 'unit',"
+        " and leave ddl_mode empty; or set up Keeper and <distributed_ddl> on the servers"
+    )
+    monkeypatch.setattr(NoKeeperHook, "code", 60)
+    with pytest.raises(ServerError):
+        hook.run_ddl("DROP TABLE t {on_cluster}")
 
 
 class HalfDeadHook(RecordingHook):

@@ -16,6 +16,7 @@ GROUND = {"errors", "units"}
 # The check of an expression is text in, text out: the values parse structures and engines with it.
 TEXT = GROUND | {"sql.expressions"}
 VALUES = TEXT | {
+    "arguments",
     "connection_fields",
     "tuned",
     "column_types",
@@ -33,14 +34,16 @@ PURE = VALUES | {"tuning", "sql", "load"}
 MAY_IMPORT = {
     "errors": set(),
     "units": set(),
-    "sql.expressions": {"errors"},
+    "sql.tokens": {"errors"},
+    "sql.expressions": {"errors", "sql.tokens"},
     "connection_fields": GROUND,
     "tuned": GROUND,
     "cluster": GROUND | {"connection_fields", "tuned"},
     "column_types": set(),
     "target": TEXT,
+    "arguments": {"errors"},
     "globs": set(),
-    "source": GROUND | {"globs"},
+    "source": GROUND | {"arguments", "globs"},
     "file_format": TEXT | {"column_types", "source", "target"},
     "mapping": TEXT | {"target", "source", "column_types"},
     "settle": GROUND,
