@@ -13,6 +13,7 @@ from urllib.parse import quote
 from airflow_provider_ch_s3.arguments import refuse_argument
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.globs import UNREADABLE_BRACES, UNSAFE_IN_PATH, glob_regex, join_keys
+from airflow_provider_ch_s3.names import show_name
 
 # ClickHouse reads no longer form field than 128 KiB, and a statement with secrets travels in one; the rest of
 # the statement needs room too.
@@ -93,7 +94,7 @@ class SourcePattern:
         return tuple(re.compile(glob_regex(glob), re.DOTALL) for glob in self.globs)
 
     def __str__(self) -> str:
-        return ", ".join(f"s3://{self.bucket}/{glob}" for glob in self.globs)
+        return ", ".join(show_name(f"s3://{self.bucket}/{glob}") for glob in self.globs)
 
 
 @dataclass(frozen=True, kw_only=True)

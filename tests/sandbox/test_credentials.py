@@ -143,15 +143,14 @@ def watch(lab: Lab, caplog: pytest.LogCaptureFixture) -> Watch:
 
 
 def test_no_expression_reaches_a_parameter(lab: Lab) -> None:
-    hook = ClickHouseS3Hook(clickhouse_conn_id="ch")
     skipped = []
     for character in (chr(code) for code in range(0x10000) if unicodedata.category(chr(code)) in INVISIBLE):
         hidden = f"{{{character}secret{character}:String}}"
         try:
-            hook.query(Statement(text=f"SELECT {hidden} AS x", parameters={"secret": WRONG}))
-            skipped.append(character)
+            assert lab.sandbox.query(f"SELECT {hidden} AS x", settings={"param_secret": "x"}) == [{"x": "x"}]
         except ServerError:
             continue
+        skipped.append(character)
         with pytest.raises(ConfigError, match=r"outside of quotes|holds a query parameter"):
             parse_expression(hidden)
     assert {" ", "\n", "\u200b", "\ufeff", "\u180e"} <= set(skipped)
