@@ -154,9 +154,8 @@ def _same_columns(by_node: Mapping[str, tuple[TableColumn, ...]], table: TableNa
 def _compare_columns(
     name: object, columns: Sequence[TableColumn], other_name: object, others: Sequence[TableColumn]
 ) -> None:
-    difference = {f"{show_name(c.name)} {c.type}" for c in columns} ^ {
-        f"{show_name(c.name)} {c.type}" for c in others
-    }
+    mine, theirs = ({f"{show_name(c.name)} {c.type}" for c in one} for one in (columns, others))
+    difference = mine ^ theirs
     if difference:
         raise TargetError(
             f"the columns of {name} and {other_name} differ in {', '.join(sorted(difference))}; make them the"

@@ -8,18 +8,8 @@ import sys
 import pytest
 
 PURE = (
-    "errors",
-    "units",
-    "arguments",
-    "names",
-    "cluster",
-    "source",
-    "target",
-    "mapping",
-    "tuning",
-    "sql",
-    "load",
-    "settle",
+    *("errors", "units", "arguments", "names", "cluster", "source", "target", "mapping"),
+    *("tuning", "sql", "load", "settle"),
 )
 FOREIGN = ("airflow", "boto3", "botocore", "clickhouse_connect")
 
