@@ -233,10 +233,18 @@ def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], ve
     of its cores, and plans with its share.
 
     :param versions: of the servers, as they print it.
-    :raises ClusterError: if no node was found.
+    :raises ClusterError: if no node was found, or DDL would not reach each of them.
     """
     if not detected:
         raise ClusterError("no node answered; name a cluster that has nodes in the connection's field cluster")
+    endpoints = declared.http_endpoints
+    if resolves_to_endpoints(declared) and len(endpoints) != len(detected):
+        raise ClusterError(
+            f"the connection's http_endpoints is {', '.join(endpoints)}, and the cluster {declared.cluster!r} has"
+            f" {count_of(len(detected), 'node')}:"
+            f" {', '.join(sorted(node.host for node in detected))}; list host:port of the HTTP interface of each"
+            " node, and of no other server, because tables are created through them"
+        )
     servers = Counter(node.machine for node in detected)
     shares = (replace(node, vcpus=max(1, node.vcpus // servers[node.machine])) for node in detected)
     nodes = tuple(sorted(shares, key=lambda node: (node.shard, node.host)))
@@ -267,10 +275,6 @@ def _declared_notes(declared: ClusterDeclaration, nodes: Sequence[NodeSpec]) -> 
     notes = []
     if declared.node_count and declared.node_count != len(nodes):
         notes.append(f"the connection says {count_of(declared.node_count, 'node')}, the cluster has {len(nodes)}")
-    if resolves_to_endpoints(declared) and len(declared.http_endpoints) != len(nodes):
-        notes.append(
-            f"http_endpoints lists {count_of(len(declared.http_endpoints), 'node')}, the cluster has {len(nodes)}"
-        )
     vcpus = declared.vcpus_per_node
     if vcpus and (others := [node for node in nodes if node.vcpus != vcpus]):
         said = ", ".join(f"{node.host} has {node.vcpus}" for node in others)

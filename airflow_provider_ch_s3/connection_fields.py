@@ -6,6 +6,7 @@ strings. So every value is parsed and checked here, where it is used.
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -200,6 +201,18 @@ DRIVER_FIELDS = (
 )
 
 CONNECTION_FIELDS = CLUSTER_FIELDS + DRIVER_FIELDS
+# What Airflow's own SQL hooks and operators read from the extra of any connection.
+_FIELDS_OF_AIRFLOW = frozenset(
+    {
+        "placeholder",
+        "insert_statement_format",
+        "replace_statement_format",
+        "escape_word_format",
+        "escape_column_names",
+        "log_sql",
+    }
+)
+_KNOWN_KEYS = frozenset(field.name for field in CONNECTION_FIELDS) | _FIELDS_OF_AIRFLOW
 _TRUE = frozenset({"1", "true", "yes", "on", "y", "t"})
 _FALSE = frozenset({"0", "false", "no", "off", "n", "f"})
 
@@ -215,6 +228,33 @@ def parse_bool(value: bool | int | str) -> bool:
     if text in _FALSE:
         return False
     raise ValueError(f"{value!r} is neither true nor false")
+
+
+def parse_extra(text: str | None, conn_id: str) -> dict[str, Any]:
+    """Read a connection's extra, as Airflow stores it; Airflow itself takes one that it cannot read for an empty one.
+
+    :returns: what has a value; ``null`` and ``""`` are what a form saves for an empty field.
+    :raises ConfigError: if it is no JSON object, or has a key that nobody reads.
+    """
+    try:
+        extra = json.loads(text or "{}")
+    except ValueError:
+        extra = None
+    if not isinstance(extra, dict):
+        # not shown: it may hold secrets
+        raise ConfigError(
+            f"connection {conn_id!r}: the extra is no JSON object, so its fields cannot be read; write it as"
+            ' {"cluster": "…"}, or leave it empty'
+        )
+    given = {name: value for name, value in extra.items() if value is not None and value != ""}
+    for name in given:
+        if name not in _KNOWN_KEYS:
+            near = difflib.get_close_matches(name.lower(), _KNOWN_KEYS, n=1)
+            remedy = (
+                f"did you mean {near[0]!r}?" if near else f"use {', '.join(sorted(_KNOWN_KEYS))}, or leave it out"
+            )
+            raise ConfigError(f"connection {conn_id!r}: the extra has the unknown key {name!r}; {remedy}")
+    return given
 
 
 def parse_fields(extra: Mapping[str, Any], fields: tuple[ConnectionField, ...], *, conn_id: str) -> dict[str, Any]:

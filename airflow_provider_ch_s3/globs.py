@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 # Characters that ClickHouse takes literally in the path of an S3 address (all others are globs, separators
 # of a glob list, not escaped in the regex of a glob, or invalid in or rewritten by its URI parser; seen on 26.7).
@@ -46,12 +46,34 @@ def glob_regex(glob: str) -> str:
 
 
 def _braces_regex(inner: str) -> str:
-    span = re.fullmatch(r"(\d+)\.\.(\d+)", inner)
-    if span:
-        low, high = sorted(span.groups(), key=int)
+    span = re.fullmatch(r"(\d+)\.\.(\d+)", inner, re.ASCII)
+    if span is None:
+        return _one_of(glob_regex(choice) for choice in inner.split(","))
+    low, high = sorted(span.groups(), key=int)
+    if low.startswith("0") and len(low) > 1:
         # ClickHouse keeps leading zeros: {01..12} means 01, 02, … 12, while {0..12} means 0, 1, … 12
-        width = max(len(low), len(high)) if low.startswith("0") and len(low) > 1 else 0
-        choices = [f"{number:0{width}d}" for number in range(int(low), int(high) + 1)]
-    else:
-        choices = inner.split(",")
-    return "(?:" + "|".join(glob_regex(choice) for choice in choices) + ")"
+        width = max(len(low), len(high))
+        return _numbers_regex(low.zfill(width), high.zfill(width))
+    # Numbers of more digits are larger, so each length is a range of its own.
+    lengths = range(len(str(int(low))), len(str(int(high))) + 1)
+    smallest = (str(max(int(low), 10 ** (length - 1) if length > 1 else 0)) for length in lengths)
+    largest = (str(min(int(high), 10**length - 1)) for length in lengths)
+    return _one_of(_numbers_regex(first, last) for first, last in zip(smallest, largest, strict=True))
+
+
+def _numbers_regex(low: str, high: str) -> str:
+    """All numbers between two of as many digits, told by their digits: a range may hold millions."""
+    if low == "0" * len(low) and high == "9" * len(high):
+        return "[0-9]" * len(low)
+    first, last, rest = int(low[0]), int(high[0]), len(low) - 1
+    if first == last:
+        return low[0] + _numbers_regex(low[1:], high[1:])
+    parts = [low[0] + _numbers_regex(low[1:], "9" * rest)]
+    if first + 1 < last:
+        parts.append(f"[{first + 1}-{last - 1}]" + "[0-9]" * rest)
+    parts.append(high[0] + _numbers_regex("0" * rest, high[1:]))
+    return _one_of(parts)
+
+
+def _one_of(regexes: Iterable[str]) -> str:
+    return "(?:" + "|".join(regexes) + ")"

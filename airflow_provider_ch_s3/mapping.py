@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.column_types import base_type, decimal_digits, family, integer_range, wide_time
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
+from airflow_provider_ch_s3.names import show_name
 from airflow_provider_ch_s3.source import FileColumn
 from airflow_provider_ch_s3.target import TableColumn, TargetSpec
 
@@ -195,4 +196,4 @@ def _describe(column: FileColumn) -> str:
 
 
 def _names(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names))
+    return ", ".join(map(show_name, sorted(names)))

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import NoneType
 from urllib.parse import quote
 
+from airflow_provider_ch_s3.arguments import refuse_argument
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.globs import UNREADABLE_BRACES, UNSAFE_IN_PATH, glob_regex, join_keys
+from airflow_provider_ch_s3.names import show_name
 
 # ClickHouse reads no longer form field than 128 KiB, and a statement with secrets travels in one; the rest of
 # the statement needs room too.
 MAX_KEY_LIST_BYTES = 100_000
 MAX_LISTED_FILES = 10_000
+MAX_WILDCARDS = 16
 
 TYPED_FORMATS = frozenset({"Parquet", "ORC", "Arrow", "ArrowStream", "Avro", "Native"})
 
@@ -89,7 +94,7 @@ class SourcePattern:
         return tuple(re.compile(glob_regex(glob), re.DOTALL) for glob in self.globs)
 
     def __str__(self) -> str:
-        return ", ".join(f"s3://{self.bucket}/{glob}" for glob in self.globs)
+        return ", ".join(show_name(f"s3://{self.bucket}/{glob}") for glob in self.globs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +103,9 @@ class S3Access:
 
     At most one of: ``access_key`` and ``secret_key`` (with ``session_token`` when temporary), ``anonymous``,
     ``named_collection``. None of them: the servers' own role.
+
+    :param parameter_prefix: begins the names of the query parameters that carry the secrets. Nobody who writes an
+        expression of the load can know it.
     """
 
     endpoint_url: str
@@ -106,14 +114,20 @@ class S3Access:
     session_token: str = field(default="", repr=False)
     anonymous: bool = False
     named_collection: str = ""
+    parameter_prefix: str = field(default_factory=lambda: f"ch_s3_{secrets.token_hex(8)}_", repr=False, compare=False)
 
     @property
     def parameters(self) -> dict[str, str]:
         """The secrets as query parameters, by the names that the templates use."""
         if not self.access_key:
             return {}
-        keys = {"s3_access_key": self.access_key, "s3_secret_key": self.secret_key}
-        return keys | ({"s3_session_token": self.session_token} if self.session_token else {})
+        keys = {"access_key": self.access_key, "secret_key": self.secret_key, "session_token": self.session_token}
+        return {f"{self.parameter_prefix}{name}": value for name, value in keys.items() if value}
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no message may show; the access key is a name, and messages of the store need it."""
+        return tuple(secret for secret in (self.secret_key, self.session_token) if secret)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,6 +250,8 @@ def parse_source(source: str | Sequence[str]) -> SourcePattern:
 
     :raises ConfigError: if an address is malformed, or the addresses name more than one bucket.
     """
+    if not isinstance(source, (str, Sequence, NoneType)):
+        raise refuse_argument("source", source, "give an address such as 's3://bucket/folder/*.parquet', or a list")
     addresses = [source] if isinstance(source, str) else list(source or ())
     if not addresses:
         raise ConfigError("source is empty; give an address such as 's3://bucket/folder/*.parquet'")
@@ -244,6 +260,11 @@ def parse_source(source: str | Sequence[str]) -> SourcePattern:
         match = re.fullmatch(r"s3a?://(?P<bucket>[^/*?{}]+)/(?P<glob>.+)", str(address), re.DOTALL)
         if match is None:
             raise ConfigError(f"source {address!r} is not an S3 address; write it as 's3://bucket/folder/*.parquet'")
+        if len(_WILDCARD.findall(match["glob"])) > MAX_WILDCARDS:
+            raise ConfigError(
+                f"source {address!r} has more than {MAX_WILDCARDS} wildcards, and each multiplies the ways in which a"
+                " key may match; write fewer, such as * for several in a row"
+            )
         buckets.add(match["bucket"])
         globs.append(match["glob"])
     if len(buckets) > 1:

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
+from airflow_provider_ch_s3.names import show_name
 from airflow_provider_ch_s3.sql.expressions import split_expressions
 
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
@@ -20,7 +21,8 @@ class TableName:
     table: str
 
     def __str__(self) -> str:
-        return f"{self.database}.{self.table}"
+        """As messages show it, and as an argument takes it: a name with a dot in it stands in back-quotes."""
+        return ".".join(f"`{name}`" if "." in name else name for name in map(show_name, (self.database, self.table)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +112,10 @@ def parse_table(text: str, default_database: str) -> TableName:
     plain = r"[^`.\s]+"
     match = re.fullmatch(rf"(?:(?P<database>{quoted}|{plain})\.)?(?P<table>{quoted}|{plain})", text.strip())
     if match is None:
-        raise ConfigError(f"table {text!r} is not a table name; write it as 'table' or 'database.table'")
+        raise ConfigError(
+            f"table {text!r} is not a table name; write it as 'table' or 'database.table', and a"
+            " name with a dot or a space in it in back-quotes, as in '`my.database`.table'"
+        )
     database, table = match["database"], match["table"]
     return TableName(database=_unquoted(database) if database else default_database, table=_unquoted(table))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3.errors import ConfigError
@@ -25,18 +26,34 @@ def clickhouse_hook(conn_id: str) -> Iterator[ClickHouseS3Hook]:
 
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 
-    hook = ClickHouseS3Hook(clickhouse_conn_id=conn_id)
-    try:
-        hook.declaration  # noqa: B018  asked for here, where a missing connection can be told from other errors
-    except AirflowNotFoundException as error:
-        raise ConfigError(
-            f"Airflow has no connection {conn_id!r}; create it, e.g. in the environment as"
-            f" AIRFLOW_CONN_{conn_id.upper()}, or name another one with --conn-id"
-        ) from error
-    try:
+    with _every_place(), closing(ClickHouseS3Hook(clickhouse_conn_id=conn_id)) as hook:
+        try:
+            _ = hook.declaration  # here, where a missing connection can be told from other errors
+        except AirflowNotFoundException as error:
+            raise ConfigError(
+                f"Airflow has no connection {conn_id!r}; create it in the environment as"
+                f" AIRFLOW_CONN_{conn_id.upper()}, in a secrets backend or in Airflow's database, or name another one"
+                " with --conn-id"
+            ) from error
         yield hook
+
+
+@contextmanager
+def _every_place() -> Iterator[None]:
+    """Find connections where Airflow's own commands do.
+
+    Outside of a task its SDK asks the environment and the secrets backends, and not the database, unless the process
+    says that it is one of Airflow's own.
+    """
+    before = os.environ.get("_AIRFLOW_PROCESS_CONTEXT")
+    os.environ["_AIRFLOW_PROCESS_CONTEXT"] = "server"
+    try:
+        yield
     finally:
-        hook.close()
+        if before is None:
+            del os.environ["_AIRFLOW_PROCESS_CONTEXT"]
+        else:
+            os.environ["_AIRFLOW_PROCESS_CONTEXT"] = before
 
 
 @contextmanager

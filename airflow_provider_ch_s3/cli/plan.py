@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.cli.request import add_load_arguments, read_load
@@ -26,6 +25,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the plan and the statement."""
     from airflow_provider_ch_s3.cli.connections import clickhouse_hook
     from airflow_provider_ch_s3.load.prepare import format_plan
+    from airflow_provider_ch_s3.sql.filters import literal, parameter
     from airflow_provider_ch_s3.sql.statement import shorten_lines
 
     with clickhouse_hook(args.conn_id) as hook:
@@ -35,5 +35,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"note: {note}")
     print(format_plan(prepared))
     statement = prepared.insert(load.identity)
-    print(f"\n{shorten_lines(re.sub(r'{s3_[a-z_]+:String}', repr('***'), statement.text))}")
+    text = statement.text
+    for name in statement.parameters:
+        text = text.replace(parameter(name), literal("***"))
+    print(f"\n{shorten_lines(text)}")
     return 0

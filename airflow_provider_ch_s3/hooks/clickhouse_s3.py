@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,8 +21,8 @@ from airflow_provider_ch_s3.cluster import (
     parse_declaration,
     resolve_ddl_mode,
 )
-from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS, DRIVER_FIELDS, parse_fields
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
+from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS, DRIVER_FIELDS, parse_extra, parse_fields
+from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ConfigError, ServerError
 from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR, build_form_widgets
 from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
 from airflow_provider_ch_s3.load.detect import detect_cluster, list_members
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
     from clickhouse_connect.driver.client import Client
 
+log = logging.getLogger(__name__)
+
 Result = TypeVar("Result")
 
 EXECUTE_TIMEOUT_SECONDS = 30 * 24 * 3600
@@ -45,6 +48,11 @@ MAX_PARAMETRIZED_BYTES = 128 * 1024
 ClickHouse reads no longer form field than this (``http_max_field_value_size``)."""
 
 ON_CLUSTER_TOKEN = "{on_cluster}"
+# QUERY_IS_PROHIBITED: without <distributed_ddl>; NO_ZOOKEEPER: without <zookeeper>
+_NO_KEEPER_CODES = frozenset({392, 225})
+_CONN_TYPES = ("clickhouse_s3", "clickhouse")
+# Columns of ClickHouse's logs that quote statements, with whatever stood in them.
+_ERROR_COLUMNS = ("exception", "failure")
 _SECRET_KWARGS = ("password", "access_token", "http_proxy", "https_proxy")
 
 
@@ -81,6 +89,8 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
         self._clients: dict[_ClientKind, Client] = {}
         # A signal handler that kills a load may interrupt the same thread while it holds the lock.
         self._clients_lock = threading.RLock()
+        self._sent_secrets: set[str] = set()
+        self._find_more_secrets: Callable[[], Iterable[str]] = tuple
 
     @classmethod
     def get_connection(cls, conn_id: str) -> Connection:
@@ -88,8 +98,11 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
 
         A form saves ``null`` for each field that was left empty, and a URI holds texts only. The official
         hook takes ``verify: null`` for false, and so would check no certificate.
+
+        :raises ConfigError: if it is no connection to ClickHouse, names no host, or has an extra that nobody reads.
         """
         connection = super().get_connection(conn_id)
+        _check_connection(connection, conn_id)
         return type(connection)(
             conn_id=connection.conn_id,
             conn_type=connection.conn_type,
@@ -99,7 +112,7 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
             password=connection.password,
             schema=connection.schema,
             port=connection.port,
-            extra=json.dumps(_clean_extra(connection.extra_dejson, conn_id)),
+            extra=json.dumps(_clean_extra(connection.extra, conn_id)),
         )
 
     @cached_property
@@ -163,7 +176,7 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
         """
         match self.ddl_mode:
             case DdlMode.ON_CLUSTER:
-                self.execute(render(self.declaration.cluster), query_id=query_id)
+                self._execute_on_cluster(render(self.declaration.cluster), query_id)
             case DdlMode.PER_HOST:
                 self._execute_per_host(render(None), query_id)
             case _:
@@ -231,6 +244,13 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
         login = self.get_connection(self.get_conn_id()).login or "default"
         return str(super().get_uri()).replace(f"//{login}", f"//{quote(login, safe='')}", 1)
 
+    def keep_secret(self, find: Callable[[], Iterable[str]]) -> None:
+        """Keep more texts out of what a server says of errors, beside those that this hook sends itself.
+
+        :param find: called when there is such a text: an earlier process may have sent what a log quotes.
+        """
+        self._find_more_secrets = find
+
     def close(self) -> None:
         """Close the connections that were opened."""
         with self._clients_lock:
@@ -255,7 +275,21 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
             result = client.query(statement.text, parameters=dict(statement.parameters), settings=_settings(query_id))
             return list(result.named_results())
 
-        return self._run(statement, run, address=address, is_patient=False)
+        rows = self._run(statement, run, address=address, is_patient=False)
+        return [self._without_secrets(row) for row in rows]
+
+    def _execute_on_cluster(self, statement: Statement, query_id: str | None) -> None:
+        try:
+            self.execute(statement, query_id=query_id)
+        except ServerError as error:
+            if error.code not in _NO_KEEPER_CODES:
+                raise
+            raise ClusterError(
+                f"ON CLUSTER needs Keeper, and the cluster {self.declaration.cluster!r} has none: {error}; list"
+                " host:port of the HTTP interface of each node in http_endpoints of the connection"
+                f" {self.get_conn_id()!r}, and leave ddl_mode empty; or set up Keeper and <distributed_ddl> on the"
+                " servers"
+            ) from error
 
     def _execute_per_host(self, statement: Statement, query_id: str | None) -> None:
         failures: list[ChS3Error] = []
@@ -291,13 +325,25 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
                 "or use a named collection or the servers' own role instead of keys"
             )
         kind = _ClientKind(address=address, is_patient=is_patient, has_form=bool(statement.parameters))
-        secrets = (*self._secrets, *statement.parameters.values())
+        self._sent_secrets.update(statement.parameters.values())
+        secrets = (*self._secrets, *self._sent_secrets)
         where = address or f"{self._driver_kwargs['host']}:{self._driver_kwargs['port']}"
         try:
             return run(self._client(kind))
         except Exception as exc:
             error = explain(exc, address=where, conn_id=self.get_conn_id(), secrets=secrets)
         raise error  # out here it has no context: the driver's exception holds what was just taken out
+
+    def _without_secrets(self, row: dict[str, Any]) -> dict[str, Any]:
+        told = {name: row[name] for name in _ERROR_COLUMNS if row.get(name)}
+        if not told:
+            return row
+        try:
+            secrets = {*self._secrets, *self._sent_secrets, *self._find_more_secrets()}
+        except Exception as error:  # whatever it is: without the secrets nobody can tell where the text quotes them
+            log.warning("what the server says of an error is not shown, as it may quote secrets: %r", type(error))
+            return row | dict.fromkeys(told, "(not shown, as it may quote secrets)")
+        return row | {name: scrub(text, secrets) for name, text in told.items()}
 
     def _client(self, kind: _ClientKind) -> Client:
         import clickhouse_connect
@@ -334,9 +380,19 @@ def _render_ddl(text: str, cluster: str | None) -> Statement:
     return Statement(text=text.replace(ON_CLUSTER_TOKEN, on_cluster(cluster).strip()))
 
 
-def _clean_extra(extra: Mapping[str, Any], conn_id: str) -> dict[str, Any]:
-    given = {name: value for name, value in extra.items() if value is not None and value != ""}
-    return {**given, **parse_fields(extra, DRIVER_FIELDS, conn_id=conn_id)}
+def _check_connection(connection: Connection, conn_id: str) -> None:
+    if connection.conn_type not in _CONN_TYPES:
+        raise ConfigError(
+            f"connection {conn_id!r} is of the type {connection.conn_type!r}; name one of the type"
+            f" {' or '.join(map(repr, _CONN_TYPES))}, which leads to ClickHouse's HTTP interface"
+        )
+    if not (connection.host or "").strip():
+        raise ConfigError(f"connection {conn_id!r} names no host; set its host to that of a ClickHouse server")
+
+
+def _clean_extra(text: str | None, conn_id: str) -> dict[str, Any]:
+    given = parse_extra(text, conn_id)
+    return {**given, **parse_fields(given, DRIVER_FIELDS, conn_id=conn_id)}
 
 
 def _settings(query_id: str | None) -> dict[str, Any]:

@@ -7,11 +7,17 @@ from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError, ServerUnreachableError
-from airflow_provider_ch_s3.sql.filters import literal
+from airflow_provider_ch_s3.sql.filters import identifier, literal
 from airflow_provider_ch_s3.sql.statement import MESSAGE_LIMIT, shorten_lines
 
 # UNKNOWN_USER, WRONG_PASSWORD, REQUIRED_PASSWORD, AUTHENTICATION_FAILED
 _LOGIN_CODES = frozenset({192, 193, 194, 516})
+_ACCESS_DENIED = 497
+_MISSING_GRANT = re.compile(
+    r"DB::Exception: (?P<user>(?:(?!DB::Exception: ).)+?): Not enough privileges\."
+    r".*? necessary to have the grant (?P<grant>.+?)(?:\. \(|$)",
+    re.DOTALL,
+)
 _CODE = re.compile(r"\bCode: (\d+)|exception, code: (\d+)")
 _NOISE = (
     re.compile(r"Received ClickHouse exception, code: \d+(?:, server response: )?"),
@@ -35,7 +41,8 @@ def explain(error: Exception, *, address: str, conn_id: str, secrets: Iterable[s
         remedy = f"correct login and password of the connection {conn_id!r}"
         return ServerError(f"ClickHouse at {address} refuses the login: {reason}; {remedy}", code=code)
     if code:
-        return ServerError(f"ClickHouse at {address}: {reason}", code=code)
+        remedy = grant_remedy(reason) if code == _ACCESS_DENIED else ""
+        return ServerError(f"ClickHouse at {address}: {reason}{remedy}", code=code)
     if _is_refused_by_driver(error):
         return ConfigError(f"the driver refuses the connection {conn_id!r}: {reason}; correct the connection's extra")
     return ServerUnreachableError(
@@ -43,6 +50,17 @@ def explain(error: Exception, *, address: str, conn_id: str, secrets: Iterable[s
         f"connection {conn_id!r} are those of its HTTP interface, and that secure is set if, and only if, "
         "that port speaks TLS"
     )
+
+
+def grant_remedy(reason: str) -> str:
+    """The statement that gives the right which a server misses, for the end of a message; '' if it does not say."""
+    missing = _MISSING_GRANT.search(reason)
+    if missing is None:
+        return ""
+    user = (
+        missing["user"] if re.fullmatch(r"[A-Za-z_]\w*", missing["user"], re.ASCII) else identifier(missing["user"])
+    )
+    return f"; have an administrator run GRANT {missing['grant']} TO {user} on every node"
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:

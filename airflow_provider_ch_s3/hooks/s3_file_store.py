@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 from airflow.providers.amazon.aws.hooks.s3 import S3Hook
-from airflow.providers.common.compat.sdk import AirflowNotFoundException
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, mask_secret
 from botocore import UNSIGNED
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -38,6 +39,7 @@ class S3FileStore:
 
     @cached_property
     def _hook(self) -> S3Hook:
+        quiet_botocore()
         hook = S3Hook(aws_conn_id=self.aws_conn_id)
         if self.aws_conn_id is not None:
             # S3Hook takes the worker's own credentials where the connection is missing
@@ -107,9 +109,25 @@ class S3FileStore:
         if self._client.meta.config.signature_version is UNSIGNED:
             return S3Access(endpoint_url=endpoint_url, anonymous=True)
         credentials = self._hook.get_credentials()
-        return S3Access(
+        access = S3Access(
             endpoint_url=endpoint_url,
             access_key=credentials.access_key,
             secret_key=credentials.secret_key,
             session_token=credentials.token or "",
         )
+        # Airflow knows those that the connection holds, and none that it was exchanged for.
+        for secret in access.secrets:
+            mask_secret(secret)
+        return access
+
+    def secrets(self) -> tuple[str, ...]:
+        """What no message may show."""
+        return self.access().secrets
+
+
+def quiet_botocore() -> None:
+    """Keep botocore from logging what it sends: at DEBUG it writes the session token with all other headers."""
+    for name in ("botocore", *(n for n in logging.Logger.manager.loggerDict if n.startswith("botocore."))):
+        logger = logging.getLogger(name)
+        if name == "botocore" or logger.level != logging.NOTSET:
+            logger.setLevel(max(logger.level, logging.INFO))

@@ -10,6 +10,7 @@ from typing import Any
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, NodeSpec, merge_cluster
 from airflow_provider_ch_s3.errors import ClusterError, ServerError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.names import show_name
 from airflow_provider_ch_s3.sql.cluster_queries import render_detect_nodes, render_list_members
 from airflow_provider_ch_s3.units import GIB
 
@@ -65,7 +66,7 @@ def list_members(client: ClickHouseClient, cluster: str) -> tuple[Member, ...]:
         if row["cluster"] == cluster:
             shards.setdefault(f"{row['host_name']}:{row['port']}", row["shard_num"])
     if not shards:
-        known = ", ".join(sorted({row["cluster"] for row in rows})) or "none"
+        known = ", ".join(map(show_name, sorted({row["cluster"] for row in rows}))) or "none"
         raise ClusterError(
             f"there is no cluster {cluster!r} on the connected server; it knows {known}: "
             "set the connection's field cluster to one of them, or leave it empty to load with one node"
@@ -79,10 +80,10 @@ def _explain(error: ServerError, cluster: str | None, members: Sequence[Member])
         named = [member.address for member in members if member.address in message]
         return _away(cluster, named, reason=message)
     if error.code == _ACCESS_DENIED:
-        return ClusterError(
-            f"the nodes may not be asked for their hardware: {message}; grant the user SELECT ON system.*, "
-            "and REMOTE if a cluster is named"
+        remedy = (
+            "" if "GRANT " in message else "; grant the user SELECT ON system.*, and REMOTE if a cluster is named"
         )
+        return ClusterError(f"the nodes may not be asked for their hardware: {message}{remedy}")
     return error
 
 

@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.file_format import infer_format, parse_structure, pa
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.request import LoadRequest
 from airflow_provider_ch_s3.load.schemas import compare_files
+from airflow_provider_ch_s3.names import show_name
 from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries, staging_queries
 from airflow_provider_ch_s3.sql.statement import Statement
@@ -195,7 +196,8 @@ def _same_columns(by_node: Mapping[str, tuple[TableColumn, ...]], table: TableNa
 def _compare_columns(
     name: object, columns: Sequence[TableColumn], other_name: object, others: Sequence[TableColumn]
 ) -> None:
-    difference = {f"{c.name} {c.type}" for c in columns} ^ {f"{c.name} {c.type}" for c in others}
+    mine, theirs = ({f"{show_name(c.name)} {c.type}" for c in one} for one in (columns, others))
+    difference = mine ^ theirs
     if difference:
         raise TargetError(
             f"the columns of {name} and {other_name} differ in {', '.join(sorted(difference))}; make them the"

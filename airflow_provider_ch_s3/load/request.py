@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.source import SourcePattern
 from airflow_provider_ch_s3.tuning import SettingValue
 
@@ -58,17 +57,6 @@ class MaterializedViews(Enum):
 
     REFUSE = "refuse"
     REPLAY = "replay"
-
-
-def parse_count(name: str, value: int | str) -> int:
-    """Read a whole number that may have come from a template, as text.
-
-    :raises ConfigError: if it is none, or below 0.
-    """
-    text = str(value).strip()
-    if isinstance(value, bool) or not text.isdecimal():
-        raise ConfigError(f"{name}={value!r} is not a number of things; give a whole number, 0 or more")
-    return int(text)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
 import secrets
 import shutil
@@ -46,6 +47,8 @@ def supervise(config: SandboxConfig, on_ready: Callable[[Sandbox], None]) -> Non
         was started is stopped then, and the directories that were created are removed.
     """
     library = config.library or ensure_library()
+    # The nodes and the store inherit it: what they write, their logs above all, is for nobody else to read.
+    os.umask(0o077)
     with ExitStack() as removals, _stop_signals() as stop_requested:
         directory, created = _make_directory(config.directory)
         with acquire_lock(directory), _log_file(directory / LOG_NAME) as log:

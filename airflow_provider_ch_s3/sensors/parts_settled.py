@@ -18,8 +18,9 @@ from airflow.providers.common.compat.sdk import (
     conf,
 )
 
+from airflow_provider_ch_s3.arguments import check_flag, check_seconds, check_text, parse_count
 from airflow_provider_ch_s3.cluster import ClusterSpec
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SettleError
+from airflow_provider_ch_s3.errors import ChS3Error, SettleError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load.detect import detect_cluster
 from airflow_provider_ch_s3.load.inspect import declare_cluster, find_table
@@ -122,11 +123,16 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         raise SettleError(event["message"])
 
     def _rule(self) -> SettleRule:
+        check_text("table", self.table)
+        check_text("clickhouse_conn_id", self.clickhouse_conn_id)
+        check_flag("deferrable", self.deferrable)
+        for name in ("stable_seconds", "stalled_seconds", "poke_interval"):
+            check_seconds(name, getattr(self, name))
         return SettleRule(
-            max_parts=_whole_number("max_parts", self.max_parts),
+            max_parts=parse_count("max_parts", self.max_parts),
             max_parts_per_partition=None
             if self.max_parts_per_partition is None
-            else _whole_number("max_parts_per_partition", self.max_parts_per_partition),
+            else parse_count("max_parts_per_partition", self.max_parts_per_partition),
             stable_seconds=self.stable_seconds,
             stalled_seconds=self.stalled_seconds,
         )
@@ -187,11 +193,3 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         if self._execution_seconds < self.timeout:
             raise AirflowTaskTimeout(message)
         raise AirflowSensorTimeout(message)
-
-
-def _whole_number(name: str, value: int | str) -> int:
-    """A template renders to text."""
-    try:
-        return int(value)
-    except ValueError as exc:
-        raise ConfigError(f"{name}={value!r} is not a number of parts; give a whole number") from exc

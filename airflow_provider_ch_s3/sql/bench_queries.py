@@ -21,6 +21,7 @@ def render_write_bench_file(
     return render(
         "write_bench_file",
         parameters=access.parameters,
+        prefix=access.parameter_prefix,
         url=f"{access.endpoint_url}/{key}",
         columns=columns,
         first=first,

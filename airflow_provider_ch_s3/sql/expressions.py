@@ -1,34 +1,47 @@
-"""What a user may write as SQL: one flat expression. Checked by its tokens, not parsed.
+"""What a user may write as SQL: one flat expression over columns. Checked by its tokens, not parsed.
 
-A load's SELECT must stay flat (a subquery makes every node's rows go through one node), and an expression
-must not end the statement around it. Both can be told from the tokens.
+A load's SELECT must stay flat (a subquery makes every node's rows go through one node), and an expression must
+neither end the statement around it nor read anything but the rows of its statement. All can be told from the tokens.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.sql.tokens import Token, TokenKind, refuse, split_at_commas, tokenize
 
-_TOKEN = re.compile(
-    r"""
-      (?P<string>'(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" | `(?:[^`\\]|\\.|``)*`)
-    | (?P<comment>--|//|/\*|\#!|\#\ )
-    | (?P<placeholder>\{\s*(?:[^\W\d]\w*|`(?:[^`\\]|\\.|``)*`|"(?:[^"\\]|\\.|"")*")\s*:)
-    | (?P<open>[(\[{])
-    | (?P<close>[)\]}])
-    | (?P<comma>,)
-    | (?P<semicolon>;)
-    | (?P<quote>['"`])
-    | (?P<foreign>[\u2018\u2019\u201c\u201d$\\])
-    | (?P<word>\w+)
-    | (?P<other>.)
-    """,
-    re.VERBOSE | re.DOTALL,
+_SUBQUERY_WORDS = frozenset({"select", "union"})
+# Each begins a clause where an operand stands before or after it, and is a column's name otherwise.
+_CLAUSE_WORDS = frozenset(
+    {
+        *("from", "final", "sample", "join", "using", "prewhere", "where", "group", "having", "window", "qualify"),
+        *("order", "limit", "offset", "fetch", "with", "except", "intersect", "settings", "into", "format"),
+    }
 )
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
-_FORBIDDEN_WORDS = frozenset({"select", "union", "settings", "format"})
+_INFIX_WORDS = frozenset({"and", "or", "xor", "in", "like", "ilike", "regexp", "between", "is", "div", "mod", "as"})
+_AFTER_OPERAND = _INFIX_WORDS | {"not", "global", "when", "then", "else", "end"}
+_BEFORE_OPERAND = _INFIX_WORDS | {"not", "case", "when", "then", "else", "interval"}
+_DISTINCT_FROM = (["is", "distinct"], ["not", "distinct"])
+_FIRST_WORDS = frozenset({"distinct", "all", "top"})
+_CONSTANTS = frozenset({"null", "true", "false", "nan", "inf"})
+# Dictionaries stay: they are made to be looked up from expressions, and a user needs a grant of its own for each.
+_READERS = {
+    "joinget": "another table",
+    "joingetornull": "another table",
+    "hascolumnintable": "another table, of another server even",
+    "file": "a file of the server",
+}
+_IN_FUNCTION = re.compile(r"(?:global)?(?:not)?(?:null)?in(?:ignoreset)?")
+
+_ONLY_COLUMNS = "use the columns of the rows only, or dictGet() for what a dictionary knows"
+_QUOTE_COLUMN = "write one flat SQL expression, and a column of that name in back-quotes"
+_IN_REMEDY = (
+    "ClickHouse reads a name there as a table: list values in brackets, or write x = name for a column, has(name, x)"
+    " for an array, position(text, part) for a part of a text"
+)
 
 
 def split_expressions(text: str) -> list[str]:
@@ -36,66 +49,123 @@ def split_expressions(text: str) -> list[str]:
 
     ``"a, f(b, 'c,d')"`` becomes ``["a", "f(b, 'c,d')"]``.
 
-    :raises ConfigError: if a quote or bracket does not close, or a comment, a ``;``, a query
-        parameter or a subquery is found.
+    :raises ConfigError: if :func:`tokenize` cannot read it.
     """
-    parts: list[str] = []
-    waiting: list[str] = []
-    start = 0
-    for token in _TOKEN.finditer(text):
-        problem = _problem(text, token, waiting)
-        if problem:
-            raise ConfigError(f"the expression {text!r} {problem}; write one flat SQL expression")
-        if token.lastgroup == "comma" and not waiting:
-            parts.append(text[start : token.start()].strip())
-            start = token.end()
-    if waiting:
-        raise ConfigError(f"the expression {text!r} lacks a closing {waiting[-1]!r}; write one flat SQL expression")
-    parts.append(text[start:].strip())
-    return parts
-
-
-def _problem(text: str, token: re.Match[str], waiting: list[str]) -> str:
-    """What is wrong with a token; keeps ``waiting``, the brackets that are still to close."""
-    found = token.group()
-    match token.lastgroup:
-        case "open":
-            waiting.append(_CLOSING[found])
-        case "close" if not waiting or waiting.pop() != found:
-            return f"has an unmatched {found!r}"
-        case "quote":
-            return f"has an unclosed {found}"
-        case "foreign":
-            # ClickHouse begins texts with curly quotes and $tag$ as well, and this tokenizer knows no end of those
-            return f"holds a {found} outside of quotes"
-        case "placeholder":
-            # the load's own parameters hold secrets
-            return "holds a query parameter"
-        case "comment":
-            return "holds a comment"
-        case "semicolon":
-            return "holds a ';'"
-        case "word" if found.lower() in _FORBIDDEN_WORDS and not _is_called(text, token.end()):
-            return f"holds the keyword {found.upper()}"
-    return ""
-
-
-def _is_called(text: str, end: int) -> bool:
-    # format('{}', x) is a function; SELECT (1) is not, but no function is called select
-    return text[end:].lstrip().startswith("(") and text[:end].lower().endswith("format")
+    commas = [t.start for t in tokenize(text) if t.kind is TokenKind.COMMA and t.depth == 0]
+    return [text[start + 1 : end].strip() for start, end in zip([-1, *commas], [*commas, len(text)], strict=True)]
 
 
 def parse_expression(text: str) -> str:
-    """Check that a text is one flat SQL expression.
+    """Check that a text is one flat SQL expression that reads nothing but columns.
 
     :returns: the text without surrounding white space.
-    :raises ConfigError: if it is empty, more than one, or not flat; says why.
+    :raises ConfigError: if it is empty, more than one, not flat, or reads something else; says why.
     """
-    parts = split_expressions(text)
-    if len(parts) != 1 or not parts[0]:
-        count = len([part for part in parts if part])
+    tokens = tokenize(text)
+    elements = split_at_commas(tokens)
+    if len(elements) != 1 or not elements[0]:
+        count = len([element for element in elements if element])
         raise ConfigError(f"expected one SQL expression and found {count} in {text!r}")
-    return parts[0]
+    for n, token in enumerate(tokens):
+        _check_call(text, tokens, n)
+        if token.text == "*" and not (n and (_is_operand(tokens[n - 1]) or tokens[n - 1].kind is TokenKind.CLOSE)):
+            raise refuse(text, "holds a * that stands for any number of columns", "name one column")
+        if token.kind is TokenKind.WORD:
+            _check_word(text, tokens, n)
+            _check_in(text, tokens, n)
+    return text.strip()
+
+
+def _check_word(text: str, tokens: Sequence[Token], n: int) -> None:
+    """See that a word begins no subquery and no clause, and names no result."""
+    word, after = tokens[n].text, _at(tokens, n + 1)
+    if word == "as" and tokens[n].depth == 0:
+        raise refuse(text, "names its result with AS", "leave the name out, or put it in brackets: (a + b AS c) * c")
+    is_keyword = (
+        word in _SUBQUERY_WORDS
+        or (word in _FIRST_WORDS and n == 0)
+        or (word == "values" and after is not None and after.text == "(")
+        or (word == "explain" and after is not None and after.kind is TokenKind.WORD)
+        or (word in _CLAUSE_WORDS and tokens[n].depth == 0 and _begins_clause(tokens, n))
+    )
+    if is_keyword:
+        raise refuse(text, f"holds the keyword {word.upper()}", _QUOTE_COLUMN)
+
+
+def _begins_clause(tokens: Sequence[Token], n: int) -> bool:
+    before, after = _at(tokens, n - 1), _at(tokens, n + 1)
+    if tokens[n].text == "from" and [t.text for t in tokens[max(0, n - 2) : n]] in _DISTINCT_FROM:
+        return False
+    if before is not None and _ends_operand(before):
+        return True
+    if after is None or (after.text == "(" and tokens[n].text == "format"):  # format('{}', x) is a function
+        return False
+    return after.text in ("(", "{") or (_is_operand(after) and after.text not in _AFTER_OPERAND)
+
+
+def _ends_operand(token: Token) -> bool:
+    return token.kind is TokenKind.CLOSE or (_is_operand(token) and token.text not in _BEFORE_OPERAND)
+
+
+def _check_call(text: str, tokens: Sequence[Token], n: int) -> None:
+    """See that a function reads nothing but its arguments."""
+    after = _at(tokens, n + 1)
+    if after is None or after.text != "(":
+        return
+    name, kind = tokens[n].text, tokens[n].kind
+    if kind is TokenKind.NAME:
+        raise refuse(text, f"calls {name} by a name in quotes", "write the function's name without them")
+    if kind is not TokenKind.WORD:
+        return
+    written = text[tokens[n].start :][: len(name)]
+    if name in _READERS:
+        raise refuse(text, f"calls {written}(), which reads {_READERS[name]}", _ONLY_COLUMNS)
+    if name != "in" and _IN_FUNCTION.fullmatch(name):
+        raise refuse(text, f"calls {written}()", "write x IN (value, …) or x NOT IN (value, …)")
+    if name == "columns":
+        raise refuse(text, "calls COLUMNS(), which stands for any number of columns", "name one column")
+
+
+def _check_in(text: str, tokens: Sequence[Token], n: int) -> None:
+    """See that IN names no table: neither as ``x IN t``, nor as ``x IN (t)``, nor as ``in(x, t)``."""
+    after, called = _at(tokens, n + 1), _at(tokens, n + 2)
+    if tokens[n].text != "in" or after is None:
+        return
+    elements: list[Sequence[Token]] = []
+    if after.text == "(":
+        elements = split_at_commas(_group(tokens, n + 1), after.depth + 1)
+    elif called is None or called.text != "(":
+        elements = [(after,)]
+    for element in elements:
+        if _is_name_alone(element):
+            raise refuse(text, "has a name after IN", _IN_REMEDY)
+
+
+def _group(tokens: Sequence[Token], n: int) -> Sequence[Token]:
+    """The tokens between an opening bracket and its closing one."""
+    end = next(i for i in range(n + 1, len(tokens)) if tokens[i].depth == tokens[n].depth)
+    return tokens[n + 1 : end]
+
+
+def _is_name_alone(element: Sequence[Token]) -> bool:
+    """Whether it may be the name of a table: ``t``, ``d.t``, ``((t))``, ``t AS x``."""
+    if not element or (len(element) == 1 and element[0].text in _CONSTANTS):
+        return False
+    is_call = any(_is_name(token) and after.text == "(" for token, after in pairwise(element))
+    return not is_call and all(_is_name(token) or token.text in (".", "(", ")") for token in element)
+
+
+def _is_operand(token: Token) -> bool:
+    return token.kind in (TokenKind.WORD, TokenKind.NAME, TokenKind.STRING)
+
+
+def _is_name(token: Token) -> bool:
+    is_number = token.text[0].isdecimal()
+    return token.kind is TokenKind.NAME or (token.kind is TokenKind.WORD and not is_number)
+
+
+def _at(tokens: Sequence[Token], n: int) -> Token | None:
+    return tokens[n] if 0 <= n < len(tokens) else None
 
 
 def find_names(text: str) -> Iterator[str]:
@@ -103,8 +173,10 @@ def find_names(text: str) -> Iterator[str]:
 
     ``"f(day) > `a b` AND t.n = 1"`` has day, a b, AND, t, 1.
     """
-    for token in _TOKEN.finditer(text):
-        found = token.group()
-        is_word = token.lastgroup == "word" or found[0] in '`"'
-        if is_word and text[: token.start()].rstrip()[-1:] != "." and text[token.end() :].lstrip()[:1] != "(":
-            yield found.strip('`"')
+    tokens = tokenize(text)
+    for n, token in enumerate(tokens):
+        before, after = _at(tokens, n - 1), _at(tokens, n + 1)
+        is_part = before is not None and before.text == "."
+        is_called = after is not None and after.text == "("
+        if token.kind in (TokenKind.WORD, TokenKind.NAME) and not is_part and not is_called:
+            yield text[token.start :][: len(token.text)].strip('`"')

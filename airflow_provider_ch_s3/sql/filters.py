@@ -69,7 +69,7 @@ def literals(values: Iterable[str | int]) -> Sql:
     return Sql(", ".join(literal(value) for value in values))
 
 
-_SETTING_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def setting_name(name: str) -> Sql:
@@ -77,9 +77,19 @@ def setting_name(name: str) -> Sql:
 
     :raises ConfigError: if it is not a plain word.
     """
-    if not _SETTING_NAME.fullmatch(name):
+    if not _PLAIN_WORD.fullmatch(name):
         raise ConfigError(f"{name!r} is not the name of a ClickHouse setting; use letters, digits and _ only")
     return Sql(name)
+
+
+def parameter(name: str) -> Sql:
+    """Print the placeholder of a text that travels beside the statement.
+
+    :raises ConfigError: if the name is not a plain word.
+    """
+    if not _PLAIN_WORD.fullmatch(name):
+        raise ConfigError(f"{name!r} is not the name of a query parameter; use letters, digits and _ only")
+    return Sql(f"{{{name}:String}}")
 
 
 def expression(text: str) -> Sql:
@@ -113,6 +123,7 @@ FILTERS = {
         identifier,
         identifiers,
         setting_name,
+        parameter,
         expression,
         table_name,
         json_rows,

@@ -13,6 +13,9 @@ from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName, TargetSpec
 from airflow_provider_ch_s3.tuning.setting import SettingValue
 
+# An alias in a user's expression must not stand for the files' column of the same name in the other ones.
+COLUMNS_FIRST = {"prefer_column_name_to_alias": 1}
+
 
 def render_read_table(table: TableName, cluster: str | None) -> Statement:
     """Engine and keys of a table, one row for each node that has it."""
@@ -86,7 +89,7 @@ def render_sample_files(
         numbered=numbered,
         where=where,
         limit_rows=limit_rows,
-        settings={**settings, "prefer_column_name_to_alias": 1},
+        settings={**settings, **COLUMNS_FIRST},
     )
 
 
@@ -112,7 +115,7 @@ def render_sample_partitions(
             **settings,
             "max_execution_time": seconds,
             "timeout_overflow_mode": "break",
-            "prefer_column_name_to_alias": 1,
+            **COLUMNS_FIRST,
         },
     )
 
@@ -159,7 +162,7 @@ def render_insert_load(
         columns=[column.target for column in mapping],
         cluster=cluster,
         where=where,
-        settings=settings,
+        settings={**settings, **COLUMNS_FIRST},
     )
 
 

@@ -11,6 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.providers.common.compat.sdk import BaseOperator, conf, timezone
 
+from airflow_provider_ch_s3.arguments import (
+    check_expressions_of,
+    check_flag,
+    check_seconds,
+    check_settings,
+    check_text,
+    check_texts,
+    parse_count,
+)
 from airflow_provider_ch_s3.errors import ConfigError, LoadError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
@@ -24,7 +33,6 @@ from airflow_provider_ch_s3.load.request import (
     OnChangedFiles,
     OnLoadedFiles,
     OnPartialPartitions,
-    parse_count,
 )
 from airflow_provider_ch_s3.load.run import LoadRun
 from airflow_provider_ch_s3.load.task_load import TaskLoad
@@ -195,13 +203,14 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
 
     @contextmanager
     def _loading(self, context: Context) -> Iterator[TaskLoad]:
-        if self.poll_interval <= 0:
-            raise ConfigError(f"poll_interval={self.poll_interval} is not a time; give seconds above 0")
+        self._check_arguments()
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
+        store = S3FileStore(aws_conn_id=self.aws_conn_id, named_collection=self.named_collection)
+        hook.keep_secret(store.secrets)
         kind: type[TaskLoad] = LoadRun if self.staging else DirectLoadRun
         self._load = kind(
             client=hook,
-            store=S3FileStore(aws_conn_id=self.aws_conn_id, named_collection=self.named_collection),
+            store=store,
             declaration=hook.declaration,
             request=self._request(hook),
             identity=identify(context, table=self.table),
@@ -211,6 +220,22 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
             yield self._load
         finally:
             hook.close()
+
+    def _check_arguments(self) -> None:
+        """See that each argument is of its type, now that templates are rendered.
+
+        :raises ConfigError: names the first that is not.
+        """
+        for name in ("table", "clickhouse_conn_id", "named_collection", "where", "replace_where"):
+            check_text(name, getattr(self, name))
+        for name in ("aws_conn_id", "data_format", "compression", "structure"):
+            check_text(name, getattr(self, name), is_optional=True)
+        for name in ("staging", "settle_before_commit", "deferrable"):
+            check_flag(name, getattr(self, name))
+        check_texts("columns", self.columns)
+        check_expressions_of("select", self.select)
+        check_settings("settings", self.settings)
+        check_seconds("poll_interval", self.poll_interval, is_positive=True)
 
     def _request(self, hook: ClickHouseS3Hook) -> LoadRequest:
         return LoadRequest(

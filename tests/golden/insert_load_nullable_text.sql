@@ -9,4 +9,5 @@ FROM s3Cluster('it\'s',
 SETTINGS
     max_insert_threads = 4,
     date_time_input_format = 'best_effort',
-    log_comment = '{"dag": "it\'s"}'
+    log_comment = '{"dag": "it\'s"}',
+    prefer_column_name_to_alias = 1

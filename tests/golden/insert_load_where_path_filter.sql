@@ -11,4 +11,5 @@ WHERE (id > 0 OR dt = '2013-01-01') AND _path IN ('flights/it\'s 1.parquet', 'fl
 SETTINGS
     max_insert_threads = 4,
     date_time_input_format = 'best_effort',
-    log_comment = '{"dag": "it\'s"}'
+    log_comment = '{"dag": "it\'s"}',
+    prefer_column_name_to_alias = 1

@@ -5,18 +5,24 @@ from __future__ import annotations
 import json
 import logging
 import traceback
+import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import ChS3Error
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.sql.expressions import parse_expression
+from airflow_provider_ch_s3.sql.statement import Statement
 from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox
 
 WRONG = "wr0ng+s3cret/"
 TOKEN = "t3mporary+token/=="
+# Control and format characters, and separators: what cannot be seen
+INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
 NO_KEYS: dict[str, Any] = {"login": None, "password": None}
 
 
@@ -129,11 +135,36 @@ class Watch:
 
 @pytest.fixture
 def watch(lab: Lab, caplog: pytest.LogCaptureFixture) -> Watch:
+    # botocore's own words, too: at this level it says what it sends
     caplog.set_level(logging.DEBUG)
-    # boto and urllib3 say at DEBUG what they send; their words are not ours
-    for name in ("botocore", "boto3", "urllib3", "s3transfer"):
-        caplog.set_level(logging.INFO, logger=name)
+    for name in ("botocore", "botocore.endpoint"):
+        caplog.set_level(logging.DEBUG, logger=name)
     return Watch(lab, caplog)
+
+
+def test_no_expression_reaches_a_parameter(lab: Lab) -> None:
+    skipped = []
+    for character in (chr(code) for code in range(0x10000) if unicodedata.category(chr(code)) in INVISIBLE):
+        hidden = f"{{{character}secret{character}:String}}"
+        try:
+            assert lab.sandbox.query(f"SELECT {hidden} AS x", settings={"param_secret": "x"}) == [{"x": "x"}]
+        except ServerError:
+            continue
+        skipped.append(character)
+        with pytest.raises(ConfigError, match=r"outside of quotes|holds a query parameter"):
+            parse_expression(hidden)
+    assert {" ", "\n", "\u200b", "\ufeff", "\u180e"} <= set(skipped)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["n IN system.one", "n IN (system.one)", "in(n, system.one)", "`in`(n, `system`.one)", "(VALUES (0)) = n"],
+)
+def test_what_reads_another_table_reads_it_in_clickhouse_and_is_refused(lab: Lab, expression: str) -> None:
+    hook = ClickHouseS3Hook(clickhouse_conn_id="ch")
+    assert hook.query(Statement(text=f"SELECT {expression} AS x FROM (SELECT 0 AS n)")) == [{"x": 1}]
+    with pytest.raises(ConfigError):
+        parse_expression(expression)
 
 
 def test_a_load_shows_no_secret(lab: Lab, table: str, watch: Watch) -> None:

@@ -584,10 +584,16 @@ class TestRefusedBeforeTheInsert:
                 "holds a query parameter",
                 id="secret-in-where",
             ),
+            pytest.param(ConfigError, {"where": "name IN system.one"}, "has a name after IN", id="another-table"),
+            pytest.param(ConfigError, {"where": "1 LIMIT 1"}, "holds the keyword LIMIT", id="clause"),
+            pytest.param(ConfigError, {"select": {"name": "DISTINCT name"}}, "keyword DISTINCT", id="distinct"),
             pytest.param(ConfigError, {"structure": "id UInt32, name Strng"}, "Strng", id="unknown-type"),
             pytest.param(ConfigError, {"columns": "id"}, r"columns=\['id'\]", id="columns-as-a-text"),
             pytest.param(
-                ConfigError, {"settings": {"max_threads": None}}, "'max_threads' to None", id="setting-of-none"
+                ConfigError,
+                {"settings": {"max_threads": None}},
+                r"max_threads'\]=None is of",
+                id="setting-of-none",
             ),
             pytest.param(
                 ConfigError, {"settings": {"timeout_overflow_mode": "break"}}, "a load needs 'throw'", id="pinned"
@@ -600,6 +606,18 @@ class TestRefusedBeforeTheInsert:
         with pytest.raises(error, match=said):
             lab.load("in/*", local, **arguments)
         assert lab.inserts() == []
+
+    def test_an_alias_does_not_stand_for_a_column_of_the_files(self, lab: Lab) -> None:
+        local = lab.create("t", "a String, b String")
+        lab.put_parquet("in/a.parquet", {"s": ["x"], "t": ["y"]})
+        lab.load("in/*", local, select={"a": "(concat(s, '!') AS t)", "b": "t"}, where="t = 'y'")
+        assert lab.rows(local) == [{"a": "x!", "b": "y"}]
+
+    def test_columns_may_have_the_names_of_clauses(self, lab: Lab) -> None:
+        local = lab.create("t", "`offset` UInt64, `limit` UInt64")
+        lab.put_parquet("in/a.parquet", {"offset": pa.array([1], pa.uint64()), "limit": pa.array([2], pa.uint64())})
+        lab.load("in/*", local, select={"offset": "offset + 1", "limit": "`limit`"}, where="limit NOT IN (3, 4)")
+        assert lab.rows(local) == [{"offset": 2, "limit": 2}]
 
     def test_a_structure_may_name_types_as_users_do(self, lab: Lab) -> None:
         local = lab.create("t", "a Int32, b Decimal(9, 2)")

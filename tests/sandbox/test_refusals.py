@@ -374,3 +374,27 @@ class TestArguments:
         table = lab.create("t", "id UInt32")
         lab.connect_clickhouse({"session_settings": {"no_such_setting": 1}})
         refuse(lab, ChS3Error, "in/*", table, "no_such_setting")
+
+
+def test_a_missing_grant_is_named_as_a_statement(lab: Lab) -> None:
+    with pytest.raises(ServerError) as caught:
+        lab.ddl(f"CREATE USER {lab.database}")
+    remedy = f"; have an administrator run GRANT CREATE USER ON {lab.database} TO loader on every node"
+    assert str(caught.value).endswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("endpoint_count", "words"),
+    [
+        pytest.param(2, ("http_endpoints is 127.0.0.1:", "the cluster 'sandbox' has 3 nodes"), id="a-node-missing"),
+        pytest.param(0, ("ON CLUSTER needs Keeper, and the cluster 'sandbox' has none", "list host"), id="keeper"),
+    ],
+)
+def test_ddl_that_does_not_reach_every_node(lab: Lab, endpoint_count: int, words: tuple[str, ...]) -> None:
+    lab.put_parquet("in/a.parquet", IDS)
+    table = lab.create("t", "id UInt32")
+    endpoints = [f"127.0.0.1:{port}" for port in lab.sandbox.http_ports[:endpoint_count]]
+    lab.connect_clickhouse({"ddl_mode": None, "http_endpoints": endpoints or None})
+    refuse(lab, ClusterError, "in/*", table, *words)
+    ledgers = f"SELECT name FROM system.tables WHERE database = '{lab.database}' AND startsWith(name, 'ch_s3_')"
+    assert lab.everywhere(ledgers) == []

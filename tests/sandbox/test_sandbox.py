@@ -315,7 +315,9 @@ class TestCommands:
         sandbox = Sandbox.from_json(up.stdout)
         assert sandbox.query("SELECT 1 AS x") == [{"x": 1}]
         assert (directory / "sandbox.json").stat().st_mode & 0o777 == 0o600
-        assert (directory / "node1" / "config.xml").stat().st_mode & 0o777 == 0o600
+        readable = [path for path in directory.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
+        assert readable == []
+        assert (directory / "node1" / "server.log").exists()
 
         status = ch_s3("sandbox", "status", "--dir", directory)
         assert status.returncode == 0

@@ -269,10 +269,22 @@ def test_uneven_nodes_are_planned_by_the_weakest() -> None:
     )
 
 
-def test_endpoints_of_a_part_of_the_cluster_are_noted() -> None:
-    declared = ClusterDeclaration(cluster="c", http_endpoints=("ch1:8123",))
-    nodes = [node(), node("ch2:9000", shard=2)]
-    assert merge_cluster(declared, nodes, ["26.7"]).notes == ("http_endpoints lists 1 node, the cluster has 2",)
+@pytest.mark.parametrize("mode", [DdlMode.AUTO, DdlMode.PER_HOST])
+@pytest.mark.parametrize("endpoints", [("ch1:8123",), ("ch1:8123", "ch2:8123", "ch3:8123")])
+def test_endpoints_of_other_nodes_than_the_clusters_are_refused(mode: DdlMode, endpoints: tuple[str, ...]) -> None:
+    declared = ClusterDeclaration(cluster="c", ddl_mode=mode, http_endpoints=endpoints)
+    with pytest.raises(ClusterError) as caught:
+        merge_cluster(declared, [node("ch2:9000", shard=2), node("ch1:9000")], ["26.7"])
+    assert str(caught.value) == (
+        f"the connection's http_endpoints is {', '.join(endpoints)}, and the cluster 'c' has 2 nodes: ch1:9000,"
+        " ch2:9000; list host:port of the HTTP interface of each node, and of no other server, because tables are"
+        " created through them"
+    )
+
+
+def test_endpoints_that_ddl_does_not_use_may_be_any() -> None:
+    declared = ClusterDeclaration(cluster="c", ddl_mode=DdlMode.ON_CLUSTER, http_endpoints=("ch1:8123",))
+    assert merge_cluster(declared, [node(), node("ch2:9000", shard=2)], ["26.7"]).notes == ()
 
 
 MEMBERS = [

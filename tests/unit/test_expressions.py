@@ -32,6 +32,32 @@ from airflow_provider_ch_s3.sql.expressions import find_names, parse_expression,
         "'$5 \u2018quoted\u2019 \\\\'",
         "x'48'",
         "ä = 'ü'",
+        "'a\u200b\u00a0' = `b\ufeff`",
+        "offset + 1",
+        "limit",
+        "a AND order.x > 5",
+        "CASE WHEN limit THEN a ELSE offset END",
+        "format = 'x'",
+        "settings['a'] + values",
+        "limit NOT IN (1)",
+        "EXTRACT(YEAR FROM d)",
+        "trim(BOTH ' ' FROM s)",
+        "a IS NOT DISTINCT FROM b",
+        "a IS DISTINCT FROM b",
+        "now() - INTERVAL 1 DAY",
+        "CAST(a AS String)",
+        "(a + b AS c) * c",
+        "a::UInt8",
+        "x IN (1, 2)",
+        "x NOT IN ('a')",
+        "x IN [1]",
+        "x IN (NULL)",
+        "x IN (lower(a), lower(b))",
+        "x IN tuple(1)",
+        "x IN (a + 1)",
+        "(a, b) IN ((1, 2), (3, 4))",
+        "t.in + 1",
+        "dictGet('d', 'a', id)",
     ],
 )
 def test_one_flat_expression_is_taken_as_it_is(text: str) -> None:
@@ -69,10 +95,20 @@ def test_one_flat_expression_is_taken_as_it_is(text: str) -> None:
         pytest.param("a UNION ALL b", "holds the keyword UNION", id="union"),
         pytest.param("1 SETTINGS max_threads = 1", "holds the keyword SETTINGS", id="settings"),
         pytest.param("1 FORMAT Null", "holds the keyword FORMAT", id="format"),
-        pytest.param("$$'$$) -- '", "holds a $ outside of quotes", id="heredoc-hides-a-quote"),
-        pytest.param("\u2018'\u2019) -- '", "holds a \u2018 outside of quotes", id="curly-quote-hides-a-quote"),
-        pytest.param("\u201ca\u201d", "holds a \u201c outside of quotes", id="curly-double-quote"),
-        pytest.param("a \\G", "holds a \\ outside of quotes", id="backslash-ends-a-statement"),
+        pytest.param("$$'$$) -- '", "holds '$' (U+0024 DOLLAR SIGN) outside of quotes", id="heredoc-hides-a-quote"),
+        pytest.param(
+            "\u2018'\u2019) -- '",
+            "holds '\u2018' (U+2018 LEFT SINGLE QUOTATION MARK) outside of quotes",
+            id="curly-quote-hides-a-quote",
+        ),
+        pytest.param(
+            "\u201ca\u201d",
+            "holds '\u201c' (U+201C LEFT DOUBLE QUOTATION MARK) outside of quotes",
+            id="curly-double-quote",
+        ),
+        pytest.param(
+            "a \\G", "holds '\\\\' (U+005C REVERSE SOLIDUS) outside of quotes", id="backslash-ends-a-statement"
+        ),
     ],
 )
 def test_what_is_not_flat_is_refused_and_shown(text: str, why: str) -> None:
@@ -80,6 +116,117 @@ def test_what_is_not_flat_is_refused_and_shown(text: str, why: str) -> None:
         parse_expression(text)
     assert why in str(caught.value)
     assert repr(text) in str(caught.value)
+
+
+# Every character that ClickHouse 26.7 skips as white space, but for space, tab and the ends of lines.
+SKIPPED_BY_CLICKHOUSE = (
+    "\x0b\x0c\x85\xa0\u180e\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u200b\u200c\u200d\u2028"
+    "\u2029\u202f\u205f\u2060\u3000\ufeff"
+)
+
+
+@pytest.mark.parametrize("character", SKIPPED_BY_CLICKHOUSE)
+@pytest.mark.parametrize("form", ["{{{}s3_secret_key:String}}", "{{s3_secret_key{}:String}}", "a{}+ 1", "{}a"])
+def test_white_space_that_hides_a_parameter_is_refused(form: str, character: str) -> None:
+    with pytest.raises(ConfigError, match=rf"\(U\+{ord(character):04X}.*\) outside of quotes"):
+        parse_expression(form.format(character))
+
+
+@pytest.mark.parametrize(
+    ("text", "keyword"),
+    [
+        ("a LIMIT 1", "LIMIT"),
+        ("mod limit 1", "LIMIT"),
+        ("a IS NULL LIMIT (1)", "LIMIT"),
+        ("LIMIT 1", "LIMIT"),
+        ("a OFFSET 1", "OFFSET"),
+        ("a FETCH FIRST ROW ONLY", "FETCH"),
+        ("a GROUP BY b", "GROUP"),
+        ("a ORDER BY b", "ORDER"),
+        ("ORDER BY b", "ORDER"),
+        ("a HAVING b", "HAVING"),
+        ("a INTO OUTFILE '/tmp/x'", "INTO"),
+        ("WITH 1 AS x", "WITH"),
+        ("a WITH TOTALS", "WITH"),
+        ("a QUALIFY b", "QUALIFY"),
+        ("a WINDOW w AS ()", "WINDOW"),
+        ("a FROM t", "FROM"),
+        ("a + distinct FROM t", "FROM"),
+        ("a FINAL", "FINAL"),
+        ("a SAMPLE 1", "SAMPLE"),
+        ("a JOIN t", "JOIN"),
+        ("a ARRAY JOIN b", "JOIN"),
+        ("a PREWHERE b", "PREWHERE"),
+        ("a WHERE b", "WHERE"),
+        ("a EXCEPT b", "EXCEPT"),
+        ("a INTERSECT b", "INTERSECT"),
+        ("DISTINCT a", "DISTINCT"),
+        ("distinct(a)", "DISTINCT"),
+        ("TOP 1 a", "TOP"),
+        ("(VALUES (1))", "VALUES"),
+        ("(EXPLAIN CURRENT TRANSACTION)", "EXPLAIN"),
+    ],
+)
+def test_a_clause_is_refused_by_its_name(text: str, keyword: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_expression(text)
+    assert str(caught.value) == (
+        f"the expression {text!r} holds the keyword {keyword}; write one flat SQL expression, and a column of that"
+        " name in back-quotes"
+    )
+    assert parse_expression(f"`{keyword}` + 1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s IN t",
+        "s IN d.t",
+        "s in `d`.`t`",
+        "s NOT IN t",
+        "s GLOBAL IN t",
+        "s IN (d.t)",
+        "s IN ((d . t))",
+        "s IN (t AS x)",
+        "s IN (mod.t)",
+        "s IN (null.t)",
+        "in(s, d.t)",
+        "NOT in (0, t)",
+        "1. IN t",
+        "arrayExists(x -> x IN t, a)",
+    ],
+)
+def test_a_table_is_not_named_after_in(text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_expression(text)
+    assert str(caught.value) == (
+        f"the expression {text!r} has a name after IN; ClickHouse reads a name there as a table: list values in"
+        " brackets, or write x = name for a column, has(name, x) for an array, position(text, part) for a part of a"
+        " text"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        pytest.param("globalNotIn(s, t)", "calls globalNotIn(); write x IN (value, …)", id="function-in"),
+        pytest.param("nullInIgnoreSet(s, t)", "calls nullInIgnoreSet(); write", id="function-in-of-many"),
+        pytest.param("`in`(s, t)", "calls `in` by a name in quotes", id="back-quotes"),
+        pytest.param('"\\x69n" (s, t)', 'calls "\\x69n" by a name in quotes', id="escapes"),
+        pytest.param("joinGet('d.t', 'a', 1)", "calls joinGet(), which reads another table; use", id="join"),
+        pytest.param("joinGetOrNull('d.t', 'a', 1)", "calls joinGetOrNull(), which reads", id="join-or-null"),
+        pytest.param("hasColumnInTable('h', 'd', 't', 'c')", "another table, of another server even", id="remote"),
+        pytest.param("FILE('x')", "calls FILE(), which reads a file of the server", id="file"),
+        pytest.param("COLUMNS('a')", "which stands for any number of columns; name one column", id="columns"),
+        pytest.param("a + 1 AS b", "names its result with AS; leave the name out", id="alias"),
+        pytest.param("* EXCEPT a", "holds a * that stands for any number of columns", id="star"),
+        pytest.param("t.*", "holds a * that stands for any number of columns", id="star-of-a-table"),
+    ],
+)
+def test_what_reads_something_else_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_expression(text)
+    assert why in str(caught.value)
 
 
 @pytest.mark.parametrize(

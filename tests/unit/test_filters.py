@@ -93,6 +93,12 @@ def test_a_wrong_setting_name(name: str) -> None:
         filters.setting_name(name)
 
 
+def test_parameter() -> None:
+    assert filters.parameter("ch_s3_0f_secret_key") == "{ch_s3_0f_secret_key:String}"
+    with pytest.raises(ConfigError, match="'a:b' is not the name of a query parameter"):
+        filters.parameter("a:b")
+
+
 def test_expression_is_checked() -> None:
     assert filters.expression(" a + 1 ") == "a + 1"
     with pytest.raises(ConfigError, match="holds a ';'"):
@@ -105,6 +111,7 @@ SAMPLES = {
     "identifier": "a",
     "identifiers": ["a"],
     "setting_name": "a",
+    "parameter": "a",
     "expression": "a",
     "table_name": TableName(database="d", table="t"),
     "json_rows": [{"a": 1}],

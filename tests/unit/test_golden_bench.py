@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.target import TableName
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 TABLE = TableName(database="it's", table="a`b")
-ACCESS = S3Access(endpoint_url="http://store:9000", access_key="AKIA", secret_key="SECRET")
+ACCESS = S3Access(endpoint_url="http://store:9000", access_key="AKIA", secret_key="SECRET", parameter_prefix="s3_")
 
 CASES: dict[str, Statement] = {
     "write_bench_file_keys": bench_queries.render_write_bench_file(

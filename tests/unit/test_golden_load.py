@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.target import Distribution, TableColumn, TableName, 
 GOLDEN = Path(__file__).parents[1] / "golden"
 TEMPLATES = Path(render.__file__).parent / "templates"
 
-ROLE = S3Access(endpoint_url="http://s3:9000")
+ROLE = S3Access(endpoint_url="http://s3:9000", parameter_prefix="s3_")
 KEYS = dataclasses.replace(ROLE, access_key="AKIA-KEY", secret_key="SECRET-KEY")
 TEMPORARY = dataclasses.replace(KEYS, session_token="SECRET-TOKEN")
 ANONYMOUS = dataclasses.replace(ROLE, anonymous=True)

@@ -19,6 +19,7 @@ from sqlalchemy.engine import make_url
 from airflow_provider_ch_s3.cluster import DdlMode
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
+    ClusterError,
     ConfigError,
     ServerError,
     ServerUnreachableError,
@@ -92,6 +93,76 @@ def test_a_connection_of_the_official_type_is_accepted(make_hook: MakeHook) -> N
     assert hook.ddl_mode is DdlMode.PER_HOST
 
 
+def test_a_connection_of_another_type_is_refused(make_hook: MakeHook) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make_hook(conn_type="postgres").query(Statement(text="SELECT 1"))
+    assert str(caught.value) == (
+        "connection 'unit' is of the type 'postgres'; name one of the type 'clickhouse_s3' or 'clickhouse', which"
+        " leads to ClickHouse's HTTP interface"
+    )
+
+
+@pytest.mark.parametrize("host", ["", " ", None])
+def test_a_connection_without_a_host_is_refused(make_hook: MakeHook, host: str | None) -> None:
+    with pytest.raises(ConfigError, match="connection 'unit' names no host; set its host to that of a ClickHouse"):
+        make_hook(host=host).query(Statement(text="SELECT 1"))
+
+
+@pytest.mark.parametrize("extra", ["{'cluster': 'main'}", "cluster=main", '["main"]', '"main"', "3"])
+def test_an_extra_that_is_no_json_object_is_refused_and_not_shown(make_hook: MakeHook, extra: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make_hook(extra=extra).declaration  # noqa: B018
+    assert str(caught.value) == (
+        "connection 'unit': the extra is no JSON object, so its fields cannot be read; write it as"
+        ' {"cluster": "…"}, or leave it empty'
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "remedy"),
+    [
+        pytest.param("clustr", "did you mean 'cluster'?", id="typo"),
+        pytest.param("Cluster", "did you mean 'cluster'?", id="capitals"),
+        pytest.param("http_endpoint", "did you mean 'http_endpoints'?", id="singular"),
+        pytest.param("qqq", "use client_kwargs, client_name, cluster, compress,", id="nothing-like-it"),
+    ],
+)
+def test_an_unknown_key_of_the_extra_is_refused(make_hook: MakeHook, key: str, remedy: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make_hook({key: "x"}).declaration  # noqa: B018
+    assert str(caught.value).startswith(f"connection 'unit': the extra has the unknown key {key!r}; {remedy}")
+
+
+def test_what_forms_save_and_airflow_reads_is_no_unknown_key(make_hook: MakeHook) -> None:
+    hook = make_hook({"of_another_form": None, "another": "", "placeholder": "%s", "escape_column_names": True})
+    assert hook.declaration.cluster is None
+    assert hook.placeholder == "%s"
+
+
+class LoggingServerHook(ClickHouseS3Hook):
+    """Its server's log quotes a secret that this process never sent."""
+
+    QUOTED = "Code: 395. Value 'k3y of an earlier+process' and k3y%20of%20an%20earlier%2Bprocess"
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        return [{"query_id": "a k3y", "exception": self.QUOTED}]
+
+
+def test_what_a_log_of_the_server_says_is_scrubbed(make_hook: MakeHook) -> None:
+    hook = make_hook(hook=LoggingServerHook)
+    hook.keep_secret(lambda: ["k3y of an earlier+process"])
+    assert hook.query(Statement(text="")) == [{"query_id": "a k3y", "exception": "Code: 395. Value '***' and ***"}]
+
+
+def test_what_a_log_of_the_server_says_is_not_shown_when_the_secrets_are_not_known(make_hook: MakeHook) -> None:
+    def fail() -> list[str]:
+        raise OSError("no credentials")
+
+    hook = make_hook(hook=LoggingServerHook)
+    hook.keep_secret(fail)
+    assert hook.query(Statement(text=""))[0]["exception"] == "(not shown, as it may quote secrets)"
+
+
 def test_settings_and_driver_arguments_are_kept(make_hook: MakeHook) -> None:
     hook = make_hook({"session_settings": '{"max_threads": 4}', "client_kwargs": {"query_limit": 7}})
     kwargs = hook._get_client_kwargs()
@@ -160,6 +231,29 @@ def test_run_ddl_refuses_a_statement_for_one_node_and_runs_none(make_hook: MakeH
     assert sent_by(hook) == []
 
 
+class NoKeeperHook(RecordingHook):
+    """Its server knows no DDL for a whole cluster."""
+
+    code = 392
+
+    def _execute_at(self, address: str | None, statement: Statement, *, query_id: str | None = None) -> None:
+        raise ServerError("Code: 392. DB::Exception: Replicated DDL queries are disabled.", code=self.code)
+
+
+def test_a_cluster_without_keeper_says_what_to_do(make_hook: MakeHook, monkeypatch: pytest.MonkeyPatch) -> None:
+    hook = make_hook({"cluster": "c", "ddl_mode": "on_cluster"}, hook=NoKeeperHook)
+    with pytest.raises(ClusterError) as caught:
+        hook.run_ddl("DROP TABLE t {on_cluster}")
+    assert str(caught.value) == (
+        "ON CLUSTER needs Keeper, and the cluster 'c' has none: Code: 392. DB::Exception: Replicated DDL queries are"
+        " disabled.; list host:port of the HTTP interface of each node in http_endpoints of the connection 'unit',"
+        " and leave ddl_mode empty; or set up Keeper and <distributed_ddl> on the servers"
+    )
+    monkeypatch.setattr(NoKeeperHook, "code", 60)
+    with pytest.raises(ServerError):
+        hook.run_ddl("DROP TABLE t {on_cluster}")
+
+
 class HalfDeadHook(RecordingHook):
     """The first of its nodes is away."""
 
@@ -222,6 +316,34 @@ def test_a_long_statement_with_parameters_is_refused_before_it_is_sent(make_hook
             "ClickHouse at ch1:8123 refuses the login: Code: 516. DB::Exception: loader: Authentication failed. "
             "(AUTHENTICATION_FAILED); correct login and password of the connection 'unit'",
             id="wrong-password",
+        ),
+        pytest.param(
+            DatabaseError(
+                "Code: 497. DB::Exception: loader: Not enough privileges. To execute this query, it's necessary to "
+                "have the grant SELECT(a, b) ON d.t. (ACCESS_DENIED) (version 26.7.2.1)",
+                code=497,
+            ),
+            ServerError,
+            497,
+            "ClickHouse at ch1:8123: Code: 497. DB::Exception: loader: Not enough privileges. To execute this query, "
+            "it's necessary to have the grant SELECT(a, b) ON d.t. (ACCESS_DENIED); have an administrator run "
+            "GRANT SELECT(a, b) ON d.t TO loader on every node",
+            id="missing-grant",
+        ),
+        pytest.param(
+            DatabaseError(
+                "Code: 497. DB::Exception: Received from ch2:9000. DB::Exception: it's me: Not enough privileges. "
+                "To execute this query, it's necessary to have the grant INSERT(n) ON d.t. (Missing permissions: "
+                "INSERT(n) ON d.t). (ACCESS_DENIED)",
+                code=497,
+            ),
+            ServerError,
+            497,
+            "ClickHouse at ch1:8123: Code: 497. DB::Exception: Received from ch2:9000. DB::Exception: it's me: Not "
+            "enough privileges. To execute this query, it's necessary to have the grant INSERT(n) ON d.t. (Missing "
+            "permissions: INSERT(n) ON d.t). (ACCESS_DENIED); have an administrator run GRANT INSERT(n) ON d.t TO "
+            "`it's me` on every node",
+            id="missing-grant-on-another-node",
         ),
         pytest.param(
             ProgrammingError("Unsupported compression method zip"),

@@ -17,6 +17,7 @@ from airflow_provider_ch_s3.load.request import (
     OnLoadedFiles,
     OnPartialPartitions,
 )
+from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 
@@ -64,6 +65,90 @@ def test_arguments_arrive() -> None:
     assert request.materialized_views is MaterializedViews.REPLAY
     assert (request.min_files, request.min_rows) == (3, 0)
     assert request.settle_before_commit is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"table": ["t"]}, "table=['t'] is of the type list; give a text"),
+        ({"table": None}, "table=None is of the type NoneType; give a text"),
+        ({"clickhouse_conn_id": 3}, "clickhouse_conn_id=3 is of the type int; give a text"),
+        ({"aws_conn_id": ["a"]}, "aws_conn_id=['a'] is of the type list; give a text, or leave it out"),
+        ({"named_collection": None}, "named_collection=None is of the type NoneType; give a text"),
+        ({"where": None}, "where=None is of the type NoneType; give a text"),
+        ({"replace_where": ["a"]}, "replace_where=['a'] is of the type list; give a text"),
+        ({"data_format": 1}, "data_format=1 is of the type int; give a text, or leave it out"),
+        ({"compression": b"gz"}, "compression=b'gz' is of the type bytes; give a text, or leave it out"),
+        ({"structure": {"a": "Int8"}}, "structure={'a': 'Int8'} is of the type dict; give a text, or leave it out"),
+        ({"staging": "false"}, "staging='false' is of the type str; give True or False"),
+        ({"settle_before_commit": None}, "settle_before_commit=None is of the type NoneType; give True or False"),
+        ({"deferrable": 1}, "deferrable=1 is of the type int; give True or False"),
+        ({"columns": "a"}, "columns='a' is of the type str; write a list: columns=['a']"),
+        ({"columns": 7}, "columns=7 is of the type int; give a list of texts, or leave it out"),
+        ({"columns": ["a", None]}, "columns[1]=None is of the type NoneType; give a text"),
+        (
+            {"select": ["a"]},
+            "select=['a'] is of the type list; give a dict such as {'column': 'expression'}, or leave it out",
+        ),
+        ({"select": {"a": 1}}, "select['a']=1 is of the type int; give a text"),
+        ({"select": {1: "a"}}, "a key of select=1 is of the type int; give a text"),
+        (
+            {"settings": "max_threads=1"},
+            "settings='max_threads=1' is of the type str; give a dict such as {'max_threads': 4}, or leave it out",
+        ),
+        (
+            {"settings": {"max_threads": None}},
+            "settings['max_threads']=None is of the type NoneType; give a text or a number, or leave it out",
+        ),
+        (
+            {"settings": {"max_threads": float("nan")}},
+            "settings['max_threads']=nan is no finite number; give one, or leave it out",
+        ),
+        ({"poll_interval": "5"}, "poll_interval='5' is of the type str; give a number of seconds"),
+        ({"poll_interval": None}, "poll_interval=None is of the type NoneType; give a number of seconds"),
+        (
+            {"poll_interval": float("nan")},
+            "poll_interval=nan is not a time; give a number of seconds above 0",
+        ),
+        ({"poll_interval": 0}, "poll_interval=0 is not a time; give a number of seconds above 0"),
+    ],
+)
+def test_an_argument_of_another_type_is_named(arguments: dict[str, Any], message: str) -> None:
+    given = {"source": "s3://flights/**", "table": "d.t", "clickhouse_conn_id": "unit", **arguments}
+    operator = S3ToClickHouseOperator(task_id="load", **given)
+    with pytest.raises(ConfigError) as caught:
+        operator.execute({})
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"table": None}, "table=None is of the type NoneType; give a text"),
+        ({"table": ["t"]}, "table=['t'] is of the type list; give a text"),
+        ({"clickhouse_conn_id": 3}, "clickhouse_conn_id=3 is of the type int; give a text"),
+        ({"deferrable": "no"}, "deferrable='no' is of the type str; give True or False"),
+        ({"max_parts": None}, "max_parts=None is not a number of things; give a whole number, 0 or more"),
+        ({"max_parts": 2.7}, "max_parts=2.7 is not a number of things; give a whole number, 0 or more"),
+        ({"max_parts": True}, "max_parts=True is not a number of things; give a whole number, 0 or more"),
+        (
+            {"max_parts_per_partition": ["3"]},
+            "max_parts_per_partition=['3'] is not a number of things; give a whole number, 0 or more",
+        ),
+        ({"stable_seconds": "10"}, "stable_seconds='10' is of the type str; give a number of seconds"),
+        (
+            {"stable_seconds": float("nan")},
+            "stable_seconds=nan is not a time; give a number of seconds of 0 or more",
+        ),
+        ({"stalled_seconds": None}, "stalled_seconds=None is of the type NoneType; give a number of seconds"),
+    ],
+)
+def test_an_argument_of_the_sensor_of_another_type_is_named(arguments: dict[str, Any], message: str) -> None:
+    given = {"table": "d.t", "clickhouse_conn_id": "unit", **arguments}
+    sensor = ClickHousePartsSettledSensor(task_id="settled", **given)
+    with pytest.raises(ConfigError) as caught:
+        sensor.poke({})
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(

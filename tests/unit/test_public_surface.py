@@ -36,7 +36,13 @@ def test_public_names_have_docstrings(path: Path) -> None:
     assert [name for name, node in named if not ast.get_docstring(node)] == []  # type: ignore[arg-type]
 
 
-ACCESS = S3Access(endpoint_url="http://s3", access_key="AKIA-KEY", secret_key="SECRET-KEY", session_token="TOKEN")
+ACCESS = S3Access(
+    endpoint_url="http://s3",
+    access_key="AKIA-KEY",
+    secret_key="SECRET-KEY",
+    session_token="TOKEN",
+    parameter_prefix="s3_",
+)
 SOURCE = SourceSpec(
     pattern=SourcePattern(bucket="b", globs=("*",)),
     access=ACCESS,

@@ -7,7 +7,10 @@ import sys
 
 import pytest
 
-PURE = ("errors", "units", "cluster", "source", "target", "mapping", "tuning", "sql", "load", "settle")
+PURE = (
+    *("errors", "units", "arguments", "names", "cluster", "source", "target", "mapping"),
+    *("tuning", "sql", "load", "settle"),
+)
 FOREIGN = ("airflow", "boto3", "botocore", "clickhouse_connect")
 
 SCRIPT = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
@@ -59,6 +60,11 @@ def test_parse_source(source: str | list[str], expected: SourcePattern) -> None:
     ("source", "said"),
     [
         pytest.param(None, "source is empty; give an address", id="none"),
+        pytest.param(7, "source=7 is of the type int; give an address such as 's3://", id="number"),
+        pytest.param({"s3://b/x"}, "source={'s3://b/x'} is of the type set; give an address", id="set"),
+        pytest.param(
+            "s3://b/" + "{1..9}" * 17, f"source 's3://b/{'{1..9}' * 17}' has more than 16 wildcards", id="wildcards"
+        ),
         pytest.param(["s3://b/x", None], "source None is not an S3 address", id="none-in-a-list"),
         pytest.param([], "source is empty; give an address such as 's3://bucket/folder/*.parquet'", id="empty-list"),
         pytest.param("", "source '' is not an S3 address; write it as 's3://", id="empty-text"),
@@ -90,6 +96,10 @@ def test_a_wrong_source_says_what_to_write(source: str | list[str], said: str) -
         pytest.param("m{8..11}", ["m8", "m9", "m10", "m11"], ["m08", "m7", "m12", "m"], id="no-zeros"),
         pytest.param("m{0..10}", ["m0", "m9", "m10"], ["m00", "m09"], id="zero-alone-is-not-in-front"),
         pytest.param("m{09..010}", ["m009", "m010"], ["m09", "m10"], id="the-wider-end-counts"),
+        pytest.param("m{7..5000000}", ["m7", "m4999999", "m5000000"], ["m6", "m07", "m5000001", "m"], id="millions"),
+        pytest.param("{98..1203}", ["98", "999", "1000", "1203"], ["97", "1204", "098", "9800"], id="lengths"),
+        pytest.param("{0998..1203}", ["0998", "0999", "1000", "1203"], ["998", "0997", "1204"], id="zeros-lengths"),
+        pytest.param("{0..99999999999999999999}", ["0", "9" * 20], ["00", "1" + "0" * 20], id="astronomic"),
         pytest.param("m{3..1}", ["m1", "m2", "m3"], ["m", "m0", "m4"], id="downwards"),
         pytest.param("a.b+(c)[d]", ["a.b+(c)[d]"], ["aXb+(c)[d]", "a.bb(c)d"], id="no-regular-expression"),
         pytest.param("a{b", ["a{b"], ["ab"], id="brace-alone"),
@@ -319,19 +329,26 @@ def test_object_url_takes_an_endpoint_with_a_slash() -> None:
         pytest.param(S3Access(endpoint_url="e"), {}, id="own-role"),
         pytest.param(S3Access(endpoint_url="e", anonymous=True), {}, id="anonymous"),
         pytest.param(
-            S3Access(endpoint_url="e", access_key="A", secret_key="S"),
-            {"s3_access_key": "A", "s3_secret_key": "S"},
+            S3Access(endpoint_url="e", access_key="A", secret_key="S", parameter_prefix="p_"),
+            {"p_access_key": "A", "p_secret_key": "S"},
             id="keys",
         ),
         pytest.param(
-            S3Access(endpoint_url="e", access_key="A", secret_key="S", session_token="T"),
-            {"s3_access_key": "A", "s3_secret_key": "S", "s3_session_token": "T"},
+            S3Access(endpoint_url="e", access_key="A", secret_key="S", session_token="T", parameter_prefix="p_"),
+            {"p_access_key": "A", "p_secret_key": "S", "p_session_token": "T"},
             id="temporary-keys",
         ),
     ],
 )
 def test_secrets_are_parameters(access: S3Access, expected: dict[str, str]) -> None:
     assert access.parameters == expected
+
+
+def test_nobody_knows_the_names_of_the_parameters_before() -> None:
+    one, other = (S3Access(endpoint_url="e", access_key="A", secret_key="S") for _ in range(2))
+    assert one == other
+    assert one.parameters.keys().isdisjoint(other.parameters)
+    assert all(re.fullmatch(r"ch_s3_[0-9a-f]{16}_(access|secret)_key", name) for name in one.parameters)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,26 @@
+"""Names from outside in messages: what cannot be seen in them is shown."""
+
+from __future__ import annotations
+
+import unicodedata
+
+# Letters and marks that are drawn as nothing, or as a space: the other categories do not tell.
+_BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+_VARIATION_SELECTORS = range(0xFE00, 0xFE10)
+
+
+def show_name(name: str) -> str:
+    """The name as it is, or in quotes with escapes where it is empty, ends in a space, or holds what nobody sees.
+
+    ``"id"`` stays ``id``; with a byte order mark before it, it becomes ``'\\ufeffid'``.
+    """
+    if name and name == name.strip() and all(map(_is_visible, name)):
+        return name
+    return "'" + "".join(c if _is_visible(c) else c.encode("unicode_escape").decode() for c in name) + "'"
+
+
+def _is_visible(character: str) -> bool:
+    if character == " ":
+        return True
+    is_blank = character in _BLANK_LETTERS or ord(character) in _VARIATION_SELECTORS
+    return not is_blank and unicodedata.category(character)[0] not in "CZ"

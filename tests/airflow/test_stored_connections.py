@@ -1,0 +1,37 @@
+"""Commands find connections where Airflow does: in its database, too."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
+
+
+def test_plan_with_connections_of_the_database(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
+    examples.run("connections", "add", "in_db", "--conn-json", flights_sandbox.airflow_conn_clickhouse)
+    examples.run("connections", "add", "in_db_s3", "--conn-json", flights_sandbox.airflow_conn_aws)
+    name = f"{flights_sandbox.database}.stored_connections"
+    for node in range(len(flights_sandbox.http_ports)):
+        columns = "year UInt16, month UInt8"
+        flights_sandbox.query(f"CREATE TABLE {name} ({columns}) ENGINE = MergeTree ORDER BY ()", node=node)
+    try:
+        arguments = ["--conn-id", "in_db", "--aws-conn-id", "in_db_s3", "--columns", "year,month"]
+        arguments += ["--source", "s3://flights/dt=2013-01-01/*.parquet", "--table", name]
+        done = subprocess.run(
+            [sys.executable, "-m", "airflow_provider_ch_s3", "plan", *arguments],
+            env=dict(examples.environment),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        for node in range(len(flights_sandbox.http_ports)):
+            flights_sandbox.query(f"DROP TABLE {name} SYNC", node=node)
+    assert done.returncode == 0, done.stderr
+    assert "842 rows" in done.stdout
