@@ -14,6 +14,7 @@ from airflow_provider_ch_s3.errors import ConfigError, ServerError, SourceError,
 from airflow_provider_ch_s3.file_format import infer_format, parse_structure, path_column_names, type_text_columns
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.request import LoadRequest
+from airflow_provider_ch_s3.mapping import MappedColumn
 from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.statement import Statement
@@ -25,7 +26,9 @@ from airflow_provider_ch_s3.target import (
     parse_distribution,
     parse_table,
 )
+from airflow_provider_ch_s3.tuning import SettingValue
 
+_NOT_AN_AGGREGATE = 215
 # What takes inserts on several threads and nodes at once, beside the MergeTree family.
 _PARALLEL_ENGINES = frozenset({"Memory", "Log", "TinyLog", "StripeLog", "Null"})
 
@@ -220,6 +223,33 @@ def _check_format(client: ClickHouseClient, data_format: str) -> None:
         raise ConfigError(f"data_format={data_format!r} is no format that this server reads; {hint}")
 
 
+def read_select_types(
+    client: ClickHouseClient,
+    source: SourceSpec,
+    select: Mapping[str, str],
+    settings: Mapping[str, SettingValue],
+) -> dict[str, str]:
+    """The types of the user's expressions, by the table's column that each is for.
+
+    :raises ConfigError: if one of them makes one value of many rows.
+    :raises SourceError: if the server cannot understand them.
+    """
+    if not select:
+        return {}
+    items = [MappedColumn(target=name, expression=expression) for name, expression in select.items()]
+    statement = load_queries.render_describe_select(source, items, settings)
+    try:
+        described = client.query(statement)
+    except ServerError as error:
+        if error.code == _NOT_AN_AGGREGATE:
+            raise ConfigError(
+                f"select={dict(select)!r} holds an aggregate function, which would make one row of many; compute each"
+                " row's value alone, and aggregate in the table or a materialized view"
+            ) from error
+        raise unreadable(source, error) from error
+    return {item.target: row["type"] for item, row in zip(items, described[1:], strict=True)}
+
+
 def query_files(client: ClickHouseClient, statement: Statement, source: SourceSpec) -> list[dict[str, Any]]:
     """Run a statement that reads from the files.
 
@@ -228,8 +258,13 @@ def query_files(client: ClickHouseClient, statement: Statement, source: SourceSp
     try:
         return client.query(statement)
     except ServerError as error:
-        raise SourceError(
-            f"ClickHouse cannot read {source.pattern} as {source.data_format}: {error}; check that the servers"
-            f" reach {source.access.endpoint_url}, that the credentials may read the bucket, and data_format, select"
-            " and where"
-        ) from error
+        raise unreadable(source, error) from error
+
+
+def unreadable(source: SourceSpec, error: ServerError) -> SourceError:
+    """What to say when the servers cannot read the files."""
+    return SourceError(
+        f"ClickHouse cannot read {source.pattern} as {source.data_format}: {error}; check that the servers"
+        f" reach {source.access.endpoint_url}, that the credentials may read the bucket, and data_format, select"
+        " and where"
+    )

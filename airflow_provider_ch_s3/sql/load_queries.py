@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.mapping import MappedColumn
 from airflow_provider_ch_s3.source import SourceSpec
+from airflow_provider_ch_s3.sql.conversions import checks
 from airflow_provider_ch_s3.sql.filters import server_sql
 from airflow_provider_ch_s3.sql.render import render
 from airflow_provider_ch_s3.sql.statement import Statement
@@ -55,6 +56,13 @@ def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValu
     )
 
 
+def render_describe_select(
+    source: SourceSpec, mapping: Sequence[MappedColumn], settings: Mapping[str, SettingValue]
+) -> Statement:
+    """Types of the columns of a SELECT list, after ``_path``."""
+    return _render_of_files("describe_select", source, mapping, settings=settings)
+
+
 def render_sample_files(
     source: SourceSpec,
     mapping: Sequence[MappedColumn],
@@ -66,17 +74,17 @@ def render_sample_files(
 ) -> Statement:
     """Mean size in memory of the first rows, with the load's own SELECT list and settings.
 
-    :param numbered: columns of the table that keep a number for each row, and each value once (LowCardinality).
+    :param numbered: targets in the mapping that keep a number for each row, and each value once (LowCardinality).
     :param where: the load's condition; the server checks it, and it leaves out no row here.
     """
     return _render_of_files(
         "sample_files",
         source,
         mapping,
-        numbered=numbered,
+        numbered=[f"ch_s3_{n}" for n, column in enumerate(mapping, 1) if column.target in numbered],
         where=where,
         limit_rows=limit_rows,
-        settings={**settings, "prefer_column_name_to_alias": 1},
+        settings=settings,
     )
 
 
@@ -102,7 +110,6 @@ def render_sample_partitions(
             **settings,
             "max_execution_time": seconds,
             "timeout_overflow_mode": "break",
-            "prefer_column_name_to_alias": 1,
         },
     )
 
@@ -113,8 +120,12 @@ def render_count_rows(source: SourceSpec, *, seconds: int, settings: Mapping[str
     :param seconds: longer than that is an error.
     """
     # It reads no column, so that all of them are unknown to it.
-    own = {"max_execution_time": seconds, "timeout_overflow_mode": "throw", "input_format_skip_unknown_fields": 1}
-    return _render_of_files("count_rows", source, (), settings={**settings, **own})
+    own: dict[str, SettingValue] = {
+        "max_execution_time": seconds,
+        "timeout_overflow_mode": "throw",
+        "input_format_skip_unknown_fields": 1,
+    }
+    return _render_of_files("count_rows", source, (), settings={**settings, "max_execution_time": seconds, **own})
 
 
 def render_parquet_footers(
@@ -153,7 +164,14 @@ def render_insert_load(
     )
 
 
-def _render_of_files(template: str, source: SourceSpec, mapping: Sequence[MappedColumn], **values: Any) -> Statement:
+def _render_of_files(
+    template: str,
+    source: SourceSpec,
+    mapping: Sequence[MappedColumn],
+    *,
+    settings: Mapping[str, SettingValue],
+    **values: Any,
+) -> Statement:
     """A statement that reads the files' rows as the load does."""
     return render(
         template,
@@ -163,6 +181,9 @@ def _render_of_files(template: str, source: SourceSpec, mapping: Sequence[Mapped
         mapping=mapping,
         data_format=source.data_format,
         structure=source.structure,
+        checks=checks(mapping, source.read_columns),
+        time_parser=settings.get("date_time_input_format", ""),
+        settings=settings,
         **values,
     )
 

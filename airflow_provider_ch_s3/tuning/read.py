@@ -127,11 +127,11 @@ def enable_parallel_replicas(_: LoadFacts) -> Setting:
 
 
 def use_hive_partitioning(facts: LoadFacts) -> Setting:
-    """On where the load takes columns from ``name=value/`` folders; older servers have it off."""
+    """Off: the load takes the text of ``name=value/`` folders itself, where the server guesses a type for it."""
     name = "use_hive_partitioning"
-    if facts.uses_path_columns:
-        return Setting(name=name, value=1, reason="columns of the load come from the folder names")
-    return Setting(name=name, value=None, reason="no column of the load comes from a folder name")
+    if facts.has_path_columns:
+        return Setting(name=name, value=0, reason="the server would read code=007/ as the number 7")
+    return Setting(name=name, value=None, reason="no folder is named like name=value")
 
 
 def date_time_input_format(facts: LoadFacts) -> Setting:

@@ -224,7 +224,7 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
         pytest.param(
             read.max_download_buffer_size, {"file_count": 2, "size_bytes": 150 * MIB}, 52_428_800, id="buffer-mean"
         ),
-        pytest.param(read.use_hive_partitioning, {"uses_path_columns": True}, 1, id="hive-used"),
+        pytest.param(read.use_hive_partitioning, {"has_path_columns": True}, 0, id="hive-folders"),
         pytest.param(read.use_hive_partitioning, {}, None, id="hive-not-used"),
         pytest.param(read.date_time_input_format, {"parses_times": True}, "best_effort", id="times-in-text"),
         pytest.param(read.date_time_input_format, {}, None, id="no-times-in-text"),
