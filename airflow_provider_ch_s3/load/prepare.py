@@ -331,6 +331,7 @@ def format_plan(prepared: PreparedLoad) -> str:
         f" cores: {prepared.cluster.vcpus_origin.value}, memory: {prepared.cluster.memory_origin.value}",
         "settings",
         *(f"  {f'{s.name} = {s.value}':<{width}}  [{s.origin.value}] {s.reason}" for s in plan.settings),
+        f"  {len(plan.kept)} more stay at their defaults, whatever a profile says, so that no row or value is lost",
         *(f"  {name} left out: {reason}" for name, reason in plan.left_out.items()),
         f"expected  {plan.prediction}; {plan.basis}",
     ]

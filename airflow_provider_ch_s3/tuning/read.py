@@ -188,6 +188,22 @@ def input_format_skip_unknown_fields(facts: LoadFacts) -> Setting:
     return Setting(name=name, value=None, reason="columns or select say which columns are wanted")
 
 
+def input_format_json_defaults_for_missing_elements_in_named_tuple(facts: LoadFacts) -> Setting:
+    """Off: a field that a JSON object lacks would become 0 or an empty text inside of the Tuple."""
+    name = "input_format_json_defaults_for_missing_elements_in_named_tuple"
+    if facts.data_format.startswith("JSON"):
+        return Setting(name=name, value=0, reason="a field that an object lacks must fail the load, not become 0")
+    return Setting(name=name, value=None, reason=f"the files are {facts.data_format}")
+
+
+def input_format_json_ignore_unknown_keys_in_named_tuple(facts: LoadFacts) -> Setting:
+    """Off unless the user chose columns: a field that the Tuple lacks is not dropped."""
+    name = "input_format_json_ignore_unknown_keys_in_named_tuple"
+    if facts.data_format.startswith("JSON") and facts.takes_all_columns and not facts.reads_other_files:
+        return Setting(name=name, value=0, reason="a field that the table lacks must fail the load, not be dropped")
+    return Setting(name=name, value=None, reason="no field of an object has to find its place in a Tuple")
+
+
 def input_format_parquet_allow_missing_columns(facts: LoadFacts) -> Setting:
     """Off: a file without a column that the others have would fill it with 0 or NULL."""
     return _allow_missing_columns("input_format_parquet_allow_missing_columns", ("Parquet",), facts)
