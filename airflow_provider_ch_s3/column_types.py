@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 _FAMILIES = (
     ("number", r"U?Int\d+|B?Float\d+|Decimal\d*\b.*|Bool"),
@@ -17,9 +18,63 @@ _DIGITS_BY_BITS = {"32": 9, "64": 18, "128": 38, "256": 76}
 
 
 def base_type(type_name: str) -> str:
-    """The type without Nullable and LowCardinality around it."""
-    match = re.fullmatch(r"(?:Nullable|LowCardinality)\((.*)\)", type_name, re.DOTALL)
-    return base_type(match[1]) if match else type_name
+    """The type without Nullable, LowCardinality and SimpleAggregateFunction around it."""
+    wrapper, arguments = parse_type(type_name)
+    match wrapper:
+        case "Nullable" | "LowCardinality":
+            return base_type(arguments[0])
+        case "SimpleAggregateFunction":
+            return base_type(arguments[1])
+    return type_name
+
+
+def is_nullable(type_name: str) -> bool:
+    """Whether the column itself may hold NULL; what it is made of does not count."""
+    return re.match(r"(LowCardinality\()?Nullable\(", type_name) is not None
+
+
+_PIECE = re.compile(r"'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`|[(),]|[^'`(),]+", re.DOTALL)
+
+
+def parse_type(type_name: str) -> tuple[str, tuple[str, ...]]:
+    """The name before the brackets, and what the commas in them separate: ``Map``, ``("String", "UInt8")``."""
+    name, bracket, rest = type_name.partition("(")
+    if not bracket:
+        return name, ()
+    arguments, depth = [""], 0
+    for piece in _PIECE.findall(rest.rstrip().removesuffix(")")):
+        if piece == "," and depth == 0:
+            arguments.append("")
+            continue
+        depth += {"(": 1, ")": -1}.get(piece, 0)
+        arguments[-1] += piece
+    return name, tuple(argument.strip() for argument in arguments)
+
+
+def parts(base: str) -> dict[str, str]:
+    """Types inside of an Array, Map or Tuple, by element name where they have one; empty for any other type."""
+    name, arguments = parse_type(base)
+    match name:
+        case "Array":
+            return {"": arguments[0]}
+        case "Map":
+            return {"keys": arguments[0], "values": arguments[1]}
+        case "Tuple" | "Nested":
+            return dict(_element(number, argument) for number, argument in enumerate(arguments, 1))
+    return {}
+
+
+def _element(number: int, argument: str) -> tuple[str, str]:
+    named = re.fullmatch(r"(`(?:[^`\\]|\\.)*`|\w+)\s+(.+)", argument, re.DOTALL)
+    return (named[1], named[2]) if named else (str(number), argument)
+
+
+def _with_parts(base: str, inner: Mapping[str, str]) -> str:
+    """The same Array, Map or Tuple of other types."""
+    name = parse_type(base)[0]
+    if name in ("Tuple", "Nested"):
+        return f"{name}({', '.join(kind if key.isdecimal() else f'{key} {kind}' for key, kind in inner.items())})"
+    return f"{name}({', '.join(inner.values())})"
 
 
 def family(base: str) -> str:
@@ -50,34 +105,76 @@ def decimal_digits(base: str) -> tuple[int, int] | None:
     return precision - scale, scale
 
 
-def wide_time(base: str) -> str:
-    """The type that text for a Date or DateTime is read as; '' for any other type.
+def plain_type(type_name: str) -> str:
+    """The type without LowCardinality anywhere: a conversion to some of those is refused by default."""
+    base = base_type(type_name)
+    inner = parts(base)
+    if inner:
+        return _with_parts(base, {key: plain_type(kind) for key, kind in inner.items()})
+    return f"Nullable({base})" if is_nullable(type_name) else base
 
-    ClickHouse's parsers make 2149-06-06 of a later date, and 2106-02-07 of a later time.
-    """
+
+def scale_and_zone(base: str) -> tuple[int, str]:
+    """Digits behind a second, and the time zone ('' for the server's), of a DateTime or DateTime64."""
+    name, arguments = parse_type(base)
+    if name == "DateTime":
+        return 0, arguments[0].strip("'") if arguments else ""
+    scale = int(arguments[0]) if arguments else 3
+    return scale, arguments[1].strip("'") if len(arguments) > 1 else ""
+
+
+def _wide_time(base: str) -> str:
+    """The type that holds the dates or times which a Date or DateTime does not; '' for any other type."""
     if base == "Date":
         return "Date32"
-    match = re.fullmatch(r"DateTime(?:\((?P<zone>.*)\))?", base)
-    if match is None:
+    if parse_type(base)[0] != "DateTime":
         return ""
-    return f"DateTime64(0, {match['zone']})" if match["zone"] else "DateTime64(0)"
+    zone = scale_and_zone(base)[1]
+    return f"DateTime64(0, '{zone}')" if zone else "DateTime64(0)"
 
 
 def text_type(type_name: str, *, keeps_empty_text: bool) -> str:
-    """The type that a column of text files is read as, for a column of the table.
+    """The type that a column of text files has for a load, for a column of the table.
 
-    Wider where ClickHouse's parsers wrap or saturate, and Nullable, so that a value that is missing is told from
-    a zero.
+    Wider where a value of the text may not fit, and Nullable, so that a value that is missing is told from a zero.
 
     :param keeps_empty_text: the format does not tell an empty text from a missing one, so that String stays.
     """
     base = base_type(type_name)
-    if family(base) not in dict(_FAMILIES) or (keeps_empty_text and re.match(r"String|FixedString", base)):
+    if keeps_empty_text and re.match(r"String|FixedString", base):
         return type_name
-    return f"Nullable({_wide_integer(base) or wide_time(base) or base})"
+    if family(base) not in dict(_FAMILIES):
+        return _wide_inside(type_name)
+    return f"Nullable({_wide_number(base) or _wide_time(base) or base})"
 
 
-def _wide_integer(base: str) -> str:
+def _wide_inside(type_name: str) -> str:
+    """The type with wider numbers inside of arrays, maps and tuples."""
+    base = base_type(type_name)
+    inner = parts(base)
+    if inner:
+        return _with_parts(base, {key: _wide_inside(kind) for key, kind in inner.items()})
+    wide = _wide_number(base)
+    if not wide or base == "Float32":
+        return type_name
+    return f"Nullable({wide})" if is_nullable(type_name) else wide
+
+
+def parsed_type(type_name: str) -> str:
+    """The type to have the server's parsers read, for a column of text files: text itself where they change values.
+
+    They make 2023-03-02 of 2023-02-30, 3.99 of 3.999 in a Decimal(9, 2), and 0 of 2 to the power of 256.
+    """
+    base = base_type(type_name)
+    digits = decimal_digits(base) is not None or re.fullmatch(r"U?Int256", base) is not None
+    if not digits and family(base) != "time":
+        return type_name
+    return "Nullable(String)" if is_nullable(type_name) else "String"
+
+
+def _wide_number(base: str) -> str:
+    if base in ("Float32", "BFloat16"):
+        return "Float64"
     match = _INTEGER.fullmatch(base)
     if match is None or match["bits"] == "256":
         return ""

@@ -11,6 +11,8 @@ from types import NoneType
 from urllib.parse import quote
 
 from airflow_provider_ch_s3.arguments import refuse_argument
+from airflow_provider_ch_s3.column_types import is_nullable
+from airflow_provider_ch_s3.conversion import Conversion, plan_conversion
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.globs import UNREADABLE_BRACES, UNSAFE_IN_PATH, glob_regex, join_keys
 from airflow_provider_ch_s3.names import show_name
@@ -22,6 +24,8 @@ MAX_LISTED_FILES = 10_000
 MAX_WILDCARDS = 16
 
 TYPED_FORMATS = frozenset({"Parquet", "ORC", "Arrow", "ArrowStream", "Avro", "Native"})
+# By the beginnings of their names. Values are left out: their fields may be SQL.
+TEXT_FORMATS = ("CSV", "TSV", "TabSeparated", "JSON", "CustomSeparated", "LineAsString")
 
 _WILDCARD = re.compile(r"[*?{]")
 
@@ -134,13 +138,33 @@ class S3Access:
 class FileColumn:
     """A column of the files.
 
-    :param type: as the server infers it; '' for one ``in_path``.
+    :param type: that it has for the load and for the user's expressions.
     :param in_path: it comes from a ``name=value/`` folder.
+    :param read_as: the type that the server's parser reads, where that is another one; '' for ``type``.
     """
 
     name: str
     type: str = ""
     in_path: bool = False
+    read_as: str = ""
+
+    @property
+    def is_converted(self) -> bool:
+        """Whether the server reads text, which becomes a value of ``type`` under our rules."""
+        return self.in_path or bool(self.read_as)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadColumn:
+    """A column that is made of text which the server reads.
+
+    :param may_be_null: a folder stands for NULL.
+    """
+
+    name: str
+    in_path: bool
+    conversion: Conversion | None
+    may_be_null: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,9 +202,19 @@ class SourceSpec:
         return self.data_format in TYPED_FORMATS
 
     @property
+    def is_text(self) -> bool:
+        """Whether a parser makes the values of text, field by field."""
+        return self.data_format.startswith(TEXT_FORMATS)
+
+    @property
     def structure(self) -> str:
-        """Names and types for the table function, path columns left out (the server adds those)."""
-        return ", ".join(f"{_backquoted(c.name)} {c.type}" for c in self.columns if not c.in_path)
+        """Names and types for the table function; path columns are none of its own."""
+        return ", ".join(f"{_backquoted(c.name)} {c.read_as or c.type}" for c in self.columns if not c.in_path)
+
+    @property
+    def read_columns(self) -> tuple[ReadColumn, ...]:
+        """The columns that are made of text, under the names and types by which the load knows them."""
+        return tuple(_read_column(column) for column in self.columns if column.is_converted)
 
     @property
     def url(self) -> str:
@@ -312,6 +346,17 @@ def _no_match(pattern: SourcePattern, missed_count: int, first_missed: str) -> S
         remedy = f"to load a folder write 's3://{pattern.bucket}/{folder}/{stars}'"
     begin = "1 object begins" if missed_count == 1 else f"{missed_count} objects begin"
     return SourceError(f"no file matches {pattern}, though {begin} like it, the first is {first_missed!r}; {remedy}")
+
+
+def _read_column(column: FileColumn) -> ReadColumn:
+    may_be_null = column.in_path and is_nullable(column.type)
+    read_as = column.read_as or ("Nullable(String)" if may_be_null else "String")
+    return ReadColumn(
+        name=column.name,
+        in_path=column.in_path,
+        conversion=plan_conversion(read_as, column.type),
+        may_be_null=may_be_null,
+    )
 
 
 def _backquoted(name: str) -> str:

@@ -27,11 +27,19 @@ class TableName:
 
 @dataclass(frozen=True, kw_only=True)
 class TableColumn:
-    """A column of the target; ``default_kind`` is '', DEFAULT, MATERIALIZED, ALIAS or EPHEMERAL."""
+    """A column of the target.
+
+    :param default_kind: '', DEFAULT, MATERIALIZED, ALIAS or EPHEMERAL.
+    :param default_expression: SQL of what it is computed from.
+    """
 
     name: str
     type: str
     default_kind: str = ""
+    default_expression: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.name, self.type, self.default_kind, self.default_expression)))
 
     @property
     def is_insertable(self) -> bool:
@@ -135,6 +143,16 @@ def parse_distribution(engine_full: str) -> Distribution:
         local=TableName(database=database, table=table),
         sharding_key=arguments[3] if len(arguments) > 3 else "",
     )
+
+
+def engine_of(engine_full: str) -> str:
+    """Engine and its own arguments, such as ``ReplacingMergeTree(version)``; those that name a replica left out."""
+    match = re.match(r"\w+(?:\((?P<arguments>(?:'(?:[^'\\]|\\.)*'|\((?:[^()']|'[^']*')*\)|[^()'])*)\))?", engine_full)
+    name = re.split(r"[^\w]", engine_full, maxsplit=1)[0]
+    if match is None or not match["arguments"]:
+        return name
+    arguments = [argument for argument in split_expressions(match["arguments"]) if not argument.startswith("'")]
+    return f"{name}({', '.join(arguments)})" if arguments else name
 
 
 def _unquoted(text: str) -> str:

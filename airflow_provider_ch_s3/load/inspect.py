@@ -8,7 +8,7 @@ import json
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.file_format import infer_format, parse_structure, pa
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.request import LoadRequest
 from airflow_provider_ch_s3.load.schemas import compare_files
-from airflow_provider_ch_s3.names import show_name
+from airflow_provider_ch_s3.mapping import MappedColumn
 from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries, staging_queries
 from airflow_provider_ch_s3.sql.statement import Statement
@@ -27,12 +27,15 @@ from airflow_provider_ch_s3.target import (
     TableColumn,
     TableName,
     TargetSpec,
+    engine_of,
     parse_distribution,
     parse_table,
 )
+from airflow_provider_ch_s3.tuning import SettingValue
 
 log = logging.getLogger(__name__)
 
+_NOT_AN_AGGREGATE = 215
 # What takes inserts on several threads and nodes at once, beside the MergeTree family.
 _PARALLEL_ENGINES = frozenset({"Memory", "Log", "TinyLog", "StripeLog", "Null"})
 
@@ -105,7 +108,8 @@ def declare_cluster(declaration: ClusterDeclaration, found: FoundTable) -> Clust
 def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec) -> TargetSpec:
     """Read the table on every node.
 
-    :raises TargetError: if a node lacks it, or has it with other columns, or its engine takes no parallel inserts.
+    :raises TargetError: if a node lacks it, or has it with other columns, defaults, keys or another engine, or the
+        engine takes no parallel inserts.
     """
     local = found.local
     tables = {row["node"]: row for row in read_table(client, local, cluster.name)}
@@ -117,10 +121,13 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
             f"table {local} does not exist on {', '.join(lacking)}, and each node of the cluster"
             f" {cluster.name!r} writes a share; create it there too"
         )
+    _check_same_tables(local, tables)
     columns = _same_columns(_read_columns(client, local, cluster.name), local)
     if found.distribution:
         mine = _same_columns(_read_columns(client, found.name, None), found.name)
-        _compare_columns(found.name, mine, local, columns)
+        # A Distributed table may have no DEFAULTs of its own: the local tables compute them.
+        names = found.name, local
+        _compare_columns(names, {f"{c.name} {c.type}" for c in mine}, {f"{c.name} {c.type}" for c in columns})
         columns = mine
     first = next(iter(tables.values()))
     return TargetSpec(
@@ -181,26 +188,45 @@ def _read_columns(
 ) -> dict[str, tuple[TableColumn, ...]]:
     by_node: dict[str, list[TableColumn]] = defaultdict(list)
     for row in client.query(load_queries.render_read_columns(table, cluster)):
-        column = TableColumn(name=row["name"], type=row["type"], default_kind=row["default_kind"])
+        column = TableColumn(
+            name=row["name"],
+            type=row["type"],
+            default_kind=row["default_kind"],
+            default_expression=row["default_expression"],
+        )
         by_node[row["node"]].append(column)
     return {node: tuple(columns) for node, columns in by_node.items()}
+
+
+def _check_same_tables(table: TableName, tables: Mapping[str, Mapping[str, Any]]) -> None:
+    """:raises TargetError: if two nodes have it with another engine or key."""
+    (first, expected), *others = tables.items()
+    for node, row in others:
+        for what, mine, its in (
+            ("the engine", engine_of(expected["engine_full"]), engine_of(row["engine_full"])),
+            ("PARTITION BY", expected["partition_key"], row["partition_key"]),
+            ("ORDER BY", expected["sorting_key"], row["sorting_key"]),
+        ):
+            if mine != its:
+                raise TargetError(
+                    f"{table} differs between nodes: {what} is {mine or 'not there'} on {first} and"
+                    f" {its or 'not there'} on {node}; make the tables the same, so that the rows of a load mean the"
+                    " same on each node"
+                )
 
 
 def _same_columns(by_node: Mapping[str, tuple[TableColumn, ...]], table: TableName) -> tuple[TableColumn, ...]:
     nodes = list(by_node)
     for node in nodes[1:]:
-        _compare_columns(f"{table} on {nodes[0]}", by_node[nodes[0]], f"{table} on {node}", by_node[node])
+        names = f"{table} on {nodes[0]}", f"{table} on {node}"
+        _compare_columns(names, {str(c) for c in by_node[nodes[0]]}, {str(c) for c in by_node[node]})
     return by_node[nodes[0]]
 
 
-def _compare_columns(
-    name: object, columns: Sequence[TableColumn], other_name: object, others: Sequence[TableColumn]
-) -> None:
-    mine, theirs = ({f"{show_name(c.name)} {c.type}" for c in one} for one in (columns, others))
-    difference = mine ^ theirs
-    if difference:
+def _compare_columns(names: tuple[object, object], columns: set[str], others: set[str]) -> None:
+    if columns != others:
         raise TargetError(
-            f"the columns of {name} and {other_name} differ in {', '.join(sorted(difference))}; make them the"
+            f"the columns of {names[0]} and {names[1]} differ in {', '.join(sorted(columns ^ others))}; make them the"
             " same with ALTER TABLE"
         )
 
@@ -272,6 +298,33 @@ def _check_format(client: ClickHouseClient, data_format: str) -> str:
     return by_folded_name[data_format.casefold()]
 
 
+def read_select_types(
+    client: ClickHouseClient,
+    source: SourceSpec,
+    select: Mapping[str, str],
+    settings: Mapping[str, SettingValue],
+) -> dict[str, str]:
+    """The types of the user's expressions, by the table's column that each is for.
+
+    :raises ConfigError: if one of them makes one value of many rows.
+    :raises SourceError: if the server cannot understand them.
+    """
+    if not select:
+        return {}
+    items = [MappedColumn(target=name, expression=expression) for name, expression in select.items()]
+    statement = load_queries.render_describe_select(source, items, settings)
+    try:
+        described = client.query(statement)
+    except ServerError as error:
+        if error.code == _NOT_AN_AGGREGATE:
+            raise ConfigError(
+                f"select={dict(select)!r} holds an aggregate function, which would make one row of many; compute each"
+                " row's value alone, and aggregate in the table or a materialized view"
+            ) from error
+        raise unreadable(source, error) from error
+    return {item.target: row["type"] for item, row in zip(items, described[1:], strict=True)}
+
+
 def query_files(client: ClickHouseClient, statement: Statement, source: SourceSpec) -> list[dict[str, Any]]:
     """Run a statement that reads from the files.
 
@@ -280,8 +333,13 @@ def query_files(client: ClickHouseClient, statement: Statement, source: SourceSp
     try:
         return client.query(statement)
     except ServerError as error:
-        raise SourceError(
-            f"ClickHouse cannot read {source.pattern} as {source.data_format}: {error}; check that the servers"
-            f" reach {source.access.endpoint_url}, that the credentials may read the bucket, and data_format, select"
-            " and where"
-        ) from error
+        raise unreadable(source, error) from error
+
+
+def unreadable(source: SourceSpec, error: ServerError) -> SourceError:
+    """What to say when the servers cannot read the files."""
+    return SourceError(
+        f"ClickHouse cannot read {source.pattern} as {source.data_format}: {error}; check that the servers"
+        f" reach {source.access.endpoint_url}, that the credentials may read the bucket, and data_format, select"
+        " and where"
+    )

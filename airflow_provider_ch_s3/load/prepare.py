@@ -13,15 +13,17 @@ from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ConfigError, ServerError, SourceError
 from airflow_provider_ch_s3.file_format import is_compressed, parse_structure
 from airflow_provider_ch_s3.load.client import ClickHouseClient
-from airflow_provider_ch_s3.load.inspect import query_files, read_source
+from airflow_provider_ch_s3.load.inspect import query_files, read_select_types, read_source
 from airflow_provider_ch_s3.load.object_store import ObjectStore
 from airflow_provider_ch_s3.load.request import LoadIdentity, LoadRequest
 from airflow_provider_ch_s3.mapping import MappedColumn, map_columns
+from airflow_provider_ch_s3.path_columns import type_path_columns
 from airflow_provider_ch_s3.source import S3Access, SourceFile, SourceSpec, select_files
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.expressions import parse_expression
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName, TargetSpec
+from airflow_provider_ch_s3.text_columns import read_text_strictly
 from airflow_provider_ch_s3.tuned import Tuned
 from airflow_provider_ch_s3.tuning import (
     LoadFacts,
@@ -112,7 +114,13 @@ def prepare_load(
     patience = {name: value for name, value in LOOKING.items() if name in server and not server[name].is_readonly}
     looking = {**patience, **request.settings}
     source = read_source(client, access, files, replace(request, settings=looking), target, cluster.name)
-    mapping = map_columns(source.columns, target, columns=request.columns, select=request.select)
+    source = read_text_strictly(source, is_given=bool(request.structure))
+    source = replace(source, columns=type_path_columns(source.columns, files, target.columns))
+    select_types = read_select_types(client, source, request.select, looking)
+    mapping = map_columns(
+        source.columns, target, columns=request.columns, select=request.select, select_types=select_types
+    )
+    _log_unused_folders(source, mapping, request, target)
 
     def plan(source: SourceSpec, tuned: Tuned) -> LoadPlan:
         facts = _facts(cluster, source, target, mapping, request, past.get(source.data_format))
@@ -138,6 +146,15 @@ def prepare_load(
         plan=plan(source, cluster.tuned),
         plan_with=partial(plan, source),
     )
+
+
+def _log_unused_folders(
+    source: SourceSpec, mapping: Sequence[MappedColumn], request: LoadRequest, target: TargetSpec
+) -> None:
+    used = {column.source for column in mapping}
+    unused = [f"{c.name}=…" for c in source.columns if c.in_path and c.name not in used]
+    if unused and not request.select and not request.where:
+        log.info("the folders %s are no columns of %s: their names are ignored", ", ".join(unused), target.name)
 
 
 def check_expressions(request: LoadRequest) -> None:
@@ -255,7 +272,6 @@ def _facts(
     request: LoadRequest,
     past: PastLoad | None,
 ) -> LoadFacts:
-    used = {column.source for column in mapping}
     distribution = target.distribution
     return LoadFacts(
         node_count=cluster.node_count,
@@ -276,7 +292,7 @@ def _facts(
         past=past,
         takes_all_columns=request.columns is None and not request.select,
         reads_other_files=bool(source.path_filter),
-        uses_path_columns=any(c.in_path and (c.name in used or request.select) for c in source.columns),
+        has_path_columns=any(c.in_path for c in source.columns),
         parses_times=not source.is_typed and any("Date" in column.type for column in target.columns),
         timeout_seconds=request.timeout_seconds,
     )
@@ -309,6 +325,7 @@ def format_plan(prepared: PreparedLoad) -> str:
         f" cores: {prepared.cluster.vcpus_origin.value}, memory: {prepared.cluster.memory_origin.value}",
         "settings",
         *(f"  {f'{s.name} = {s.value}':<{width}}  [{s.origin.value}] {s.reason}" for s in plan.settings),
+        f"  {len(plan.kept)} more stay at their defaults, whatever a profile says, so that no row or value is lost",
         *(f"  {name} left out: {reason}" for name, reason in plan.left_out.items()),
         f"expected  {plan.prediction}; {plan.basis}",
     ]

@@ -79,8 +79,8 @@ def parse_expression(text: str) -> str:
 def _check_word(text: str, tokens: Sequence[Token], n: int) -> None:
     """See that a word begins no subquery and no clause, and names no result."""
     word, after = tokens[n].text, _at(tokens, n + 1)
-    if word == "as" and tokens[n].depth == 0:
-        raise refuse(text, "names its result with AS", "leave the name out, or put it in brackets: (a + b AS c) * c")
+    if word == "as" and not _is_in_cast(tokens, n):
+        raise refuse(text, "names a result with AS", "leave the name out: it would stand for a column elsewhere")
     is_keyword = (
         word in _SUBQUERY_WORDS
         or (word in _FIRST_WORDS and n == 0)
@@ -90,6 +90,12 @@ def _check_word(text: str, tokens: Sequence[Token], n: int) -> None:
     )
     if is_keyword:
         raise refuse(text, f"holds the keyword {word.upper()}", _QUOTE_COLUMN)
+
+
+def _is_in_cast(tokens: Sequence[Token], n: int) -> bool:
+    """Whether a token stands right in the brackets of CAST(x AS type)."""
+    opened = next((i for i in range(n - 1, -1, -1) if tokens[i].depth < tokens[n].depth), 0)
+    return opened > 0 and tokens[opened - 1].text == "cast"
 
 
 def _begins_clause(tokens: Sequence[Token], n: int) -> bool:

@@ -7,14 +7,12 @@ from typing import Any
 
 from airflow_provider_ch_s3.mapping import MappedColumn
 from airflow_provider_ch_s3.source import SourceSpec
+from airflow_provider_ch_s3.sql.conversions import checks
 from airflow_provider_ch_s3.sql.filters import server_sql
 from airflow_provider_ch_s3.sql.render import render
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName, TargetSpec
 from airflow_provider_ch_s3.tuning.setting import SettingValue
-
-# An alias in a user's expression must not stand for the files' column of the same name in the other ones.
-COLUMNS_FIRST = {"prefer_column_name_to_alias": 1}
 
 
 def render_read_table(table: TableName, cluster: str | None) -> Statement:
@@ -68,6 +66,13 @@ def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValu
     )
 
 
+def render_describe_select(
+    source: SourceSpec, mapping: Sequence[MappedColumn], settings: Mapping[str, SettingValue]
+) -> Statement:
+    """Types of the columns of a SELECT list, after ``_path``."""
+    return _render_of_files("describe_select", source, mapping, settings=settings)
+
+
 def render_sample_files(
     source: SourceSpec,
     mapping: Sequence[MappedColumn],
@@ -79,17 +84,17 @@ def render_sample_files(
 ) -> Statement:
     """Mean size in memory of the first rows, with the load's own SELECT list and settings.
 
-    :param numbered: columns of the table that keep a number for each row, and each value once (LowCardinality).
+    :param numbered: targets in the mapping that keep a number for each row, and each value once (LowCardinality).
     :param where: the load's condition; the server checks it, and it leaves out no row here.
     """
     return _render_of_files(
         "sample_files",
         source,
         mapping,
-        numbered=numbered,
+        numbered=[f"ch_s3_{n}" for n, column in enumerate(mapping, 1) if column.target in numbered],
         where=where,
         limit_rows=limit_rows,
-        settings={**settings, **COLUMNS_FIRST},
+        settings=settings,
     )
 
 
@@ -115,7 +120,6 @@ def render_sample_partitions(
             **settings,
             "max_execution_time": seconds,
             "timeout_overflow_mode": "break",
-            **COLUMNS_FIRST,
         },
     )
 
@@ -126,8 +130,12 @@ def render_count_rows(source: SourceSpec, *, seconds: int, settings: Mapping[str
     :param seconds: longer than that is an error.
     """
     # It reads no column, so that all of them are unknown to it.
-    own = {"max_execution_time": seconds, "timeout_overflow_mode": "throw", "input_format_skip_unknown_fields": 1}
-    return _render_of_files("count_rows", source, (), settings={**settings, **own})
+    own: dict[str, SettingValue] = {
+        "max_execution_time": seconds,
+        "timeout_overflow_mode": "throw",
+        "input_format_skip_unknown_fields": 1,
+    }
+    return _render_of_files("count_rows", source, (), settings={**settings, "max_execution_time": seconds, **own})
 
 
 def render_parquet_footers(
@@ -162,11 +170,18 @@ def render_insert_load(
         columns=[column.target for column in mapping],
         cluster=cluster,
         where=where,
-        settings={**settings, **COLUMNS_FIRST},
+        settings=settings,
     )
 
 
-def _render_of_files(template: str, source: SourceSpec, mapping: Sequence[MappedColumn], **values: Any) -> Statement:
+def _render_of_files(
+    template: str,
+    source: SourceSpec,
+    mapping: Sequence[MappedColumn],
+    *,
+    settings: Mapping[str, SettingValue],
+    **values: Any,
+) -> Statement:
     """A statement that reads the files' rows as the load does."""
     return render(
         template,
@@ -176,6 +191,9 @@ def _render_of_files(template: str, source: SourceSpec, mapping: Sequence[Mapped
         mapping=mapping,
         data_format=source.data_format,
         structure=source.structure,
+        checks=checks(mapping, source.read_columns),
+        time_parser=settings.get("date_time_input_format", ""),
+        settings=settings,
         **values,
     )
 

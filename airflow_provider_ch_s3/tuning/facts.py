@@ -43,7 +43,7 @@ class LoadFacts:
     :param tuned: what was measured on this cluster; ``past`` on the newest load of the same format into the table.
     :param takes_all_columns: neither ``columns`` nor ``select`` says that columns of the files may go unused.
     :param reads_other_files: the address matches more files than the load's, and a filter drops their rows.
-    :param uses_path_columns: columns come from ``name=value/`` folders.
+    :param has_path_columns: folders are named ``name=value/``.
     :param parses_times: text becomes dates or times on the way.
     :param timeout_seconds: the task's ``execution_timeout``.
     """
@@ -67,7 +67,7 @@ class LoadFacts:
     past: PastLoad | None = None
     takes_all_columns: bool = True
     reads_other_files: bool = False
-    uses_path_columns: bool = False
+    has_path_columns: bool = False
     parses_times: bool = False
     timeout_seconds: float | None = None
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.tuning import insert, limits, observe, read
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
+from airflow_provider_ch_s3.tuning.keep import KEPT
 from airflow_provider_ch_s3.tuning.predict import Prediction, describe_basis, predict
 from airflow_provider_ch_s3.tuning.setting import Origin, ServerSetting, Setting, SettingValue
 
@@ -39,6 +40,8 @@ RULES: tuple[Callable[[LoadFacts], Setting], ...] = (
     read.input_format_csv_empty_as_default,
     read.input_format_tsv_empty_as_default,
     read.input_format_skip_unknown_fields,
+    read.input_format_json_defaults_for_missing_elements_in_named_tuple,
+    read.input_format_json_ignore_unknown_keys_in_named_tuple,
     read.input_format_parquet_allow_missing_columns,
     read.input_format_orc_allow_missing_columns,
     read.input_format_arrow_allow_missing_columns,
@@ -74,17 +77,20 @@ class LoadPlan:
     :param settings: in the order of the rules, then what the user added.
     :param left_out: computed settings that the server does not take, each with the reason.
     :param basis: where the constants of the prediction come from.
+    :param kept: settings that stay at their defaults, whatever the server's profiles say.
     """
 
     settings: tuple[Setting, ...]
     left_out: Mapping[str, str]
     prediction: Prediction
     basis: str
+    kept: Mapping[str, SettingValue] = field(default_factory=dict)
 
     @property
     def sent(self) -> dict[str, SettingValue]:
         """What goes into the SETTINGS clause."""
-        return {s.name: s.value for s in self.settings if s.is_sent and s.value is not None}
+        chosen = {s.name: s.value for s in self.settings if s.is_sent and s.value is not None}
+        return {**chosen, **self.kept}
 
 
 def plan_load(
@@ -102,6 +108,7 @@ def plan_load(
     :raises PlanError: if the server forbids to change a pinned setting from another value.
     """
     given = check_given_settings(server, operator=operator or {}, connection=connection or {})
+    kept = _keep(given, server)
     settings: list[Setting] = []
     left_out: dict[str, str] = {}
     for setting in (rule(facts) for rule in RULES):
@@ -119,7 +126,13 @@ def plan_load(
         else:
             settings.append(setting)
     settings.extend(_given_setting(name, value, computed=None) for name, value in given.items())
-    return _with_prediction(facts, tuple(settings), left_out, server)
+    return LoadPlan(
+        settings=tuple(settings),
+        kept=kept,
+        left_out=left_out,
+        prediction=_predict(facts, settings, left_out, server),
+        basis=describe_basis(facts),
+    )
 
 
 def check_given_settings(
@@ -165,8 +178,32 @@ def _check_pinned(
         )
 
 
+def _keep(
+    given: dict[str, tuple[SettingValue, Origin]], server: Mapping[str, ServerSetting]
+) -> dict[str, SettingValue]:
+    """What to send so that no setting drops rows; takes those settings out of ``given``."""
+    kept: dict[str, SettingValue] = {}
+    for name, keep in KEPT.items():
+        if name not in server:
+            continue
+        setting = Setting(name=name, value=keep.value, reason=keep.reason)
+        _check_pinned(setting, given, server)
+        given.pop(name, None)
+        if not server[name].is_readonly:
+            kept[name] = keep.value
+    return kept
+
+
 def _is_same(value: SettingValue | None, other: SettingValue | None) -> bool:
-    return value == other or str(value) == str(other)
+    return value == other or str(value).lower() == str(other).lower() or _number(value) == _number(other)
+
+
+def _number(value: SettingValue | None) -> float | SettingValue | None:
+    """The value as a number, where it is one: ``"0.0"`` and ``False`` are 0."""
+    try:
+        return float({"true": "1", "false": "0"}.get(str(value).lower(), str(value)))
+    except ValueError:
+        return value
 
 
 def _given_setting(name: str, given: tuple[SettingValue, Origin], *, computed: SettingValue | None) -> Setting:
@@ -175,17 +212,16 @@ def _given_setting(name: str, given: tuple[SettingValue, Origin], *, computed: S
     return Setting(name=name, value=value, origin=origin, reason=f"set by the {origin}{instead}")
 
 
-def _with_prediction(
+def _predict(
     facts: LoadFacts,
-    settings: tuple[Setting, ...],
+    settings: Sequence[Setting],
     left_out: Mapping[str, str],
     server: Mapping[str, ServerSetting],
-) -> LoadPlan:
+) -> Prediction:
     values = {name: server[name].value for name in left_out if name in server} | {s.name: s.value for s in settings}
     threads = _positive(values, insert.max_insert_threads(facts))
     block_bytes = _positive(values, insert.min_insert_block_size_bytes(facts))
-    prediction = predict(facts, threads=threads, block_bytes=block_bytes)
-    return LoadPlan(settings=settings, left_out=left_out, prediction=prediction, basis=describe_basis(facts))
+    return predict(facts, threads=threads, block_bytes=block_bytes)
 
 
 def _positive(values: Mapping[str, SettingValue | None], computed: Setting) -> int:

@@ -136,11 +136,11 @@ def enable_parallel_replicas(_: LoadFacts) -> Setting:
 
 
 def use_hive_partitioning(facts: LoadFacts) -> Setting:
-    """On where the load takes columns from ``name=value/`` folders; older servers have it off."""
+    """Off: the load takes the text of ``name=value/`` folders itself, where the server guesses a type for it."""
     name = "use_hive_partitioning"
-    if facts.uses_path_columns:
-        return Setting(name=name, value=1, reason="columns of the load come from the folder names")
-    return Setting(name=name, value=None, reason="no column of the load comes from a folder name")
+    if facts.has_path_columns:
+        return Setting(name=name, value=0, reason="the server would read code=007/ as the number 7")
+    return Setting(name=name, value=None, reason="no folder is named like name=value")
 
 
 def date_time_input_format(facts: LoadFacts) -> Setting:
@@ -195,6 +195,22 @@ def input_format_skip_unknown_fields(facts: LoadFacts) -> Setting:
         reason = "a column that only some of the files have must fail the load, not be dropped"
         return Setting(name=name, value=0, reason=reason)
     return Setting(name=name, value=None, reason="columns or select say which columns are wanted")
+
+
+def input_format_json_defaults_for_missing_elements_in_named_tuple(facts: LoadFacts) -> Setting:
+    """Off: a field that a JSON object lacks would become 0 or an empty text inside of the Tuple."""
+    name = "input_format_json_defaults_for_missing_elements_in_named_tuple"
+    if facts.data_format.startswith("JSON"):
+        return Setting(name=name, value=0, reason="a field that an object lacks must fail the load, not become 0")
+    return Setting(name=name, value=None, reason=f"the files are {facts.data_format}")
+
+
+def input_format_json_ignore_unknown_keys_in_named_tuple(facts: LoadFacts) -> Setting:
+    """Off unless the user chose columns: a field that the Tuple lacks is not dropped."""
+    name = "input_format_json_ignore_unknown_keys_in_named_tuple"
+    if facts.data_format.startswith("JSON") and facts.takes_all_columns and not facts.reads_other_files:
+        return Setting(name=name, value=0, reason="a field that the table lacks must fail the load, not be dropped")
+    return Setting(name=name, value=None, reason="no field of an object has to find its place in a Tuple")
 
 
 def input_format_parquet_allow_missing_columns(facts: LoadFacts) -> Setting:

@@ -1,4 +1,4 @@
-SELECT concat(hostName(), ':', toString(tcpPort())) AS node, name, type, default_kind
+SELECT concat(hostName(), ':', toString(tcpPort())) AS node, name, type, default_kind, default_expression
 FROM system.columns
 WHERE database = 'it\'s' AND table = 'a`b'
 ORDER BY node, position

@@ -11,14 +11,25 @@ FROM
         FROM
         (
             SELECT
-                _path AS ch_s3_path,
-    `id` AS `id`,
-    `tail\`num` AS `tail\`num`
-            FROM s3(
+                ch_s3_path,
+                `ch_s3_1` AS `id`,
+                `ch_s3_2` AS `tail\`num`
+            FROM
+            (
+WITH
+    (text, made) -> if(toString(made) = text OR (match(text, '^\\d{4}(\\d{4}|\\D\\d\\d?\\D\\d\\d?)([T ]00:00(:00(\\.0+)?)?Z?)?$') AND NOT match(text, '(^|\\D)(2[4-9]|[3-9]\\d):|:[6-9]\\d|^\\d{8}T?(2[4-9]\\d{4}|[3-9]\\d{5}|\\d\\d[6-9]\\d{3}|\\d{4}[6-9]\\d)(\\D|$)|^\\d{8}T(2[4-9]|[3-9]\\d|\\d\\d[6-9]\\d)(\\D|$)|^\\d{4}[-/.]0?0[-/.]|^\\d{4}[-/.]\\d\\d?[-/.]0?0(\\D|$)|^0?0[-/.]|^\\d\\d?[-/.]0?0[-/.]|^(\\d{4}00\\d\\d|\\d{6}00)(\\d{6})?(\\D|$)')), made, accurateCast(concat(text, ' does not fit'), 'Date32')) AS ch_s3_date,
+    accurateCast(ch_s3_date(extract(`ch_s3_files`._path, '/dt=([^/]*)/'), toDate32(parseDateTime64BestEffort(extract(`ch_s3_files`._path, '/dt=([^/]*)/'), 1, 'UTC'))), 'Date') AS `dt`
+                SELECT
+                    _path AS ch_s3_path,
+    `id` AS `ch_s3_1`,
+    `tail\`num` AS `ch_s3_2`
+                FROM s3(
     'http://s3:9000/flights/it\'s?{1,2}.parquet',
     {s3_access_key:String}, {s3_secret_key:String},
     'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
+    AS `ch_s3_files`
 WHERE _path IN ('flights/it\'s 1.parquet', 'flights/it\'s 2.parquet')
+            )
         )
     )
     GROUP BY ch_s3_path
@@ -26,5 +37,4 @@ WHERE _path IN ('flights/it\'s 1.parquet', 'flights/it\'s 2.parquet')
 SETTINGS
     max_threads = 4,
     max_execution_time = 1,
-    timeout_overflow_mode = 'break',
-    prefer_column_name_to_alias = 1
+    timeout_overflow_mode = 'break'

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_ch_s3.conversion import Conversion, Method, plan_conversion
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.mapping import MappedColumn
 from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourcePattern, SourceSpec
@@ -44,11 +45,20 @@ def source(access: S3Access = KEYS, *keys: str, data_format: str = "Parquet") ->
         columns=(
             FileColumn(name="id", type="Nullable(Int64)"),
             FileColumn(name="tail`num", type="String"),
-            FileColumn(name="dt", in_path=True),
+            FileColumn(name="dt", in_path=True, type="Date"),
         ),
     )
 
 
+TEXT = dataclasses.replace(
+    source(KEYS, data_format="CSVWithNames"),
+    columns=(
+        FileColumn(name="id", type="Nullable(Int64)"),
+        FileColumn(name="tail`num", type="String"),
+        FileColumn(name="it's at", type="Nullable(DateTime64(3))", read_as="Nullable(String)"),
+        FileColumn(name="dt`", in_path=True, type="Nullable(UInt8)"),
+    ),
+)
 UNSAFE = source(KEYS, "it's 1.parquet", "it's 2.parquet")
 LOCAL = TargetSpec(
     name=TABLE,
@@ -72,7 +82,7 @@ SHARDED = dataclasses.replace(
 STAGING = TableName(database="it's", table="ch_s3_stage_52115f13b013_0123_2_7_7")
 PLAIN = (MappedColumn(target="id", source="id"), MappedColumn(target="tail`num", source="tail`num"))
 MIXED = (
-    MappedColumn(target="id", source="id", cast_type="Nullable(UInt64)"),
+    MappedColumn(target="id", source="id", conversion=Conversion(method=Method.CAST, type="Nullable(UInt64)")),
     MappedColumn(target="tail`num", expression="upper(`tail`)"),
     MappedColumn(target="dt", source="dt"),
 )
@@ -106,22 +116,25 @@ CASES: dict[str, Statement] = {
     "insert_load_path_filter": insert(UNSAFE),
     "insert_load_where_path_filter": insert(UNSAFE, where="id > 0 OR dt = '2013-01-01'"),
     "insert_load_select": insert(source(KEYS), mapping=MIXED),
-    "insert_load_nullable_text": insert(
-        source(KEYS),
-        mapping=(MappedColumn(target="id", source="tail`num", cast_type="UInt64", is_nullable_text=True),),
-    ),
-    "insert_load_text_time": insert(
+    "insert_load_conversions": insert(
         source(KEYS),
         mapping=(
-            MappedColumn(target="id", source="id", cast_type="Date", via_type="Date32"),
-            MappedColumn(
-                target="dt",
-                source="tail`num",
-                cast_type="DateTime('UTC')",
-                via_type="DateTime64(0, 'UTC')",
-                is_nullable_text=True,
-            ),
+            MappedColumn(target="id", expression="id + 255", conversion=plan_conversion("UInt64", "UInt8")),
+            MappedColumn(target="a", source="a", conversion=plan_conversion("Nullable(String)", "UInt64")),
+            MappedColumn(target="b", source="b", conversion=plan_conversion("String", "Date")),
+            MappedColumn(target="c", source="c", conversion=plan_conversion("Nullable(String)", "DateTime('UTC')")),
+            MappedColumn(target="d", source="d", conversion=plan_conversion("String", "Decimal(9, 2)")),
+            MappedColumn(target="e", source="e", conversion=plan_conversion("FixedString(80)", "UInt256")),
+            MappedColumn(target="f", source="f", conversion=plan_conversion("Nullable(Float64)", "Float32")),
         ),
+    ),
+    "insert_load_text": insert(TEXT, where="`it's at` > '2013-01-01'"),
+    "describe_select_text": load_queries.render_describe_select(
+        TEXT, (MappedColumn(target="id", expression="toYear(`it's at`)"),), {"s3_retry_attempts": 12}
+    ),
+    "describe_select_keys": load_queries.render_describe_select(source(KEYS), MIXED, {}),
+    "sample_files_text": load_queries.render_sample_files(
+        TEXT, PLAIN, numbered=(), where="`it's at` > '2013-01-01'", limit_rows=100, settings={"max_threads": 4}
     ),
     "describe_files_keys": load_queries.render_describe_files(dataclasses.replace(source(KEYS), columns=()), {}),
     "describe_files_structure": load_queries.render_describe_files(source(KEYS), {}),

@@ -446,7 +446,12 @@ def test_text_with_names_gets_the_types_of_the_table() -> None:
         pytest.param("Enum8('a' = 1)", "Nullable(Enum8('a' = 1))", id="enum"),
         pytest.param("LowCardinality(String)", "LowCardinality(String)", id="an-empty-text-stays"),
         pytest.param("Nullable(String)", "Nullable(String)", id="nullable-text"),
-        pytest.param("Array(UInt8)", "Array(UInt8)", id="inside-of-an-array-it-stays"),
+        pytest.param("Float32", "Nullable(Float64)", id="float"),
+        pytest.param("SimpleAggregateFunction(sum, UInt64)", "Nullable(Int128)", id="simple-aggregate"),
+        pytest.param("Array(Nullable(UInt8))", "Array(Nullable(Int64))", id="inside-of-an-array"),
+        pytest.param("Tuple(a UInt8, b String)", "Tuple(a Int64, b String)", id="inside-of-a-tuple"),
+        pytest.param("Map(String, Array(Int32))", "Map(String, Array(Int64))", id="inside-of-a-map"),
+        pytest.param("Array(Float32)", "Array(Float32)", id="a-float-inside-stays"),
     ],
 )
 def test_text_is_read_wider_than_the_table_and_a_missing_value_is_told(in_table: str, expected: str) -> None:

@@ -13,6 +13,7 @@ from airflow_provider_ch_s3.target import (
     TableColumn,
     TableName,
     TargetSpec,
+    engine_of,
     parse_distribution,
     parse_table,
     short_hash,
@@ -173,3 +174,22 @@ def test_staged_rows_go_to_the_shards_of_the_target(
 )
 def test_short_hash(database: str, table: str, expected: str) -> None:
     assert short_hash(TableName(database=database, table=table)) == expected
+
+
+@pytest.mark.parametrize(
+    ("engine_full", "expected"),
+    [
+        pytest.param("MergeTree ORDER BY id SETTINGS index_granularity = 8192", "MergeTree", id="plain"),
+        pytest.param("ReplacingMergeTree(v) ORDER BY (a, b)", "ReplacingMergeTree(v)", id="version"),
+        pytest.param(
+            "ReplicatedReplacingMergeTree('/t/{shard}', '{replica}', v) PARTITION BY d ORDER BY a",
+            "ReplicatedReplacingMergeTree(v)",
+            id="replicated",
+        ),
+        pytest.param("ReplicatedMergeTree('/t/{uuid}', '{replica}') ORDER BY a", "ReplicatedMergeTree", id="paths"),
+        pytest.param("SummingMergeTree((a, b)) ORDER BY id", "SummingMergeTree((a, b))", id="columns"),
+        pytest.param("Memory", "Memory", id="no-merge-tree"),
+    ],
+)
+def test_engine_of(engine_full: str, expected: str) -> None:
+    assert engine_of(engine_full) == expected

@@ -224,7 +224,7 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
         pytest.param(
             read.max_download_buffer_size, {"file_count": 2, "size_bytes": 150 * MIB}, 52_428_800, id="buffer-mean"
         ),
-        pytest.param(read.use_hive_partitioning, {"uses_path_columns": True}, 1, id="hive-used"),
+        pytest.param(read.use_hive_partitioning, {"has_path_columns": True}, 0, id="hive-folders"),
         pytest.param(read.use_hive_partitioning, {}, None, id="hive-not-used"),
         pytest.param(read.date_time_input_format, {"parses_times": True}, "best_effort", id="times-in-text"),
         pytest.param(read.date_time_input_format, {}, None, id="no-times-in-text"),
@@ -238,6 +238,27 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
         pytest.param(insert.insert_null_as_default, {}, 0, id="null-fails"),
         pytest.param(read.input_format_null_as_default, {}, 0, id="null-in-a-file-fails"),
         pytest.param(read.input_format_skip_unknown_fields, {}, 0, id="unknown-column-fails"),
+        pytest.param(
+            read.input_format_json_defaults_for_missing_elements_in_named_tuple,
+            {"data_format": "JSONEachRow"},
+            0,
+            id="missing-field-fails",
+        ),
+        pytest.param(
+            read.input_format_json_defaults_for_missing_elements_in_named_tuple, {}, None, id="missing-field-no-json"
+        ),
+        pytest.param(
+            read.input_format_json_ignore_unknown_keys_in_named_tuple,
+            {"data_format": "JSONEachRow"},
+            0,
+            id="unknown-field-fails",
+        ),
+        pytest.param(
+            read.input_format_json_ignore_unknown_keys_in_named_tuple,
+            {"data_format": "JSONEachRow", "takes_all_columns": False},
+            None,
+            id="unknown-field-unwanted",
+        ),
         pytest.param(
             read.input_format_skip_unknown_fields, {"takes_all_columns": False}, None, id="unknown-column-unwanted"
         ),
@@ -357,6 +378,46 @@ def test_a_pinned_setting_takes_no_other_value(name: str, value: Any, needed: st
 def test_a_pinned_setting_may_be_given_its_value(value: Any) -> None:
     plan = plan_load(FACTS, server=SERVER, operator={"log_queries": value})
     assert plan.sent["log_queries"] == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        pytest.param(
+            "limit",
+            1,
+            "the operator sets 'limit' to 1, and a load needs 0: any other value leaves rows out, and the load is"
+            " called a success; use where to choose rows; leave it out",
+            id="limit",
+        ),
+        pytest.param(
+            "input_format_allow_errors_num",
+            "5",
+            "the operator sets 'input_format_allow_errors_num' to '5', and a load needs 0: rows that cannot be parsed"
+            " must fail the load, not be dropped; leave it out",
+            id="errors",
+        ),
+    ],
+)
+def test_a_setting_that_drops_rows_is_refused(name: str, value: Any, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        plan_load(FACTS, server=SERVER | {name: ServerSetting(value="0")}, operator={name: value})
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize("value", ["5", "0"])
+def test_a_setting_that_drops_rows_is_kept_whatever_a_profile_says(value: str) -> None:
+    plan = plan_load(FACTS, server=SERVER | {"limit": ServerSetting(value=value)}, operator={"limit": "0"})
+    assert plan.kept == {"limit": 0}
+    assert plan.sent["limit"] == 0
+    assert [s.name for s in plan.settings if s.name == "limit"] == []
+
+
+def test_a_setting_that_drops_rows_and_that_a_profile_fixes() -> None:
+    whole = {"input_format_allow_errors_ratio": ServerSetting(value="0.0", is_readonly=True)}
+    assert plan_load(FACTS, server=SERVER | whole).kept == {}
+    with pytest.raises(PlanError, match="the ClickHouse user's profile fixes 'limit' to '9', and a load needs 0"):
+        plan_load(FACTS, server=SERVER | {"limit": ServerSetting(value="9", is_readonly=True)})
 
 
 def test_a_profile_that_fixes_a_pinned_setting_to_another_value_is_refused() -> None:

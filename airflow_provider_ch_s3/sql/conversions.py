@@ -1,0 +1,108 @@
+"""Conversions as SQL: each fails on a value that would not arrive as it was.
+
+ClickHouse computes equal expressions once, and the branches of an ``if`` only for the rows that need them, so a check
+costs no more than its comparison (docs/architecture.md has the figures).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from airflow_provider_ch_s3.column_types import decimal_digits, scale_and_zone
+from airflow_provider_ch_s3.conversion import Conversion, Method
+from airflow_provider_ch_s3.mapping import MappedColumn
+from airflow_provider_ch_s3.path_columns import DEFAULT_PARTITION
+from airflow_provider_ch_s3.source import ReadColumn
+from airflow_provider_ch_s3.sql.filters import Sql, expression, identifier, literal
+
+# The files in the FROM clause: so a column as it is read is told from one of the same name in WITH.
+FILES = identifier("ch_s3_files")
+
+# What ClickHouse's lenient parser takes for another time (seen on 26.7): hours from 24 on, minutes and seconds from
+# 60 on, month and day 0, also without separators.
+IMPOSSIBLE_TIME = "|".join(
+    (
+        r"(^|\D)(2[4-9]|[3-9]\d):",
+        r":[6-9]\d",
+        r"^\d{8}T?(2[4-9]\d{4}|[3-9]\d{5}|\d\d[6-9]\d{3}|\d{4}[6-9]\d)(\D|$)",
+        r"^\d{8}T(2[4-9]|[3-9]\d|\d\d[6-9]\d)(\D|$)",
+        r"^\d{4}[-/.]0?0[-/.]|^\d{4}[-/.]\d\d?[-/.]0?0(\D|$)",
+        r"^0?0[-/.]|^\d\d?[-/.]0?0[-/.]",
+        r"^(\d{4}00\d\d|\d{6}00)(\d{6})?(\D|$)",
+    )
+)
+# A day alone, or the midnight at its beginning.
+DATE_SHAPE = r"^\d{4}(\d{4}|\D\d\d?\D\d\d?)([T ]00:00(:00(\.0+)?)?Z?)?$"
+
+
+def checks(mapping: Sequence[MappedColumn], columns: Sequence[ReadColumn]) -> list[Method]:
+    """What the conversions of a statement are checked by, to be named in its WITH clause."""
+    conversions = [*(column.conversion for column in mapping), *(column.conversion for column in columns)]
+    used = {conversion.method for conversion in conversions if conversion is not None}
+    return [method for method in Method if method in used and method is not Method.CAST]
+
+
+def select_item(column: MappedColumn, parser: str) -> Sql:
+    """What goes into one column of the table.
+
+    :param parser: the setting ``date_time_input_format``: how to read days and months that could be either.
+    """
+    if not column.expression:
+        return _convert(identifier(column.source), column.conversion, parser)
+    # In brackets ClickHouse takes no name for a result, unless it is written with AS.
+    return _convert(Sql(f"({expression(column.expression)})"), column.conversion, parser)
+
+
+def read_column(column: ReadColumn, parser: str) -> Sql:
+    """A column of the files that is read as text, or stands in the path, in its own type."""
+    if not column.in_path:
+        return _convert(Sql(f"{FILES}.{identifier(column.name)}"), column.conversion, parser)
+    folder = literal(rf"/{re.escape(column.name)}=([^/]*)/")
+    text = Sql(f"extract({FILES}._path, {folder})")
+    if column.may_be_null:
+        text = Sql(f"nullIf({text}, {literal(DEFAULT_PARTITION)})")
+    return _convert(text, column.conversion, parser)
+
+
+def _convert(value: Sql, conversion: Conversion | None, parser: str) -> Sql:
+    if conversion is None:
+        return value
+    # All conversions of Nullable(String) make NULL of a text that is no number, time, … (seen on 26.7).
+    known = Sql(f"assumeNotNull({value})") if conversion.is_nullable else value
+    converted = _convert_known(known, conversion, parser)
+    return Sql(f"if({value} IS NULL, NULL, {converted})") if conversion.is_nullable else converted
+
+
+def _convert_known(value: Sql, conversion: Conversion, parser: str) -> Sql:
+    kind = conversion.type
+    if conversion.is_coded_text:
+        value = Sql(f"toString({value})")
+    refused = _cast(Sql(f"concat({value}, ' does not fit')"), kind)
+    match conversion.method:
+        case Method.FLOAT:
+            number = _cast(value, "Float64") if conversion.is_text else value
+            return Sql(f"ch_s3_float({number}, to{kind}({number}))")
+        case Method.DATE:
+            day = f"toDate32({_parse_time(value, 0, 'UTC', parser)})"
+            checked = Sql(f"ch_s3_date({value}, {day})")
+            return checked if kind == "Date32" else _cast(checked, kind)
+        case Method.TIME:
+            return _cast(Sql(f"ch_s3_time({value}, {_parse_time(value, *scale_and_zone(kind), parser)})"), kind)
+        case Method.DECIMAL:
+            digits = decimal_digits(kind)
+            cut = literal(rf"\.\d{{{digits[1] if digits else 0}}}\d*[1-9]|[eE]")
+            return Sql(f"ch_s3_decimal({value}, {_cast(value, kind)}, {cut}, {refused})")
+        case Method.INTEGER:
+            return Sql(f"ch_s3_integer({value}, {_cast(value, kind)}, {refused})")
+    return _cast(value, kind)
+
+
+def _cast(value: Sql, kind: str) -> Sql:
+    return Sql(f"accurateCast({value}, {literal(kind)})")
+
+
+def _parse_time(value: Sql, scale: int, zone: str, parser: str) -> Sql:
+    function = "parseDateTime64BestEffortUS" if parser == "best_effort_us" else "parseDateTime64BestEffort"
+    # With no digits behind the second it would be a DateTime, which saturates.
+    return Sql(f"{function}({value}, {max(1, scale)}{f', {literal(zone)}' if zone else ''})")
