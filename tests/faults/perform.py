@@ -46,5 +46,11 @@ PERFORM: dict[Kind, Callable[[Scene], None]] = {
     Kind.ALTER_TABLE: alter_table,
     Kind.OTHER_NAMES: other_names,
 }
-ACTIONS = {Kind.KILL_WORKER: "kill", Kind.KILL_TWICE: "kill", Kind.STOP_WORKER: "stop", Kind.LATE_STATEMENT: "mark"}
+ACTIONS = {
+    Kind.KILL_WORKER: "kill",
+    Kind.KILL_TWICE: "kill",
+    Kind.STOP_WORKER: "stop",
+    Kind.LATE_STATEMENT: "mark",
+    Kind.OTHER_NAMES: "linger",
+}
 """What the task's own process does at the point; all others wait there for the harness."""
