@@ -112,6 +112,7 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
         engine takes no parallel inserts.
     """
     local = found.local
+    _check_addressable(local, cluster)
     tables = {row["node"]: row for row in read_table(client, local, cluster.name)}
     for node, row in tables.items():
         _check_engine(local, row["engine"], node)
@@ -173,6 +174,16 @@ def check_alone(client: ClickHouseClient, table: TableName) -> None:
                 f" connection's field cluster to {row['cluster']!r}, or give the table another name on nodes that"
                 " have nothing to do with each other"
             )
+
+
+def _check_addressable(table: TableName, cluster: ClusterSpec) -> None:
+    # cluster() and its kin split the name of the database at its dot, however it is quoted (seen on 26.7)
+    if cluster.name is not None and "." in table.database:
+        raise TargetError(
+            f"{table} cannot be loaded on the cluster {cluster.name!r}: ClickHouse's table functions find no database"
+            f" with a dot in its name, such as {table.database!r}; rename the database (RENAME DATABASE), or leave"
+            " the connection's field cluster empty to load on one node"
+        )
 
 
 def _check_engine(table: TableName, engine: str, node: str) -> None:

@@ -398,3 +398,18 @@ def test_ddl_that_does_not_reach_every_node(lab: Lab, endpoint_count: int, words
     refuse(lab, ClusterError, "in/*", table, *words)
     ledgers = f"SELECT name FROM system.tables WHERE database = '{lab.database}' AND startsWith(name, 'ch_s3_')"
     assert lab.everywhere(ledgers) == []
+
+
+def test_a_database_with_a_dot_in_its_name_on_a_cluster(lab: Lab) -> None:
+    database = f"{lab.database}.dotted"
+    lab.put_parquet("in/a.parquet", IDS)
+    lab.ddl(f"CREATE DATABASE `{database}` ENGINE = Atomic")
+    try:
+        lab.ddl(f"CREATE TABLE `{database}`.t (id UInt32) ENGINE = MergeTree ORDER BY ()")
+        words = (f"`{database}`.t cannot be loaded on the cluster 'sandbox'", f"'{database}'; rename the database")
+        refuse(lab, TargetError, "in/*", f"`{database}`.t", *words)
+        assert [row["name"] for row in lab.everywhere(f"SHOW TABLES FROM `{database}`")] == ["t", "t", "t"]
+        unquoted = (f"table '{database}.t' is not a table name", "in back-quotes, as in '`my.database`.table'")
+        refuse(lab, ConfigError, "in/*", f"{database}.t", *unquoted)
+    finally:
+        lab.ddl(f"DROP DATABASE `{database}` SYNC")
