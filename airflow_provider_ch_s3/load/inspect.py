@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
-import json
-import logging
 import re
 from collections import defaultdict
 from collections.abc import Mapping
@@ -20,7 +17,7 @@ from airflow_provider_ch_s3.load.request import LoadRequest
 from airflow_provider_ch_s3.load.schemas import compare_files
 from airflow_provider_ch_s3.mapping import MappedColumn
 from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourceSpec
-from airflow_provider_ch_s3.sql import ledger_queries, load_queries, staging_queries
+from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import (
     Distribution,
@@ -32,8 +29,6 @@ from airflow_provider_ch_s3.target import (
     parse_table,
 )
 from airflow_provider_ch_s3.tuning import SettingValue
-
-log = logging.getLogger(__name__)
 
 _NOT_AN_AGGREGATE = 215
 # What takes inserts on several threads and nodes at once, beside the MergeTree family.
@@ -144,36 +139,6 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
         views=tuple(sorted({*found.views, *(v for row in tables.values() for v in _read_views(row))}, key=str)),
         has_ttl=any(row["has_ttl"] for row in tables.values()),
     )
-
-
-def read_definition(client: ClickHouseClient, table: TableName, cluster: str | None) -> str:
-    """How the table is defined on all nodes, as a short text: another one after any ALTER on any node."""
-    rows = client.query(staging_queries.render_read_definition(table, cluster))
-    return hashlib.sha256(json.dumps([[row["node"], row["create_table_query"]] for row in rows]).encode()).hexdigest()
-
-
-def check_alone(client: ClickHouseClient, table: TableName) -> None:
-    """See that a table which is to be loaded on one node alone is not a part of one that lies on a cluster.
-
-    The other nodes would not know of the load: neither of its files nor of its lock.
-
-    :raises TargetError: if it is.
-    """
-    if client.query(ledger_queries.render_read_database_engine(table.database))[0]["engine"] == "Replicated":
-        return  # every node knows what one of them writes
-    for row in client.query(load_queries.render_list_own_clusters()):
-        try:
-            nodes = client.query(load_queries.render_find_on_nodes(table, row["cluster"]))
-        except ServerError as error:  # who may not query other servers cannot load into them either
-            log.info("cannot see whether %s lies on other nodes of %s, too: %s", table, row["cluster"], error)
-            continue
-        if len(nodes) > 1:
-            raise TargetError(
-                f"{table} lies on {', '.join(node['node'] for node in nodes)} of the cluster {row['cluster']!r}, and"
-                " the connection names no cluster, so that one node would load as if it were alone; set the"
-                f" connection's field cluster to {row['cluster']!r}, or give the table another name on nodes that"
-                " have nothing to do with each other"
-            )
 
 
 def _check_addressable(table: TableName, cluster: ClusterSpec) -> None:

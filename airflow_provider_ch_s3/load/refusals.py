@@ -27,6 +27,12 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             f"{target.local} is a {target.engine}, which has no partitions to commit; use a MergeTree table, or"
             " staging=False, which loads at least once"
         )
+    if target.engine.startswith(("Replicated", "Shared")):
+        raise TargetError(
+            f"{target.local} is a {target.engine}, and a commit of staged partitions does not wait for its replicas"
+            " yet, so that rows could be lost or doubled; use staging=False, which loads at least once, or a table"
+            " without replicas"
+        )
     if mode is LoadMode.REPLACE_PARTITIONS and not target.partition_key:
         raise TargetError(
             f"load_mode='replace_partitions' needs PARTITION BY, and {target.local} has none; use"

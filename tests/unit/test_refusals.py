@@ -42,14 +42,22 @@ def request(mode: str, **values: Any) -> LoadRequest:
         pytest.param(TARGET, request("replace_partitions"), id="replace-partitions"),
         pytest.param(WHOLE, request("replace_table"), id="replace-table-without-partitions"),
         pytest.param(WHOLE, request("replace_where", replace_where="id > 1"), id="replace-where-without-partitions"),
-        pytest.param(
-            dataclasses.replace(TARGET, engine="ReplicatedReplacingMergeTree"), request("append"), id="replicated"
-        ),
         pytest.param(VIEWS, request("append", materialized_views=MaterializedViews.REPLAY), id="views-are-replayed"),
     ],
 )
 def test_what_can_be_loaded(target: TargetSpec, asked: LoadRequest) -> None:
     check_mode(target, asked)
+
+
+@pytest.mark.parametrize("engine", ["ReplicatedReplacingMergeTree", "SharedMergeTree"])
+def test_replicated_tables_are_refused(engine: str) -> None:
+    with pytest.raises(TargetError) as caught:
+        check_mode(dataclasses.replace(TARGET, engine=engine), request("append"))
+    assert str(caught.value) == (
+        f"d.flights_local is a {engine}, and a commit of staged partitions does not wait for its replicas yet, so"
+        " that rows could be lost or doubled; use staging=False, which loads at least once, or a table without"
+        " replicas"
+    )
 
 
 REPLAY_WITHOUT_APPEND = (
