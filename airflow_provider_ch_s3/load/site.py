@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 import uuid
 from collections.abc import Callable
@@ -12,6 +10,7 @@ from dataclasses import dataclass
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.load.alone import check_alone
 from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.definition import read_definition
 from airflow_provider_ch_s3.load.detect import detect_cluster
 from airflow_provider_ch_s3.load.inspect import declare_cluster, find_table, read_target
 from airflow_provider_ch_s3.load.ledger import Ledger, ledger_name
@@ -102,9 +101,3 @@ def find_site(
         staging=staging,
         turns=Turns(client=client, ledger=ledger, staging=staging, lock=lock, sleep=sleep),
     )
-
-
-def read_definition(client: ClickHouseClient, table: TableName, cluster: str | None) -> str:
-    """How the table is defined on all nodes, as a short text: another one after any ALTER on any node."""
-    rows = client.query(staging_queries.render_read_definition(table, cluster))
-    return hashlib.sha256(json.dumps([[row["node"], row["create_table_query"]] for row in rows]).encode()).hexdigest()

@@ -17,6 +17,7 @@ from airflow_provider_ch_s3.errors import ChS3Error, LoadError, LockLostError, S
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.commit import Commit
 from airflow_provider_ch_s3.load.commit_plan import CommitPlan
+from airflow_provider_ch_s3.load.definition import read_definition
 from airflow_provider_ch_s3.load.ledger import Ledger
 from airflow_provider_ch_s3.load.lock import Held, TargetLock
 from airflow_provider_ch_s3.load.queries import kill_queries
@@ -34,8 +35,8 @@ IDLE_SECONDS = 24 * 3600.0
 
 BROKEN = (
     "the commit of {query_id} broke off, and cannot be finished, because its staging table was dropped or {target}"
-    " was made again: {target} may hold a part of its rows; look there, then load its files again in a mode that"
-    " replaces, or with on_loaded_files='load'"
+    " was altered or created again meanwhile: {target} may hold a part of its rows; remove those, then load its files"
+    " again in a mode that replaces, or with on_loaded_files='load'"
 )
 
 
@@ -182,10 +183,7 @@ class Turn:
             self.story = self.ledger.read()
             if self.story.attempts[attempt.id].state is not EventKind.COMMITTING:
                 return  # its owner was done in the end
-            # Nobody can finish it, and others must not wait for it.
-            log.error("%s", BROKEN.format(query_id=attempt.id.query_id, target=self.ledger.target))
-            self._write(EventKind.ABANDONED, attempt.id, {"is_broken": True})
-            self.story = self.ledger.read()
+            self._break(attempt.id)
             return
         self.staging.claim(attempt.id, self.epoch)
         # What its earlier owner has sent already must not run beside the same statement of this turn.
@@ -202,11 +200,20 @@ class Turn:
                 log.warning("%s cannot be committed: %s", attempt.id.query_id, error)
                 self._abandon(attempt.id)
                 return
+            planned = attempt.detail(EventKind.PLANNED).get("definition")
+            if planned != read_definition(self.client, self.ledger.target, self.ledger.cluster):
+                self._break(attempt.id)
+                return
             raise LoadError(
                 f"the commit of {attempt.id.query_id} broke off, and it has to be finished before others load into"
-                f" {self.ledger.target}, but: {error}; repair that (if the table was altered meanwhile, undo it, or"
-                " alter it on every node), then load again"
+                f" {self.ledger.target}, but: {error}; repair that, then load again"
             ) from error
+
+    def _break(self, attempt: AttemptId) -> None:
+        """Give up a commit that nobody can finish, so that others need not wait for it."""
+        log.error("%s", BROKEN.format(query_id=attempt.query_id, target=self.ledger.target))
+        self._write(EventKind.ABANDONED, attempt, {"is_broken": True})
+        self.story = self.ledger.read()
 
     def _abandon(self, attempt: AttemptId) -> None:
         self._write(EventKind.ABANDONED, attempt)

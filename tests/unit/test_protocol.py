@@ -23,12 +23,13 @@ from hypothesis import strategies as st
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode, NodeSpec
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.load import lock, queries, run, turn, watch
+from airflow_provider_ch_s3.load.definition import read_definition
 from airflow_provider_ch_s3.load.ledger import Ledger
 from airflow_provider_ch_s3.load.lock import TargetLock
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.request import LoadIdentity, LoadMode, LoadRequest, OnPartialPartitions
-from airflow_provider_ch_s3.load.site import Site, read_definition
+from airflow_provider_ch_s3.load.site import Site
 from airflow_provider_ch_s3.load.staging import Staging
 from airflow_provider_ch_s3.load.turn import Turns
 from airflow_provider_ch_s3.mapping import MappedColumn
