@@ -37,7 +37,7 @@ def table(lab: Lab) -> str:
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("name", ["write_event_planned", "read_parts", "write_event_committing", "drop_staging"])
+@pytest.mark.parametrize("name", ["write_event_planned", "read_blocks", "write_event_committing", "drop_staging"])
 def test_a_slow_owner_is_waited_for(lab: Lab, table: str, freeze: Freeze, tmp_path: Path, name: str) -> None:
     there = tmp_path / "there"
     slow = f"""
