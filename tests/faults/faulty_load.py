@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 READS = ("SELECT", "DESCRIBE", "SHOW", "EXISTS", "WITH", "EXPLAIN")
 GO_SECONDS = 60.0
-LINGER_SECONDS = 1.0
+SLOW_SECONDS = 2.0
 
 
 class Probe:
@@ -61,18 +61,16 @@ class Probe:
         self._note(place, "before", is_read)
         if self._is_due("during", place):
             self._hit()
-        is_hit = self._is_due("before", place)
-        if is_hit:
+        if self._is_due("before", place):
             statement = self._fire(statement)
+        if place == self.spec["slow"]:
+            time.sleep(SLOW_SECONDS)
         try:
             result = send(statement)
         except ChS3Error:
             self._note(place, "failed", is_read)
             raise
         self._note(place, "after", is_read)
-        if is_hit and self.spec["action"] == "linger":
-            # two that go on together have both sent the statement when the first one goes on
-            time.sleep(LINGER_SECONDS)
         if self._is_due("after", place):
             self._fire(statement)
         return result
@@ -106,7 +104,7 @@ class Probe:
                 os.kill(os.getpid(), signal.SIGSTOP)
             case "mark":
                 return replace(statement, text=f"{statement.text}\n-- {self.spec['mark']}")
-            case "wait" | "linger":
+            case "wait":
                 deadline = time.monotonic() + GO_SECONDS
                 while not self.path.with_suffix(".go").exists() and time.monotonic() < deadline:
                     time.sleep(0.01)

@@ -168,6 +168,8 @@ class Harness:
             "point": plan.point,
             "action": ACTIONS.get(plan.kind, "wait"),
             "mark": mark,
+            # between what says that the lock is free and what says that it is taken, for two that come together
+            "slow": "write_event_locked#1" if plan.kind is Kind.OTHER_NAMES else "",
             "again": 5 * plan.amount if plan.kind is Kind.KILL_TWICE else 0,
         }
 

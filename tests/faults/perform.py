@@ -51,6 +51,5 @@ ACTIONS = {
     Kind.KILL_TWICE: "kill",
     Kind.STOP_WORKER: "stop",
     Kind.LATE_STATEMENT: "mark",
-    Kind.OTHER_NAMES: "linger",
 }
 """What the task's own process does at the point; all others wait there for the harness."""

@@ -18,7 +18,7 @@ from tests.faults.scene import WAIT_SECONDS, Scene, wait_for
 from tests.sandbox.move_killer import MoveKiller
 
 MOVE_SECONDS = 30.0
-OTHER_SECONDS = 20.0
+OTHER_SECONDS = 50.0
 ALTERS = (
     f"ADD COLUMN {oracle.ADDED_COLUMN} UInt8 DEFAULT {oracle.ADDED_DEFAULT}",
     "MODIFY COLUMN amount Nullable(Int64)",
