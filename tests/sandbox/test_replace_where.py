@@ -241,7 +241,7 @@ ClickHouseS3Hook._run = run
 
 class TestChangesOnTheirWay:
     def test_a_mutation_is_refused(self, lab: Lab, table: str) -> None:
-        lab.ddl(f"ALTER TABLE {table} ADD COLUMN v UInt32")
+        lab.ddl(f"ALTER TABLE {table} ADD COLUMN v UInt32 DEFAULT 0")
         lab.everywhere(f"SYSTEM STOP MERGES {table}")
         lab.query(f"ALTER TABLE {table} UPDATE v = 200 WHERE n = 100 SETTINGS mutations_sync = 0, alter_sync = 0")
         put_day(lab, 1)
