@@ -215,7 +215,7 @@ def _measure(
     statement = load_queries.render_sample_files(
         source, mapping, numbered=numbered, where=where, limit_rows=SAMPLE_ROWS, settings=settings
     )
-    sample = query_files(client, statement, source)[0]
+    sample = query_files(client, statement, source, target)[0]
     rows = None
     if source.data_format == "Parquet":
         footers = query_files(client, load_queries.render_parquet_footers(source, cluster.name, looking), source)
