@@ -93,6 +93,11 @@ class TargetSpec:
     has_ttl: bool = False
 
     @property
+    def column_types(self) -> dict[str, str]:
+        """Types of the columns by name."""
+        return {column.name: column.type for column in self.columns}
+
+    @property
     def keeps_all_rows(self) -> bool:
         """Whether merges leave every row as it is."""
         return self.engine.removeprefix("Replicated").removeprefix("Shared") == "MergeTree" and not self.has_ttl

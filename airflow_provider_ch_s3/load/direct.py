@@ -17,6 +17,7 @@ from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, UnknownStateError
 from airflow_provider_ch_s3.load.detect import detect_cluster
 from airflow_provider_ch_s3.load.endings import check_ends
+from airflow_provider_ch_s3.load.explain import explain
 from airflow_provider_ch_s3.load.inspect import FoundTable, declare_cluster, find_table, read_target
 from airflow_provider_ch_s3.load.killed import describe_kill
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, list_files, prepare_load
@@ -81,7 +82,7 @@ class DirectLoadRun(TaskLoad):
         """
         status = self._wait(query_id)
         if status.state is QueryState.FAILED:
-            raise failure(query_id, status.error)
+            raise failure(query_id, explain(status.error))
         report = build_report(
             self._watch.wait_for_logs(status),
             table=self.request.table,

@@ -13,6 +13,7 @@ from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.errors import ConfigError, ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.file_format import infer_format, parse_structure, path_column_names, type_text_columns
 from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.explain import explain
 from airflow_provider_ch_s3.load.request import LoadRequest
 from airflow_provider_ch_s3.load.schemas import compare_files
 from airflow_provider_ch_s3.mapping import MappedColumn
@@ -301,21 +302,22 @@ def read_select_types(
     return {item.target: row["type"] for item, row in zip(items, described[1:], strict=True)}
 
 
-def query_files(client: ClickHouseClient, statement: Statement, source: SourceSpec) -> list[dict[str, Any]]:
+def query_files(
+    client: ClickHouseClient, statement: Statement, source: SourceSpec, target: TargetSpec | None = None
+) -> list[dict[str, Any]]:
     """Run a statement that reads from the files.
 
-    :raises SourceError: if the servers cannot read them.
+    :param target: the table that a value may not fit.
+    :raises SourceError: if the servers cannot read them, or a value does not fit.
     """
     try:
         return client.query(statement)
     except ServerError as error:
-        raise unreadable(source, error) from error
+        raise unreadable(source, error, target) from error
 
 
-def unreadable(source: SourceSpec, error: ServerError) -> SourceError:
-    """What to say when the servers cannot read the files."""
-    return SourceError(
-        f"ClickHouse cannot read {source.pattern} as {source.data_format}: {error}; check that the servers"
-        f" reach {source.access.endpoint_url}, that the credentials may read the bucket, and data_format, select"
-        " and where"
-    )
+def unreadable(source: SourceSpec, error: ServerError, target: TargetSpec | None = None) -> SourceError:
+    """What to say when the servers cannot read the files, or not as the load wants them."""
+    types = target.column_types if target else {}
+    explained = explain(str(error), types, endpoint=source.access.endpoint_url)
+    return SourceError(f"ClickHouse cannot read {source.pattern} as {source.data_format}: {explained}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -164,8 +165,12 @@ def check_expressions(request: LoadRequest) -> None:
     """
     if isinstance(request.columns, str):
         raise ConfigError(f"columns is the text {request.columns!r}; write a list: columns=[{request.columns!r}]")
-    for expression in request.select.values():
-        parse_expression(expression)
+    for name, expression in request.select.items():
+        if found := re.match(r"(?i)(DISTINCT|TOP)\b", parse_expression(expression)):
+            raise ConfigError(
+                f"select={{{name!r}: {expression!r}}} holds {found[1].upper()}, which would leave rows out; give an"
+                " expression for the value of each row, and choose rows with where"
+            )
     if request.where:
         parse_expression(request.where)
     if request.structure:
@@ -208,7 +213,7 @@ def _measure(
     statement = load_queries.render_sample_files(
         source, mapping, numbered=numbered, where=where, limit_rows=SAMPLE_ROWS, settings=settings
     )
-    sample = query_files(client, statement, source)[0]
+    sample = query_files(client, statement, source, target)[0]
     return replace(source, row_bytes=float(sample["mean_row_bytes"]) if sample["row_count"] else None)
 
 

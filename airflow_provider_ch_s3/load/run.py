@@ -35,6 +35,7 @@ from airflow_provider_ch_s3.load.choose import Choice, choose_from, read_loaded
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.commit_plan import CommitPlan
 from airflow_provider_ch_s3.load.endings import check_ends
+from airflow_provider_ch_s3.load.explain import explain
 from airflow_provider_ch_s3.load.feedback import read_past_loads
 from airflow_provider_ch_s3.load.killed import describe_end, describe_kill
 from airflow_provider_ch_s3.load.lock import UNKNOWN_TABLE
@@ -259,7 +260,8 @@ class LoadRun(TaskLoad):
             return None
         if status.state is QueryState.FAILED:
             raise LoadError(
-                f"query {status.query_id} failed: {status.error}; nothing of {self.request.table} was changed"
+                f"query {status.query_id} failed: {explain(status.error, self._site.target.column_types)}; nothing of"
+                f" {self.request.table} was changed"
             )
         status = self._watch.wait_for_logs(status)
         if not is_complete(status) and (node := self._watch.restarted_node(self._watch.age_seconds)):

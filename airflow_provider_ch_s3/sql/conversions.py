@@ -23,7 +23,7 @@ FILES = identifier("ch_s3_files")
 # 60 on, month and day 0, also without separators.
 IMPOSSIBLE_TIME = "|".join(
     (
-        r"(^|\D)(2[4-9]|[3-9]\d):",
+        r"(^|[^\d:])(2[4-9]|[3-9]\d):",
         r":[6-9]\d",
         r"^\d{8}T?(2[4-9]\d{4}|[3-9]\d{5}|\d\d[6-9]\d{3}|\d{4}[6-9]\d)(\D|$)",
         r"^\d{8}T(2[4-9]|[3-9]\d|\d\d[6-9]\d)(\D|$)",

@@ -189,10 +189,6 @@ class TestTarget:
         table = lab.create("t", "id UInt32")
         refuse(lab, TargetError, "new/*", table, "the files have the columns tail", table, "columns=[…]")
 
-    def test_a_column_of_the_path_that_the_table_lacks(self, lab: Lab) -> None:
-        table = lab.create("t", "id UInt32")
-        refuse(lab, TargetError, "in/**", table, "dt (from the path)", table, "columns=[…]")
-
     def test_a_column_that_the_files_lack(self, lab: Lab) -> None:
         table = lab.create("t", "id UInt32, dt Date, tail String")
         words = (f"{table} has the columns tail without a DEFAULT", "they have dt, id", "give them a DEFAULT")
@@ -257,10 +253,36 @@ class TestTarget:
         table = lab.create("t", "id UInt32, dt Date", engine)
         refuse(lab, TargetError, "in/**", table, f"{table} is a {engine}", "use a MergeTree table", "staging=False")
 
+    @pytest.mark.parametrize(
+        ("columns", "engine", "said"),
+        [
+            pytest.param(
+                "id UInt32, dt Date", "MergeTree PARTITION BY id ORDER BY id", "PARTITION BY", id="partition"
+            ),
+            pytest.param("id UInt32, dt Date", "MergeTree ORDER BY dt", "ORDER BY", id="sorting-key"),
+            pytest.param("id UInt32, dt Date", "ReplacingMergeTree ORDER BY id", "the engine", id="engine"),
+            pytest.param(
+                "id UInt32, dt Date DEFAULT today()", "MergeTree ORDER BY id", "differ in dt Date", id="default"
+            ),
+        ],
+    )
+    def test_a_table_that_means_something_else_on_one_node(
+        self, lab: Lab, columns: str, engine: str, said: str
+    ) -> None:
+        table = lab.create("t", "id UInt32, dt Date", "MergeTree ORDER BY id")
+        lab.query(f"DROP TABLE {table} SYNC", node=1)
+        lab.query(f"CREATE TABLE {table} ({columns}) ENGINE = {engine}", node=1)
+        refuse(lab, TargetError, "in/**", table, said, "the same")
+
     def test_text_that_is_no_number(self, lab: Lab) -> None:
         lab.put_parquet("text/a.parquet", {"id": ["1", "x"]})
         table = lab.create("t", "id UInt32")
-        refuse(lab, SourceError, "text/*", table, "ClickHouse cannot read", "Cannot parse", "check that")
+        said = (
+            "ClickHouse cannot read",
+            "column 'id', which is UInt32 in the table, does not fit ('x')",
+            "Cannot parse",
+        )
+        refuse(lab, SourceError, "text/*", table, *said, "widen the column", "select={'id': '…'}", "where")
 
 
 class TestCluster:

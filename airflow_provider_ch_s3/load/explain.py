@@ -1,0 +1,127 @@
+"""What a server's error means for a load: which value of which column does not fit, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_CODE = re.compile(r"\(([A-Z][A-Z0-9_]{2,})\)")
+_NULL = frozenset({"CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN"})
+_MISFIT = frozenset(
+    {
+        "CANNOT_CONVERT_TYPE",
+        "VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE",
+        "INCORRECT_DATA",
+        "DECIMAL_OVERFLOW",
+        "ARGUMENT_OUT_OF_BOUND",
+        "UNKNOWN_ELEMENT_OF_ENUM",
+        "TOO_LARGE_STRING_SIZE",
+    }
+)
+_ACCESS = frozenset(
+    {
+        "S3_ERROR",
+        "ACCESS_DENIED",
+        "AUTHENTICATION_FAILED",
+        "NETWORK_ERROR",
+        "SOCKET_TIMEOUT",
+        "DNS_ERROR",
+        "POCO_EXCEPTION",
+        "NAMED_COLLECTION_DOESNT_EXIST",
+        "RECEIVED_ERROR_FROM_REMOTE_IO_SERVER",
+        "FILE_DOESNT_EXIST",
+    }
+)
+_EXPRESSION = frozenset(
+    {
+        "UNKNOWN_IDENTIFIER",
+        "UNKNOWN_FUNCTION",
+        "SYNTAX_ERROR",
+        "ILLEGAL_TYPE_OF_ARGUMENT",
+        "ILLEGAL_TYPE_OF_COLUMN_FOR_FILTER",
+        "NUMBER_OF_ARGUMENTS_DOESNT_MATCH",
+        "NO_COMMON_TYPE",
+        "TYPE_MISMATCH",
+        "ILLEGAL_AGGREGATION",
+    }
+)
+_DIFFERENT_FILES = frozenset({"THERE_IS_NO_COLUMN"})
+
+# Where the messages of 26.7 name the column, the value, the row and the file; the first that matches counts.
+_COLUMNS = (
+    r"to destination column `?(?P<name>[^`:]+?)`?: ",
+    r"while reading the value of key (?P<name>.+?)\)",
+    r"_path, '/(?P<name>.+?)=\(\[",
+    r"name: (?P<name>[^,]+?), type: [^:]+?, parsed text: \S+\s+ERROR",
+    r"__table\d+\.(?P<name>`(?:[^`\\]|\\.)+`|\w+)",
+)
+_VALUES = (
+    r"'(?P<value>[^']*?) does not fit'",
+    r"unexpected date: (?P<value>\S+?):? ",
+    r"Value (?P<value>\S+) is out of bounds",
+    r'garbage after [^:]+: "(?P<value>[^"]*?)(?:<LINE FEED>[^"]*)?"',
+    r"Cannot parse string '(?P<value>[^']*)'",
+)
+_ROW = r"\(at row (?P<row>\d+)\)"
+_FILE = r"in file/uri (?P<file>.+?)\): "
+
+
+def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, endpoint: str = "") -> str:
+    """The server's message with what it is about before it, and a remedy behind it.
+
+    :param types: of the table's columns, by name.
+    :param endpoint: where the servers look for the files.
+    """
+    codes = set(_CODE.findall(message))
+    column = _first(_COLUMNS, message).strip("`")
+    place = _place(message)
+    if codes & _NULL:
+        what = f"a value{_of(column, types)} is missing or empty{place}, and the column is not Nullable"
+        remedy = (
+            f"make the column Nullable, give a value with select={{{column or 'column'!r}: 'ifNull(…)'}}, or leave"
+            " such rows out with where"
+        )
+        return f"{what}: {message}; {remedy}"
+    if codes & _MISFIT or any(code.startswith("CANNOT_PARSE") for code in codes):
+        value = _first(_VALUES, message)
+        what = f"a value{_of(column, types)} does not fit{f' ({value!r})' if value else ''}{place}"
+        remedy = (
+            f"widen the column, say how the value is meant with select={{{column or 'column'!r}: '…'}}, or leave such"
+            " rows out with where"
+        )
+        return f"{what}: {message}; {remedy}"
+    return f"{message}; {_other_remedy(codes, message, endpoint)}"
+
+
+def _other_remedy(codes: set[str], message: str, endpoint: str) -> str:
+    if codes & _ACCESS:
+        where = f"reach {endpoint}" if endpoint else "reach the object store"
+        return f"check that the servers {where}, and that the credentials may read the bucket"
+    if codes & _EXPRESSION:
+        return "correct select and where, which see the columns of the files"
+    if codes & _DIFFERENT_FILES or "Unknown field found" in message:
+        return "the files differ in their columns: load those that are alike, or name what to load with columns=[…]"
+    return "check data_format, structure and settings"
+
+
+def _of(column: str, types: Mapping[str, str]) -> str:
+    if not column:
+        return ""
+    kind = types.get(column)
+    return f" for column {column!r}" + (f", which is {kind} in the table," if kind else "")
+
+
+def _place(message: str) -> str:
+    row, file = _first((_ROW,), message), _first((_FILE,), message)
+    if file:
+        return f" in {f'row {row} of ' if row else ''}{file}"
+    return ""
+
+
+def _first(patterns: tuple[str, ...], message: str) -> str:
+    """The named group of the first pattern that matches anywhere; '' if none does."""
+    for pattern in patterns:
+        if match := re.search(pattern, message):
+            return str(match[1])
+    return ""

@@ -1,0 +1,320 @@
+"""A value arrives as it was, or the load fails: paths, times in text, expressions, structures."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError
+from tests.sandbox.conftest import Lab, bag
+
+pytestmark = pytest.mark.sandbox
+
+
+@pytest.fixture
+def lab(lab: Lab) -> Lab:
+    """One node: no other one to end with a failed INSERT."""
+    lab.connect_one_node()
+    return lab
+
+
+def fails(lab: Lab, table: str, *words: str, **arguments: Any) -> None:
+    with pytest.raises((LoadError, SourceError)) as caught:
+        lab.load("in/**", table, **arguments)
+    assert lab.rows(table) == []
+    for word in words:
+        assert word in str(caught.value)
+
+
+class TestPath:
+    def test_the_text_of_a_folder_is_the_value(self, lab: Lab) -> None:
+        table = lab.create("t", "code String, price LowCardinality(String), day String, n UInt8")
+        for n, folder in enumerate(["code=007/price=1.50/day=2020-1-1", "code=7/price=1.5/day=2020-01-01"]):
+            lab.put(f"in/{folder}/a.csv", f"n\n{n}\n".encode())
+        lab.load("in/**", table)
+        assert bag(lab.rows(table)) == bag(
+            [
+                {"code": "007", "price": "1.50", "day": "2020-1-1", "n": 0},
+                {"code": "7", "price": "1.5", "day": "2020-01-01", "n": 1},
+            ]
+        )
+
+    @pytest.mark.parametrize(
+        ("kind", "text", "value"),
+        [
+            pytest.param("UInt8", "007", 7, id="number"),
+            pytest.param("Nullable(Int16)", "-5", -5, id="nullable"),
+            pytest.param("Date", "2020-01-31", "2020-01-31", id="date"),
+            pytest.param("LowCardinality(String)", "a b", "a b", id="text"),
+            pytest.param("DateTime('UTC')", "2020-01-31 10:00:00", "2020-01-31 10:00:00", id="time"),
+            pytest.param("Decimal(9, 2)", "1.50", 1.5, id="decimal"),
+            pytest.param("Nullable(String)", "__HIVE_DEFAULT_PARTITION__", None, id="null"),
+            pytest.param("Nullable(Date)", "__HIVE_DEFAULT_PARTITION__", None, id="null-date"),
+        ],
+    )
+    def test_it_becomes_what_the_column_is(self, lab: Lab, kind: str, text: str, value: Any) -> None:
+        table = lab.create("t", f"p {kind}, n UInt8")
+        lab.put_parquet(f"in/p={text}/a.parquet", {"n": pa.array([1], pa.uint8())})
+        lab.load("in/**", table)
+        assert lab.rows(table) == [{"p": value, "n": 1}]
+
+    @pytest.mark.parametrize(
+        ("kind", "text"),
+        [
+            pytest.param("UInt8", "300", id="too-large"),
+            pytest.param("UInt8", "1.5", id="fraction"),
+            pytest.param("Date", "2023-02-30", id="no-such-day"),
+            pytest.param("Decimal(9, 2)", "1.999", id="too-many-digits"),
+            pytest.param("String", "__HIVE_DEFAULT_PARTITION__", id="null"),
+        ],
+    )
+    def test_or_the_load_fails(self, lab: Lab, kind: str, text: str) -> None:
+        table = lab.create("t", f"p {kind}, n UInt8")
+        lab.put(f"in/p={text}/a.csv", b"n\n1\n")
+        fails(lab, table)
+
+    def test_a_column_that_the_table_lacks_is_ignored(self, lab: Lab) -> None:
+        table = lab.create("t", "day Date, n UInt8")
+        lab.put("in/dt=2020-01-01/a.csv", b"day,n\n2020-01-01,1\n")
+        lab.load("in/**", table)
+        assert lab.rows(table) == [{"day": "2020-01-01", "n": 1}]
+
+    def test_expressions_may_name_it(self, lab: Lab) -> None:
+        table = lab.create("t", "label String, n UInt8")
+        for n, folder in enumerate(["code=007/year=2020", "code=008/year=2021", "code=009/year=2022"]):
+            lab.put(f"in/{folder}/a.csv", f"n\n{n}\n".encode())
+        lab.load("in/**", table, select={"label": "concat(code, '!')"}, where="year > 2020 AND code != '009'")
+        assert lab.rows(table) == [{"label": "008!", "n": 1}]
+
+
+TIMES = [
+    ("2023-02-28", "2023-02-28 00:00:00.000"),
+    ("2023-02-28 23:59:59", "2023-02-28 23:59:59.000"),
+    ("2023-02-28 23:59:59.123", "2023-02-28 23:59:59.123"),
+    ("2023-02-28T10:00:00Z", "2023-02-28 10:00:00.000"),
+    ("2023-02-28T10:31:45Z", "2023-02-28 10:31:45.000"),
+    ("28 Feb 2023 10:45:59 +0000", "2023-02-28 10:45:59.000"),
+    ("2023-02-28T10:00:00+02:00", "2023-02-28 08:00:00.000"),
+    ("2023-02-28T10:00:00.5-01:30", "2023-02-28 11:30:00.500"),
+    ("20230228T101112", "2023-02-28 10:11:12.000"),
+    ("20230228101112", "2023-02-28 10:11:12.000"),
+    ("28 Feb 2023 10:00:00", "2023-02-28 10:00:00.000"),
+    ("1677000000", "2023-02-21 17:20:00.000"),
+    ("1677000006123", "2023-02-21 17:20:06.123"),
+    ("1850-02-03 10:00:00", "1850-02-03 10:00:00.000"),
+    ("2024-02-29 00:00:00", "2024-02-29 00:00:00.000"),
+]
+IMPOSSIBLE = [
+    "2023-02-30 10:00:00",
+    "2023-02-29T10:00:00Z",
+    "2023-13-01 10:00:00",
+    "2023-00-10 10:00:00",
+    "2023-01-00 10:00:00",
+    "2023-02-28 24:00:00",
+    "2023-02-28 23:60:61",
+    "2023-02-28 23:59:60",
+    "2023-02-28T25:00:00Z",
+    "20230228T256060",
+    "20230228236060",
+    "20230010",
+    "28 Feb 2023 25:00",
+    "10:30:00",
+    "2023-02-28 x",
+]
+DAYS = [
+    ("2023-02-28", "2023-02-28"),
+    ("2024-02-29", "2024-02-29"),
+    ("2023-1-5", "2023-01-05"),
+    ("20230105", "2023-01-05"),
+    ("2023/01/05", "2023-01-05"),
+    ("1850-01-02", "1850-01-02"),
+    ("2500-12-31", "2500-12-31"),
+]
+NO_DAYS = ["2023-02-30", "2023-02-29", "2023-13-01", "2023-00-10", "2023-01-00", "20230230", "2023-2-30", "0", "x"]
+
+
+def column_file(lab: Lab, data_format: str, texts: list[str]) -> None:
+    """A file ``in/a.…`` with the texts in a column ``v``, behind their numbers."""
+    rows = list(enumerate(texts))
+    if data_format == "parquet":
+        lab.put_parquet("in/a.parquet", {"n": pa.array([n for n, _ in rows], pa.uint8()), "v": texts})
+    elif data_format == "jsonl":
+        lab.put("in/a.jsonl", "".join(json.dumps({"n": n, "v": text}) + "\n" for n, text in rows).encode())
+    else:
+        separator = {"csv": ",", "tsv": "\t"}[data_format]
+        body = "".join(f"{n}{separator}{text}\n" for n, text in rows)
+        lab.put(f"in/a.{data_format}", f"n{separator}v\n{body}".encode())
+
+
+@pytest.mark.parametrize("data_format", ["csv", "tsv", "jsonl", "parquet"])
+class TestTimesInText:
+    def test_what_exists_arrives(self, lab: Lab, data_format: str) -> None:
+        table = lab.create("t", "n UInt8, v Nullable(DateTime64(3, 'UTC'))")
+        column_file(lab, data_format, [text for text, _ in TIMES])
+        lab.load("in/*", table)
+        assert bag(lab.rows(table)) == bag({"n": n, "v": value} for n, (_, value) in enumerate(TIMES))
+
+    def test_days_arrive(self, lab: Lab, data_format: str) -> None:
+        table = lab.create("t", "n UInt8, v Date32")
+        column_file(lab, data_format, [text for text, _ in DAYS])
+        lab.load("in/*", table)
+        assert bag(lab.rows(table)) == bag({"n": n, "v": value} for n, (_, value) in enumerate(DAYS))
+
+    @pytest.mark.parametrize(("kind", "text"), [("DateTime", "2023-02-28 23:60:61"), ("Date", "2023-02-30")])
+    def test_what_does_not_exist_fails(self, lab: Lab, data_format: str, kind: str, text: str) -> None:
+        table = lab.create("t", f"n UInt8, v {kind}")
+        column_file(lab, data_format, [text])
+        fails(lab, table)
+
+
+@pytest.mark.parametrize(("kind", "texts"), [("DateTime64(3)", IMPOSSIBLE), ("Date", NO_DAYS)], ids=["time", "day"])
+def test_no_impossible_time_arrives(lab: Lab, kind: str, texts: list[str]) -> None:
+    table = lab.create("t", f"n UInt8, v {kind}")
+    arrived = []
+    for number, text in enumerate(texts):
+        column_file(lab, "csv", [text])
+        try:
+            lab.load("in/*", table, task_id=f"t{number}")
+        except (LoadError, SourceError):
+            continue
+        arrived.append(text)
+    assert arrived == []
+
+
+def test_expressions_see_times_as_times(lab: Lab) -> None:
+    table = lab.create("t", "n UInt8, v DateTime('UTC'), y UInt16")
+    column_file(lab, "csv", ["2023-02-28 10:00:00", "2024-02-28 10:00:00"])
+    lab.load("in/*", table, select={"y": "toYear(v)"}, where="v < '2024-01-01' AND toHour(v) = 10")
+    assert lab.rows(table) == [{"n": 0, "v": "2023-02-28 10:00:00", "y": 2023}]
+
+
+def test_a_missing_time_is_null(lab: Lab) -> None:
+    table = lab.create("t", "n UInt8, v Nullable(Date), w Nullable(DateTime)")
+    lab.put("in/a.csv", b"n,v,w\n1,,\n2,\\N,\\N\n")
+    lab.put("in/b.csv", b"n,v,w\n3,2023-01-02,2023-01-02 10:00:00\n")
+    lab.load("in/*", table)
+    assert bag(lab.rows(table, columns="n, v")) == bag(
+        [{"n": 1, "v": None}, {"n": 2, "v": None}, {"n": 3, "v": "2023-01-02"}]
+    )
+
+
+class TestText:
+    @pytest.mark.parametrize(
+        ("kind", "text"),
+        [
+            pytest.param("UInt256", str(2**256), id="257-bits"),
+            pytest.param("Int256", str(2**255), id="256-bits-signed"),
+            pytest.param("Float32", "1e39", id="float"),
+            pytest.param("Decimal(10, 2)", "3.999", id="decimal"),
+            pytest.param("Decimal(10, 2)", "3.999e0", id="decimal-with-exponent"),
+            pytest.param("SimpleAggregateFunction(sum, UInt64)", str(2**64), id="simple-aggregate"),
+        ],
+    )
+    def test_what_does_not_fit_fails(self, lab: Lab, kind: str, text: str) -> None:
+        table = lab.create("t", f"v {kind}", "AggregatingMergeTree ORDER BY tuple()")
+        lab.put("in/a.csv", f"v\n{text}\n".encode())
+        fails(lab, table)
+
+    def test_what_fits_arrives(self, lab: Lab) -> None:
+        table = lab.create("t", "a String, b String, c Float32, d Decimal(10, 2), e Decimal(10, 2), f Float32")
+        lab.ddl(f"ALTER TABLE {table} MODIFY COLUMN a UInt256, MODIFY COLUMN b Int256")
+        lab.put("in/a.csv", f"a,b,c,d,e,f\n{2**256 - 1},{-(2**255)},0.1,3.9900,3.99e0,inf\n".encode())
+        lab.load("in/*", table)
+        columns = (
+            "toString(a) AS a, toString(b) AS b, toString(c) AS c, toString(d) AS d, toString(e) AS e, f = inf AS f"
+        )
+        expected = {"a": str(2**256 - 1), "b": str(-(2**255)), "c": "0.1", "d": "3.99", "e": "3.99", "f": 1}
+        assert lab.rows(table, columns=columns) == [expected]
+
+    def test_a_structure_that_is_too_narrow_fails(self, lab: Lab) -> None:
+        table = lab.create("t", "n UInt64")
+        lab.put("in/a.csv", b"300\n")
+        fails(lab, table, structure="n UInt8")
+
+    def test_numbers_inside_of_arrays_and_tuples(self, lab: Lab) -> None:
+        table = lab.create("t", "a Array(UInt8), b Tuple(x UInt8, y Int16)")
+        lab.put("in/a.jsonl", b'{"a": [1, 255], "b": {"x": 1, "y": -7}}\n')
+        lab.load("in/*", table)
+        assert lab.rows(table) == [{"a": [1, 255], "b": {"x": 1, "y": -7}}]
+        lab.put("in/b.jsonl", b'{"a": [1, 256], "b": {"x": 1, "y": 2}}\n')
+        with pytest.raises((LoadError, SourceError)):
+            lab.load("in/b.jsonl", table, task_id="b")
+
+    @pytest.mark.parametrize("value", ['{"x": 1}', '{"x": 1, "y": 2, "z": 3}'], ids=["lacks", "has-more"])
+    def test_objects_with_other_fields_fail(self, lab: Lab, value: str) -> None:
+        table = lab.create("t", "b Tuple(x UInt8, y UInt8)")
+        lab.put("in/a.jsonl", f'{{"b": {value}}}\n'.encode())
+        fails(lab, table)
+
+
+class TestTyped:
+    def test_structs_with_other_fields_are_refused(self, lab: Lab) -> None:
+        table = lab.create("t", "b Tuple(x UInt8, y UInt8)")
+        lab.put_parquet("in/a.parquet", {"b": pa.array([{"x": 1, "z": 2}])})
+        with pytest.raises(TargetError, match=r"fill fields that only one side has with zeros.*\(y, z\)"):
+            lab.load("in/*", table)
+
+    @pytest.mark.parametrize(
+        ("kind", "value"),
+        [
+            pytest.param("Array(UInt8)", pa.array([[1, 300]]), id="array"),
+            pytest.param("Tuple(x UInt8)", pa.array([{"x": 300}]), id="struct"),
+            pytest.param("Map(String, UInt8)", pa.array([[("a", 300)]], pa.map_(pa.string(), pa.int64())), id="map"),
+            pytest.param("SimpleAggregateFunction(max, UInt8)", pa.array([300]), id="simple-aggregate"),
+            pytest.param("Float32", pa.array([1e39]), id="float"),
+        ],
+    )
+    def test_what_does_not_fit_fails(self, lab: Lab, kind: str, value: pa.Array) -> None:
+        table = lab.create("t", f"v {kind}", "AggregatingMergeTree ORDER BY tuple()")
+        lab.put_parquet("in/a.parquet", {"v": value})
+        fails(lab, table)
+
+    def test_what_fits_arrives(self, lab: Lab) -> None:
+        table = lab.create(
+            "t",
+            "a Array(UInt8), b Float32, c Nullable(Date), d LowCardinality(UInt8)",
+            "MergeTree ORDER BY () SETTINGS allow_suspicious_low_cardinality_types = 1",
+        )
+        days = pa.array([None, datetime.date(2023, 1, 2)])
+        lab.put_parquet("in/a.parquet", {"a": [[1], []], "b": [0.1, float("inf")], "c": days, "d": [1, 2]})
+        lab.load("in/*", table)
+        assert bag(lab.rows(table, columns="toString(a) AS a, toString(b) AS b, c, d")) == bag(
+            [{"a": "[1]", "b": "0.1", "c": None, "d": 1}, {"a": "[]", "b": "inf", "c": "2023-01-02", "d": 2}]
+        )
+
+
+class TestSelect:
+    @pytest.fixture
+    def lab(self, lab: Lab) -> Lab:
+        lab.put_parquet("in/a.parquet", {"n": pa.array([1, 1], pa.uint8()), "p": pa.array([Decimal("1.999")] * 2)})
+        return lab
+
+    def test_a_result_that_does_not_fit_fails(self, lab: Lab) -> None:
+        fails(lab, lab.create("t", "n UInt8"), select={"n": "n + 255"})
+
+    def test_a_result_that_fits_arrives(self, lab: Lab) -> None:
+        table = lab.create("t", "n UInt8, s String, d Date, m Nullable(UInt8)")
+        select = {"n": "n + 254", "s": "toString(p)", "d": "'2023-01-02'", "m": "NULL"}
+        lab.load("in/*", table, select=select)
+        assert lab.rows(table) == [{"n": 255, "s": "1.999", "d": "2023-01-02", "m": None}] * 2
+
+    def test_a_result_that_would_be_cut_is_refused(self, lab: Lab) -> None:
+        with pytest.raises(TargetError, match=r"select makes .*Decimal\(4, 3\).* of 'p' for column 'n', .* cut"):
+            lab.load("in/*", lab.create("t", "n Decimal(9, 2)"), select={"n": "p"})
+
+    @pytest.mark.parametrize("expression", ["DISTINCT n", "TOP 1 n", "max(n)", "sum(n) + 1"])
+    def test_what_makes_fewer_rows_is_refused(self, lab: Lab, expression: str) -> None:
+        with pytest.raises(ConfigError, match=r"rows out|one row of many"):
+            lab.load("in/*", lab.create("t", "n UInt64"), select={"n": expression})
+        assert lab.inserts() == []
+
+    @pytest.mark.parametrize("name", ["limit", "offset", "input_format_allow_errors_num"])
+    def test_a_setting_that_drops_rows_is_refused(self, lab: Lab, name: str) -> None:
+        with pytest.raises(ConfigError, match=f"the operator sets '{name}' to 1, and a load needs 0"):
+            lab.load("in/*", lab.create("t", "n UInt8"), settings={name: 1}, columns=["n"])
+        assert lab.inserts() == []

@@ -1,0 +1,84 @@
+"""What is said of a server's error; the messages are those of 26.7."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ch_s3.load.explain import explain
+
+TYPES = {"v": "UInt16", "dt": "Date", "a b": "UInt8"}
+WIDEN = "widen the column, say how the value is meant with select={'v': '…'}, or leave such rows out with where"
+
+
+@pytest.mark.parametrize(
+    ("message", "what", "remedy"),
+    [
+        pytest.param(
+            "Code: 70. DB::Exception: Value in column Int64 cannot be safely converted into type UInt16: while"
+            " executing 'FUNCTION accurateCast(__table1.v :: 0, 'UInt16'_String) -> …'. (CANNOT_CONVERT_TYPE)",
+            "a value for column 'v', which is UInt16 in the table, does not fit: Code: 70",
+            WIDEN,
+            id="cast",
+        ),
+        pytest.param(
+            "Code: 117. DB::Exception: Expected end of line: (at row 2) : Row 1: Column 0, name: n, type: Int64,"
+            ' parsed text: "1" Column 1, name: v, type: Nullable(Int64), parsed text: "5" Row 2: Column 0, name: n,'
+            ' type: Int64, parsed text: "2" Column 1, name: v, type: Nullable(Int64), parsed text: <EMPTY> ERROR:'
+            ' garbage after Nullable(Int64): "x<LINE FEED>" : (in file/uri bucket/e/b.csv): While executing'
+            " ReadFromObjectStorage. (INCORRECT_DATA)",
+            "a value for column 'v', which is UInt16 in the table, does not fit ('x') in row 2 of bucket/e/b.csv: ",
+            WIDEN,
+            id="parser",
+        ),
+        pytest.param(
+            """Code: 27. DB::Exception: Cannot parse input: expected '"' before: 'x"} ': (while reading the value"""
+            " of key v): (at row 1) : (in file/uri bucket/e/f.jsonl): While executing ParallelParsing."
+            " (CANNOT_PARSE_INPUT_ASSERTION_FAILED)",
+            "a value for column 'v', which is UInt16 in the table, does not fit in row 1 of bucket/e/f.jsonl: ",
+            WIDEN,
+            id="json",
+        ),
+        pytest.param(
+            "Code: 6. DB::Exception: Cannot parse string '2023-02-28 23:60:61 does not fit' as Date32: syntax error"
+            " at position 10: while executing 'FUNCTION if(isNull(__table1.`a b`) …'. (CANNOT_PARSE_TEXT)",
+            "a value for column 'a b', which is UInt8 in the table, does not fit ('2023-02-28 23:60:61'): Code: 6",
+            "select={'a b': '…'}",
+            id="time",
+        ),
+        pytest.param(
+            "Code: 41. DB::Exception: Cannot read DateTime: unexpected date: 2023-2-30: while executing 'FUNCTION"
+            " toDate32(parseDateTime64BestEffort(extract(__table3._path, '/dt=([^/]*)/'_String) …'."
+            " (CANNOT_PARSE_DATETIME)",
+            "a value for column 'dt', which is Date in the table, does not fit ('2023-2-30'): Code: 41",
+            "select={'dt': '…'}",
+            id="path",
+        ),
+        pytest.param(
+            "Code: 349. DB::Exception: Cannot convert NULL value to non-Nullable type: while converting source column"
+            " `accurateCast(v, 'Nullable(UInt16)')` to destination column v: while executing 'FUNCTION …'."
+            " (CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN)",
+            "a value for column 'v', which is UInt16 in the table, is missing or empty, and the column is not",
+            "give a value with select={'v': 'ifNull(…)'}, or leave such rows out with where",
+            id="null",
+        ),
+        pytest.param(
+            "Code: 499. DB::Exception: Access denied. (S3_ERROR)",
+            "Code: 499. DB::Exception: Access denied. (S3_ERROR); ",
+            "check that the servers reach http://s3:9000, and that the credentials may read the bucket",
+            id="rights",
+        ),
+        pytest.param(
+            "Code: 47. DB::Exception: Unknown expression identifier `nope`. (UNKNOWN_IDENTIFIER)",
+            "Code: 47. ",
+            "correct select and where, which see the columns of the files",
+            id="expression",
+        ),
+        pytest.param("Code: 241. (MEMORY_LIMIT_EXCEEDED)", "Code: 241. ", "check data_format", id="anything-else"),
+    ],
+)
+def test_explain(message: str, what: str, remedy: str) -> None:
+    explained = explain(message, TYPES, endpoint="http://s3:9000")
+    assert explained.startswith(what)
+    assert remedy in explained.rpartition(";")[2]
+    assert message in explained
+    assert ("check that the servers" in explained) == ("S3_ERROR" in message)
