@@ -213,7 +213,7 @@ class TargetLock:
             AttemptId(load_id=identity.load_id, generation=identity.generation, number=attempt),
             epoch=epoch,
             try_number=identity.try_number,
-            detail={"since": identity.since.timestamp(), "token": self.token},
+            detail={"since": identity.life.since, "first_try": identity.first_try, "token": self.token},
         )
 
     def _drop_if_there(self, epoch: int, node: str) -> None:

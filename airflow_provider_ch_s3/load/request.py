@@ -102,12 +102,24 @@ class LoadRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Life:
+    """The time between two clears of one task in one run.
+
+    :param since: when the run began (Unix time).
+    """
+
+    since: float = 0.0
+    generation: int = 0
+    first_try: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
 class LoadIdentity:
     """Who loads: the task instance, and which of its lives this is.
 
     :param map_index: -1 for a task that is not mapped.
     :param generation: another one when the task is cleared, the same over its retries.
-    :param is_first_try: nothing can have been submitted before, in this generation.
+    :param first_try: the number of this generation's first try: counted on over clears, as all tries are.
     :param is_last_try: Airflow will not try again by itself.
     :param since: when the DAG run began (UTC), by Airflow's clock; another run of the same name has another one.
     """
@@ -119,7 +131,7 @@ class LoadIdentity:
     table: str
     generation: int = 0
     try_number: int = 1
-    is_first_try: bool = True
+    first_try: int = 1
     is_last_try: bool = True
     since: datetime.datetime
 
@@ -144,9 +156,17 @@ class LoadIdentity:
         return f"{self.generation_prefix}{attempt}"
 
     @property
-    def life(self) -> tuple[float, int]:
-        """The run, and which of its lives between two clears."""
-        return self.since.timestamp(), self.generation
+    def is_first_try(self) -> bool:
+        """Whether nothing can have been submitted before, in this generation."""
+        return self.try_number <= self.first_try
+
+    @property
+    def life(self) -> Life:
+        """Which run this is, and which of its lives between two clears.
+
+        One number would not tell: where ``retries`` was lowered, a generation comes back after a clear.
+        """
+        return Life(since=self.since.timestamp(), generation=self.generation, first_try=self.first_try)
 
     @property
     def rank(self) -> tuple[float, int]:

@@ -433,7 +433,8 @@ class LoadRun(TaskLoad):
     def _planned_detail(self, prepared: PreparedLoad, choice: Choice) -> dict[str, Any]:
         return {
             **self.identity.names,
-            "since": self.identity.since.timestamp(),
+            "since": self.identity.life.since,
+            "first_try": self.identity.first_try,
             "definition": self._site.definition,
             "table": self.request.table,
             "source": str(self.request.pattern),

@@ -15,11 +15,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from itertools import takewhile
 from typing import Any
 
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.load.request import LoadMode
+from airflow_provider_ch_s3.load.request import Life, LoadMode
 
 
 class EventKind(Enum):
@@ -96,9 +95,10 @@ class Event:
         return float(self.detail.get("since", 0.0))
 
     @property
-    def life(self) -> tuple[float, int]:
-        """The run, and which of its lives between two clears."""
-        return self.since, self.attempt.generation
+    def life(self) -> Life:
+        """Of its writer."""
+        first_try = int(self.detail.get("first_try", 1))
+        return Life(since=self.since, generation=self.attempt.generation, first_try=first_try)
 
     @property
     def rank(self) -> tuple[float, int]:
@@ -192,13 +192,9 @@ class Story:
         found = self.attempts.get(attempt)
         return found is not None and found.is_open and self.of_load(attempt.load_id)[-1] is found
 
-    def latest(self, load_id: str, life: tuple[float, int]) -> Attempt | None:
-        """The last attempt of a task since its run began, or since it was cleared.
-
-        The number of a generation may come back after some clears, where ``retries`` was lowered: so what counts is
-        what came after the last word of any other life.
-        """
-        mine = takewhile(lambda event: event.life == life, reversed(self.words_of(load_id)))
+    def latest(self, load_id: str, life: Life) -> Attempt | None:
+        """The last attempt of a task since its run began, or since it was cleared."""
+        mine = (event for event in reversed(self.words_of(load_id)) if event.life == life)
         planned = next((event.attempt for event in mine if event.kind is EventKind.PLANNED), None)
         return self.attempts[planned] if planned else None
 

@@ -298,7 +298,7 @@ def identify(context: Context, *, table: str) -> LoadIdentity:
         table=table,
         generation=ti.max_tries,
         try_number=ti.try_number,
-        is_first_try=ti.try_number <= first_try,
+        first_try=first_try,
         is_last_try=ti.try_number > ti.max_tries,
         since=_run_began(dag_run),
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
+from airflow_provider_ch_s3.errors import ClusterError, ConfigError, LoadError, TargetError
 from tests.sandbox.conftest import WAIT_SECONDS, Background, Freeze, Lab, bag, start_worker
 from tests.sandbox.few import EVEN_AND_ODD, FEW, OTHER, SLOW_FEW, die_before, is_clean, make_table, put_numbers
 from tests.sandbox.gates import Gate
@@ -147,7 +147,7 @@ class TestDistributedTable:
         loaded = OTHER
         try:
             lab.load("other/*.csv", everything, **OTHER_WAY)
-        except ConfigError as error:
+        except ClusterError as error:
             # the sandbox has no Keeper, so that ON CLUSTER is no way
             loaded, refusal = [], str(error)
         if not loaded:

@@ -116,7 +116,7 @@ def test_no_load_has_a_query_id_that_starts_with_anothers() -> None:
 
 
 def test_tries_and_generations_share_the_load_id_and_generations_never_share_a_prefix() -> None:
-    assert identity(try_number=2, is_first_try=False, generation=7).load_id == identity().load_id
+    assert identity(try_number=2, first_try=2, generation=7).load_id == identity().load_id
     assert not identity(generation=11).query_id(1).startswith(identity(generation=1).generation_prefix)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.load.request import Life
 from airflow_provider_ch_s3.load.story import Attempt, AttemptId, Event, EventKind, Story
 
 LOCKED, PLANNED, COMMITTING = EventKind.LOCKED, EventKind.PLANNED, EventKind.COMMITTING
@@ -27,6 +28,7 @@ def event(
     generation: int = 0,
     try_number: int = 1,
     since: float = 0.0,
+    first_try: int = 1,
     **detail: Any,
 ) -> Event:
     """An event of the attempt ``number``, in the epoch in which it was planned unless another one is given."""
@@ -35,7 +37,7 @@ def event(
         attempt=attempt_id(number, load, generation),
         epoch=number if epoch is None else epoch,
         try_number=try_number,
-        detail={"since": since, **detail} if since else detail,
+        detail={"since": since, "first_try": first_try, **detail} if since else detail,
         time=1_700_000_000.0,
     )
 
@@ -117,7 +119,7 @@ def test_the_last_event_of_a_kind_tells_its_detail() -> None:
 def test_an_empty_story() -> None:
     empty = story()
     assert (empty.epoch, dict(empty.attempts), empty.of_load("ch-s3-a")) == (0, {}, [])
-    assert empty.latest("ch-s3-a", (0.0, 0)) is None
+    assert empty.latest("ch-s3-a", Life()) is None
     assert not empty.is_needed(attempt_id(1))
     assert (empty.holders(TABLE), empty.rows_of_partition("p", TABLE)) == ([], (0, []))
 
@@ -138,36 +140,35 @@ def test_attempts_of_a_load() -> None:
     )
     # by number, not by text; over all generations
     assert numbers(found.of_load("ch-s3-a")) == [2, 9, 10]
-    latest = found.latest("ch-s3-a", (0.0, 0))
+    latest = found.latest("ch-s3-a", Life())
     assert latest is not None
     assert latest.id == attempt_id(10)
-    assert found.latest("ch-s3-a", (0.0, 2)) is None
-    assert found.latest("ch-s3-", (0.0, 0)) is None
+    assert found.latest("ch-s3-a", Life(generation=2)) is None
+    assert found.latest("ch-s3-", Life()) is None
 
 
-# Each word of a load: kind, epoch, generation, when its run began.
+# Each word of a load: kind, epoch, generation, the generation's first try, when its run began.
 LIVES = [
-    pytest.param([(PLANNED, 3, 0, 5.0)], 3, id="a-retry"),
-    pytest.param([(PLANNED, 3, 0, 5.0), (LOCKED, 4, 0, 5.0)], 3, id="locked-since"),
-    pytest.param([(PLANNED, 3, 1, 5.0)], None, id="cleared"),
-    pytest.param([(PLANNED, 3, 0, 4.0)], None, id="an-earlier-run-of-the-same-name"),
-    pytest.param([(PLANNED, 3, 0, 0.0)], None, id="a-run-of-which-nothing-is-known"),
-    pytest.param([(PLANNED, 3, 0, 5.0), (LOCKED, 4, 1, 5.0)], None, id="cleared-and-nothing-new"),
-    pytest.param([(PLANNED, 3, 0, 5.0), (PLANNED, 4, 1, 5.0)], None, id="a-generation-that-came-back-after-a-clear"),
-    pytest.param([(PLANNED, 3, 1, 5.0), (PLANNED, 4, 0, 5.0)], 4, id="the-first-try-since-a-clear"),
-    pytest.param([(PLANNED, 3, 0, 5.0), (ABANDONED, 9, 0, 0.0)], 3, id="others-gave-it-up"),
+    pytest.param([(PLANNED, 3, 0, 4, 5.0)], 3, id="a-retry"),
+    pytest.param([(PLANNED, 3, 0, 4, 5.0), (PLANNED, 6, 0, 4, 5.0)], 6, id="the-last-one"),
+    pytest.param([(PLANNED, 3, 0, 4, 5.0), (LOCKED, 4, 0, 4, 5.0)], 3, id="locked-since"),
+    pytest.param([(PLANNED, 3, 1, 4, 5.0)], None, id="cleared"),
+    pytest.param([(PLANNED, 3, 0, 1, 5.0)], None, id="a-generation-that-came-back-after-clears"),
+    pytest.param([(PLANNED, 3, 0, 4, 4.0)], None, id="an-earlier-run-of-the-same-name"),
+    pytest.param([(PLANNED, 3, 0, 4, 0.0)], None, id="a-run-of-which-nothing-is-known"),
+    pytest.param([(PLANNED, 3, 0, 4, 5.0), (ABANDONED, 9, 0, 1, 0.0)], 3, id="others-gave-it-up"),
 ]
 
 
 @pytest.mark.parametrize(("words", "expected"), LIVES)
 def test_the_latest_attempt_of_this_life(
-    words: list[tuple[EventKind, int, int, float]], expected: int | None
+    words: list[tuple[EventKind, int, int, int, float]], expected: int | None
 ) -> None:
     told = [
-        event(kind, 3 if kind is ABANDONED else epoch, epoch, generation=generation, since=since)
-        for kind, epoch, generation, since in words
+        event(kind, 3 if kind is ABANDONED else epoch, epoch, generation=generation, first_try=first_try, since=since)
+        for kind, epoch, generation, first_try, since in words
     ]
-    latest = story(*told).latest("ch-s3-a", (5.0, 0))
+    latest = story(*told).latest("ch-s3-a", Life(since=5.0, first_try=4))
     assert (latest.id.number if latest else None) == expected
 
 

@@ -184,7 +184,7 @@ IDENTITY = LoadIdentity(
     table="db.t",
     generation=2,
     try_number=4,
-    is_first_try=False,
+    first_try=2,
     since=datetime.datetime(2013, 1, 31, 12, 30, tzinfo=datetime.UTC),
 )
 
@@ -215,7 +215,7 @@ def test_a_load_trigger_is_ids_and_times_only() -> None:
             "table": "db.t",
             "generation": 2,
             "try_number": 4,
-            "is_first_try": False,
+            "first_try": 2,
             "is_last_try": True,
             "since": "2013-01-31T12:30:00+00:00",
         },
