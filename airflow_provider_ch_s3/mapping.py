@@ -118,28 +118,29 @@ def _wanted_columns(
 
 def _map_column(source: FileColumn, column: TableColumn, target: TargetSpec) -> MappedColumn:
     where = "in the path" if source.in_path else "in the files"
-    _check_conversion(f"column {column.name!r} is {source.type} {where}", source.type, column, target)
+    what = f"column {column.name!r} is {source.type} {where} and {column.type} in {target.name}"
+    _check_conversion(what, source.type, column)
     return MappedColumn(target=column.name, source=source.name, conversion=plan_conversion(source.type, column.type))
 
 
 def _map_expression(column: TableColumn, expression: str, kind: str, target: TargetSpec) -> MappedColumn:
     if not kind:
         return MappedColumn(target=column.name, expression=expression)
-    _check_conversion(f"select makes {kind} of {expression!r} for column {column.name!r}", kind, column, target)
+    what = (
+        f"select makes {kind} of {expression!r} for column {column.name!r}, which is {column.type} in {target.name}"
+    )
+    _check_conversion(what, kind, column)
     return MappedColumn(target=column.name, expression=expression, conversion=plan_conversion(kind, column.type))
 
 
-def _check_conversion(what: str, kind: str, column: TableColumn, target: TargetSpec) -> None:
+def _check_conversion(what: str, kind: str, column: TableColumn) -> None:
     if not is_convertible(kind, column.type):
         problem = "there is no conversion"
     elif loss := silent_loss(kind, column.type):
         problem = f"ClickHouse would silently {loss}"
     else:
         return
-    raise TargetError(
-        f"{what}, which is {column.type} in {target.name}, and {problem}; change the table, or say how it is meant"
-        f" with select={{{column.name!r}: '…'}}"
-    )
+    raise TargetError(f"{what}, and {problem}; change the table, or convert it with select={{{column.name!r}: '…'}}")
 
 
 def _names(names: Iterable[str]) -> str:

@@ -46,7 +46,9 @@ _EXPRESSION = frozenset(
         "ILLEGAL_AGGREGATION",
     }
 )
-_DIFFERENT_FILES = frozenset({"THERE_IS_NO_COLUMN"})
+_DIFFERENT_FILES = (
+    "the files differ in their columns: load those that are alike, or name what to load with columns=[…]"
+)
 
 # Where the messages of 26.7 name the column, the value, the row and the file; the first that matches counts.
 _COLUMNS = (
@@ -73,17 +75,19 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
     :param types: of the table's columns, by name.
     :param endpoint: where the servers look for the files.
     """
-    codes = set(_CODE.findall(message))
+    code = next(iter(reversed(_CODE.findall(message))), "")  # the last one is that of the whole
     column = _first(_COLUMNS, message).strip("`")
     place = _place(message)
-    if codes & _NULL:
+    if code == "THERE_IS_NO_COLUMN" or "Unknown field found" in message:
+        return f"{message}; {_DIFFERENT_FILES}"
+    if code in _NULL:
         what = f"a value{_of(column, types)} is missing or empty{place}, and the column is not Nullable"
         remedy = (
             f"make the column Nullable, give a value with select={{{column or 'column'!r}: 'ifNull(…)'}}, or leave"
             " such rows out with where"
         )
         return f"{what}: {message}; {remedy}"
-    if codes & _MISFIT or any(code.startswith("CANNOT_PARSE") for code in codes):
+    if code in _MISFIT or code.startswith("CANNOT_PARSE"):
         value = _first(_VALUES, message)
         what = f"a value{_of(column, types)} does not fit{f' ({value!r})' if value else ''}{place}"
         remedy = (
@@ -91,18 +95,16 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
             " rows out with where"
         )
         return f"{what}: {message}; {remedy}"
-    return f"{message}; {_other_remedy(codes, message, endpoint)}"
+    return f"{message}; {_other_remedy(code, message, endpoint)}"
 
 
-def _other_remedy(codes: set[str], message: str, endpoint: str) -> str:
-    if codes & _ACCESS:
+def _other_remedy(code: str, message: str, endpoint: str) -> str:
+    if code in _ACCESS:
         where = f"reach {endpoint}" if endpoint else "reach the object store"
         return f"check that the servers {where}, and that the credentials may read the bucket"
-    if codes & _EXPRESSION:
+    if code in _EXPRESSION:
         return "correct select and where, which see the columns of the files"
-    if codes & _DIFFERENT_FILES or "Unknown field found" in message:
-        return "the files differ in their columns: load those that are alike, or name what to load with columns=[…]"
-    return "check data_format, structure and settings"
+    return "check that the files are what data_format and structure say, and the settings"
 
 
 def _of(column: str, types: Mapping[str, str]) -> str:

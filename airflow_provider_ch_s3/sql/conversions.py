@@ -84,8 +84,8 @@ def _convert_known(value: Sql, conversion: Conversion, parser: str) -> Sql:
             number = _cast(value, "Float64") if conversion.is_text else value
             return Sql(f"ch_s3_float({number}, to{kind}({number}))")
         case Method.DATE:
-            day = f"toDate32({_parse_time(value, 0, 'UTC', parser)})"
-            checked = Sql(f"ch_s3_date({value}, {day})")
+            # The first is faster, and right where its own text is what was read; it saturates before 1900.
+            checked = Sql(f"ch_s3_date({value}, toDate32({value}), toDate32({_parse_time(value, 0, 'UTC', parser)}))")
             return checked if kind == "Date32" else _cast(checked, kind)
         case Method.TIME:
             return _cast(Sql(f"ch_s3_time({value}, {_parse_time(value, *scale_and_zone(kind), parser)})"), kind)

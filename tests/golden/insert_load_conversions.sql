@@ -2,15 +2,15 @@ INSERT INTO `d`.`all`
     (`id`, `a`, `b`, `c`, `d`, `e`, `f`)
 WITH
     (number, made) -> if(isFinite(made) OR NOT isFinite(number), made, accurateCast(number, 'Float32')) AS ch_s3_float,
-    (text, made) -> if(toString(made) = text OR (match(text, '^\\d{4}(\\d{4}|\\D\\d\\d?\\D\\d\\d?)([T ]00:00(:00(\\.0+)?)?Z?)?$') AND NOT match(text, '(^|[^\\d:])(2[4-9]|[3-9]\\d):|:[6-9]\\d|^\\d{8}T?(2[4-9]\\d{4}|[3-9]\\d{5}|\\d\\d[6-9]\\d{3}|\\d{4}[6-9]\\d)(\\D|$)|^\\d{8}T(2[4-9]|[3-9]\\d|\\d\\d[6-9]\\d)(\\D|$)|^\\d{4}[-/.]0?0[-/.]|^\\d{4}[-/.]\\d\\d?[-/.]0?0(\\D|$)|^0?0[-/.]|^\\d\\d?[-/.]0?0[-/.]|^(\\d{4}00\\d\\d|\\d{6}00)(\\d{6})?(\\D|$)')), made, accurateCast(concat(text, ' does not fit'), 'Date32')) AS ch_s3_date,
+    (text, day, made) -> if(toString(day) = text, day, if(match(text, '^\\d{4}(\\d{4}|\\D\\d\\d?\\D\\d\\d?)([T ]00:00(:00(\\.0+)?)?Z?)?$') AND NOT match(text, '(^|[^\\d:])(2[4-9]|[3-9]\\d):|:[6-9]\\d|^\\d{8}T?(2[4-9]\\d{4}|[3-9]\\d{5}|\\d\\d[6-9]\\d{3}|\\d{4}[6-9]\\d)(\\D|$)|^\\d{8}T(2[4-9]|[3-9]\\d|\\d\\d[6-9]\\d)(\\D|$)|^\\d{4}[-/.]0?0[-/.]|^\\d{4}[-/.]\\d\\d?[-/.]0?0(\\D|$)|^0?0[-/.]|^\\d\\d?[-/.]0?0[-/.]|^(\\d{4}00\\d\\d|\\d{6}00)(\\d{6})?(\\D|$)'), made, accurateCast(concat(text, ' does not fit'), 'Date32'))) AS ch_s3_date,
     (text, made) -> if(startsWith(toString(made), text) OR (match(text, '\\d{4}') AND NOT match(text, '(^|[^\\d:])(2[4-9]|[3-9]\\d):|:[6-9]\\d|^\\d{8}T?(2[4-9]\\d{4}|[3-9]\\d{5}|\\d\\d[6-9]\\d{3}|\\d{4}[6-9]\\d)(\\D|$)|^\\d{8}T(2[4-9]|[3-9]\\d|\\d\\d[6-9]\\d)(\\D|$)|^\\d{4}[-/.]0?0[-/.]|^\\d{4}[-/.]\\d\\d?[-/.]0?0(\\D|$)|^0?0[-/.]|^\\d\\d?[-/.]0?0[-/.]|^(\\d{4}00\\d\\d|\\d{6}00)(\\d{6})?(\\D|$)')), made, accurateCast(concat(text, ' does not fit'), 'Date32')) AS ch_s3_time,
     (text, made, cut, refused) -> if(NOT match(text, cut) OR (match(text, '[eE]') AND toFloat64(text) = toFloat64(made)), made, refused) AS ch_s3_decimal,
     (text, made, refused) -> if(toString(made) = text, made, refused) AS ch_s3_integer,
-    accurateCast(ch_s3_date(extract(`ch_s3_files`._path, '/dt=([^/]*)/'), toDate32(parseDateTime64BestEffort(extract(`ch_s3_files`._path, '/dt=([^/]*)/'), 1, 'UTC'))), 'Date') AS `dt`
+    accurateCast(ch_s3_date(extract(`ch_s3_files`._path, '/dt=([^/]*)/'), toDate32(extract(`ch_s3_files`._path, '/dt=([^/]*)/')), toDate32(parseDateTime64BestEffort(extract(`ch_s3_files`._path, '/dt=([^/]*)/'), 1, 'UTC'))), 'Date') AS `dt`
 SELECT
     accurateCast((id + 255), 'UInt8'),
     if(`a` IS NULL, NULL, accurateCast(assumeNotNull(`a`), 'UInt64')),
-    accurateCast(ch_s3_date(`b`, toDate32(parseDateTime64BestEffort(`b`, 1, 'UTC'))), 'Date'),
+    accurateCast(ch_s3_date(`b`, toDate32(`b`), toDate32(parseDateTime64BestEffort(`b`, 1, 'UTC'))), 'Date'),
     if(`c` IS NULL, NULL, accurateCast(ch_s3_time(assumeNotNull(`c`), parseDateTime64BestEffort(assumeNotNull(`c`), 1, 'UTC')), 'DateTime(\'UTC\')')),
     ch_s3_decimal(`d`, accurateCast(`d`, 'Decimal(9, 2)'), '\\.\\d{2}\\d*[1-9]|[eE]', accurateCast(concat(`d`, ' does not fit'), 'Decimal(9, 2)')),
     ch_s3_integer(toString(`e`), accurateCast(toString(`e`), 'UInt256'), accurateCast(concat(toString(`e`), ' does not fit'), 'UInt256')),

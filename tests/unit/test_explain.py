@@ -73,7 +73,20 @@ WIDEN = "widen the column, say how the value is meant with select={'v': '…'}, 
             "correct select and where, which see the columns of the files",
             id="expression",
         ),
-        pytest.param("Code: 241. (MEMORY_LIMIT_EXCEEDED)", "Code: 241. ", "check data_format", id="anything-else"),
+        pytest.param(
+            "Code: 117. DB::Exception: Unknown field found in format header: 'c' at position 2. (INCORRECT_DATA)",
+            "Code: 117. ",
+            "the files differ in their columns: load those that are alike, or name what to load with columns=[…]",
+            id="other-columns",
+        ),
+        pytest.param("Code: 241. (MEMORY_LIMIT_EXCEEDED)", "Code: 241. ", "check that the files", id="anything-else"),
+        pytest.param(
+            "Code: 636. DB::Exception: Error: Code: 117. Parquet file too short. (INCORRECT_DATA) . You can specify"
+            " the structure manually: (in file/uri in/a.parquet). (CANNOT_EXTRACT_TABLE_STRUCTURE)",
+            "Code: 636. ",
+            "check that the files are what data_format and structure say, and the settings",
+            id="no-such-format",
+        ),
     ],
 )
 def test_explain(message: str, what: str, remedy: str) -> None:

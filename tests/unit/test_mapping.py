@@ -148,8 +148,8 @@ def test_types_without_a_conversion_are_refused() -> None:
     with pytest.raises(TargetError) as caught:
         map_columns([in_file("a", "Array(String)")], target(column("a", "DateTime")))
     assert str(caught.value) == (
-        "column 'a' is Array(String) in the files, which is DateTime in d.t, and there is no conversion; change the"
-        " table, or say how it is meant with select={'a': '…'}"
+        "column 'a' is Array(String) in the files and DateTime in d.t, and there is no conversion; change the"
+        " table, or convert it with select={'a': '…'}"
     )
 
 
@@ -172,7 +172,7 @@ def test_an_expression_that_would_lose_something_is_refused() -> None:
         map_columns([], target(column("p", "Decimal(9, 2)")), select={"p": "x / 3"}, select_types={"p": "Float64"})
     assert str(caught.value) == (
         "select makes Float64 of 'x / 3' for column 'p', which is Decimal(9, 2) in d.t, and ClickHouse would silently"
-        " cut the digits behind the last one that fits; change the table, or say how it is meant with"
+        " cut the digits behind the last one that fits; change the table, or convert it with"
         " select={'p': '…'}"
     )
 
@@ -195,6 +195,6 @@ def test_a_type_that_would_change_silently_is_refused_with_the_remedy() -> None:
     with pytest.raises(TargetError) as caught:
         map_columns([in_file("a", "Float64")], target(column("a", "Decimal(10, 2)")))
     assert str(caught.value) == (
-        "column 'a' is Float64 in the files, which is Decimal(10, 2) in d.t, and ClickHouse would silently cut the"
-        " digits behind the last one that fits; change the table, or say how it is meant with select={'a': '…'}"
+        "column 'a' is Float64 in the files and Decimal(10, 2) in d.t, and ClickHouse would silently cut the digits"
+        " behind the last one that fits; change the table, or convert it with select={'a': '…'}"
     )
