@@ -128,11 +128,14 @@ class Staging:
     def claim(self, attempt: AttemptId, epoch: int) -> None:
         """Fence, and see that every node has its table.
 
-        :raises LockLostError: if the owner of a later epoch has them.
+        :raises LockLostError: if the owner of a later epoch has them, or dropped them.
         :raises LoadError: if a node has lost its table.
         """
         mine = StagingTable(attempt=attempt, epoch=epoch)
-        if lacking := set(self.nodes) - self.fence(attempt, epoch).get(mine, set()):
+        found = self.fence(attempt, epoch).get(mine, set())
+        if not found:
+            raise LockLostError(f"the staging tables of {attempt.query_id} were dropped by another process")
+        if lacking := set(self.nodes) - found:
             raise LoadError(
                 f"the staging table {self.name(mine)} is gone from {', '.join(sorted(lacking))}, so its load cannot"
                 f" be committed there; look at what {self.target} holds, drop the staging table on the other nodes,"

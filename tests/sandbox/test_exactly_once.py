@@ -231,9 +231,10 @@ class TestZombie:
         put_numbers(lab, "other/a.csv", OTHER)
         zombie = freeze(Gate("find_staging"), "other/*.csv", table, task_id="zombie")
         later = freeze(Gate("move_partition", 2), "in/*.csv", table)
-        assert isinstance(zombie.wake(), LoadError)
+        # it was overtaken by another load, so it begins again
+        assert zombie.wake() is None
         assert later.wake() is None
-        assert bag(lab.rows(table)) == bag(FEW)
+        assert bag(lab.rows(table)) == bag(FEW + OTHER)
 
     def test_that_gives_up_does_not_drop_what_the_next_try_commits(
         self, lab: Lab, table: str, freeze: Freeze
