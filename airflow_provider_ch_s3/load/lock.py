@@ -91,6 +91,7 @@ class Held:
     """
 
     epoch: int
+    owner: Owner
     story: Story
     overtaken: Sequence[Owner]
 
@@ -151,7 +152,7 @@ class TargetLock:
                 story = self.ledger.read()
                 if story.epoch < epoch and not others:
                     self._begin(epoch, mine, locks)
-                    return Held(epoch=epoch, story=story, overtaken=_owners(locks))
+                    return Held(epoch=epoch, owner=mine, story=story, overtaken=_owners(locks))
                 self._drop_if_there(epoch, self.node)
             self._pause()
 
@@ -186,7 +187,7 @@ class TargetLock:
                 if over:
                     return
                 try:
-                    self._write_locked(held.epoch, 0)
+                    self._write_locked(held.epoch, held.owner)
                 except ChS3Error as error:
                     log.debug("no sign of life could be written: %s", error)
 
@@ -201,20 +202,14 @@ class TargetLock:
         self.sleep(POLL_SECONDS * random.uniform(0.5, 1.5))
 
     def _begin(self, epoch: int, mine: Owner, locks: Sequence[Lock]) -> None:
-        self._write_locked(epoch, mine.attempt)
+        self._write_locked(epoch, mine)
         for lock in locks:
             log.warning("taking over the lock of %s from %s", self.ledger.target, lock.owner.attempt_id.prefix)
             self._drop_if_there(lock.epoch, lock.node)
 
-    def _write_locked(self, epoch: int, attempt: int) -> None:
-        identity = self.identity
-        self.ledger.write(
-            EventKind.LOCKED,
-            AttemptId(load_id=identity.load_id, generation=identity.generation, number=attempt),
-            epoch=epoch,
-            try_number=identity.try_number,
-            detail={"since": identity.life.since, "first_try": identity.first_try, "token": self.token},
-        )
+    def _write_locked(self, epoch: int, owner: Owner) -> None:
+        detail = {"since": owner.since, "first_try": self.identity.first_try, "token": owner.token}
+        self.ledger.write(EventKind.LOCKED, owner.attempt_id, epoch=epoch, try_number=owner.try_number, detail=detail)
 
     def _drop_if_there(self, epoch: int, node: str) -> None:
         try:

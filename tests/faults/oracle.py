@@ -198,7 +198,7 @@ def has_open_commit(sandbox: Sandbox, database: str) -> bool:
 
 def find_shared_epochs(sandbox: Sandbox, database: str) -> list[int]:
     """Epochs of the lock that more than one process had: none, whatever happens."""
-    owners = "uniqExact(load_id, generation, attempt, try_number)"
+    owners = "uniqExact(JSONExtractString(detail, 'token'))"
     how = f"WHERE event = 'locked' GROUP BY epoch HAVING {owners} > 1 ORDER BY epoch"
     return [int(row["epoch"]) for row in _read_ledger(sandbox, database, "epoch", how)]
 
