@@ -32,6 +32,11 @@ IMPOSSIBLE_TIME = "|".join(
         r"^(\d{4}00\d\d|\d{6}00)(\d{6})?(\D|$)",
     )
 )
+# ISO 8601 as most write it: told by one pattern instead of many.
+ISO_TIME = (
+    r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d([.,]\d+)?)?"
+    r"(Z|[+-]([01]\d|2[0-3]):?[0-5]\d)?$"
+)
 # A day alone, or the midnight at its beginning.
 DATE_SHAPE = r"^\d{4}(\d{4}|\D\d\d?\D\d\d?)([T ]00:00(:00(\.0+)?)?Z?)?$"
 

@@ -6,7 +6,14 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from airflow_provider_ch_s3.sql.conversions import DATE_SHAPE, FILES, IMPOSSIBLE_TIME, read_column, select_item
+from airflow_provider_ch_s3.sql.conversions import (
+    DATE_SHAPE,
+    FILES,
+    IMPOSSIBLE_TIME,
+    ISO_TIME,
+    read_column,
+    select_item,
+)
 from airflow_provider_ch_s3.sql.filters import FILTERS, require_quoted
 from airflow_provider_ch_s3.sql.nodes import NODE_NAME, all_nodes, all_replicas, all_shards, on_cluster
 from airflow_provider_ch_s3.sql.statement import Statement
@@ -25,7 +32,9 @@ _ENVIRONMENT.filters.update(
 )
 _ENVIRONMENT.filters.update(select_item=select_item, read_column=read_column)
 _ENVIRONMENT.globals["node_name"] = NODE_NAME
-_ENVIRONMENT.globals.update(files_alias=FILES, date_shape=DATE_SHAPE, impossible_time=IMPOSSIBLE_TIME)
+_ENVIRONMENT.globals.update(
+    files_alias=FILES, date_shape=DATE_SHAPE, iso_time=ISO_TIME, impossible_time=IMPOSSIBLE_TIME
+)
 
 
 def render(template: str, *, name: str = "", parameters: dict[str, str] | None = None, **values: Any) -> Statement:
