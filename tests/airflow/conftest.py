@@ -67,7 +67,8 @@ class AirflowApi:
             headers={"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"},
         )
         with urlopen(request) as response:
-            return json.load(response)
+            answer = response.read()
+        return json.loads(answer) if answer else None  # a DELETE answers with nothing
 
     def trigger(self, dag_id: str, conf: dict[str, Any] | None = None) -> str:
         """Unpause and start a DAG, and name its run."""
