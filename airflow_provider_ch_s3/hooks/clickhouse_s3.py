@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.cluster import (
     resolve_ddl_mode,
 )
 from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS, DRIVER_FIELDS, parse_extra, parse_fields
-from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ConfigError, ServerError
+from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ConfigError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR, build_form_widgets
 from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
 from airflow_provider_ch_s3.load.detect import detect_cluster, list_members
@@ -299,7 +299,8 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
             except ChS3Error as error:
                 failures.append(error)
         if failures:
-            raise failures[0]
+            # What nobody answered may arrive still, which is more to know than that another node refused it.
+            raise next((f for f in failures if isinstance(f, ServerUnreachableError)), failures[0])
 
     def _execute_at(self, address: str | None, statement: Statement, *, query_id: str | None = None) -> None:
         # with progress headers, a statement whose client is gone dies at the next header

@@ -1,9 +1,10 @@
-"""A load into one node alone is refused where the table lies on more nodes: those would not know of it."""
+"""A table that lies on more nodes than a load knows is refused: the others would not know of it."""
 
 from __future__ import annotations
 
 import logging
 
+from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ServerError, TargetError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
@@ -12,25 +13,27 @@ from airflow_provider_ch_s3.target import TableName
 log = logging.getLogger(__name__)
 
 
-def check_alone(client: ClickHouseClient, table: TableName) -> None:
-    """See that a table which is to be loaded on one node alone is not a part of one that lies on a cluster.
+def check_alone(client: ClickHouseClient, table: TableName, cluster: ClusterSpec) -> None:
+    """See that no cluster that the connected server is a member of has the table on other nodes, too.
 
-    The other nodes would not know of the load: neither of its files nor of its lock.
+    Those would know neither of the files of a load nor of its lock.
 
-    :raises TargetError: if it is.
+    :raises TargetError: if one has.
     """
     if client.query(ledger_queries.render_read_database_engine(table.database))[0]["engine"] == "Replicated":
         return  # every node knows what one of them writes
+    mine = {node.host for node in cluster.nodes}
+    named = f"only the cluster {cluster.name!r}" if cluster.name else "no cluster"
     for row in client.query(load_queries.render_list_own_clusters()):
         try:
-            nodes = client.query(load_queries.render_find_on_nodes(table, row["cluster"]))
+            found = client.query(load_queries.render_find_on_nodes(table, row["cluster"]))
         except ServerError as error:  # who may not query other servers cannot load into them either
             log.info("cannot see whether %s lies on other nodes of %s, too: %s", table, row["cluster"], error)
             continue
-        if len(nodes) > 1:
+        if others := {node["node"] for node in found} - mine:
             raise TargetError(
-                f"{table} lies on {', '.join(node['node'] for node in nodes)} of the cluster {row['cluster']!r}, and"
-                " the connection names no cluster, so that one node would load as if it were alone; set the"
-                f" connection's field cluster to {row['cluster']!r}, or give the table another name on nodes that"
-                " have nothing to do with each other"
+                f"{table} lies on {', '.join(sorted(others))} of the cluster {row['cluster']!r}, too, and the"
+                f" connection names {named}, so that these nodes would not know of the load; set the connection's field cluster"
+                f" to {row['cluster']!r}, or give the table another name on nodes that have nothing to do with each"
+                " other"
             )

@@ -116,7 +116,9 @@ class Commit:
                 self.prepare()
 
     def has_changed_nothing(self) -> bool:
-        """Whether the target is as it was before the first step, by rows and by parts."""
+        """Whether no step has reached the target: no staged part arrived, or nothing changed there at all."""
+        if self._mode is LoadMode.APPEND and self.plan.before:
+            return self._is_all_staged() and not any(self._find_moved(role) for role in self.plan.before)
         looks = [(self._read_parts(self._destination(role), role), role) for role in self.plan.before]
         return bool(looks) and not any(
             has_changed(parts.get(place, ()), before) for parts, role in looks for place, before in self._before(role)
@@ -175,8 +177,19 @@ class Commit:
 
     def _drop_moved(self, role: str) -> None:
         """Drop what is staged still though the target has it: its node died while it was moved."""
+        for node, moved in self._find_moved(role):
+            log.warning("%s: %d staged parts have arrived already", node, len(moved))
+            statement = staging_queries.render_drop_parts(self._staged(role), parts=moved)
+            self.client.execute_on(node, statement, query_id=self._query_id())
+
+    def _find_moved(self, role: str) -> list[tuple[str, Sequence[str]]]:
+        """Nodes, and the staged parts there whose rows the target has already.
+
+        :raises UnknownStateError: if nobody can tell.
+        """
         target = self._read_parts(self._destination(role), role)
         staged = self._read_parts(self._staged(role), role)
+        found: list[tuple[str, Sequence[str]]] = []
         for (node, partition), before in self._before(role):
             parts = [part for part in staged.get((node, partition), ()) if part.is_active and part.rows]
             keeps_all_rows = self.plan.keeps_all_rows and not role
@@ -190,9 +203,15 @@ class Commit:
                     " two tables there, drop from the staging table what the target has, and load again"
                 ) from error
             if moved:
-                log.warning("%s: %d of %d staged parts have arrived already", node, len(moved), len(parts))
-                statement = staging_queries.render_drop_parts(self._staged(role), parts=moved)
-                self.client.execute_on(node, statement, query_id=self._query_id())
+                found.append((node, moved))
+        return found
+
+    def _is_all_staged(self) -> bool:
+        return all(
+            self._read_partitions(self._staged(role)).get(place, {"rows": 0})["rows"] == before.staged_rows
+            for role in self.plan.before
+            for place, before in self._before(role)
+        )
 
     def _replace(self, source: TableName, partitions: Iterable[str]) -> None:
         for partition in sorted(partitions):
@@ -271,4 +290,5 @@ def _parse_part(row: Mapping[str, Any]) -> Part:
         last_block=row["last_block"],
         digest=row["digest"],
         is_active=bool(row["active"]),
+        is_fresh=bool(row["fresh"]),
     )

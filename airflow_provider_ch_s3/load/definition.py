@@ -11,6 +11,10 @@ from airflow_provider_ch_s3.target import TableName
 
 
 def read_definition(client: ClickHouseClient, table: TableName, cluster: str | None) -> str:
-    """How the table is defined on all nodes, as a short text: another one after any ALTER on any node."""
+    """How the table is defined on all nodes, as a short text.
+
+    It is another one after any ALTER on any node, and for a table that was dropped and created again.
+    """
     rows = client.query(staging_queries.render_read_definition(table, cluster))
-    return hashlib.sha256(json.dumps([[row["node"], row["create_table_query"]] for row in rows]).encode()).hexdigest()
+    told = [[row["node"], row["uuid"], row["create_table_query"]] for row in rows]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()

@@ -48,7 +48,7 @@ class History:
         for target, story in self.stories.items():
             held = {attempt.id for attempt in story.holders(self._living_uuids(story))}
             old = [
-                attempt.id.number
+                attempt.id.key
                 for attempt in story.attempts.values()
                 if not attempt.is_open
                 and attempt.id not in held
@@ -69,7 +69,9 @@ class History:
         rows = self.client.query(ledger_queries.render_read_uuids(sorted(known), self.cluster))
         return {row["uuid"] for row in rows}
 
-    def _forget(self, target: str, attempts: Sequence[int], *, last_epoch: int, before_seconds: float) -> None:
+    def _forget(
+        self, target: str, attempts: Sequence[tuple[str, int]], *, last_epoch: int, before_seconds: float
+    ) -> None:
         """What says that an attempt is over goes last: without it, the rest would look as if it were not."""
         forget_files = partial(
             ledger_queries.render_prune_ledger_files, files_name(self.ledger), target=target, attempts=attempts

@@ -208,7 +208,7 @@ class TargetLock:
             self._drop_if_there(lock.epoch, lock.node)
 
     def _write_locked(self, epoch: int, owner: Owner) -> None:
-        detail = {"since": owner.since, "first_try": self.identity.first_try, "token": owner.token}
+        detail = {"since": owner.since, "token": owner.token}
         self.ledger.write(EventKind.LOCKED, owner.attempt_id, epoch=epoch, try_number=owner.try_number, detail=detail)
 
     def _drop_if_there(self, epoch: int, node: str) -> None:

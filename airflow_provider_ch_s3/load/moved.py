@@ -3,7 +3,8 @@
 MOVE is two steps: ClickHouse first puts clones of the parts into the target, one after the other, and then retires
 the parts of the source. A node that dies in between holds rows in both tables. A clone is told by its files' hash,
 which is that of the part it came from, and by its block number, which is greater than any that the target had before.
-Merges hide clones, but for some minutes ClickHouse still lists what it merged.
+Merges and mutations hide clones, but for some minutes ClickHouse still lists what they replaced; and where merges
+keep all rows, the number of rows says how many are in both tables.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ class Part:
 
     :param first_block: with ``last_block`` the range of inserts that it holds; a part that no merge made has one.
     :param digest: of its files; a clone has the same.
-    :param is_active: False where a merge or a drop replaced it already.
+    :param is_active: False where something replaced it already.
+    :param is_fresh: as an insert wrote it: neither merged nor mutated since.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Part:
     last_block: int
     digest: str
     is_active: bool = True
+    is_fresh: bool = True
 
     @property
     def is_merged(self) -> bool:
@@ -58,44 +61,37 @@ def find_moved(
     :param staged: active parts of the staging table; no merge has touched them since ``before``.
     :param target: all parts of the target, active or not.
     :param keeps_all_rows: merges of the target leave every row as it is, so that rows can be counted there.
-    :raises UnknownStateError: if merges hid what there was to see.
+    :raises UnknownStateError: if nobody can tell.
     """
     target = tuple(target)
-    new = [part for part in target if part.last_block > before.last_block]
-    # Equal parts may have been staged more than once, as files may be equal.
-    clones = Counter(part.digest for part in new if not part.is_merged)
-    moved = []
-    for part in staged:
-        if clones[part.digest] > 0:
-            clones[part.digest] -= 1
-            moved.append(part.name)
-    if len(moved) == len(staged) or _shows_all(new):
-        return tuple(moved)
-    gained = sum(part.rows for part in target if part.is_active) - before.rows
-    if keeps_all_rows and gained == before.staged_rows:
-        return tuple(part.name for part in staged)
-    if keeps_all_rows and gained == 0:
+    new = _new_parts(target, before)
+    matched = _match(staged, new)
+    staged_rows = _count(staged)
+    gained_rows = _count(part for part in target if part.is_active) - before.rows
+    if not new or not staged:
         return ()
+    if not keeps_all_rows:
+        if len(matched) == len(staged) or _shows_all(new, {part.digest for part in staged}):
+            return tuple(part.name for part in matched)
+    else:
+        both_rows = gained_rows + staged_rows - before.staged_rows
+        digests = {part.digest for part in staged}
+        foreign_rows = _count(p for p in new if p.is_fresh and not p.is_merged and p.digest not in digests)
+        # What the digests say counts if the rows agree: others may have written meanwhile, or nobody has.
+        if _count(matched) in (both_rows, both_rows - foreign_rows):
+            return tuple(part.name for part in matched)
+        if both_rows in (0, staged_rows):
+            return tuple(part.name for part in staged) if both_rows else ()
     raise UnknownStateError(
-        f"{sum(part.rows for part in staged)} rows are still staged, and the target has {gained} rows more than"
-        f" before the {before.staged_rows} staged ones were moved"
+        f"{staged_rows} rows are still staged, and the target has {gained_rows} rows more than before the"
+        f" {before.staged_rows} staged ones were moved"
     )
-
-
-def _shows_all(parts: Sequence[Part]) -> bool:
-    """Whether everything that was merged into the parts is among them.
-
-    ClickHouse forgets what it merged all at once, so the last one of them stands for the others.
-    """
-    leaves = {part.first_block for part in parts if not part.is_merged}
-    return all(part.last_block in leaves for part in parts if part.is_merged)
 
 
 def has_changed(target: Iterable[Part], before: Before) -> bool:
     """Whether anybody changed a partition of the target since."""
     target = tuple(target)
-    rows = sum(part.rows for part in target if part.is_active)
-    return rows != before.rows or any(part.last_block > before.last_block for part in target)
+    return _count(part for part in target if part.is_active) != before.rows or bool(_new_parts(target, before))
 
 
 def has_arrived(parts: Sequence[Part], target: Iterable[Part], before: Before) -> bool:
@@ -109,6 +105,42 @@ def has_arrived(parts: Sequence[Part], target: Iterable[Part], before: Before) -
     target = tuple(target)
     if not any(part.is_active and part.rows for part in parts):
         return before.rows > 0 and not any(part.is_active and part.rows for part in target)
-    new = [part for part in target if part.last_block > before.last_block]
+    new = _new_parts(target, before)
     digests = {part.digest for part in parts if part.is_active}
-    return any(part.digest in digests for part in new) or not _shows_all(new)
+    return any(part.digest in digests for part in new) or not _shows_all(new, digests)
+
+
+def _new_parts(target: Iterable[Part], before: Before) -> list[Part]:
+    return [part for part in target if part.last_block > before.last_block]
+
+
+def _count(parts: Iterable[Part]) -> int:
+    return sum(part.rows for part in parts)
+
+
+def _match(staged: Iterable[Part], new: Sequence[Part]) -> list[Part]:
+    """The staged parts that have a clone, which an active part must hold: a MOVE that failed leaves others behind."""
+    active = [part for part in new if part.is_active]
+    clones = Counter(
+        part.digest
+        for part in new
+        if not part.is_merged and any(a.first_block <= part.first_block <= a.last_block for a in active)
+    )
+    # Equal parts may have been staged more than once, as files may be equal.
+    matched = []
+    for part in staged:
+        if clones[part.digest] > 0:
+            clones[part.digest] -= 1
+            matched.append(part)
+    return matched
+
+
+def _shows_all(parts: Sequence[Part], digests: set[str]) -> bool:
+    """Whether everything that was merged or mutated into the parts is among them.
+
+    ClickHouse forgets what it merged all at once, so the last one of them stands for the others.
+
+    :param digests: of clones.
+    """
+    leaves = {part.first_block for part in parts if not part.is_merged and (part.is_fresh or part.digest in digests)}
+    return all(part.last_block in leaves for part in parts)

@@ -69,6 +69,7 @@ from airflow_provider_ch_s3.source import SourceFile
 
 log = logging.getLogger(__name__)
 
+MAX_ALTERATIONS = 3
 EMPTY_SOURCE_SETTING = "allow_replace_partition_from_empty_source"
 
 
@@ -79,6 +80,7 @@ class LoadRun(TaskLoad):
     after_kill: ClassVar[str] = "nothing was committed"
     _token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
     _known_site: Site | None = field(default=None, init=False)
+    _alterations: int = field(default=0, init=False)
 
     def start(self) -> LoadReport | str:
         """Go on until the INSERT runs; returns its query id, or the report where none has to.
@@ -91,6 +93,7 @@ class LoadRun(TaskLoad):
                 return self._start()
             except LockLostError as error:
                 self._check_overtaken(error)
+                self.sleep(self.poll_seconds)
 
     def _start(self) -> LoadReport | str:
         check_mode(self._site.target, self.request)
@@ -225,7 +228,7 @@ class LoadRun(TaskLoad):
             for earlier in turn.story.of_load(self.identity.load_id):
                 if earlier.is_open:
                     turn.give_up(earlier.id)
-            self._check_unbroken(turn.story)
+            self._check_unbroken(turn.story, choice)
             is_stale = self._choose(choice.listed, turn.story) != choice
             if prepared is not None and not is_stale:
                 attempt = AttemptId(
@@ -311,7 +314,7 @@ class LoadRun(TaskLoad):
             and EMPTY_SOURCE_SETTING in read_server_settings(self.client),
             replace_where=request.replace_where,
             keeps_all_rows=site.target.keeps_all_rows,
-            views={f"{VIEW}{n}": (v.table.database, v.table.table) for n, v in enumerate(self._views)},
+            views=planned.get("views", {}),
             report=report.as_dict(),
         )
 
@@ -325,15 +328,27 @@ class LoadRun(TaskLoad):
                     log.info("another load brought some of the same files meanwhile: loading without them")
                     turn.give_up(attempt.id)
                     return None
-                site = self._site
-                if attempt.detail(EventKind.PLANNED).get("definition") != site.read_definition():
-                    log.warning("%s was altered while its new rows were staged: loading again", site.target.local)
+                check_partial_partitions(self._site, self.request, turn.story, set(plan.partitions))
+                if not turn.commit(attempt.id, plan):
+                    self._count_alteration()
                     turn.give_up(attempt.id)
                     return None
-                check_partial_partitions(site, self.request, turn.story, set(plan.partitions))
-                turn.commit(attempt.id, plan)
             committed = turn.story.attempts[attempt.id]
         return _recorded_report(committed)
+
+    def _count_alteration(self) -> None:
+        """Say that the target was altered meanwhile, so that its new rows have to be staged again.
+
+        :raises LoadError: if that happens all the time.
+        """
+        self._alterations += 1
+        target = self._site.target.local
+        if self._alterations == MAX_ALTERATIONS:
+            raise LoadError(
+                f"{target} was altered {MAX_ALTERATIONS} times while its new rows were staged; nothing was committed:"
+                " load again when nobody alters it"
+            )
+        log.warning("%s was altered while its new rows were staged: loading again", target)
 
     def _is_given_up(self, story: Story, attempt: AttemptId) -> bool:
         """Whether another load gave the attempt up, because it waited too long for its turn to end: begin anew.
@@ -394,14 +409,19 @@ class LoadRun(TaskLoad):
         if any(word.rank > self.identity.rank for word in story.words_of(self.identity.load_id)):
             raise OvertakenError(f"a newer try of this task has begun to load into {self._site.ledger.target}")
 
-    def _check_unbroken(self, story: Story) -> None:
-        """See that no earlier attempt of this load left a part of its rows in the table.
+    def _check_unbroken(self, story: Story, choice: Choice) -> None:
+        """See that no commit that broke for good left a part of these files' rows in the table.
 
         :raises UnknownStateError: if one did, and this load would add them again.
         """
-        broken = [a for a in story.of_load(self.identity.load_id) if a.is_broken]
-        if broken and self._skips_loaded:
-            raise UnknownStateError(BROKEN.format(query_id=broken[-1].id.query_id, target=self._site.ledger.target))
+        uuids = set(self._site.target.uuids)
+        broken = [a for a in story.attempts.values() if a.is_broken and uuids & set(a.committing_uuids)]
+        if not (broken and self._skips_loaded):
+            return
+        paths = {file.path(self._bucket) for file in choice.files}
+        for attempt in broken:
+            if self._site.ledger.read_loaded(paths, [attempt.id]):
+                raise UnknownStateError(BROKEN.format(query_id=attempt.id.query_id, target=self._site.ledger.target))
 
     @property
     def _skips_loaded(self) -> bool:
@@ -434,7 +454,6 @@ class LoadRun(TaskLoad):
         return {
             **self.identity.names,
             "since": self.identity.life.since,
-            "first_try": self.identity.first_try,
             "definition": self._site.definition,
             "table": self.request.table,
             "source": str(self.request.pattern),
@@ -447,6 +466,7 @@ class LoadRun(TaskLoad):
             "is_pattern": prepared.source.is_pattern,
             # a filter on _path drops the rows of files with similar names, after they were read
             "is_filtered": bool(self.request.where or prepared.source.path_filter),
+            "views": {f"{VIEW}{n}": (v.table.database, v.table.table) for n, v in enumerate(self._views)},
             **describe_plan(prepared.plan),
         }
 

@@ -38,10 +38,6 @@ class Site:
     staging: Staging
     turns: Turns
 
-    def read_definition(self) -> str:
-        """As :attr:`definition`, now."""
-        return read_definition(self.client, self.target.local, self.cluster.name)
-
     def staged(self, attempt: AttemptId) -> TableName:
         """The attempt's staging table, under whatever epoch."""
         epochs = [t.epoch for t in self.staging.find() if t.attempt == attempt and not t.role]
@@ -76,8 +72,7 @@ def find_site(
     declaration = declare_cluster(declaration, found)
     client = client.within(declaration)
     cluster = detect_cluster(client, declaration)
-    if cluster.name is None:
-        check_alone(client, found.local)
+    check_alone(client, found.local, cluster)
     # First: what is altered after this look is noticed before the commit.
     definition = read_definition(client, found.local, cluster.name)
     target = read_target(client, found, cluster)

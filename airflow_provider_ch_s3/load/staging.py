@@ -122,8 +122,8 @@ class Staging:
         return len({table.epoch for table in self._of(attempt)}) > 1
 
     def is_gone(self, attempt: AttemptId) -> bool:
-        """Whether no node has a staging table of the attempt."""
-        return not self._of(attempt)
+        """Whether no node has the attempt's rows of the target itself any more."""
+        return not any(not table.role for table in self._of(attempt))
 
     def claim(self, attempt: AttemptId, epoch: int) -> None:
         """Fence, and see that every node has its table.

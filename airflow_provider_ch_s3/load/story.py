@@ -94,11 +94,10 @@ class Event:
         """
         return float(self.detail.get("since", 0.0))
 
-    @property
-    def life(self) -> Life:
-        """Of its writer."""
-        first_try = int(self.detail.get("first_try", 1))
-        return Life(since=self.since, generation=self.attempt.generation, first_try=first_try)
+    def is_of(self, life: Life) -> bool:
+        """Whether its writer was a process of that life."""
+        is_same_run = self.since == life.since and self.attempt.generation == life.generation
+        return is_same_run and self.try_number >= life.first_try
 
     @property
     def rank(self) -> tuple[float, int]:
@@ -136,6 +135,11 @@ class Attempt:
     def is_broken(self) -> bool:
         """Whether it was given up in the middle of its commit, which nobody could finish."""
         return self.state is EventKind.ABANDONED and bool(self.detail(EventKind.ABANDONED).get("is_broken"))
+
+    @property
+    def committing_uuids(self) -> Sequence[str]:
+        """Of the table that its commit began to change."""
+        return list(self.detail(EventKind.COMMITTING).get("table_uuids", ()))
 
     @property
     def planned_at(self) -> float:
@@ -194,7 +198,7 @@ class Story:
 
     def latest(self, load_id: str, life: Life) -> Attempt | None:
         """The last attempt of a task since its run began, or since it was cleared."""
-        mine = (event for event in reversed(self.words_of(load_id)) if event.life == life)
+        mine = (event for event in reversed(self.words_of(load_id)) if event.is_of(life))
         planned = next((event.attempt for event in mine if event.kind is EventKind.PLANNED), None)
         return self.attempts[planned] if planned else None
 

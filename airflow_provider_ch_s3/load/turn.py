@@ -33,6 +33,9 @@ log = logging.getLogger(__name__)
 # A DAG run that was deleted, or failed for good while nothing could be cleaned up, is never tried again.
 IDLE_SECONDS = 24 * 3600.0
 
+# INCOMPATIBLE_COLUMNS, BAD_ARGUMENTS: the two tables of a MOVE or a REPLACE are not defined alike.
+DIFFERENT_TABLES_CODES = frozenset({122, 36})
+
 BROKEN = (
     "the commit of {query_id} broke off, and cannot be finished, because its staging table was dropped or {target}"
     " was altered or created again meanwhile: {target} may hold a part of its rows; remove those, then load its files"
@@ -152,25 +155,28 @@ class Turn:
             if table.epoch == self.epoch and (table.attempt == self._planned or table.role == MERGED):
                 self.staging.drop_table(table)
 
-    def commit(self, attempt: AttemptId, plan: CommitPlan) -> None:
-        """Make the attempt's rows the target's.
+    def commit(self, attempt: AttemptId, plan: CommitPlan) -> bool:
+        """Make the attempt's rows the target's; False if they do not fit it any more, because it was altered.
 
-        :raises LoadError: if the target is another table now, or changes all the time.
+        :raises LoadError: if the target changes all the time.
         """
         self.staging.claim(attempt, self.epoch)
         commit = self._commit_of(attempt, plan)
         commit.check_staged()
-        if not commit.is_possible():
-            raise LoadError(
-                f"{self.ledger.target} was made again or exchanged while {attempt.query_id} staged its rows; nothing"
-                " was committed: load again"
-            )
         commit.prepare()
+        if not self._fits(attempt):
+            return False
         self._write(EventKind.COMMITTING, attempt, commit.plan.as_dict())
         # Still the owner: whoever fences the tables from now on reads that the commit has begun, and finishes it.
         # One who did so before may have given the attempt up, and moving from tables that are gone moves nothing.
         self.staging.claim(attempt, self.epoch)
         self._carry_out(commit)
+        return True
+
+    def _fits(self, attempt: AttemptId) -> bool:
+        """Whether the target is defined as it was when the attempt was planned."""
+        planned = self.story.attempts[attempt].detail(EventKind.PLANNED).get("definition")
+        return bool(planned == read_definition(self.client, self.ledger.target, self.ledger.cluster))
 
     def _finish(self, attempt: Attempt) -> None:
         """Finish a commit that broke off.
@@ -194,14 +200,17 @@ class Turn:
             # From here on parts arrive that the first owner did not see.
             self._write(EventKind.COMMITTING, attempt.id, commit.plan.as_dict())
             self._carry_out(commit)
-        except ServerError as error:
+        except LockLostError:
+            raise
+        except (LoadError, ServerError) as error:
             if is_untouched and commit.has_changed_nothing():
-                # ClickHouse refused the first statement, so there is nothing that anybody would have to finish.
+                # Refused before anything changed, so there is nothing that anybody would have to finish.
                 log.warning("%s cannot be committed: %s", attempt.id.query_id, error)
                 self._abandon(attempt.id)
                 return
-            planned = attempt.detail(EventKind.PLANNED).get("definition")
-            if planned != read_definition(self.client, self.ledger.target, self.ledger.cluster):
+            if isinstance(error, LoadError):
+                raise
+            if error.code in DIFFERENT_TABLES_CODES and not self._fits(attempt.id):
                 self._break(attempt.id)
                 return
             raise LoadError(
@@ -272,11 +281,14 @@ class Turns:
         except ServerUnreachableError:
             # What was sent may arrive still: the lock stays, so that whoever takes it over expects that.
             raise
-        except BaseException:
+        except BaseException as error:
             try:
                 self._give_back(turn)
-            except ChS3Error as error:
-                log.warning("the lock of %s stays, the next load takes it over: %s", self.ledger.target, error)
+            except LockLostError as lost:
+                if isinstance(error, ServerError):
+                    raise lost from error  # its tables were taken from it
+            except ChS3Error as left:
+                log.warning("the lock of %s stays, the next load takes it over: %s", self.ledger.target, left)
             raise
         self._give_back(turn)
 

@@ -117,7 +117,7 @@ def render_prune_ledger(
     cluster: str | None,
     *,
     target: str,
-    attempts: Sequence[int],
+    attempts: Sequence[tuple[str, int]],
     last_epoch: int,
     before_seconds: float,
     is_last: bool,
@@ -141,7 +141,7 @@ def render_read_uuids(uuids: Sequence[str], cluster: str | None) -> Statement:
 
 
 def render_prune_ledger_files(
-    ledger: TableName, cluster: str | None, *, target: str, attempts: Sequence[int]
+    ledger: TableName, cluster: str | None, *, target: str, attempts: Sequence[tuple[str, int]]
 ) -> Statement:
     """Remove the manifests of some attempts of a target."""
     return render("prune_ledger_files", ledger=ledger, cluster=cluster, target=target, attempts=attempts)

@@ -1,4 +1,4 @@
-SELECT concat(hostName(), ':', toString(tcpPort())) AS node, create_table_query
+SELECT concat(hostName(), ':', toString(tcpPort())) AS node, toString(uuid) AS uuid, create_table_query
 FROM system.tables
 WHERE database = 'it\'s' AND name = 'a`b'
 ORDER BY node

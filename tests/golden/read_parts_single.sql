@@ -6,7 +6,8 @@ SELECT
     min_block_number AS first_block,
     max_block_number AS last_block,
     hash_of_all_files AS digest,
-    active
+    active,
+    level = 0 AND data_version = min_block_number AS fresh
 FROM system.parts
 WHERE database = 'it\'s' AND table = 'a`b'
     AND partition_id IN ('all')

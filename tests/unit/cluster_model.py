@@ -626,12 +626,13 @@ class Cluster:
                 "last_block": part.last_block,
                 "digest": part.digest,
                 "active": int(part.is_active),
+                "fresh": int(part.first_block == part.last_block),
             }
             for part in sorted(parts, key=lambda part: (part.partition, part.first_block))
         ]
 
     def _read_definition(self, node: Node, *_: object) -> list[dict[str, Any]]:
-        return [{"node": node.name, "create_table_query": "never altered"}]
+        return [{"node": node.name, "uuid": "never made again", "create_table_query": "never altered"}]
 
     def _read_idle_seconds(self, *_: object) -> list[dict[str, Any]]:
         return [{"idle_seconds": 0.0}]

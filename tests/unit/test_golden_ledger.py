@@ -52,7 +52,7 @@ def prune_ledger(cluster: str | None, *, is_last: bool) -> Statement:
         LEDGER,
         cluster,
         target="it's.a`b",
-        attempts=[7, 9],
+        attempts=[("ch-s3-0123", 7), ("ch-s3-4567", 9)],
         last_epoch=12,
         before_seconds=1_700_000_000.5,
         is_last=is_last,
@@ -107,9 +107,11 @@ CASES: dict[str, Statement] = {
     "prune_ledger_on_cluster": prune_ledger(CLUSTER, is_last=False),
     "read_uuids_cluster": ledger_queries.render_read_uuids(["u1", "u2"], CLUSTER),
     "read_uuids_single": ledger_queries.render_read_uuids(["u1"], None),
-    "prune_ledger_files_here": ledger_queries.render_prune_ledger_files(FILES, None, target="it's.a`b", attempts=[7]),
+    "prune_ledger_files_here": ledger_queries.render_prune_ledger_files(
+        FILES, None, target="it's.a`b", attempts=[("ch-s3-0123", 7)]
+    ),
     "prune_ledger_files_on_cluster": ledger_queries.render_prune_ledger_files(
-        FILES, CLUSTER, target="it's.a`b", attempts=[7, 9]
+        FILES, CLUSTER, target="it's.a`b", attempts=[("ch-s3-0123", 7), ("ch-s3-4567", 9)]
     ),
     "create_lock_here": ledger_queries.render_create_lock(LOCK, None, owner='{"load_id": "ch-s3-0123"}'),
     "create_lock_on_cluster": ledger_queries.render_create_lock(LOCK, CLUSTER, owner=HOSTILE),

@@ -8,11 +8,10 @@ from airflow_provider_ch_s3.errors import UnknownStateError
 from airflow_provider_ch_s3.load.moved import Before, Part, find_moved, has_arrived, has_changed
 
 
-def part(digest: str, first: int, last: int | None = None, *, rows: int = 10, is_active: bool = True) -> Part:
+def part(digest: str, first: int, last: int | None = None, *, rows: int = 10, **more: bool) -> Part:
     last = first if last is None else last
-    return Part(
-        name=f"p_{first}_{last}", rows=rows, first_block=first, last_block=last, digest=digest, is_active=is_active
-    )
+    given = {"is_fresh": first == last, **more}
+    return Part(name=f"p_{first}_{last}", rows=rows, first_block=first, last_block=last, digest=digest, **given)
 
 
 STAGED = [part("s1", 1), part("s2", 2), part("s3", 5)]
@@ -35,7 +34,7 @@ MERGED_AWAY = {"is_active": False}
         pytest.param([*OLD, part("x", 8, rows=30)], [], id="others-wrote-as-many-rows"),
         pytest.param([part("s1", 6), part("s2", 7)], [], id="equal-parts-that-were-there-before"),
         pytest.param(
-            [*OLD, part("s1", 8, **MERGED_AWAY), part("s2", 9, **MERGED_AWAY), part("m", 6, 9, rows=40)],
+            [part("s1", 8, **MERGED_AWAY), part("s2", 9, **MERGED_AWAY), part("m", 6, 9, rows=40)],
             ["p_1_1", "p_2_2"],
             id="merged-with-old-ones-and-still-in-sight",
         ),
@@ -51,6 +50,12 @@ MERGED_AWAY = {"is_active": False}
         ),
         pytest.param([part("m", 6, 10, rows=50)], ["p_1_1", "p_2_2", "p_5_5"], id="hidden-but-as-many-rows-came"),
         pytest.param([part("o1", 6), part("m", 7, 9, rows=10)], [], id="hidden-but-no-row-came"),
+        pytest.param(
+            [*OLD, part("d1", 8, is_fresh=False), part("d2", 9, is_fresh=False), part("d3", 10, is_fresh=False)],
+            ["p_1_1", "p_2_2", "p_5_5"],
+            id="all-mutated-since",
+        ),
+        pytest.param([*OLD, part("s1", 8, **MERGED_AWAY)], [], id="what-a-move-left-that-failed"),
     ],
 )
 def test_what_was_moved(target: list[Part], moved: list[str]) -> None:
@@ -67,6 +72,14 @@ def test_what_was_moved(target: list[Part], moved: list[str]) -> None:
             True,
             id="merged-twice-and-the-first-ones-are-out-of-sight",
         ),
+        pytest.param([*OLD, part("d1", 8, is_fresh=False)], True, id="some-mutated-since"),
+        pytest.param([*OLD, part("d1", 8, is_fresh=False)], False, id="mutated-and-rows-do-not-count"),
+        pytest.param(
+            # the others went out of sight first: after a restart each is as old as its files
+            [*OLD, part("x", 10, rows=7, is_active=False), part("m", 8, 10, rows=27)],
+            True,
+            id="merged-and-only-the-last-one-is-in-sight",
+        ),
     ],
 )
 def test_what_nobody_can_tell(target: list[Part], keeps_all_rows: bool) -> None:
@@ -76,7 +89,24 @@ def test_what_nobody_can_tell(target: list[Part], keeps_all_rows: bool) -> None:
 
 def test_equal_parts_are_counted() -> None:
     staged = [part("same", 1), part("same", 2), part("same", 3)]
-    assert find_moved(staged, [part("same", 8)], BEFORE, keeps_all_rows=True) == ("p_1_1",)
+    assert find_moved(staged, [*OLD, part("same", 8)], BEFORE, keeps_all_rows=True) == ("p_1_1",)
+
+
+def test_equal_parts_of_which_some_were_dropped_by_an_earlier_owner() -> None:
+    # two were staged, one has arrived and was dropped from the staging table: the other one has to be moved
+    before = Before(last_block=7, rows=20, staged_rows=20)
+    assert find_moved([part("same", 2)], [*OLD, part("same", 8)], before, keeps_all_rows=True) == ()
+
+
+def test_what_somebody_dropped_by_hand_is_no_longer_unknown() -> None:
+    # 20 of 30 rows have arrived, hidden by a merge, and the 20 were dropped from the staging table
+    assert find_moved(STAGED[:1], [part("m", 6, 9, rows=40)], BEFORE, keeps_all_rows=True) == ()
+
+
+@pytest.mark.parametrize("keeps_all_rows", [True, False])
+def test_some_were_retired_already(keeps_all_rows: bool) -> None:
+    target = [*OLD, *(part(f"s{n}", 7 + n) for n in (1, 2, 3))]
+    assert find_moved(STAGED[1:], target, BEFORE, keeps_all_rows=keeps_all_rows) == ("p_2_2", "p_5_5")
 
 
 def test_a_partition_that_did_not_exist() -> None:

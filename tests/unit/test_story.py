@@ -28,7 +28,6 @@ def event(
     generation: int = 0,
     try_number: int = 1,
     since: float = 0.0,
-    first_try: int = 1,
     **detail: Any,
 ) -> Event:
     """An event of the attempt ``number``, in the epoch in which it was planned unless another one is given."""
@@ -37,7 +36,7 @@ def event(
         attempt=attempt_id(number, load, generation),
         epoch=number if epoch is None else epoch,
         try_number=try_number,
-        detail={"since": since, "first_try": first_try, **detail} if since else detail,
+        detail={"since": since, **detail} if since else detail,
         time=1_700_000_000.0,
     )
 
@@ -147,13 +146,13 @@ def test_attempts_of_a_load() -> None:
     assert found.latest("ch-s3-", Life()) is None
 
 
-# Each word of a load: kind, epoch, generation, the generation's first try, when its run began.
+# Each word of a load: kind, epoch, generation, try, when its run began. The life's first try is the fourth one.
 LIVES = [
     pytest.param([(PLANNED, 3, 0, 4, 5.0)], 3, id="a-retry"),
-    pytest.param([(PLANNED, 3, 0, 4, 5.0), (PLANNED, 6, 0, 4, 5.0)], 6, id="the-last-one"),
-    pytest.param([(PLANNED, 3, 0, 4, 5.0), (LOCKED, 4, 0, 4, 5.0)], 3, id="locked-since"),
+    pytest.param([(PLANNED, 3, 0, 4, 5.0), (PLANNED, 6, 0, 5, 5.0)], 6, id="the-last-one"),
+    pytest.param([(PLANNED, 3, 0, 4, 5.0), (LOCKED, 4, 0, 5, 5.0)], 3, id="locked-since"),
     pytest.param([(PLANNED, 3, 1, 4, 5.0)], None, id="cleared"),
-    pytest.param([(PLANNED, 3, 0, 1, 5.0)], None, id="a-generation-that-came-back-after-clears"),
+    pytest.param([(PLANNED, 3, 0, 3, 5.0)], None, id="a-generation-that-came-back-after-clears"),
     pytest.param([(PLANNED, 3, 0, 4, 4.0)], None, id="an-earlier-run-of-the-same-name"),
     pytest.param([(PLANNED, 3, 0, 4, 0.0)], None, id="a-run-of-which-nothing-is-known"),
     pytest.param([(PLANNED, 3, 0, 4, 5.0), (ABANDONED, 9, 0, 1, 0.0)], 3, id="others-gave-it-up"),
@@ -165,8 +164,8 @@ def test_the_latest_attempt_of_this_life(
     words: list[tuple[EventKind, int, int, int, float]], expected: int | None
 ) -> None:
     told = [
-        event(kind, 3 if kind is ABANDONED else epoch, epoch, generation=generation, first_try=first_try, since=since)
-        for kind, epoch, generation, first_try, since in words
+        event(kind, 3 if kind is ABANDONED else epoch, epoch, generation=generation, try_number=number, since=since)
+        for kind, epoch, generation, number, since in words
     ]
     latest = story(*told).latest("ch-s3-a", Life(since=5.0, first_try=4))
     assert (latest.id.number if latest else None) == expected
