@@ -33,7 +33,7 @@ def check_alone(client: ClickHouseClient, table: TableName, cluster: ClusterSpec
         if others := {node["node"] for node in found} - mine:
             raise TargetError(
                 f"{table} lies on {', '.join(sorted(others))} of the cluster {row['cluster']!r}, too, and the"
-                f" connection names {named}, so that these nodes would not know of the load; set the connection's field cluster"
-                f" to {row['cluster']!r}, or give the table another name on nodes that have nothing to do with each"
-                " other"
+                f" connection names {named}, so that these nodes would not know of the load; set the connection's"
+                f" field cluster to {row['cluster']!r}, or give the table another name on nodes that have nothing to"
+                " do with each other"
             )
