@@ -109,8 +109,12 @@ def test_on_one_node_in_the_middle_of_the_commit(lab: Lab, table: str, freeze: F
     """Some of the rows may be there then, and what is left fits no more: the load says so, and others go on."""
     gate = freeze(Gate("move_partition", nth), "in/*.csv", table, **LOAD)
     lab.query(f"ALTER TABLE {table} {ADD}", node=2)
-    assert isinstance(gate.wake(), ChS3Error)
+    error = gate.wake()
     alter_others(lab, table, 2)
+    if error is None:  # the altered node had read none of the files
+        assert bag(lab.rows(table)) == bag(with_x(OLD + ROWS))
+        return
+    assert isinstance(error, ChS3Error)
     assert bag(lab.rows(table)) <= bag(with_x(OLD + ROWS))
     lab.load("other/*.csv", table, task_id="other", **LOAD)
     held = bag(lab.rows(table))
