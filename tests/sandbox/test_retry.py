@@ -123,9 +123,9 @@ def test_a_result_that_no_log_has_yet_is_found(lab: Lab, table: str) -> None:
     first = lab.load("in/*.csv", table, staging=False)
     real, looks = queries.read_statuses, []
 
-    def blind_at_first(*given: Any) -> Any:
+    def blind_at_first(*given: Any, **named: Any) -> Any:
         looks.append(given)
-        return real(*given) if len(looks) > 1 else {}
+        return real(*given, **named) if len(looks) > 1 else {}
 
     lab.monkeypatch.setattr(direct, "read_statuses", blind_at_first)
     again = lab.load("in/*.csv", table, try_number=2, staging=False)
