@@ -187,7 +187,7 @@ class TargetLock:
                 if over:
                     return
                 try:
-                    self._write_locked(held.epoch, held.owner)
+                    self._write(EventKind.ALIVE, held.epoch, held.owner)
                 except ChS3Error as error:
                     log.debug("no sign of life could be written: %s", error)
 
@@ -202,14 +202,14 @@ class TargetLock:
         self.sleep(POLL_SECONDS * random.uniform(0.5, 1.5))
 
     def _begin(self, epoch: int, mine: Owner, locks: Sequence[Lock]) -> None:
-        self._write_locked(epoch, mine)
+        self._write(EventKind.LOCKED, epoch, mine)
         for lock in locks:
             log.warning("taking over the lock of %s from %s", self.ledger.target, lock.owner.attempt_id.prefix)
             self._drop_if_there(lock.epoch, lock.node)
 
-    def _write_locked(self, epoch: int, owner: Owner) -> None:
+    def _write(self, kind: EventKind, epoch: int, owner: Owner) -> None:
         detail = {"since": owner.since, "token": owner.token}
-        self.ledger.write(EventKind.LOCKED, owner.attempt_id, epoch=epoch, try_number=owner.try_number, detail=detail)
+        self.ledger.write(kind, owner.attempt_id, epoch=epoch, try_number=owner.try_number, detail=detail)
 
     def _drop_if_there(self, epoch: int, node: str) -> None:
         try:

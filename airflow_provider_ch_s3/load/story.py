@@ -22,9 +22,13 @@ from airflow_provider_ch_s3.load.request import Life, LoadMode
 
 
 class EventKind(Enum):
-    """``LOCKED``: an epoch began; it says nothing of an attempt. ``UNKNOWN``: written by a later release."""
+    """``LOCKED``: an epoch began; ``ALIVE``: its owner is still at work; neither says anything of an attempt.
+
+    ``UNKNOWN``: written by a later release.
+    """
 
     LOCKED = "locked"
+    ALIVE = "alive"
     PLANNED = "planned"
     COMMITTING = "committing"
     COMMITTED = "committed"
@@ -182,7 +186,7 @@ class Story:
         """Those that were planned, oldest first."""
         by_id: dict[AttemptId, list[Event]] = {}
         for event in self.events:
-            if event.kind not in (EventKind.LOCKED, EventKind.UNKNOWN):
+            if event.kind not in (EventKind.LOCKED, EventKind.ALIVE, EventKind.UNKNOWN):
                 by_id.setdefault(event.attempt, []).append(event)
         ordered = sorted(by_id, key=lambda attempt: attempt.number)
         return {attempt: Attempt(id=attempt, events=by_id[attempt]) for attempt in ordered}
