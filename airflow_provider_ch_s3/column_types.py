@@ -123,14 +123,18 @@ def scale_and_zone(base: str) -> tuple[int, str]:
     return scale, arguments[1].strip("'") if len(arguments) > 1 else ""
 
 
+def fine_time(scale: int, zone: str) -> str:
+    """A DateTime64 with so many digits behind a second, in a time zone ('' for the server's)."""
+    return f"DateTime64({scale}, '{zone}')" if zone else f"DateTime64({scale})"
+
+
 def _wide_time(base: str) -> str:
     """The type that holds the dates or times which a Date or DateTime does not; '' for any other type."""
     if base == "Date":
         return "Date32"
     if parse_type(base)[0] != "DateTime":
         return ""
-    zone = scale_and_zone(base)[1]
-    return f"DateTime64(0, '{zone}')" if zone else "DateTime64(0)"
+    return fine_time(0, scale_and_zone(base)[1])
 
 
 def text_type(type_name: str, *, keeps_empty_text: bool) -> str:

@@ -10,7 +10,16 @@ import re
 from collections.abc import Set
 from functools import reduce
 
-from airflow_provider_ch_s3.column_types import base_type, decimal_digits, family, integer_range
+from airflow_provider_ch_s3.column_types import (
+    base_type,
+    decimal_digits,
+    family,
+    fine_time,
+    integer_range,
+    is_nullable,
+    parse_type,
+    scale_and_zone,
+)
 
 NOTHING = "Nullable(Nothing)"
 """The type of a column that holds nothing but NULL."""
@@ -19,7 +28,6 @@ _INTEGERS = tuple(f"{sign}Int{bits}" for bits in (8, 16, 32, 64, 128, 256) for s
 # A Float64 holds every whole number up to 2**53.
 _EXACT_IN_FLOAT = 2**53
 _MAX_DECIMAL_DIGITS = 76
-_TIME = re.compile(r"DateTime(?:64\((?P<scale>\d)(?:, (?P<zone>.+))?\)|\((?P<old_zone>.+)\))?")
 
 
 def common_type(one: str, other: str) -> str:
@@ -44,11 +52,6 @@ def common_type_of(types: Set[str]) -> str:
 
     # Int32 and UInt32 have Int64 in common, which no Float holds, and Float64 holds all three: so integers come last
     return reduce(lambda one, other: one and common_type(one, other), sorted(types, key=is_integer))
-
-
-def is_nullable(type_name: str) -> bool:
-    """Whether a value of the type itself, and not one inside of it, may be NULL."""
-    return re.match(r"(LowCardinality\()?Nullable\(", type_name) is not None
 
 
 def holds(type_name: str, other: str) -> bool:
@@ -100,9 +103,7 @@ def _digits(base: str) -> tuple[int, int] | None:
 
 def _common_time(one: str, other: str) -> str:
     """Of two DateTime or DateTime64 of one time zone: with the finer fraction."""
-    times = [match for match in (_TIME.fullmatch(one), _TIME.fullmatch(other)) if match]
-    zones = {match["zone"] or match["old_zone"] or "" for match in times}
-    if len(times) < 2 or len(zones) > 1:
+    if not {parse_type(one)[0], parse_type(other)[0]} <= {"DateTime", "DateTime64"}:
         return ""
-    scale, zone = max(int(match["scale"] or 0) for match in times), zones.pop()
-    return f"DateTime64({scale}, {zone})" if zone else f"DateTime64({scale})"
+    (scale, zone), (other_scale, other_zone) = scale_and_zone(one), scale_and_zone(other)
+    return fine_time(max(scale, other_scale), zone) if zone == other_zone else ""

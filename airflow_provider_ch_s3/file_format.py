@@ -58,12 +58,6 @@ def infer_format(files: Sequence[SourceFile], data_format: str | None, compressi
     return first[0], compression or "auto"
 
 
-def path_column_names(files: Sequence[SourceFile]) -> frozenset[str]:
-    """The names in ``name=value/`` folders, which the server adds as columns."""
-    folders = files[0].key.split("/")[:-1]
-    return frozenset(name for name, equals, _ in (f.partition("=") for f in folders) if equals and name)
-
-
 def parse_structure(structure: str, in_path: frozenset[str]) -> tuple[FileColumn, ...]:
     """Parse ``name Type, …`` as a user wrote it.
 

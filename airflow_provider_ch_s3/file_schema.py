@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from airflow_provider_ch_s3.common_type import NOTHING, common_type, common_type_of, holds, is_nullable
+from airflow_provider_ch_s3.column_types import is_nullable
+from airflow_provider_ch_s3.common_type import NOTHING, common_type, common_type_of, holds
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.source import FileColumn
 

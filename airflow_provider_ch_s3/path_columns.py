@@ -19,14 +19,17 @@ from airflow_provider_ch_s3.target import TableColumn
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
+def path_column_names(files: Sequence[SourceFile]) -> frozenset[str]:
+    """The names in ``name=value/`` folders, which the server adds as columns."""
+    return frozenset(name for name, _ in _folders(files[0].key))
+
+
 def folder_values(key: str) -> dict[str, str]:
     """The values in the folders of one key, by name.
 
     :raises SourceError: if two folders have one name.
     """
-    pairs = [
-        (name, value) for name, equals, value in (f.partition("=") for f in key.split("/")[:-1]) if equals and name
-    ]
+    pairs = _folders(key)
     values = dict(pairs)
     if len(values) != len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
@@ -56,6 +59,11 @@ def type_path_columns(
         FileColumn(name=c.name, in_path=True, type=_type(values[c.name], in_table.get(c.name))) if c.in_path else c
         for c in columns
     )
+
+
+def _folders(key: str) -> list[tuple[str, str]]:
+    folders = (folder.partition("=") for folder in key.split("/")[:-1])
+    return [(name, value) for name, equals, value in folders if equals and name]
 
 
 def _all_values(names: Iterable[str], files: Sequence[SourceFile]) -> Mapping[str, set[str]]:

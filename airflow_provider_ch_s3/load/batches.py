@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 MAX_ITEMS = 500
 
 
-def batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+def batches(items: Sequence[Item], size: int = MAX_ITEMS) -> Iterator[Sequence[Item]]:
     """The items in groups that fit into one statement."""
-    for start in range(0, len(items), MAX_ITEMS):
-        yield items[start : start + MAX_ITEMS]
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -147,7 +147,8 @@ class Commit:
             case LoadMode.APPEND:
                 places = set(staged)
             case LoadMode.REPLACE_PARTITIONS | LoadMode.REPLACE_WHERE:
-                places = {place for place in places if place[1] in {*self.plan.partitions, *self.plan.touched}}
+                changed = {*self.plan.partitions, *self.plan.touched}
+                places = {place for place in places if place[1] in changed}
         found: dict[str, dict[str, Before]] = {}
         for node, partition in sorted(places):
             row = held.get((node, partition), {"last_block": -1, "rows": 0})
@@ -207,9 +208,10 @@ class Commit:
         return found
 
     def _is_all_staged(self) -> bool:
+        looks = [(self._read_partitions(self._staged(role)), role) for role in self.plan.before]
         return all(
-            self._read_partitions(self._staged(role)).get(place, {"rows": 0})["rows"] == before.staged_rows
-            for role in self.plan.before
+            staged.get(place, {"rows": 0})["rows"] == before.staged_rows
+            for staged, role in looks
             for place, before in self._before(role)
         )
 

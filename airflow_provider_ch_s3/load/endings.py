@@ -27,14 +27,14 @@ def check_ends(store: ObjectStore, files: Sequence[SourceFile], request: LoadReq
 
     :raises SourceError: if one is truncated, or may not be read.
     """
-    compressed = [file for file in files if compression_of(file.key, request.compression)]
+    compressed = [(file, found) for file in files if (found := compression_of(file.key, request.compression))]
     if not compressed:
         return
     log.info("seeing that %d .zst and .lz4 files are complete", len(compressed))
-    check = partial(_check_end, store, request)
+    check = partial(_check_end, store, request.pattern.bucket)
     with ThreadPoolExecutor(READERS) as pool:
         for batch in batches(compressed):
-            for _ in pool.map(check, batch):
+            for _ in pool.map(check, *zip(*batch, strict=True)):
                 pass
 
 
@@ -47,12 +47,9 @@ def compression_of(key: str, given: str | None) -> Compression | None:
     return _BY_NAME.get(os.path.splitext(key.casefold())[1][1:] if name == "auto" else name)
 
 
-def _check_end(store: ObjectStore, request: LoadRequest, file: SourceFile) -> None:
-    compression = compression_of(file.key, request.compression)
-    if compression is None:
-        return
+def _check_end(store: ObjectStore, bucket: str, file: SourceFile, compression: Compression) -> None:
     for size_bytes in TAIL_BYTES[compression]:
-        tail = store.read_tail(request.pattern.bucket, file.key, size_bytes)
+        tail = store.read_tail(bucket, file.key, size_bytes)
         end = judge_end(compression, tail, is_whole=file.size_bytes <= size_bytes)
         if end is not FileEnd.UNCLEAR:
             break

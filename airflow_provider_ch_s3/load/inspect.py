@@ -11,12 +11,13 @@ from typing import Any
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.errors import ConfigError, ServerError, SourceError, TargetError
-from airflow_provider_ch_s3.file_format import infer_format, parse_structure, path_column_names, type_text_columns
+from airflow_provider_ch_s3.file_format import infer_format, parse_structure, type_text_columns
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.explain import explain
 from airflow_provider_ch_s3.load.request import LoadRequest
 from airflow_provider_ch_s3.load.schemas import compare_files
 from airflow_provider_ch_s3.mapping import MappedColumn
+from airflow_provider_ch_s3.path_columns import path_column_names
 from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.statement import Statement

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
+from airflow_provider_ch_s3.load.batches import batches
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.codec import SCHEMA_VERSION
 from airflow_provider_ch_s3.load.story import AttemptId, Event, EventKind, Story
@@ -110,7 +111,7 @@ class Ledger:
 
     def write_files(self, attempt: AttemptId, files: Sequence[SourceFile], bucket: str) -> None:
         """Append the manifest of an attempt."""
-        for start in range(0, len(files), FILES_PER_STATEMENT):
+        for some in batches(files, FILES_PER_STATEMENT):
             rows = (
                 {
                     "target": str(self.target),
@@ -120,7 +121,7 @@ class Ledger:
                     "load_id": attempt.load_id,
                     "attempt": attempt.number,
                 }
-                for file in files[start : start + FILES_PER_STATEMENT]
+                for file in some
             )
             self.client.execute(ledger_queries.render_write_files(self.files_name, list(rows)))
 
@@ -148,9 +149,7 @@ class Ledger:
         if not keys:
             return {}
         loaded: dict[str, set[str]] = {}
-        ordered = sorted(paths)
-        for start in range(0, len(ordered), FILES_PER_STATEMENT):
-            part = ordered[start : start + FILES_PER_STATEMENT]
+        for part in batches(sorted(paths), FILES_PER_STATEMENT):
             statement = ledger_queries.render_read_loaded_files(
                 self.files_name,
                 self.cluster,

@@ -10,9 +10,9 @@ from typing import Any
 
 from airflow_provider_ch_s3.common_type import NOTHING
 from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.file_format import path_column_names
 from airflow_provider_ch_s3.file_schema import FileSchema, check_structure, join_schemas
 from airflow_provider_ch_s3.load.request import LoadRequest
+from airflow_provider_ch_s3.path_columns import path_column_names
 from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.statement import Statement

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.load.batches import batches
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.staging import MERGED, Staging, StagingTable
 from airflow_provider_ch_s3.load.story import AttemptId
@@ -90,8 +91,7 @@ class Survivors:
         self._attach(merged, staged, self.staged_partitions)
 
     def _attach(self, merged: TableName, source: TableName, partitions: Sequence[str]) -> None:
-        for start in range(0, len(partitions), PARTITIONS_PER_STATEMENT):
-            some = partitions[start : start + PARTITIONS_PER_STATEMENT]
+        for some in batches(partitions, PARTITIONS_PER_STATEMENT):
             self._everywhere(partial(staging_queries.render_attach_partitions, merged, source, partitions=some))
 
     def _delete(self, merged: TableName) -> int:
@@ -118,10 +118,11 @@ class Survivors:
     def _read_versions(self, touched: Sequence[str]) -> dict[tuple[str, str], tuple[int, int]]:
         """What tells an insert or a mutation of the touched partitions; a merge changes none of it."""
         statement = staging_queries.render_read_partitions(self.staging.target, self.staging.cluster)
+        partitions = set(touched)
         return {
             (row["node"], row["partition_id"]): (row["last_block"], row["version"])
             for row in self.client.query(statement)
-            if row["partition_id"] in touched
+            if row["partition_id"] in partitions
         }
 
     def _everywhere(self, render: Callable[[str | None], Statement]) -> None:

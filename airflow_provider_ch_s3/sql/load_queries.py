@@ -135,7 +135,7 @@ def render_count_rows(source: SourceSpec, *, seconds: int, settings: Mapping[str
         "timeout_overflow_mode": "throw",
         "input_format_skip_unknown_fields": 1,
     }
-    return _render_of_files("count_rows", source, (), settings={**settings, "max_execution_time": seconds, **own})
+    return _render_of_files("count_rows", source, (), settings={**settings, **own})
 
 
 def render_parquet_footers(

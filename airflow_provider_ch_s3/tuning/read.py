@@ -215,22 +215,22 @@ def input_format_json_ignore_unknown_keys_in_named_tuple(facts: LoadFacts) -> Se
 
 def input_format_parquet_allow_missing_columns(facts: LoadFacts) -> Setting:
     """Off: a file without a column that the others have would fill it with 0 or NULL."""
-    return _allow_missing_columns("input_format_parquet_allow_missing_columns", ("Parquet",), facts)
+    return _allow_missing_columns("input_format_parquet_allow_missing_columns", facts)
 
 
 def input_format_orc_allow_missing_columns(facts: LoadFacts) -> Setting:
     """Off, as for Parquet."""
-    return _allow_missing_columns("input_format_orc_allow_missing_columns", ("ORC",), facts)
+    return _allow_missing_columns("input_format_orc_allow_missing_columns", facts)
 
 
 def input_format_arrow_allow_missing_columns(facts: LoadFacts) -> Setting:
     """Off, as for Parquet."""
-    return _allow_missing_columns("input_format_arrow_allow_missing_columns", ("Arrow", "ArrowStream"), facts)
+    return _allow_missing_columns("input_format_arrow_allow_missing_columns", facts)
 
 
-def _allow_missing_columns(name: str, formats: tuple[str, ...], facts: LoadFacts) -> Setting:
+def _allow_missing_columns(name: str, facts: LoadFacts) -> Setting:
     if facts.reads_other_files:
         return Setting(name=name, value=None, reason=_OTHER_FILES)
-    if facts.data_format in formats:
+    if MISSING_COLUMNS_SETTINGS.get(facts.data_format) == name:
         return Setting(name=name, value=0, reason="a file that lacks a column of the load must fail it")
     return Setting(name=name, value=None, reason=f"the files are {facts.data_format}")

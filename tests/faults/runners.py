@@ -139,8 +139,7 @@ class ForkRunner:
 
     def start(self, run_file: Path) -> str:
         run_id = f"fork__{run_file.stem}"
-        self._tasks[run_id] = _Task(run_file=run_file)
-        threading.Thread(target=self._drive, args=(run_id,), daemon=True).start()
+        self.start_again(run_id, run_file)
         return run_id
 
     def start_again(self, run_id: str, run_file: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -22,10 +21,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet
 import pytest
 from botocore.client import BaseClient
 
+from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load import lock
@@ -33,6 +32,7 @@ from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.lock import lock_owner
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.sandbox.gates import Gate, watch_statements
+from tests.sandbox.written import parquet_file
 
 WAIT_SECONDS = 60
 
@@ -133,10 +133,8 @@ class Lab:
         self.s3.put_object(Bucket=self.bucket, Key=key, Body=body)
 
     def put_parquet(self, key: str, data: pa.Table | Mapping[str, Any]) -> None:
-        buffer = io.BytesIO()
         table = data if isinstance(data, pa.Table) else pa.table(dict(data))
-        pa.parquet.write_table(table, buffer)
-        self.put(key, buffer.getvalue())
+        self.put(key, parquet_file(table))
 
     def uri(self, glob: str) -> str:
         return f"s3://{self.bucket}/{glob}"
@@ -177,6 +175,10 @@ class Lab:
         report = operator.execute(self.context(operator, try_number=try_number, max_tries=max_tries))
         assert report is not None
         return report
+
+    def loads(self, *arguments: str) -> int:
+        """Run ``ch-s3 loads`` in the test's database; returns its exit code."""
+        return main(["loads", "--conn-id", "ch", "--database", self.database, *arguments])
 
     def query(self, sql: str, *, node: int = 0) -> list[dict[str, Any]]:
         """Ask one node."""

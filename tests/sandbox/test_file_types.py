@@ -6,7 +6,6 @@ What is right is written down here as Python values; the load goes through a sta
 from __future__ import annotations
 
 import datetime as dt
-import io
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,29 +20,11 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, SourceError
 from tests.sandbox.conftest import Lab, bag
+from tests.sandbox.written import arrow_ipc_file, orc_file, parquet_file
 
 REFUSED = "refused"
 DAY = dt.date(2020, 1, 2)
 MOMENT = dt.datetime(2020, 1, 2, 3, 4, 5, 678901)
-
-
-def parquet_bytes(table: pa.Table) -> bytes:
-    buffer = io.BytesIO()
-    pa.parquet.write_table(table, buffer)
-    return buffer.getvalue()
-
-
-def orc_bytes(table: pa.Table) -> bytes:
-    buffer = io.BytesIO()
-    pa.orc.write_table(table, buffer)
-    return buffer.getvalue()
-
-
-def arrow_bytes(table: pa.Table) -> bytes:
-    buffer = io.BytesIO()
-    with pa.ipc.new_file(buffer, table.schema) as writer:
-        writer.write_table(table)
-    return buffer.getvalue()
 
 
 def csv_bytes(texts: Sequence[str]) -> bytes:
@@ -126,9 +107,9 @@ def text_pairs(write: Callable[[Sequence[Any]], bytes], *, texts: bool) -> list[
 
 
 FORMATS = {
-    "parquet": typed_pairs(parquet_bytes),
-    "orc": typed_pairs(orc_bytes, has_unsigned=False),
-    "arrow": typed_pairs(arrow_bytes),
+    "parquet": typed_pairs(parquet_file),
+    "orc": typed_pairs(orc_file, has_unsigned=False),
+    "arrow": typed_pairs(arrow_ipc_file),
     "csv": text_pairs(csv_bytes, texts=True),
     "jsonl": text_pairs(json_bytes, texts=False),
 }
@@ -202,9 +183,9 @@ class TestOnOneNode:
         lab.connect_one_node()
         return lab
 
-    @pytest.mark.parametrize("write", [parquet_bytes, orc_bytes, arrow_bytes])
+    @pytest.mark.parametrize("write", [parquet_file, orc_file, arrow_ipc_file])
     def test_a_column_that_only_a_later_file_has(self, lab: Lab, write: Callable[[pa.Table], bytes]) -> None:
-        data_format = {parquet_bytes: "Parquet", orc_bytes: "ORC", arrow_bytes: "Arrow"}[write]
+        data_format = {parquet_file: "Parquet", orc_file: "ORC", arrow_ipc_file: "Arrow"}[write]
         table = lab.create("t", "v Int64, w Nullable(Int64)")
         lab.put("in/1", write(pa.table({"v": SMALL})))
         lab.put("in/2", write(pa.table({"v": SMALL, "w": WIDE})))

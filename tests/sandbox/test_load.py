@@ -16,6 +16,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError
 from tests.sandbox.conftest import Lab, bag
+from tests.sandbox.written import arrow_ipc_file, orc_file, parquet_file
 
 pytestmark = pytest.mark.sandbox
 
@@ -40,25 +41,6 @@ def arrow(rows: Sequence[Row], *, id_type: pa.DataType | None = None) -> pa.Tabl
     types = (id_type or pa.uint32(), pa.string(), pa.int16(), pa.float64(), pa.date32())
     days = [{**row, "day": datetime.date.fromisoformat(row["day"])} for row in rows]
     return pa.Table.from_pylist(days, schema=pa.schema(list(zip(NAMES, types, strict=True))))
-
-
-def parquet_file(table: pa.Table) -> bytes:
-    buffer = io.BytesIO()
-    pa.parquet.write_table(table, buffer)
-    return buffer.getvalue()
-
-
-def orc_file(table: pa.Table) -> bytes:
-    buffer = io.BytesIO()
-    pa.orc.write_table(table, buffer)
-    return buffer.getvalue()
-
-
-def arrow_ipc_file(table: pa.Table) -> bytes:
-    buffer = io.BytesIO()
-    with pa.ipc.new_file(buffer, table.schema) as writer:
-        writer.write_table(table)
-    return buffer.getvalue()
 
 
 def parquet(rows: Sequence[Row]) -> bytes:

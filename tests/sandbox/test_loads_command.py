@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.cli import main
 from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox
@@ -20,29 +19,25 @@ def table(lab: Lab) -> str:
     return lab.create("t", "day Date, n UInt32", "MergeTree PARTITION BY day ORDER BY n")
 
 
-def loads(lab: Lab, *arguments: str) -> int:
-    return main(["loads", "--conn-id", "ch", "--database", lab.database, *arguments])
-
-
 def test_the_list_and_the_story_of_a_load(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
     report = lab.load("in/*.csv", table, **CSV)
-    assert loads(lab) == 0
+    assert lab.loads() == 0
     load_id = report["query_id"].removesuffix("-insert").rpartition("-")[0].rpartition("-")[0]
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(load_id)]
     for text in (table, "lab.load", "append", "committed"):
         assert text in line
     assert line.split()[-3:-1] == ["1", "2"]
-    assert loads(lab, "show", load_id) == 0
+    assert lab.loads("show", load_id) == 0
     told = capsys.readouterr().out
     for text in (f"{report['query_id']}: committed", "planned by try 1", "committing by try 1", "2 rows staged"):
         assert text in told
 
 
 def test_an_unknown_load_and_a_missing_ledger(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert loads(lab) == 1
+    assert lab.loads() == 1
     assert f"there is no ledger {lab.database}.ch_s3_ledger yet" in capsys.readouterr().err
     lab.load("in/*.csv", table, **CSV)
-    assert loads(lab, "show", "ch-s3-nothing") == 1
+    assert lab.loads("show", "ch-s3-nothing") == 1
     assert "knows no load 'ch-s3-nothing'; `ch-s3 loads` lists" in capsys.readouterr().err
 
 
@@ -51,11 +46,11 @@ def test_pruning_forgets_no_file_that_the_table_holds(
 ) -> None:
     lab.load("in/*.csv", table, **CSV)
     lab.load("in/*.csv", table, task_id="again", **CSV)
-    assert loads(lab, "prune", "--older-than-days", "0") == 0
+    assert lab.loads("prune", "--older-than-days", "0") == 0
     assert "forgot 0 attempts" in capsys.readouterr().out
     assert lab.load("in/*.csv", table, task_id="third", **CSV)["files_skipped"] == 1
     lab.load("in/*.csv", table, task_id="replaced", load_mode="replace_table", **CSV)
-    assert loads(lab, "prune", "--older-than-days", "0") == 0
+    assert lab.loads("prune", "--older-than-days", "0") == 0
     assert "forgot 1 attempts" in capsys.readouterr().out
     assert lab.load("in/*.csv", table, task_id="fourth", **CSV)["files_skipped"] == 1
     assert len(lab.rows(table)) == 2

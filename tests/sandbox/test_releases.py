@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sql.statement import Statement
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, start_worker
-from tests.sandbox.test_exactly_once import die_before
+from tests.sandbox.few import die_before
 
 pytestmark = pytest.mark.sandbox
 
@@ -24,10 +23,6 @@ CSV: dict[str, Any] = {"structure": "n UInt32", "data_format": "CSV"}
 def table(lab: Lab) -> str:
     lab.put("in/a.csv", b"1\n2\n")
     return lab.create("t", "n UInt32", "MergeTree ORDER BY n")
-
-
-def loads(lab: Lab, *arguments: str) -> int:
-    return main(["loads", "--conn-id", "ch", "--database", lab.database, *arguments])
 
 
 def numbers(lab: Lab, table: str) -> list[int]:
@@ -58,7 +53,7 @@ def test_a_load_between_two_steps_of_prune(lab: Lab, table: str, nth: int) -> No
         return real(hook, statement, *given, **named)
 
     lab.monkeypatch.setattr(ClickHouseS3Hook, "_run", run)
-    assert loads(lab, "prune", "--older-than-days", "0") == 0
+    assert lab.loads("prune", "--older-than-days", "0") == 0
     assert left[0] < 0
     assert numbers(lab, table) == [1, 2, 3]
     assert lab.load("in/*.csv", table, task_id="after", **CSV)["files_skipped"] == 2
@@ -87,10 +82,10 @@ def test_a_ledger_of_several_releases(lab: Lab, table: str, capsys: pytest.Captu
     lab.put("in/b.csv", b"3\n")
     assert lab.load("in/*.csv", table, task_id="second", **CSV)["files_skipped"] == 1
     assert numbers(lab, table) == [1, 2, 3]
-    assert loads(lab) == 0
-    assert loads(lab, "show", "ch-s3-" + "b" * 20) == 0
+    assert lab.loads() == 0
+    assert lab.loads("show", "ch-s3-" + "b" * 20) == 0
     assert "loaded 5 rows" in capsys.readouterr().out
-    assert loads(lab, "prune", "--older-than-days", "0") == 0
+    assert lab.loads("prune", "--older-than-days", "0") == 0
 
 
 def test_a_commit_of_a_later_release_is_finished(lab: Lab, table: str) -> None:

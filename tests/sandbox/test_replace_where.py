@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sql.statement import Statement
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag, start_worker
+from tests.sandbox.few import die_before
 
 pytestmark = pytest.mark.sandbox
 
@@ -209,7 +210,7 @@ class TestBrokenOff:
         before = bag(lab.everywhere(f"SELECT n, at FROM {table} WHERE n >= 10"))
         put_day(lab, 1, 2, 3)
         put_day(lab, 4, day="2013-01-02", key="in/b.csv")
-        with start_worker(lab, table, before=die_before(name, nth), **where("n < 10")) as worker:
+        with start_worker(lab, table, before=die_before(name, nth, signal.SIGKILL), **where("n < 10")) as worker:
             assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
         if finisher == "retry":
             lab.load("in/*.csv", table, try_number=2, **where("n < 10"))
@@ -221,22 +222,6 @@ class TestBrokenOff:
         new = [1, 2, 3, 4] + ([8] if finisher == "other" else [])
         assert sorted(row["n"] for row in lab.everywhere(f"SELECT n FROM {table} WHERE n < 10")) == new
         assert lab.left_overs() == []
-
-
-def die_before(name: str, nth: int) -> str:
-    """Code for a worker that kills itself before its n-th statement of a name, or its n-th node."""
-    return f"""
-import os
-from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-real, left = ClickHouseS3Hook._run, [{nth}]
-def run(hook, statement, *given, **named):
-    if statement.name == {name!r}:
-        left[0] -= 1
-        if left[0] == 0:
-            os.kill(os.getpid(), {int(signal.SIGKILL)})
-    return real(hook, statement, *given, **named)
-ClickHouseS3Hook._run = run
-"""
 
 
 class TestChangesOnTheirWay:

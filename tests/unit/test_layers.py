@@ -58,7 +58,7 @@ MAY_IMPORT = {
     "text_columns": {"column_types", "source"},
     "file_format": TEXT | {"column_types", "source", "target"},
     "frames": set(),
-    "file_schema": TEXT | {"common_type", "source"},
+    "file_schema": TEXT | {"column_types", "common_type", "source"},
     "mapping": TEXT | {"names", "target", "source", "conversion"},
     "settle": GROUND,
     "tuning": VALUES,

@@ -8,7 +8,8 @@ import re
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
-from airflow_provider_ch_s3.file_format import infer_format, parse_structure, path_column_names, type_text_columns
+from airflow_provider_ch_s3.file_format import infer_format, parse_structure, type_text_columns
+from airflow_provider_ch_s3.path_columns import path_column_names
 from airflow_provider_ch_s3.source import (
     FileColumn,
     S3Access,
