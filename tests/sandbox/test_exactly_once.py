@@ -15,7 +15,6 @@ from airflow_provider_ch_s3.errors import (
     ConfigError,
     LoadError,
     OvertakenError,
-    ServerError,
     SourceError,
     TargetError,
 )
@@ -204,7 +203,7 @@ class TestZombie:
         where: dict[str, Any] = {"load_mode": "replace_where", "replace_where": "n >= 0", "max_tries": 3}
         gate = freeze(Gate("create_staging", 6), "in/*.csv", table, **where)
         lab.load("in/*.csv", table, try_number=2, **where)
-        assert isinstance(gate.wake(), ServerError)
+        assert isinstance(gate.wake(), OvertakenError)
         assert bag(lab.rows(table)) == bag(FEW)
         assert is_clean(lab)
 

@@ -157,7 +157,6 @@ class TestConditions:
             pytest.param("day", "Invalid type for filter", id="no-condition"),
             pytest.param("sum(n) > 1", "Aggregate function sum", id="aggregate"),
             pytest.param("_part = 'all_1_1_0'", "identifier `_part`", id="virtual-column"),
-            pytest.param("n IN system.one", "contains a system table", id="another-table"),
         ],
     )
     def test_that_is_none_over_the_columns_is_refused(
