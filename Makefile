@@ -11,13 +11,9 @@ demo: $(READY)
 demo-ui: $(READY)
 	$(BIN)/ch-s3 demo --ui
 
-# Side by side: the tests of the engine mostly wait, those of Airflow mostly compute.
+# More processes than cores: they wait for servers as long as they compute.
 test: lint
-	@mkdir -p build
-	@$(BIN)/pytest tests/unit tests/sandbox > build/test-engine.log 2>&1 & engine=$$!; \
-	$(BIN)/pytest tests/airflow tests/faults; airflow=$$?; \
-	wait $$engine; engine=$$?; cat build/test-engine.log; \
-	exit $$((airflow | engine))
+	$(BIN)/pytest --numprocesses 3 --dist loadgroup
 
 test-unit: $(READY)
 	$(BIN)/pytest tests/unit

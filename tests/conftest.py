@@ -1,4 +1,7 @@
-"""Airflow for the tests: its own home, no examples, our DAGs. Set before anything imports Airflow."""
+"""Airflow for the tests: its own home, no examples, our DAGs. Set before anything imports Airflow.
+
+And which tests run one after the other in one of pytest-xdist's processes.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,19 @@ os.environ.update(
         "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
     }
 )
+
+
+# Fixtures that take long to set up: what shares one stays together.
+SHARED = ("airflow_api", "examples", "forking", "fragile_sandbox", "wheel")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Group the tests by the fixture that they share."""
+    for item in items:
+        for name in SHARED:
+            if name in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(name))
+                break
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

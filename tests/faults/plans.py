@@ -50,6 +50,11 @@ class Kind(Enum):
         return self is Kind.KILL_TRIGGERER or self.kills_nodes
 
     @property
+    def needs_airflow(self) -> bool:
+        """It hits what only a real Airflow has: the supervisor of a task's process, the triggerer."""
+        return self in (Kind.STOP_WORKER, Kind.KILL_TRIGGERER)
+
+    @property
     def changes_objects(self) -> bool:
         return self in (Kind.OBJECT_CHANGED, Kind.OBJECT_DELETED, Kind.OBJECT_NEW, Kind.SAME_RUN_AGAIN)
 
@@ -158,7 +163,7 @@ def random_plan(seed: int, number: int, points: Mapping[tuple[str, bool], Points
     mode = "append" if kind is Kind.KILL_IN_MOVE else chance.choice(MODES)
     is_deferred = kind is Kind.KILL_TRIGGERER or chance.random() < 0.5
     return Plan(
-        name=f"random_{number}",
+        name=f"random_{seed}_{number}",
         mode=mode,
         is_deferred=is_deferred,
         kind=kind,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
-from tests.faults.harness import Harness, running_harness
-from tests.faults.points import boundaries, kill_plans, trace_loads
+from tests.faults.harness import Harness
+from tests.faults.plans import Points
+from tests.faults.points import boundaries, kill_plans
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.faults, pytest.mark.timeout(900)]
 
@@ -35,14 +36,6 @@ COMMIT_STEPS = {
     "replace_table": {"replace_partition"},
 }
 TOUCHED_PARTITIONS = 3
-NODES = 2
-
-
-@pytest.fixture(scope="module")
-def harness() -> Iterator[Harness]:
-    """Two nodes, and tasks in forked processes: the real scheduler would take five times as long."""
-    with running_harness(nodes=NODES, has_airflow=False) as harness:
-        yield harness
 
 
 def steps(points: Sequence[str]) -> set[str]:
@@ -53,26 +46,21 @@ def step(point: str) -> str:
     return point.split(":")[2].partition("#")[0]
 
 
-def test_a_worker_killed_at_each_named_point(harness: Harness) -> None:
-    """Each step in two of the eight ways; ``make faults-points`` kills at every point of every way."""
-    points = trace_loads(harness)
+def test_a_worker_killed_at_each_named_point(forking: Harness, points: Mapping[tuple[str, bool], Points]) -> None:
+    """Each step in one of the eight ways; ``make faults-points`` kills at every point of every way."""
     by_step: dict[str, list[tuple[str, bool, str]]] = {}
     for (mode, is_deferred), found in points.items():
         assert steps(found.writes) >= STEPS | COMMIT_STEPS[mode]
         last = "move_partition" if mode == "append" else "replace_partition"
-        assert sum(f":after:{last}#" in point for point in found.writes) >= TOUCHED_PARTITIONS * NODES
+        assert sum(f":after:{last}#" in point for point in found.writes) >= TOUCHED_PARTITIONS * forking.nodes
         for point in boundaries(found.writes, is_deferred=is_deferred):
             by_step.setdefault(step(point), []).append((mode, is_deferred, point))
-    chosen = {
-        ways[(place * 7 + half * len(ways) // 2) % len(ways)]
-        for place, ways in enumerate(by_step.values())
-        for half in (0, 1)
-    }
+    chosen = {ways[place * 7 % len(ways)] for place, ways in enumerate(by_step.values())}
     plans = [
         replace(plan, name=f"{plan.name}_{number}")
         for number, (mode, is_deferred, point) in enumerate(sorted(chosen))
         for plan in kill_plans(mode, is_deferred, [point])
     ]
-    outcomes = harness.run_all(plans, on_outcome=lambda _: None)
+    outcomes = forking.run_all(plans, on_outcome=lambda _: None)
     wrong = [str(outcome) for outcome in outcomes if outcome.state != "committed" or not outcome.reached]
     assert wrong == []

@@ -1,29 +1,36 @@
-"""Random faults, each kind at least once, on a real Airflow with a real scheduler."""
+"""Random faults, each kind at least once; ``make faults`` does them all on a real Airflow, as many as wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 
 import pytest
 
-from tests.faults.__main__ import random_plans
-from tests.faults.harness import Harness, running_harness
-from tests.faults.plans import Kind
+from tests.faults.harness import Harness
+from tests.faults.plans import WEIGHTS, Kind, Points, random_plan
 from tests.faults.report import format_report, is_good
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run, pytest.mark.faults, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.sandbox, pytest.mark.faults, pytest.mark.timeout(900)]
 
 SEED = 20
-RUNS = 32
+KINDS = list(WEIGHTS)
 
 
-@pytest.fixture(scope="module")
-def harness() -> Iterator[Harness]:
-    with running_harness() as harness:
-        yield harness
-
-
-def test_random_faults(harness: Harness) -> None:
-    outcomes = harness.run_all(random_plans(harness, SEED, range(RUNS)), on_outcome=lambda _: None)
+def check(harness: Harness, points: Mapping[tuple[str, bool], Points], kinds: set[Kind], *seeds: int) -> None:
+    """Do each of the kinds once for each seed."""
+    # the first plans of a seed are one of each kind
+    numbers = [number for number, kind in enumerate(KINDS) if kind in kinds]
+    plans = [random_plan(seed, number, points) for seed in seeds for number in numbers]
+    outcomes = harness.run_all(plans, on_outcome=lambda _: None)
     assert is_good(outcomes), format_report(outcomes)
-    assert {outcome.plan.kind for outcome in outcomes} == set(Kind) - {Kind.NONE}
+    assert {outcome.plan.kind for outcome in outcomes} == kinds
+
+
+def test_in_forked_processes(forking: Harness, points: Mapping[tuple[str, bool], Points]) -> None:
+    check(forking, points, {kind for kind in KINDS if not kind.needs_airflow}, SEED)
+
+
+@pytest.mark.airflow_run
+def test_of_a_real_airflow(scheduling: Harness, points: Mapping[tuple[str, bool], Points]) -> None:
+    needed = {kind for kind in KINDS if kind.needs_airflow}
+    check(scheduling, points, {*needed, Kind.KILL_WORKER}, SEED, SEED + 1)

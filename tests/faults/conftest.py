@@ -1,0 +1,31 @@
+"""The harness in its two forms, and what a load without faults passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from tests.faults.harness import Harness, running_harness
+from tests.faults.plans import Points
+from tests.faults.points import trace_loads
+
+
+@pytest.fixture(scope="session")
+def forking() -> Iterator[Harness]:
+    """Tasks in forked processes: the real scheduler would take five times as long."""
+    with running_harness(has_airflow=False) as harness:
+        yield harness
+
+
+@pytest.fixture(scope="session")
+def points(forking: Harness) -> Mapping[tuple[str, bool], Points]:
+    """By mode, and whether the task defers."""
+    return trace_loads(forking)
+
+
+@pytest.fixture
+def scheduling() -> Iterator[Harness]:
+    """Tasks of a real Airflow."""
+    with running_harness() as harness:
+        yield harness
