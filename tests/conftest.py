@@ -25,7 +25,7 @@ os.environ.update(
 
 
 # Fixtures that take long to set up: what shares one stays together.
-SHARED = ("airflow_api", "examples", "forking", "fragile_sandbox", "wheel")
+SHARED = ("airflow_api", "examples", "forking", "fragile_sandbox", "push_node", "wheel")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

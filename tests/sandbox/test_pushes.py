@@ -35,7 +35,7 @@ FROM numbers({first}, {count})
 
 
 @pytest.fixture(scope="module")
-def node() -> Iterator[Sandbox]:
+def push_node() -> Iterator[Sandbox]:
     """One node, and two files that ClickHouse itself wrote."""
     with Sandbox.start(SandboxConfig(nodes=1)) as sandbox:
         sandbox.s3_client().create_bucket(Bucket=BUCKET)
@@ -52,51 +52,53 @@ def node() -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def job(node: Sandbox) -> Iterator[PushJob]:
+def job(push_node: Sandbox) -> Iterator[PushJob]:
     """Both files into a new table, whose name a tool may be tempted to write in another way."""
-    node.query(f"CREATE TABLE Bench__W1 ({COLUMNS}) ENGINE = MergeTree ORDER BY (user, ts)")
+    push_node.query(f"CREATE TABLE Bench__W1 ({COLUMNS}) ENGINE = MergeTree ORDER BY (user, ts)")
     yield PushJob(
-        sandbox=node,
-        access=S3Access(endpoint_url=node.s3_endpoint, access_key=node.s3_access_key, secret_key=node.s3_secret_key),
+        sandbox=push_node,
+        access=S3Access(
+            endpoint_url=push_node.s3_endpoint, access_key=push_node.s3_access_key, secret_key=push_node.s3_secret_key
+        ),
         table="Bench__W1",
         bucket=BUCKET,
         keys=KEYS,
     )
-    node.query("DROP TABLE Bench__W1 SYNC")
+    push_node.query("DROP TABLE Bench__W1 SYNC")
 
 
-def count_and_checksum(node: Sandbox, source: str, **parameters: str) -> dict[str, Any]:
+def count_and_checksum(push_node: Sandbox, source: str, **parameters: str) -> dict[str, Any]:
     query = f"SELECT count() AS rows, toString(sum(cityHash64(*))) AS checksum FROM {source}"
-    return node.query(query, settings=parameters)[0]
+    return push_node.query(query, settings=parameters)[0]
 
 
-def written(node: Sandbox) -> dict[str, Any]:
+def written(push_node: Sandbox) -> dict[str, Any]:
     return count_and_checksum(
-        node,
+        push_node,
         "s3({url:String}, {key:String}, {secret:String}, 'Parquet', {columns:String})",
-        param_url=f"{node.s3_endpoint}/{BUCKET}/dt=1/*.parquet",
-        param_key=node.s3_access_key,
-        param_secret=node.s3_secret_key,
+        param_url=f"{push_node.s3_endpoint}/{BUCKET}/dt=1/*.parquet",
+        param_key=push_node.s3_access_key,
+        param_secret=push_node.s3_secret_key,
         param_columns=COLUMNS,
     )
 
 
 @pytest.mark.parametrize("name", PUSHES)
-def test_every_row_arrives_as_it_was(node: Sandbox, job: PushJob, name: str) -> None:
+def test_every_row_arrives_as_it_was(push_node: Sandbox, job: PushJob, name: str) -> None:
     variables = set(os.environ)
     PUSHES[name](job)
-    source = written(node)
+    source = written(push_node)
     assert source["rows"] == 20_000
-    assert count_and_checksum(node, job.table) == source
-    assert node.query("SHOW TABLES") == [{"name": "Bench__W1"}]
+    assert count_and_checksum(push_node, job.table) == source
+    assert push_node.query("SHOW TABLES") == [{"name": "Bench__W1"}]
     assert set(os.environ) == variables
 
 
-def test_what_dlt_had_in_the_database_stays(node: Sandbox, job: PushJob) -> None:
-    node.query("CREATE TABLE dlt_sentinel_table (_dlt_id String) ENGINE = MergeTree PRIMARY KEY _dlt_id")
+def test_what_dlt_had_in_the_database_stays(push_node: Sandbox, job: PushJob) -> None:
+    push_node.query("CREATE TABLE dlt_sentinel_table (_dlt_id String) ENGINE = MergeTree PRIMARY KEY _dlt_id")
     PUSHES["dlt"](job)
-    assert node.query("SHOW TABLES") == [{"name": "Bench__W1"}, {"name": "dlt_sentinel_table"}]
-    node.query("DROP TABLE dlt_sentinel_table SYNC")
+    assert push_node.query("SHOW TABLES") == [{"name": "Bench__W1"}, {"name": "dlt_sentinel_table"}]
+    push_node.query("DROP TABLE dlt_sentinel_table SYNC")
 
 
 @pytest.mark.parametrize(
