@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo demo-ui test test-unit faults faults-points bench-quick bench-exactly-once bench-planning deferral-scale lint clean
+.PHONY: demo demo-ui test test-all test-unit faults faults-points bench-quick bench-exactly-once bench-planning deferral-scale lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -13,7 +13,11 @@ demo-ui: $(READY)
 
 # More processes than cores: they wait for servers as long as they compute.
 test: lint
-	$(BIN)/pytest --numprocesses 3 --dist loadgroup
+	$(BIN)/pytest --numprocesses 3 --dist loadgroup -m "not thorough"
+
+# All of them, and ten times as many interleavings of the protocol.
+test-all: lint
+	CH_S3_PROTOCOL_EXAMPLES=3000 $(BIN)/pytest --numprocesses 3 --dist loadgroup
 
 test-unit: $(READY)
 	$(BIN)/pytest tests/unit

@@ -28,6 +28,7 @@ os.environ.update(
 SHARED = ("airflow_api", "examples", "forking", "fragile_sandbox", "push_node", "wheel")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Group the tests by the fixture that they share."""
     for item in items:

@@ -16,6 +16,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from airflow_provider_ch_s3.errors import SandboxError
+from airflow_provider_ch_s3.sandbox.guard import Guard
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.supervisor import free_ports
 
@@ -151,6 +152,7 @@ def serving_airflow(airflow: LocalAirflow, is_stopped: Callable[[], bool] = lamb
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(trigger_log_port),
     }
     log_path = airflow.home / "standalone.log"
+    guard = Guard()
     with log_path.open("w") as log:
         process = subprocess.Popen(
             airflow.command("standalone"),
@@ -160,11 +162,13 @@ def serving_airflow(airflow: LocalAirflow, is_stopped: Callable[[], bool] = lamb
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+    guard.watch(process.pid)
     try:
         _wait_until_healthy(address, process, log_path, is_stopped)
         yield address
     finally:
         _end_group(process)
+        guard.close()
 
 
 def _wait_until_healthy(

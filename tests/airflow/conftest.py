@@ -86,7 +86,7 @@ class AirflowApi:
         return self.call("GET", path)["value"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def airflow_api(flights_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowApi]:
     """A scheduler with workers and a UI, and the DAGs of ``tests/airflow/dags``."""
     home = tmp_path_factory.mktemp("airflow-server")

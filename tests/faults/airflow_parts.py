@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from airflow_provider_ch_s3.sandbox.guard import Guard
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow
 from airflow_provider_ch_s3.sandbox.supervisor import free_ports
@@ -67,15 +67,6 @@ SETTINGS = {
     "LOGGING__LOGGING_LEVEL": "INFO",
 }
 
-# Airflow's parts outlive whoever started them, killed or not; this one does not let them.
-GUARD = """
-import contextlib, os, signal, sys
-
-for group in [int(line) for line in sys.stdin]:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
-"""
-
 
 @dataclass(kw_only=True)
 class AirflowParts:
@@ -90,12 +81,7 @@ class AirflowParts:
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     _restarts: int = field(default=0, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
-    _guard: subprocess.Popen[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._guard = subprocess.Popen(
-            [sys.executable, "-I", "-c", GUARD], stdin=subprocess.PIPE, text=True, start_new_session=True
-        )
+    _guard: Guard = field(default_factory=Guard, init=False)
 
     def start(self, part: str, *arguments: str) -> None:
         """Start one part in a process group of its own, which its children stay in."""
@@ -109,9 +95,7 @@ class AirflowParts:
                 cwd=self.airflow.home,
                 start_new_session=True,
             )
-        assert self._guard.stdin is not None
-        self._guard.stdin.write(f"{self._processes[part].pid}\n")
-        self._guard.stdin.flush()
+        self._guard.watch(self._processes[part].pid)
 
     def kill(self, part: str) -> None:
         """SIGKILL one part with its children, and wait for its end."""
@@ -128,9 +112,7 @@ class AirflowParts:
         for process in self._processes.values():
             with suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.1, deadline - time.monotonic()))
-        assert self._guard.stdin is not None
-        self._guard.stdin.close()
-        self._guard.wait()
+        self._guard.close()
         for process in self._processes.values():
             process.wait()
 

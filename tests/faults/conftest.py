@@ -11,14 +11,14 @@ from tests.faults.plans import Points
 from tests.faults.points import trace_loads
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def forking() -> Iterator[Harness]:
     """Tasks in forked processes: the real scheduler would take five times as long."""
     with running_harness(has_airflow=False) as harness:
         yield harness
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def points(forking: Harness) -> Mapping[tuple[str, bool], Points]:
     """By mode, and whether the task defers."""
     return trace_loads(forking)

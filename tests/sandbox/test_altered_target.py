@@ -67,7 +67,12 @@ ALTERED = {
     ("what", "where"),
     [
         *(("add", where) for where in PLACES),
-        *((what, where) for what in ("drop", "modify", "rename") for where in ("verified", "committing")),
+        *(("drop", where) for where in ("verified", "committing")),
+        *(
+            pytest.param(what, where, marks=pytest.mark.thorough)
+            for what in ("modify", "rename")
+            for where in ("verified", "committing")
+        ),
     ],
 )
 def test_on_all_nodes(lab: Lab, table: str, freeze: Freeze, what: str, where: str) -> None:

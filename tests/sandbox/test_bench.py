@@ -61,6 +61,7 @@ def test_candidates_and_pushes_bring_the_same_rows(tmp_path: Path, capsys: pytes
     assert page.count("<table>") == 3
 
 
+@pytest.mark.thorough
 def test_each_kind_of_workload(tmp_path: Path) -> None:
     names = ("W4", "W5", "W7", "W8", "W9", "W10", "W11", "W12")
     results = bench(tmp_path, "--no-grid", *(word for name in names for word in ("--workload", name)))

@@ -133,7 +133,9 @@ def test_there_are_sixty_pairs() -> None:
     assert sum(len(pairs) for pairs in FORMATS.values()) == 60
 
 
-@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize(
+    "ending", [pytest.param(e, marks=pytest.mark.thorough if e in ("orc", "arrow") else ()) for e in FORMATS]
+)
 def test_pairs_of_files(lab: Lab, ending: str) -> None:
     lab.connect_one_node()
     with ThreadPoolExecutor(4) as pool:

@@ -39,7 +39,7 @@ from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import LoadPlan, Origin, Prediction, Setting
 from tests.unit.cluster_model import Clock, Cluster, Fault, Insert, Killed, ModelClient, ModelThread, Process, Thread
 
-EXAMPLES = int(os.environ.get("CH_S3_PROTOCOL_EXAMPLES", "1000"))
+EXAMPLES = int(os.environ.get("CH_S3_PROTOCOL_EXAMPLES", "300"))
 MAX_STEPS = 12_000
 MERGE_RATIO = 0.02
 TABLE = TableName(database="d", table="t")

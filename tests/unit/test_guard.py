@@ -1,0 +1,56 @@
+"""Processes that outlive whoever started them, and the guard that does not let them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+STARTER = """
+import subprocess, sys, time
+from airflow_provider_ch_s3.sandbox.guard import Guard
+started = subprocess.Popen(["sleep", "600"], start_new_session=True)
+guard = Guard()
+guard.watch(started.pid)
+print(started.pid, flush=True)
+if sys.argv[1] == "close":
+    guard.close()
+    print(started.wait(), flush=True)
+time.sleep(600)
+"""
+WAIT_SECONDS = 30
+
+
+def start(how: str) -> tuple[subprocess.Popen[str], int]:
+    starter = subprocess.Popen([sys.executable, "-c", STARTER, how], stdout=subprocess.PIPE, text=True)
+    assert starter.stdout is not None
+    return starter, int(starter.stdout.readline())
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_whoever_is_killed_leaves_nothing_behind() -> None:
+    starter, pid = start("wait")
+    with starter:
+        assert is_alive(pid)
+        starter.kill()
+    deadline = time.monotonic() + WAIT_SECONDS
+    while is_alive(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_what_is_left_when_it_closes_is_killed() -> None:
+    starter, _ = start("close")
+    with starter:
+        assert starter.stdout is not None
+        assert int(starter.stdout.readline()) == -signal.SIGKILL
+        starter.kill()
