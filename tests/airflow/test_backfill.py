@@ -157,6 +157,7 @@ def test_by_day_each_row_is_there_once_though_half_of_the_loads_were_killed(
     assert sum(rows for rows, _ in found.values()) == ROWS
 
 
+@pytest.mark.thorough
 def test_by_month_loads_of_the_same_partition_do_not_mix(airflow_api: AirflowApi, ch_s3_sandbox: Sandbox) -> None:
     check_killed_once(backfill(airflow_api, "by_month"))
     found = table_sums(ch_s3_sandbox, "by_month")
@@ -164,6 +165,7 @@ def test_by_month_loads_of_the_same_partition_do_not_mix(airflow_api: AirflowApi
     assert sum(rows for rows, _ in found.values()) == ROWS
 
 
+@pytest.mark.thorough
 def test_second_time_changes_nothing(
     airflow_api: AirflowApi, by_day: dict[int, dict[str, Any]], ch_s3_sandbox: Sandbox
 ) -> None:

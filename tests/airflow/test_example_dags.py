@@ -45,6 +45,7 @@ def test_nightly_replaces_its_day_and_keeps_the_others(examples: LocalAirflow, f
         assert int(flights_sandbox.query("SELECT count() AS n FROM flights_by_day")[0]["n"]) == rows
 
 
+@pytest.mark.thorough
 def test_by_month_maps_one_load_over_each_month(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
     examples.run("dags", "test", "flights_by_month", "2013-12-31")
     rows = flights_sandbox.query("SELECT month, toUInt32(count()) AS n FROM flights GROUP BY month ORDER BY month")

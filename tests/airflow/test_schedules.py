@@ -79,6 +79,7 @@ def count_by_day(sandbox: Sandbox, table: str) -> dict[str, int]:
     return {row["day"]: row["n"] for row in rows}
 
 
+@pytest.mark.thorough
 def test_scheduled_runs_load_the_day_before_and_the_examples_of_2013_begin_none(
     api: AirflowApi, flights_sandbox: Sandbox, yesterday: str
 ) -> None:

@@ -163,7 +163,7 @@ def random_plan(seed: int, number: int, points: Mapping[tuple[str, bool], Points
     mode = "append" if kind is Kind.KILL_IN_MOVE else chance.choice(MODES)
     is_deferred = kind is Kind.KILL_TRIGGERER or chance.random() < 0.5
     return Plan(
-        name=f"random_{seed}_{number}",
+        name=f"random_{number}",
         mode=mode,
         is_deferred=is_deferred,
         kind=kind,

@@ -46,6 +46,7 @@ def step(point: str) -> str:
     return point.split(":")[2].partition("#")[0]
 
 
+@pytest.mark.thorough
 def test_a_worker_killed_at_each_named_point(forking: Harness, points: Mapping[tuple[str, bool], Points]) -> None:
     """Each step in one of the eight ways; ``make faults-points`` kills at every point of every way."""
     by_step: dict[str, list[tuple[str, bool, str]]] = {}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, UnknownStateError
+from tests.marks import thorough
 from tests.sandbox.conftest import Freeze, Lab, bag
 from tests.sandbox.few import EVEN_AND_ODD, is_clean
 from tests.sandbox.gates import Gate
@@ -68,11 +69,7 @@ ALTERED = {
     [
         *(("add", where) for where in PLACES),
         *(("drop", where) for where in ("verified", "committing")),
-        *(
-            pytest.param(what, where, marks=pytest.mark.thorough)
-            for what in ("modify", "rename")
-            for where in ("verified", "committing")
-        ),
+        *(thorough(what, where) for what in ("modify", "rename") for where in ("verified", "committing")),
     ],
 )
 def test_on_all_nodes(lab: Lab, table: str, freeze: Freeze, what: str, where: str) -> None:
@@ -93,7 +90,7 @@ def test_on_all_nodes(lab: Lab, table: str, freeze: Freeze, what: str, where: st
     assert is_clean(lab)
 
 
-@pytest.mark.parametrize("where", ["staged", "verified"])
+@pytest.mark.parametrize("where", [thorough("staged"), "verified"])
 @pytest.mark.parametrize("node", [0, 2], ids=["first", "last"])
 def test_on_one_node(lab: Lab, table: str, freeze: Freeze, node: int, where: str) -> None:
     gate = freeze(Gate(*PLACES[where]), "in/*.csv", table, **LOAD)
@@ -136,7 +133,7 @@ def alter_others(lab: Lab, table: str, node: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["replace_partitions", "replace_table"])
-@pytest.mark.parametrize("where", ["verified", "last-moment"])
+@pytest.mark.parametrize("where", [thorough("verified"), "last-moment"])
 def test_of_a_load_that_replaces(lab: Lab, table: str, freeze: Freeze, mode: str, where: str) -> None:
     how = {**LOAD, "load_mode": mode, "on_partial_partitions": "replace"}
     gate = freeze(Gate(*PLACES[where]), "in/*.csv", table, **how)

@@ -21,6 +21,7 @@ from airflow_provider_ch_s3.errors import (
 from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
 from airflow_provider_ch_s3.load.commit import Commit
 from airflow_provider_ch_s3.sql.filters import identifier
+from tests.marks import thorough
 from tests.sandbox.conftest import (
     ROWS,
     SLOW,
@@ -131,11 +132,11 @@ class TestKill:
     @pytest.mark.parametrize(
         ("name", "nth"),
         [
-            pytest.param("create_lock", 1, id="before-the-lock"),
-            pytest.param("write_event_planned", 1, id="planning"),
+            thorough("create_lock", 1, id="before-the-lock"),
+            thorough("write_event_planned", 1, id="planning"),
             pytest.param("create_staging", 2, id="staging-tables-half-made"),
             pytest.param("submit", 1, id="before-the-insert"),
-            pytest.param("rename_staging", 2, id="before-the-commit"),
+            thorough("rename_staging", 2, id="before-the-commit"),
             pytest.param("move_partition", 2, id="in-the-commit"),
             pytest.param("drop_staging", 1, id="after-the-commit"),
         ],
@@ -190,8 +191,8 @@ class TestZombie:
     @pytest.mark.parametrize(
         ("name", "nth"),
         [
-            pytest.param(*z.values, id=z.id, marks=() if z.id in WHERE_THE_OWNER_MATTERS else pytest.mark.thorough)
-            for z in ZOMBIES
+            zombie if zombie.id in WHERE_THE_OWNER_MATTERS else thorough(*zombie.values, id=zombie.id)
+            for zombie in ZOMBIES
         ],
     )
     def test_overtaken_by_the_next_try(self, lab: Lab, table: str, freeze: Freeze, name: str, nth: int) -> None:

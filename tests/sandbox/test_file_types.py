@@ -19,6 +19,7 @@ import pyarrow.parquet
 import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, SourceError
+from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.written import arrow_ipc_file, orc_file, parquet_file
 
@@ -133,9 +134,7 @@ def test_there_are_sixty_pairs() -> None:
     assert sum(len(pairs) for pairs in FORMATS.values()) == 60
 
 
-@pytest.mark.parametrize(
-    "ending", [pytest.param(e, marks=pytest.mark.thorough if e in ("orc", "arrow") else ()) for e in FORMATS]
-)
+@pytest.mark.parametrize("ending", ["parquet", thorough("orc"), thorough("arrow"), "csv", "jsonl"])
 def test_pairs_of_files(lab: Lab, ending: str) -> None:
     lab.connect_one_node()
     with ThreadPoolExecutor(4) as pool:

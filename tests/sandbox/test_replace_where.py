@@ -14,6 +14,7 @@ from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sql.statement import Statement
+from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag, start_worker
 from tests.sandbox.few import die_before
 
@@ -196,10 +197,10 @@ class TestBrokenOff:
     @pytest.mark.parametrize(
         ("name", "nth"),
         [
-            pytest.param("attach_partitions", 4, id="linking"),
-            pytest.param("await_deletion", 5, id="deleting"),
+            thorough("attach_partitions", 4, id="linking"),
+            thorough("await_deletion", 5, id="deleting"),
             pytest.param("replace_partition", 2, id="first-partition"),
-            pytest.param("replace_partition", 4, id="second-partition"),
+            thorough("replace_partition", 4, id="second-partition"),
         ],
     )
     @pytest.mark.parametrize("finisher", ["retry", "other"])

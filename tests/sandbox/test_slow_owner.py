@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ch_s3.load import turn
+from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Background, Freeze, Lab, bag, start_worker, wait_until
 from tests.sandbox.few import (
     FEW,
@@ -37,7 +38,9 @@ def table(lab: Lab) -> str:
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("name", ["write_event_planned", "read_blocks", "write_event_committing", "drop_staging"])
+@pytest.mark.parametrize(
+    "name", ["write_event_planned", thorough("read_blocks"), "write_event_committing", thorough("drop_staging")]
+)
 def test_a_slow_owner_is_waited_for(lab: Lab, table: str, freeze: Freeze, tmp_path: Path, name: str) -> None:
     there = tmp_path / "there"
     slow = f"""
@@ -73,10 +76,10 @@ ClickHouseS3Hook._run = run
 @pytest.mark.parametrize(
     ("name", "nth"),
     [
-        pytest.param("write_event_planned", 1, id="plan"),
+        thorough("write_event_planned", 1, id="plan"),
         pytest.param("create_staging", 2, id="staging-tables"),
-        pytest.param("rename_staging", 2, id="rename"),
-        pytest.param("write_event_committing", 1, id="committing"),
+        thorough("rename_staging", 2, id="rename"),
+        thorough("write_event_committing", 1, id="committing"),
         pytest.param("move_partition", 3, id="third-move"),
         pytest.param("drop_staging", 1, id="drop"),
     ],
