@@ -11,13 +11,13 @@ demo: $(READY)
 demo-ui: $(READY)
 	$(BIN)/ch-s3 demo --ui
 
-# More processes than cores: they wait for servers as long as they compute.
+# A process for each core, each with a cluster of its own.
 test: lint
-	$(BIN)/pytest --numprocesses 3 --dist loadgroup -m "not thorough"
+	$(BIN)/pytest --numprocesses logical --dist loadgroup -m "not thorough"
 
 # All of them, and ten times as many interleavings of the protocol.
 test-all: lint
-	CH_S3_PROTOCOL_EXAMPLES=3000 $(BIN)/pytest --numprocesses 3 --dist loadgroup
+	CH_S3_PROTOCOL_EXAMPLES=3000 $(BIN)/pytest --numprocesses logical --dist loadgroup
 
 test-unit: $(READY)
 	$(BIN)/pytest tests/unit
