@@ -22,9 +22,9 @@ test-all: lint
 test-unit: $(READY)
 	$(BIN)/pytest tests/unit
 
-# Random faults; the same SEED repeats a series.
+# Random faults; the same SEED repeats a series. FORKED=1: without a scheduler, five times as fast.
 faults: $(READY)
-	$(BIN)/python -m tests.faults --runs $(or $(RUNS),200) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.faults --runs $(or $(RUNS),200) $(if $(SEED),--seed $(SEED)) $(if $(FORKED),--forked)
 
 # The worker killed before and after every statement, by a real scheduler; takes hours.
 faults-points: $(READY)

@@ -1,6 +1,6 @@
 """Airflow for the tests: its own home, no examples, our DAGs. Set before anything imports Airflow.
 
-And which tests run one after the other in one of pytest-xdist's processes.
+And which tests run one after the other in one of pytest-xdist's processes, and which of them `make test` runs.
 """
 
 from __future__ import annotations
@@ -28,14 +28,17 @@ os.environ.update(
 SHARED = ("airflow_api", "examples", "forking", "fragile_sandbox", "push_node", "wheel")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group the tests by the fixture that they share."""
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist and -m look at the markers
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """Group the tests by the fixture that they share; on real servers, the first case of a test stands for all."""
+    stood_for: set[tuple[pytest.Collector | None, str]] = set()
     for item in items:
-        for name in SHARED:
-            if name in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.xdist_group(name))
-                break
+        if shared := next((name for name in SHARED if name in item.fixturenames), None):
+            item.add_marker(pytest.mark.xdist_group(shared))
+        if item.get_closest_marker("sandbox") and not item.get_closest_marker("every_case"):
+            if (test := (item.parent, item.originalname)) in stood_for:
+                item.add_marker(pytest.mark.thorough)
+            stood_for.add(test)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -12,7 +12,7 @@ from tests.sandbox.conftest import Freeze, Lab, bag
 from tests.sandbox.few import EVEN_AND_ODD, is_clean
 from tests.sandbox.gates import Gate
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
 OLD = [{"n": 77, "m": 7}]
 ROWS = [{"n": n, "m": n + 1} for n in range(30)]

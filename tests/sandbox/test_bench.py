@@ -35,6 +35,7 @@ def bench(out: Path, *arguments: str) -> list[dict[str, Any]]:
     return results
 
 
+@pytest.mark.thorough
 def test_candidates_and_pushes_bring_the_same_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (result,) = bench(tmp_path, "--workload", "W1", "--quick", "--pushes")
     last = capsys.readouterr().out.splitlines()[-1]

@@ -50,7 +50,7 @@ from tests.sandbox.few import (
 )
 from tests.sandbox.gates import Gate
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
 
 @pytest.fixture

@@ -14,14 +14,14 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.orc
-import pyarrow.parquet
 import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, SourceError
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.written import arrow_ipc_file, orc_file, parquet_file
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
 REFUSED = "refused"
 DAY = dt.date(2020, 1, 2)

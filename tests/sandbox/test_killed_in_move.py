@@ -12,7 +12,7 @@ from tests.sandbox.conftest import Lab, all_answer, bag, kill_node, wait_until
 from tests.sandbox.few import put_numbers
 from tests.sandbox.move_killer import MoveKiller
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
 NODES = 2
 PARTS_PER_NODE = 200

@@ -13,7 +13,6 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow_provider_ch_s3.load.pace import Pace
 from airflow_provider_ch_s3.triggers import load as load_trigger
 from airflow_provider_ch_s3.triggers.load import LoadTrigger
-from tests.marks import thorough
 from tests.sandbox.conftest import Lab, wait_until
 
 pytestmark = pytest.mark.sandbox
@@ -54,7 +53,7 @@ def progress(caplog: pytest.LogCaptureFixture) -> list[tuple[int, int, int]]:
     return [(int(match[1] or 0), int(match[2].replace(",", "")), int(match[3])) for match in found]
 
 
-@pytest.mark.parametrize("data_format", ["parquet", thorough("csv")])
+@pytest.mark.parametrize("data_format", ["parquet", "csv"])
 def test_progress_never_runs_backwards(
     lab: Lab, table: str, data_format: str, caplog: pytest.LogCaptureFixture
 ) -> None:

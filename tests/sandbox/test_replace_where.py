@@ -193,6 +193,7 @@ class TestConditions:
         ) == sorted([0, *range(10, 24), *range(10)])
 
 
+@pytest.mark.every_case
 class TestBrokenOff:
     @pytest.mark.parametrize(
         ("name", "nth"),

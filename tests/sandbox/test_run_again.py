@@ -13,7 +13,7 @@ from tests.sandbox.conftest import Freeze, Lab, bag
 from tests.sandbox.few import EVEN_AND_ODD, FEW, OTHER, make_table, put_numbers
 from tests.sandbox.gates import Gate
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
 LONG_AGO = timedelta(hours=2)
 

@@ -25,7 +25,7 @@ from tests.sandbox.few import (
 )
 from tests.sandbox.gates import Gate
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
 TWO_DAYS = 48 * 3600
 WAITS = "SETTINGS mutations_sync = 2"

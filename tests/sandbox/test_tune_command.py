@@ -15,7 +15,6 @@ from airflow_provider_ch_s3.bench import measure, tune
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS
 from airflow_provider_ch_s3.load import feedback
-from tests.marks import thorough
 from tests.sandbox.conftest import ROWS, SLOW, SLOW_FILES, Lab, wait_until
 
 pytestmark = pytest.mark.sandbox
@@ -96,7 +95,7 @@ class EmptyDatabase:
         return None
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, thorough(signal.SIGTERM)])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_search_that_is_interrupted_leaves_nothing(lab: Lab, number: signal.Signals) -> None:
     slow = lab.create("t", "n Int64")
     for file in range(SLOW_FILES):
