@@ -32,6 +32,7 @@ def test_all_examples_import(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(bag.dags) == ["bulk_load_flights", "flights_by_month", "nightly_flights"]
 
 
+@pytest.mark.thorough
 def test_bulk_load_takes_the_params_of_the_trigger_form(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
     conf = '{"source": "s3://flights/dt=2013-02-*/*.parquet", "max_parts": 10}'
     examples.run("dags", "test", "bulk_load_flights", "2013-12-31", "--conf", conf)

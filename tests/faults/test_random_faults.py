@@ -29,6 +29,7 @@ def test_in_forked_processes(forking: Harness, points: Mapping[tuple[str, bool],
 
 
 @pytest.mark.airflow_run
+@pytest.mark.thorough
 def test_of_a_real_airflow(scheduling: Harness, points: Mapping[tuple[str, bool], Points]) -> None:
     needed = {kind for kind in KINDS if kind.needs_airflow}
     check(scheduling, points, {*needed, Kind.KILL_WORKER})

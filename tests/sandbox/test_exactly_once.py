@@ -182,7 +182,7 @@ ZOMBIES = [
 ]
 
 
-WHERE_THE_OWNER_MATTERS = ("plan", "staging-tables", "insert", "rename", "committing", "third-move", "drop")
+WHERE_THE_OWNER_MATTERS = ("staging-tables", "insert", "committing", "third-move", "drop")
 
 
 class TestZombie:

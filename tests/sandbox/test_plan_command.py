@@ -53,6 +53,7 @@ def test_an_unknown_aws_connection_is_one_line(lab: Lab, capsys: pytest.CaptureF
     assert error.count("\n") == 1
 
 
+@pytest.mark.thorough
 def test_a_store_so_far_away_that_nothing_is_counted_in_time(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     lab.put("in/a.csv", b"2013-01-01,1\n2013-02-01,2\n")
     table = lab.create("t", "day Date, n UInt32", "MergeTree PARTITION BY day ORDER BY n")

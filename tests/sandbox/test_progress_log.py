@@ -77,6 +77,7 @@ def defer(lab: Lab, table: str) -> LoadTrigger:
     return trigger
 
 
+@pytest.mark.thorough
 def test_a_trigger_says_how_far_the_load_is(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
     put_files(lab, UNEVEN)
     trigger = defer(lab, table)
@@ -109,6 +110,7 @@ def test_a_killed_trigger_says_what_was_ended_and_that_nothing_changed(
     assert (lab.running(), lab.left_overs(), lab.query(f"SELECT * FROM {table}")) == ([], [], [])
 
 
+@pytest.mark.thorough
 def test_a_killed_task_says_so_too(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
     put_files(lab, EVEN)
     operator = lab.operator("in/*", table, deferrable=True, staging=False, **SLOW)

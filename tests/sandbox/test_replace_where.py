@@ -78,6 +78,7 @@ class TestKeptRows:
         lab.load("in/*.csv", table, **where("n < 100"))
         assert days(lab, table) == bag([*new, *[{"day": DAY, "n": None}] * 3])
 
+    @pytest.mark.thorough
     def test_more_partitions_than_a_server_takes_in_a_block(self, lab: Lab) -> None:
         table = lab.create("t", "p UInt32, n UInt32", "MergeTree PARTITION BY p ORDER BY n")
         old = "SELECT number, arrayJoin([1, 2]) FROM numbers(130) SETTINGS max_partitions_per_insert_block = 0"
@@ -94,6 +95,7 @@ class TestKeptRows:
         lab.everywhere(f"ALTER TABLE {table} APPLY DELETED MASK SETTINGS mutations_sync = 2")
         assert days(lab, table) == bag(new + kept(100))
 
+    @pytest.mark.thorough
     def test_rows_that_merges_would_change_while_they_are_counted(self, lab: Lab) -> None:
         engine = "SummingMergeTree PARTITION BY day ORDER BY day TTL day + INTERVAL 1 DAY WHERE n >= 100"
         table = lab.create("t", "day Date, n UInt32", engine)

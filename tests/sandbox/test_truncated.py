@@ -12,6 +12,8 @@ import pytest
 from airflow_provider_ch_s3.errors import LoadError, SourceError
 from tests.sandbox.conftest import Lab
 
+pytestmark = pytest.mark.sandbox
+
 ROWS = 5_000
 # Nearly all of a row is one text, so that the half of it is no error.
 TEXT = "".join(f"{n},{random.Random(n).randbytes(100).hex()}\n" for n in range(ROWS)).encode()

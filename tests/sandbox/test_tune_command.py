@@ -74,6 +74,7 @@ def test_more_than_allowed_is_not_begun_unasked(
     assert scratch_tables(lab) == []
 
 
+@pytest.mark.thorough
 def test_saving_needs_a_connection_in_airflows_database(
     lab: Lab, table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +97,7 @@ class EmptyDatabase:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.thorough
 def test_a_search_that_is_interrupted_leaves_nothing(lab: Lab, number: signal.Signals) -> None:
     slow = lab.create("t", "n Int64")
     for file in range(SLOW_FILES):
@@ -115,6 +117,7 @@ def test_a_search_that_is_interrupted_leaves_nothing(lab: Lab, number: signal.Si
     assert lab.everywhere("SELECT query_id FROM system.processes WHERE query_kind = 'Insert'") == []
 
 
+@pytest.mark.thorough
 def test_what_a_killed_search_left_is_removed(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
     scratch = tune.short_hash(tune.TableName(database=lab.database, table="t"))
     lab.ddl(f"CREATE TABLE {lab.database}.ch_s3_tune_{scratch} (other String) ENGINE = Memory")
