@@ -50,7 +50,7 @@ from tests.sandbox.few import (
 )
 from tests.sandbox.gates import Gate
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture
@@ -129,6 +129,7 @@ class TestKill:
         assert is_clean(lab)
         assert len(lab.inserts()) == 1
 
+    @pytest.mark.every_case
     @pytest.mark.parametrize(
         ("name", "nth"),
         [
@@ -185,6 +186,7 @@ ZOMBIES = [
 WHERE_THE_OWNER_MATTERS = ("staging-tables", "insert", "committing", "third-move", "drop")
 
 
+@pytest.mark.every_case
 class TestZombie:
     """A process that stands still, is overtaken, and goes on."""
 

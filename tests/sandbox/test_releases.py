@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.sql.statement import Statement
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, start_worker
 from tests.sandbox.few import die_before
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+pytestmark = pytest.mark.sandbox
 
 CSV: dict[str, Any] = {"structure": "n UInt32", "data_format": "CSV"}
 

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import SourceError
-from tests.marks import thorough
 from tests.sandbox.conftest import Freeze, Lab, bag
 from tests.sandbox.few import EVEN_AND_ODD, FEW, OTHER, make_table, put_numbers
 from tests.sandbox.gates import Gate
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+pytestmark = pytest.mark.sandbox
 
 LONG_AGO = timedelta(hours=2)
 
@@ -50,7 +49,7 @@ def make_again(lab: Lab, table: str) -> None:
 
 
 class TestTriggeredAgain:
-    @pytest.mark.parametrize("mode", ["append", thorough("replace_partitions"), "replace_table"])
+    @pytest.mark.parametrize("mode", ["append", "replace_partitions", "replace_table"])
     def test_the_table_was_made_again(self, lab: Lab, table: str, mode: str) -> None:
         load_long_ago(lab, table, load_mode=mode)
         make_again(lab, table)
@@ -80,7 +79,7 @@ class TestTriggeredAgain:
             lab.load("in/*.csv", table)
         assert bag(lab.rows(table)) == bag(FEW)
 
-    @pytest.mark.parametrize("mode", ["replace_partitions", thorough("replace_table")])
+    @pytest.mark.parametrize("mode", ["replace_partitions", "replace_table"])
     def test_a_file_changed_that_is_to_replace(self, lab: Lab, table: str, mode: str) -> None:
         load_long_ago(lab, table, load_mode=mode)
         put_numbers(lab, "in/0.csv", OTHER)

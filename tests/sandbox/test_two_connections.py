@@ -14,7 +14,7 @@ from tests.sandbox.conftest import WAIT_SECONDS, Background, Freeze, Lab, bag, s
 from tests.sandbox.few import EVEN_AND_ODD, FEW, OTHER, SLOW_FEW, die_before, is_clean, make_table, put_numbers
 from tests.sandbox.gates import Gate
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+pytestmark = pytest.mark.sandbox
 
 Race = Callable[..., tuple[Gate, Gate]]
 
