@@ -48,7 +48,7 @@ def step(point: str) -> str:
 
 @pytest.mark.thorough
 def test_a_worker_killed_at_each_named_point(forking: Harness, points: Mapping[tuple[str, bool], Points]) -> None:
-    """Each step in one of the eight ways; ``make faults-points`` kills at every point of every way."""
+    """Each step in two of the eight ways; ``make faults-points`` kills at every point of every way."""
     by_step: dict[str, list[tuple[str, bool, str]]] = {}
     for (mode, is_deferred), found in points.items():
         assert steps(found.writes) >= STEPS | COMMIT_STEPS[mode]
@@ -56,7 +56,11 @@ def test_a_worker_killed_at_each_named_point(forking: Harness, points: Mapping[t
         assert sum(f":after:{last}#" in point for point in found.writes) >= TOUCHED_PARTITIONS * forking.nodes
         for point in boundaries(found.writes, is_deferred=is_deferred):
             by_step.setdefault(step(point), []).append((mode, is_deferred, point))
-    chosen = {ways[place * 7 % len(ways)] for place, ways in enumerate(by_step.values())}
+    chosen = {
+        ways[(place * 7 + half * len(ways) // 2) % len(ways)]
+        for place, ways in enumerate(by_step.values())
+        for half in (0, 1)
+    }
     plans = [
         replace(plan, name=f"{plan.name}_{number}")
         for number, (mode, is_deferred, point) in enumerate(sorted(chosen))

@@ -6,9 +6,9 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
+from tests.processes import process_state
 from tests.sandbox.conftest import SLOW, Lab, start_worker
 
 EVEN_AND_ODD = "MergeTree PARTITION BY n % 2 ORDER BY n"
@@ -63,4 +63,4 @@ def stopped_worker(lab: Lab, table: str, **arguments: Any) -> Iterator[subproces
 
 
 def is_stopped(process: subprocess.Popen[str]) -> bool:
-    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    return process_state(process.pid) == "T"

@@ -121,6 +121,10 @@ def test_on_one_node_in_the_middle_of_the_commit(lab: Lab, table: str, freeze: F
     lab.load("other/*.csv", table, task_id="other", **LOAD)
     held = bag(lab.rows(table))
     assert bag(with_x(OLD + OTHER)) <= held <= bag(with_x(OLD + OTHER + ROWS))
+    if held == bag(with_x(OLD + OTHER)):  # only the altered node had read files, so that nothing was moved
+        lab.load("in/*.csv", table, task_id="again", **LOAD)
+        assert bag(lab.rows(table)) == bag(with_x(OLD + OTHER + ROWS))
+        return
     # what would bring the rows again that are there already waits until somebody has looked
     with pytest.raises(UnknownStateError, match="may hold a part of its rows; remove those"):
         lab.load("in/*.csv", table, task_id="again", **LOAD)

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.orc
+import pyarrow.parquet
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError

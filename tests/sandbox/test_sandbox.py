@@ -22,6 +22,7 @@ from airflow_provider_ch_s3.sandbox.config import available_memory_bytes
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.lock import lock_owner
 from airflow_provider_ch_s3.sandbox.pytest_plugin import Query
+from tests.processes import alive
 
 pytestmark = pytest.mark.sandbox
 
@@ -34,15 +35,6 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"still waiting for {what}"
         time.sleep(0.05)
-
-
-def alive(pid: int) -> bool:
-    """Does the process exist, other than as a zombie?"""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
 
 
 def node_pids(directory: Path) -> list[int]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 import time
+
+from tests.processes import alive
 
 STARTER = """
 import subprocess, sys, time
@@ -29,21 +30,13 @@ def start(how: str) -> tuple[subprocess.Popen[str], int]:
     return starter, int(starter.stdout.readline())
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def test_whoever_is_killed_leaves_nothing_behind() -> None:
     starter, pid = start("wait")
     with starter:
-        assert is_alive(pid)
+        assert alive(pid)
         starter.kill()
     deadline = time.monotonic() + WAIT_SECONDS
-    while is_alive(pid):
+    while alive(pid):
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
