@@ -25,7 +25,7 @@ os.environ.update(
 
 
 # Fixtures that take long to set up: what shares one stays together.
-SHARED = ("airflow_api", "examples", "forking", "fragile_sandbox", "push_node", "wheel")
+SHARED = ("airflow_api", "examples", "forking", "fragile_sandbox", "push_node", "replicated_sandbox", "wheel")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist and -m look at the markers

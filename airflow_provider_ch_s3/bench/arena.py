@@ -108,7 +108,7 @@ def scratch_table(
 @contextmanager
 def open_sandbox(hardware: Hardware, store: S3Server) -> Iterator[Arena]:
     """A sandbox with this hardware, beside a store that runs already."""
-    config = SandboxConfig(nodes=hardware.nodes, memory_bytes_per_node=hardware.memory_bytes)
+    config = SandboxConfig(shards=hardware.nodes, memory_bytes_per_node=hardware.memory_bytes)
     client = store.client()
     with suppress(client.exceptions.BucketAlreadyOwnedByYou, client.exceptions.BucketAlreadyExists):
         client.create_bucket(Bucket=BUCKET)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_ch_s3.sandbox import flights
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow, serving_airflow
+from airflow_provider_ch_s3.sandbox.object_store import PUBLIC_BUCKET
 from airflow_provider_ch_s3.units import count_of, format_bytes
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 DAG_ID = "bulk_load_flights"
 LOGICAL_DATE = "2013-12-31"
+SOURCE_KEY = "flights.csv"
 UI_GUIDE = """
 Airflow: {address}  (login: none, everybody is admin)
 
@@ -139,17 +141,15 @@ def fingerprint_source(sandbox: Sandbox) -> dict[str, int]:
     columns = _columns(sandbox)
     structure = ", ".join(f"{name} {type_name}" for name, type_name in columns.items() if name != "dt")
     expressions = ["toDate(makeDate(year, month, day))" if name == "dt" else name for name in columns]
-    with tempfile.NamedTemporaryFile(suffix=".csv") as file:
-        file.write(flights.read_csv())
-        file.flush()
-        quoted = structure.replace("'", "\\'")
-        table = f"file('{file.name}', 'CSVWithNames', '{quoted}')"
-        return _fingerprint(
-            sandbox,
-            table,
-            expressions,
-            {"format_csv_null_representation": flights.NULL, "date_time_input_format": "best_effort"},
-        )
+    sandbox.s3_client().put_object(Bucket=PUBLIC_BUCKET, Key=SOURCE_KEY, Body=flights.read_csv())
+    quoted = structure.replace("'", "\\'")
+    table = f"s3('{sandbox.s3_endpoint}/{PUBLIC_BUCKET}/{SOURCE_KEY}', NOSIGN, 'CSVWithNames', '{quoted}')"
+    return _fingerprint(
+        sandbox,
+        table,
+        expressions,
+        {"format_csv_null_representation": flights.NULL, "date_time_input_format": "best_effort"},
+    )
 
 
 def _columns(sandbox: Sandbox) -> dict[str, str]:

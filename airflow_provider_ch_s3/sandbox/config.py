@@ -3,39 +3,53 @@
 from __future__ import annotations
 
 import hashlib
-from importlib.resources import files
+from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.sandbox.process import LOG_NAME
 from airflow_provider_ch_s3.units import KIB
 
 CONFIG_NAME = "config.xml"
-LOG_NAME = "server.log"
 
 # Of the memory that is free when the sandbox starts; the rest stays for the tests, Airflow and the store.
 MEMORY_RATIO = 0.6
 
 
-def render_node_config(sandbox: Sandbox, *, index: int, directory: Path, memory_bytes: int) -> str:
-    """Render the XML that makes a process node number ``index`` (from 0) of the sandbox.
+@dataclass(frozen=True, kw_only=True)
+class NodeConfig:
+    """What makes a process a node of a sandbox.
 
-    It holds the sandbox's secrets: write it for the owner's eyes only.
-
-    :param directory: the node's own directory.
+    :param index: the node's number, from 0.
     :param memory_bytes: the node's ``max_server_memory_usage``.
+    :param interserver_port: where its replicas fetch parts; of a server, as is ``keeper_port``.
     """
-    template = files("airflow_provider_ch_s3.sandbox").joinpath("node_config.xml.jinja").read_text("utf-8")
-    environment = Environment(autoescape=True, undefined=StrictUndefined)
-    return environment.from_string(template).render(
-        sandbox=sandbox,
-        index=index,
-        memory_bytes=memory_bytes,
-        config_path=directory / CONFIG_NAME,
-        log_path=directory / LOG_NAME,
-        password_sha256=hashlib.sha256(sandbox.password.encode()).hexdigest(),
-    )
+
+    sandbox: Sandbox
+    index: int
+    memory_bytes: int
+    interserver_port: int = 0
+    keeper_port: int = 0
+
+    def render(self, template: str, directory: Path) -> str:
+        """Render the node's XML.
+
+        It holds the sandbox's secrets: write it for the owner's eyes only.
+
+        :param directory: the node's own directory.
+        """
+        environment = Environment(
+            loader=PackageLoader("airflow_provider_ch_s3", "sandbox"), autoescape=True, undefined=StrictUndefined
+        )
+        return environment.get_template(template).render(
+            **vars(self),
+            directory=directory,
+            config_name=CONFIG_NAME,
+            log_path=directory / LOG_NAME,
+            password_sha256=hashlib.sha256(self.sandbox.password.encode()).hexdigest(),
+        )
 
 
 def memory_bytes_per_node(nodes: int) -> int:

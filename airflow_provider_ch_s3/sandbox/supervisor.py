@@ -1,4 +1,4 @@
-"""Runs a sandbox: the object store in a thread, each node in a child process."""
+"""Runs a sandbox: the object store in a thread, ZooKeeper and each node in a child process."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 
 from airflow_provider_ch_s3.errors import SandboxError
-from airflow_provider_ch_s3.sandbox.config import memory_bytes_per_node
-from airflow_provider_ch_s3.sandbox.engine import ensure_library
+from airflow_provider_ch_s3.sandbox.config import NodeConfig, memory_bytes_per_node
+from airflow_provider_ch_s3.sandbox.embedded import EmbeddedNode
+from airflow_provider_ch_s3.sandbox.engine import ensure_library, package_of
 from airflow_provider_ch_s3.sandbox.info import INFO_NAME, Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.lock import acquire_lock
 from airflow_provider_ch_s3.sandbox.object_store import new_access_key, start_object_store
-from airflow_provider_ch_s3.sandbox.process import NodeProcess, write_private
+from airflow_provider_ch_s3.sandbox.process import SandboxProcess, write_private
+from airflow_provider_ch_s3.sandbox.server import Server
+from airflow_provider_ch_s3.sandbox.zookeeper import ZooKeeper, find_classpath
 from airflow_provider_ch_s3.units import count_of
 
 LOG_NAME = "supervisor.log"
@@ -46,32 +50,63 @@ def supervise(config: SandboxConfig, on_ready: Callable[[Sandbox], None]) -> Non
     :raises SandboxError: if the sandbox does not start within 30 s, or its directory is in use. What
         was started is stopped then, and the directories that were created are removed.
     """
-    library = config.library or ensure_library()
+    library = config.library or ensure_library(package_of(config.engine))
+    classpath = find_classpath(config.zookeeper) if config.has_keeper else ""
     # The nodes and the store inherit it: what they write, their logs above all, is for nobody else to read.
     os.umask(0o077)
     with ExitStack() as removals, _stop_signals() as stop_requested:
         directory, created = _make_directory(config.directory)
         with acquire_lock(directory), _log_file(directory / LOG_NAME) as log:
-            node_directories = [directory / f"node{number + 1}" for number in range(config.nodes)]
-            for path in [directory] if created else [path for path in node_directories if not path.exists()]:
-                removals.callback(shutil.rmtree, path, ignore_errors=True)
             (directory / INFO_NAME).unlink(missing_ok=True)
-            sandbox = _describe(config.nodes, directory)
-            memory_bytes = config.memory_bytes_per_node or memory_bytes_per_node(config.nodes)
-            nodes = [
-                NodeProcess(sandbox, index=index, directory=path, library=library, memory_bytes=memory_bytes)
-                for index, path in enumerate(node_directories)
-            ]
-            with _stopped_at_the_end(nodes):
-                _start(sandbox, nodes, stop_requested)
+            ports = iter(free_ports(3 * config.nodes + 2))
+            sandbox = _describe(config, directory, ports)
+            keeper_port = next(ports)
+            nodes = _nodes(config, sandbox, library, keeper_port=keeper_port, interserver_ports=ports)
+            keeper = [ZooKeeper(directory / "zookeeper", port=keeper_port, classpath=classpath)] if classpath else []
+            # in the order in which they need each other
+            groups: Sequence[Sequence[SandboxProcess]] = (keeper, nodes)
+            processes = [process for group in groups for process in group]
+            paths = [process.directory for process in processes]
+            for path in [directory] if created else [path for path in paths if not path.exists()]:
+                removals.callback(shutil.rmtree, path, ignore_errors=True)
+            with _stopped_at_the_end(groups):
+                start_object_store(
+                    port=int(sandbox.s3_endpoint.rpartition(":")[2]),
+                    access_key=sandbox.s3_access_key,
+                    secret_key=sandbox.s3_secret_key,
+                )
+                for group in groups:
+                    _start(group, stop_requested)
+                if config.has_keeper:  # an embedded node has made it by itself
+                    for node in range(config.nodes):
+                        sandbox.create_database(sandbox.database, node=node)
                 if config.directory is not None:
                     removals.pop_all()
                 write_private(directory / INFO_NAME, sandbox.to_json())
                 log.info("ready: %s", count_of(len(nodes), "node"))
                 on_ready(sandbox)
-                _watch(nodes, stop_requested, log)
+                _watch(processes, stop_requested, log)
                 log.info("stopping")
             (directory / INFO_NAME).unlink(missing_ok=True)
+
+
+def _nodes(
+    config: SandboxConfig, sandbox: Sandbox, library: Path, *, keeper_port: int, interserver_ports: Iterator[int]
+) -> Sequence[SandboxProcess]:
+    memory_bytes = config.memory_bytes_per_node or memory_bytes_per_node(config.nodes)
+    configs = [
+        NodeConfig(
+            sandbox=sandbox,
+            index=index,
+            memory_bytes=memory_bytes,
+            interserver_port=next(interserver_ports),
+            keeper_port=keeper_port,
+        )
+        for index in range(config.nodes)
+    ]
+    kind = Server if config.has_keeper else EmbeddedNode
+    assert sandbox.directory is not None
+    return [kind(sandbox.directory / f"node{one.index + 1}", config=one, library=library) for one in configs]
 
 
 def _make_directory(wanted: Path | None) -> tuple[Path, bool]:
@@ -89,14 +124,16 @@ def _make_directory(wanted: Path | None) -> tuple[Path, bool]:
     return directory, True
 
 
-def _describe(nodes: int, directory: Path) -> Sandbox:
-    ports = free_ports(2 * nodes + 1)
+def _describe(config: SandboxConfig, directory: Path, ports: Iterator[int]) -> Sandbox:
     access_key, secret_key = new_access_key()
     return Sandbox(
-        http_ports=tuple(ports[:nodes]),
-        tcp_ports=tuple(ports[nodes : 2 * nodes]),
+        http_ports=tuple(islice(ports, config.nodes)),
+        tcp_ports=tuple(islice(ports, config.nodes)),
+        replicas=config.replicas,
+        has_keeper=config.has_keeper,
         password=secrets.token_urlsafe(18),
-        s3_endpoint=f"http://127.0.0.1:{ports[-1]}",
+        database_engine=config.database_engine,
+        s3_endpoint=f"http://127.0.0.1:{next(ports)}",
         s3_access_key=access_key,
         s3_secret_key=secret_key,
         directory=directory,
@@ -121,17 +158,12 @@ def free_ports(count: int) -> list[int]:
     raise SandboxError(f"{count} free ports are needed between {PORT_RANGE.start} and {PORT_RANGE.stop - 1}")
 
 
-def _start(sandbox: Sandbox, nodes: Sequence[NodeProcess], stop_requested: Callable[[], bool]) -> None:
+def _start(processes: Sequence[SandboxProcess], stop_requested: Callable[[], bool]) -> None:
     deadline_seconds = time.monotonic() + START_TIMEOUT_SECONDS
-    for node in nodes:
-        node.start()
-    start_object_store(
-        port=int(sandbox.s3_endpoint.rpartition(":")[2]),
-        access_key=sandbox.s3_access_key,
-        secret_key=sandbox.s3_secret_key,
-    )
-    waiting = list(nodes)
-    while waiting := [node for node in waiting if not node.is_ready()]:
+    for process in processes:
+        process.start()
+    waiting = list(processes)
+    while waiting := [process for process in waiting if not process.is_ready()]:
         if stop_requested():
             raise SandboxError("the sandbox was stopped by a signal while it started")
         if time.monotonic() > deadline_seconds:
@@ -142,28 +174,31 @@ def _start(sandbox: Sandbox, nodes: Sequence[NodeProcess], stop_requested: Calla
         time.sleep(START_POLL_SECONDS)
 
 
-def _watch(nodes: Sequence[NodeProcess], stop_requested: Callable[[], bool], log: logging.Logger) -> None:
-    """Start dead nodes again, until a signal asks for the end."""
+def _watch(processes: Sequence[SandboxProcess], stop_requested: Callable[[], bool], log: logging.Logger) -> None:
+    """Start dead processes again, until a signal asks for the end."""
     while not stop_requested():
-        for node in nodes:
-            code = node.exit_code
-            if code is None or time.monotonic() - node.started_at_seconds < RESTART_INTERVAL_SECONDS:
+        for process in processes:
+            code = process.exit_code
+            if code is None or time.monotonic() - process.started_at_seconds < RESTART_INTERVAL_SECONDS:
                 continue
             how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-            log.warning("%s %s; starting it again. Its last log lines:\n%s", node.name, how, node.last_log_lines())
-            node.start()
+            said = process.last_log_lines()
+            log.warning("%s %s; starting it again. Its last log lines:\n%s", process.name, how, said)
+            process.start()
         time.sleep(WATCH_POLL_SECONDS)
 
 
 @contextmanager
-def _stopped_at_the_end(nodes: Sequence[NodeProcess]) -> Iterator[None]:
+def _stopped_at_the_end(groups: Sequence[Sequence[SandboxProcess]]) -> Iterator[None]:
     try:
         yield
     finally:
-        for node in nodes:
-            node.close()
-        for node in nodes:
-            node.wait(STOP_TIMEOUT_SECONDS)
+        # Servers that have lost ZooKeeper would wait for it before they end.
+        for group in reversed(groups):
+            for process in group:
+                process.close()
+            for process in group:
+                process.wait(STOP_TIMEOUT_SECONDS)
 
 
 @contextmanager

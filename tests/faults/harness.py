@@ -203,7 +203,7 @@ def running_harness(*, nodes: int = 3, has_airflow: bool = True) -> Iterator[Har
     """
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ch-s3-faults-")))
-        sandbox = stack.enter_context(Sandbox.start(SandboxConfig(nodes=nodes)))
+        sandbox = stack.enter_context(Sandbox.start(SandboxConfig(shards=nodes)))
         sandbox.s3_client().create_bucket(Bucket=BUCKET)
         put_files(sandbox, SHARED)
         loop = Loop()

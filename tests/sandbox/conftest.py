@@ -28,6 +28,7 @@ from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load import lock
+from airflow_provider_ch_s3.load.batches import batches
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.lock import lock_owner
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
@@ -98,7 +99,7 @@ class Lab:
         """Leave the cluster out of the connection, and the test's tables on the connected node alone."""
         for node in range(1, len(self.sandbox.http_ports)):
             self.query(f"DROP DATABASE {self.database} SYNC", node=node)
-            self.query(f"CREATE DATABASE {self.database} ENGINE = Atomic", node=node)
+            self.sandbox.create_database(self.database, node=node)
         self.has_cluster = False
         self.connect_clickhouse({"cluster": None, "ddl_mode": None, "http_endpoints": None})
 
@@ -117,16 +118,17 @@ class Lab:
         hook.close()
 
     def create(self, table: str, columns: str, engine: str = "MergeTree ORDER BY tuple()") -> str:
-        """Make a local table on every node; returns its full name."""
+        """Make a local table on every node, with replicas where the cluster has some; returns its full name."""
         name = f"{self.database}.{table}"
-        self.ddl(f"CREATE TABLE {name} ({columns}) ENGINE = {engine}")
+        replicated = "Replicated" if self.sandbox.replicas > 1 else ""
+        self.ddl(f"CREATE TABLE {name} {{on_cluster}} ({columns}) ENGINE = {replicated}{engine}")
         return name
 
     def distribute(self, local: str, sharding_key: str = "rand()") -> str:
         """Make ``<local>_all``, a Distributed table over the local ones; returns its full name."""
         database, _, table = local.partition(".")
         engine = f"Distributed('{self.sandbox.cluster}', '{database}', '{table}', {sharding_key})"
-        self.ddl(f"CREATE TABLE {local}_all AS {local} ENGINE = {engine}")
+        self.ddl(f"CREATE TABLE {local}_all {{on_cluster}} AS {local} ENGINE = {engine}")
         return f"{local}_all"
 
     def put(self, key: str, body: bytes) -> None:
@@ -191,9 +193,18 @@ class Lab:
         return [row for node in self.nodes() for row in self.query(sql, node=node)]
 
     def rows(self, local: str, *, columns: str = "*", node: int | None = None) -> list[dict[str, Any]]:
-        """All rows of a local table on one node, or on all of them, in no order."""
+        """All rows of a local table on one node, or on all shards, in no order.
+
+        Replicas of a shard have to hold the same.
+        """
         sql = f"SELECT {columns} FROM {local}"
-        return self.everywhere(sql) if node is None else self.query(sql, node=node)
+        if node is not None:
+            return self.query(sql, node=node)
+        found = [self.query(sql, node=node) for node in self.nodes()]
+        shards = list(batches(found, self.sandbox.replicas))
+        for first, *others in shards:
+            assert all(bag(first) == bag(other) for other in others)
+        return [row for first, *_ in shards for row in first]
 
     def inserts(self) -> list[str]:
         """Query ids of the INSERTs into the test's database that were ever started from a client."""
@@ -303,20 +314,26 @@ def lab(
 @pytest.fixture(scope="session")
 def fragile_sandbox() -> Iterator[Sandbox]:
     """Two nodes that a test may kill, for the tests that do."""
-    with Sandbox.start(SandboxConfig(nodes=2, memory_bytes_per_node=2 * 1024**3)) as sandbox:
+    with Sandbox.start(SandboxConfig(shards=2, memory_bytes_per_node=2 * 1024**3)) as sandbox:
         yield sandbox
 
 
 @pytest.fixture
 def fragile_lab(fragile_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    wait_until(lambda: all_answer(fragile_sandbox), "the nodes")
-    s3 = fragile_sandbox.s3_client()
-    name = f"fragile{time.monotonic_ns()}"
+    return lab_in(fragile_sandbox, monkeypatch)
+
+
+def lab_in(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """A lab in a sandbox that a test may break; nothing is removed afterwards."""
+    wait_until(lambda: all_answer(sandbox), "the nodes")
+    s3 = sandbox.s3_client()
+    name = f"lab{time.monotonic_ns()}"
     s3.create_bucket(Bucket=name)
-    made = Lab(sandbox=fragile_sandbox, database=name, bucket=name, s3=s3, monkeypatch=monkeypatch)
-    made.connect_clickhouse(schema="sandbox")
+    for node in range(len(sandbox.http_ports)):
+        sandbox.create_database(name, node=node)
+    made = Lab(sandbox=sandbox, database=name, bucket=name, s3=s3, monkeypatch=monkeypatch)
+    made.connect_clickhouse()
     made.connect_aws()
-    made.ddl(f"CREATE DATABASE {name} ENGINE = Atomic")
     return made
 
 

@@ -37,7 +37,7 @@ FROM numbers({first}, {count})
 @pytest.fixture(scope="module")
 def push_node() -> Iterator[Sandbox]:
     """One node, and two files that ClickHouse itself wrote."""
-    with Sandbox.start(SandboxConfig(nodes=1)) as sandbox:
+    with Sandbox.start(SandboxConfig(shards=1)) as sandbox:
         sandbox.s3_client().create_bucket(Bucket=BUCKET)
         for number, key in enumerate(KEYS):
             sandbox.query(

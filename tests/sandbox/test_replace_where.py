@@ -286,7 +286,7 @@ def policed_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbo
     settings = Path(directory) / "node1" / "config.d"
     settings.mkdir(parents=True)
     (settings / "narrow.xml").write_text(NARROW)
-    with Sandbox.start(SandboxConfig(nodes=1, memory_bytes_per_node=2 * 1024**3, directory=directory)) as sandbox:
+    with Sandbox.start(SandboxConfig(shards=1, memory_bytes_per_node=2 * 1024**3, directory=directory)) as sandbox:
         yield sandbox
 
 

@@ -101,14 +101,15 @@ class TestCluster:
     def test_query_log_and_part_log_are_written(self, ch_s3_query: Query, ch_s3_database: str) -> None:
         ch_s3_query(f"CREATE TABLE {ch_s3_database}.t (x Int64) ENGINE = MergeTree ORDER BY x")
         ch_s3_query(f"INSERT INTO {ch_s3_database}.t SELECT 1", settings={"query_id": ch_s3_database})
-        ch_s3_query("SYSTEM FLUSH LOGS")
-        (query,) = ch_s3_query(
-            f"SELECT count() AS n FROM system.query_log WHERE query_id = '{ch_s3_database}' AND type = 'QueryFinish'"
-        )
-        (part,) = ch_s3_query(
-            f"SELECT count() AS n FROM system.part_log WHERE database = '{ch_s3_database}' AND event_type = 'NewPart'"
-        )
-        assert (query["n"], part["n"]) == (1, 1)
+        queries = f"system.query_log WHERE query_id = '{ch_s3_database}' AND type = 'QueryFinish'"
+        parts = f"system.part_log WHERE database = '{ch_s3_database}' AND event_type = 'NewPart'"
+
+        def are_written() -> bool:
+            # what is logged may come after the answer
+            ch_s3_query("SYSTEM FLUSH LOGS")
+            return all(ch_s3_query(f"SELECT count() AS n FROM {log}") == [{"n": 1}] for log in (queries, parts))
+
+        wait_for(are_written, "both logs")
 
 
 class TestObjectStore:
@@ -164,7 +165,7 @@ class TestObjectStore:
 
 class TestLife:
     def test_a_killed_node_comes_back_with_its_data(self, directory: Path) -> None:
-        with Sandbox.start(SandboxConfig(nodes=2, directory=directory)) as sandbox:
+        with Sandbox.start(SandboxConfig(shards=2, directory=directory)) as sandbox:
             sandbox.query("CREATE TABLE t (x Int64) ENGINE = MergeTree ORDER BY x", node=1)
             sandbox.query("INSERT INTO t VALUES (42)", node=1)
             # Log tables on disk are what the engine stumbles over when it starts again.
@@ -179,7 +180,7 @@ class TestLife:
         assert "node2 was killed by signal 9; starting it again" in (directory / "supervisor.log").read_text()
 
     def test_nodes_survive_connections_that_are_reset(self, directory: Path) -> None:
-        with Sandbox.start(SandboxConfig(nodes=1, directory=directory)) as sandbox:
+        with Sandbox.start(SandboxConfig(shards=1, directory=directory)) as sandbox:
             pids = node_pids(directory)
             for port, begun in ((sandbox.http_ports[0], b"GET /ping HT"), (sandbox.tcp_ports[0], b"\x00\x05")):
                 for _ in range(20):
@@ -193,7 +194,7 @@ class TestLife:
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
     def test_a_signal_to_the_supervisor_leaves_no_process(self, directory: Path, number: signal.Signals) -> None:
-        assert ch_s3("sandbox", "up", "--detach", "--dir", directory, "--nodes", 2).returncode == 0
+        assert ch_s3("sandbox", "up", "--detach", "--dir", directory, "--shards", 2).returncode == 0
         supervisor = lock_owner(directory)
         assert supervisor is not None
         pids = [supervisor, *node_pids(directory)]
@@ -202,7 +203,7 @@ class TestLife:
         wait_for(lambda: not any(alive(pid) for pid in pids), "the end of all processes")
 
     def test_a_killed_supervisor_is_known_as_gone(self, directory: Path) -> None:
-        assert ch_s3("sandbox", "up", "--detach", "--dir", directory, "--nodes", 1).returncode == 0
+        assert ch_s3("sandbox", "up", "--detach", "--dir", directory, "--shards", 1).returncode == 0
         supervisor = lock_owner(directory)
         assert supervisor is not None
         os.kill(supervisor, signal.SIGKILL)
@@ -214,7 +215,7 @@ class TestLife:
             assert f"no sandbox runs in {directory}" in done.stderr
 
     def test_tables_survive_down_and_up(self, directory: Path) -> None:
-        config = SandboxConfig(nodes=1, directory=directory)
+        config = SandboxConfig(shards=1, directory=directory)
         with Sandbox.start(config) as sandbox:
             sandbox.query("CREATE TABLE t (x Int64) ENGINE = MergeTree ORDER BY x")
             sandbox.query("INSERT INTO t VALUES (42)")
@@ -226,7 +227,7 @@ class TestLife:
         pids: list[int] = []
 
         def fail_inside() -> None:
-            with Sandbox.start(SandboxConfig(nodes=1)) as sandbox:
+            with Sandbox.start(SandboxConfig(shards=1)) as sandbox:
                 assert sandbox.directory is not None
                 seen.append(sandbox.directory)
                 pids.extend(node_pids(sandbox.directory))
@@ -242,7 +243,7 @@ class TestLife:
             "import os, signal\n"
             "from pathlib import Path\n"
             "from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig\n"
-            f"with Sandbox.start(SandboxConfig(nodes=1, directory=Path({str(directory)!r}))):\n"
+            f"with Sandbox.start(SandboxConfig(shards=1, directory=Path({str(directory)!r}))):\n"
             "    os.kill(os.getpid(), signal.SIGKILL)\n"
         )
         subprocess.run([sys.executable, "-c", script], check=False, timeout=60)
@@ -253,7 +254,7 @@ class TestLife:
         self, directory: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "private")
-        with Sandbox.start(SandboxConfig(nodes=1, directory=directory)):
+        with Sandbox.start(SandboxConfig(shards=1, directory=directory)):
             (pid,) = node_pids(directory)
             names = {
                 entry.split(b"=")[0] for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if entry
@@ -272,7 +273,7 @@ class TestFailedStart:
     def test_a_broken_library(self, tmp_path: Path, directory: Path) -> None:
         library = tmp_path / "broken.so"
         library.write_text("not a library")
-        config = SandboxConfig(nodes=2, directory=directory, library=library)
+        config = SandboxConfig(shards=2, directory=directory, library=library)
         with (
             pytest.raises(SandboxError, match=r"node1 ended while starting") as caught,
             running_sandbox(config),
@@ -287,7 +288,7 @@ class TestFailedStart:
         # because it was not created by this start.
         (directory / "node1" / "data").mkdir(parents=True)
         (directory / "node1" / "data" / "metadata").write_text("a file, not a directory")
-        config = SandboxConfig(nodes=2, directory=directory)
+        config = SandboxConfig(shards=2, directory=directory)
         with pytest.raises(SandboxError, match=r"DB::Exception|filesystem error"), running_sandbox(config):
             pass
         assert (directory / "node1" / "data" / "metadata").read_text() == "a file, not a directory"
@@ -295,14 +296,14 @@ class TestFailedStart:
         assert processes_in(directory) == []
 
     def test_no_nodes_at_all(self) -> None:
-        done = ch_s3("sandbox", "up", "--nodes", 0)
+        done = ch_s3("sandbox", "up", "--shards", 0)
         assert done.returncode == 1
-        assert done.stderr == "ch-s3: a sandbox needs at least one node, not 0; set nodes (--nodes) to 1 or more\n"
+        assert done.stderr == "ch-s3: a sandbox needs at least one node, and shards is 0; set --shards to 1 or more\n"
 
 
 class TestCommands:
     def test_up_status_env_down(self, directory: Path) -> None:
-        up = ch_s3("sandbox", "up", "--detach", "--json", "--dir", directory, "--nodes", 1)
+        up = ch_s3("sandbox", "up", "--detach", "--json", "--dir", directory, "--shards", 1)
         assert up.stderr == ""
         sandbox = Sandbox.from_json(up.stdout)
         assert sandbox.query("SELECT 1 AS x") == [{"x": 1}]
@@ -332,7 +333,7 @@ class TestCommands:
         assert ch_s3("sandbox", "status", "--dir", directory).returncode == 1
 
     def test_ctrl_c_ends_a_foreground_sandbox_and_its_temporary_directory(self) -> None:
-        command = [sys.executable, "-m", "airflow_provider_ch_s3", "sandbox", "up", "--json", "--nodes", "1"]
+        command = [sys.executable, "-m", "airflow_provider_ch_s3", "sandbox", "up", "--json", "--shards", "1"]
         # A group of its own stands for the terminal's: Ctrl-C signals the whole group.
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
             assert process.stdout is not None
@@ -362,7 +363,7 @@ class TestDescription:
         assert self.SANDBOX.airflow_conn_clickhouse == (
             '{"conn_type": "clickhouse_s3", "host": "127.0.0.1", "port": 8123, "login": "loader", '
             '"password": "p\'w", "schema": "sandbox", '
-            '"extra": {"cluster": "sandbox", "ddl_mode": "per_host", '
+            '"extra": {"cluster": "sandbox", '
             '"http_endpoints": ["127.0.0.1:8123", "127.0.0.1:8124"]}}'
         )
         assert self.SANDBOX.airflow_conn_aws == (

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ch_s3.errors import SandboxError
-from airflow_provider_ch_s3.sandbox import engine
+from airflow_provider_ch_s3.sandbox import engine, registries
 from airflow_provider_ch_s3.sandbox.engine import EnginePackage, ensure_library
 
 # Notes each call, then behaves like `npm pack`: writes the tarball into the working directory.
@@ -67,6 +67,11 @@ class FakeRegistry:
         return sorted(str(path.relative_to(self.cache)) for path in files)
 
 
+def code_of(package: EnginePackage) -> str:
+    """Python that makes the package again."""
+    return f"EnginePackage(name={package.name!r}, version={package.version!r}, integrity={package.integrity!r})"
+
+
 @pytest.fixture
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeRegistry:
     return FakeRegistry(tmp_path, monkeypatch)
@@ -87,7 +92,7 @@ def test_two_downloads_at_once_are_one(registry: FakeRegistry) -> None:
     package = registry.serve(b"engine" * 100_000, seconds=1)
     script = (
         "from airflow_provider_ch_s3.sandbox.engine import EnginePackage, ensure_library\n"
-        f"print(ensure_library({package!r}).stat().st_size)\n"
+        f"print(ensure_library({code_of(package)}).stat().st_size)\n"
     )
     both = [subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     assert [process.communicate(timeout=60)[0] for process in both] == ["600000\n", "600000\n"]
@@ -99,7 +104,7 @@ def test_a_killed_download_is_repaired(registry: FakeRegistry) -> None:
     package = registry.serve(b"engine", seconds=60)
     script = (
         "from airflow_provider_ch_s3.sandbox.engine import EnginePackage, ensure_library\n"
-        f"ensure_library({package!r})\n"
+        f"ensure_library({code_of(package)})\n"
     )
     process = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
     while not registry.calls.exists():
@@ -132,14 +137,14 @@ def test_a_failing_npm_is_quoted_without_credentials(registry: FakeRegistry) -> 
 
 def test_a_tarball_without_the_library(registry: FakeRegistry) -> None:
     package = registry.serve(b"engine", member="package/index.js")
-    with pytest.raises(SandboxError, match=r"package/libchdb\.so cannot be read"):
+    with pytest.raises(SandboxError, match=r"libchdb\.so cannot be read"):
         ensure_library(package)
     assert registry.kept() == []
 
 
 def test_the_wheels_npm_serves_where_the_path_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    done = engine._run_npm(["--version"], tmp_path)
+    done = registries._run_npm(["--version"], tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split(".")[0].isdigit()
 
@@ -150,7 +155,7 @@ def test_the_wheels_npm_serves_where_the_path_has_none(tmp_path: Path, monkeypat
 )
 def test_platforms_without_a_pinned_engine(system: str, machine: str) -> None:
     with pytest.raises(SandboxError, match=f"this is {system} {machine}; use an existing ClickHouse cluster"):
-        engine._package_for(system, machine)
+        engine._check_platform(system, machine)
 
 
 @pytest.mark.parametrize(

