@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo demo-ui test test-all test-unit faults faults-points bench-quick bench-exactly-once bench-planning deferral-scale lint clean
+.PHONY: demo demo-ui test test-all test-matrix test-unit faults faults-points bench-quick bench-exactly-once bench-planning deferral-scale lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -18,6 +18,10 @@ test: lint
 # All of them, and ten times as many interleavings of the protocol.
 test-all: lint
 	CH_S3_PROTOCOL_EXAMPLES=3000 $(BIN)/pytest --numprocesses logical --dist loadgroup
+
+# Each topology of replicas in each mode.
+test-matrix: $(READY)
+	$(BIN)/pytest --numprocesses logical --dist loadgroup tests/sandbox/test_replicas.py
 
 test-unit: $(READY)
 	$(BIN)/pytest tests/unit

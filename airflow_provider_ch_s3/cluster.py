@@ -72,7 +72,7 @@ class NodeSpec:
 class ClusterDeclaration:
     """What the connection says about the cluster; ``None`` where the cluster is to be asked.
 
-    :param http_endpoints: ``host:port`` of each node, for ``per_host``.
+    :param http_endpoints: ``host:port`` of each node.
     :param ledger_table: ``table`` or ``database.table`` that remembers what loads did.
     :param tuned: what was measured on this cluster.
     """
@@ -94,7 +94,6 @@ class ClusterSpec:
 
     :param name: name in ``system.clusters``; ``None`` for one node alone.
     :param server_version: the oldest over the nodes.
-    :param ddl_mode: never ``AUTO``.
     :param notes: differences between nodes, or between connection and cluster, for the log.
     :param declared_node_count: overrides the number of nodes found.
     """
@@ -103,7 +102,6 @@ class ClusterSpec:
     nodes: tuple[NodeSpec, ...]
     server_version: tuple[int, int]
     ingest_memory_ratio: float
-    ddl_mode: DdlMode
     notes: tuple[str, ...] = ()
     declared_node_count: int | None = None
     vcpus_origin: Origin = Origin.DETECTED
@@ -186,27 +184,46 @@ def _check_declaration(declared: ClusterDeclaration, conn_id: str) -> None:
         raise refuse("ddl_mode", mode.value, "name the cluster in cluster, or set ddl_mode to single")
     if len(set(endpoints)) != len(endpoints):
         raise refuse("http_endpoints", ", ".join(endpoints), "list each node once")
-    if declared.node_count and resolves_to_endpoints(declared) and declared.node_count != len(endpoints):
+    if declared.node_count and endpoints and declared.node_count != len(endpoints):
         remedy = f"http_endpoints lists {len(endpoints)}: list every node, or leave node_count empty"
         raise refuse("node_count", declared.node_count, remedy)
 
 
-def resolves_to_endpoints(declared: ClusterDeclaration) -> bool:
-    """Whether DDL is sent to each of the endpoints."""
-    return declared.ddl_mode is DdlMode.PER_HOST or (
-        declared.ddl_mode is DdlMode.AUTO and bool(declared.http_endpoints)
-    )
+REPLICATED_DATABASES = frozenset({"Replicated", "Shared"})
+"""Engines of databases that carry DDL to all nodes by themselves, and refuse ON CLUSTER."""
 
 
-def resolve_ddl_mode(declared: ClusterDeclaration, count_nodes: Callable[[], int]) -> DdlMode:
-    """Choose how statements get to every node; never ``AUTO``.
+def resolve_ddl_mode(
+    declared: ClusterDeclaration,
+    count_nodes: Callable[[], int],
+    *,
+    database_engine: str,
+    has_keeper: bool,
+    is_replicated: bool = False,
+) -> DdlMode:
+    """Choose how DDL gets to every node; never ``AUTO``.
 
-    :param count_nodes: asked only when nothing else decides. Given endpoints decide by themselves, so that a
-        query can be killed on the nodes that are left while another one is down.
+    :param count_nodes: asked only when nothing else decides.
+    :param database_engine: of the database that the tables are in.
+    :param has_keeper: whether the servers share a Keeper, which ``ON CLUSTER`` needs.
+    :param is_replicated: whether the tables are to have replicas.
+    :raises ConfigError: if the declared one would make tables that do not belong together.
     """
+    if database_engine in REPLICATED_DATABASES:
+        if declared.ddl_mode in (DdlMode.ON_CLUSTER, DdlMode.PER_HOST):
+            raise ConfigError(
+                f"ddl_mode is {declared.ddl_mode.value!r}, and a {database_engine} database takes each statement once"
+                " and carries it to all nodes; leave the connection's field ddl_mode empty"
+            )
+        return DdlMode.DATABASE
+    if is_replicated and declared.ddl_mode is DdlMode.PER_HOST:
+        raise ConfigError(
+            "ddl_mode is 'per_host', which makes tables that are no replicas of each other, and the table has"
+            " replicas; leave the connection's field ddl_mode empty, so that they are made ON CLUSTER"
+        )
     if declared.ddl_mode is not DdlMode.AUTO:
         return declared.ddl_mode
-    if declared.http_endpoints:
+    if declared.http_endpoints and not (has_keeper and declared.cluster):
         return DdlMode.PER_HOST
     if declared.cluster is None:
         return DdlMode.SINGLE
@@ -238,12 +255,12 @@ def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], ve
     if not detected:
         raise ClusterError("no node answered; name a cluster that has nodes in the connection's field cluster")
     endpoints = declared.http_endpoints
-    if resolves_to_endpoints(declared) and len(endpoints) != len(detected):
+    if endpoints and len(endpoints) != len(detected):
         raise ClusterError(
             f"the connection's http_endpoints is {', '.join(endpoints)}, and the cluster {declared.cluster!r} has"
             f" {count_of(len(detected), 'node')}:"
             f" {', '.join(sorted(node.host for node in detected))}; list host:port of the HTTP interface of each"
-            " node, and of no other server, because tables are created through them"
+            " node, and of no other server, because tables are created, and partitions committed, through them"
         )
     servers = Counter(node.machine for node in detected)
     shares = (replace(node, vcpus=max(1, node.vcpus // servers[node.machine])) for node in detected)
@@ -262,7 +279,6 @@ def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], ve
         ),
         server_version=min(parse_version(version) for version in versions),
         ingest_memory_ratio=declared.ingest_memory_ratio,
-        ddl_mode=resolve_ddl_mode(declared, lambda: len(nodes)),
         notes=(*_declared_notes(declared, nodes), *_uneven_notes(declared, nodes, versions)),
         declared_node_count=declared.node_count,
         vcpus_origin=Origin.CONNECTION if declared.vcpus_per_node else found,

@@ -68,6 +68,7 @@ class DdlMode(Enum):
     SINGLE = "single"
     ON_CLUSTER = "on_cluster"
     PER_HOST = "per_host"
+    DATABASE = "database"
 
 
 CLUSTER_FIELDS = (
@@ -114,8 +115,8 @@ CLUSTER_FIELDS = (
         label="DDL mode",
         description=(
             "How tables are made on every node: on_cluster (ON CLUSTER, needs Keeper), per_host (on each of "
-            "the HTTP endpoints), single (one node, ClickHouse Cloud or a Replicated database). auto, the "
-            "default, chooses."
+            "the HTTP endpoints), database (a Replicated database does it), single (one node). auto, the default, "
+            "goes by what is there."
         ),
         kind=FieldKind.STRING,
         choices=tuple(mode.value for mode in DdlMode),
@@ -123,7 +124,7 @@ CLUSTER_FIELDS = (
     ConnectionField(
         name="http_endpoints",
         label="HTTP endpoints",
-        description="host:port of every node, for the DDL mode per_host.",
+        description="host:port of every node: a commit goes to chosen ones. Empty: the connection's own.",
         kind=FieldKind.STRINGS,
     ),
     ConnectionField(

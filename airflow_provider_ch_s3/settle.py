@@ -1,9 +1,9 @@
 """The rule that says when a table's parts have settled.
 
 Neither "no merge is running" (the selector may pause for minutes between merges) nor "one part is left" (which
-never comes) is it. Parts have settled when there are few enough on every node, no merge runs, and no part is
-younger than a while. A part's modification time is that of the insert or merge that made it, so one look is enough
-to tell, and a sensor needs no memory between two pokes.
+never comes) is it. Parts have settled when there are few enough on every node, no merge runs, no part is younger than
+a while, and no replica has anything left to take over from others. A part's modification time is that of the insert
+or merge that made it, so one look is enough to tell, and a sensor needs no memory between two pokes.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ class NodeParts:
     :param unchanged_seconds: age of the newest part; None without parts.
     :param merge_left_seconds: estimate for the longest running merge; None if it has only begun.
     :param failed_mutation: what the latest failing mutation says; '' if none fails.
+    :param queued_changes: of all replicas, which this one has not done yet; merges are some of them.
+    :param read_only_seconds: for how long the replica has taken no writes; None if it takes them.
+    :param failing_seconds: how long the oldest of them has waited that has failed before.
+    :param failed_change: what that one says; '' if none fails.
     """
 
     node: str
@@ -40,6 +44,10 @@ class NodeParts:
     running_merges: int = 0
     merge_left_seconds: float | None = None
     failed_mutation: str = ""
+    queued_changes: int = 0
+    read_only_seconds: float | None = None
+    failing_seconds: float = 0.0
+    failed_change: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,8 +120,12 @@ def judge_parts(rule: SettleRule, nodes: Sequence[NodeParts]) -> Verdict:
 
 
 def _why_waiting(rule: SettleRule, node: NodeParts) -> str:
+    if node.read_only_seconds is not None:
+        return f"the replica has been read-only for {format_seconds(node.read_only_seconds)}"
     if excess := rule.excess(node):
         return excess
+    if node.queued_changes:
+        return f"{count_of(node.queued_changes, 'change')} not taken over yet"
     if node.running_merges:
         return count_of(node.running_merges, "merge")
     if node.unchanged_seconds is not None and node.unchanged_seconds < rule.stable_seconds:
@@ -122,6 +134,16 @@ def _why_waiting(rule: SettleRule, node: NodeParts) -> str:
 
 
 def _check_alive(rule: SettleRule, node: NodeParts) -> None:
+    if node.read_only_seconds is not None and node.read_only_seconds >= rule.stalled_seconds:
+        raise SettleError(
+            f"the replica on {node.node} has been read-only for {format_seconds(node.read_only_seconds)}: it lost"
+            " Keeper, or has other parts than Keeper knows; its log says which"
+        )
+    if node.failed_change and node.failing_seconds >= rule.stalled_seconds:
+        raise SettleError(
+            f"the replica on {node.node} has failed for {format_seconds(node.failing_seconds)} to take over a change:"
+            f" {node.failed_change}; look at system.replication_queue there"
+        )
     excess = rule.excess(node)
     if not excess or node.running_merges:
         return
@@ -140,6 +162,8 @@ def _check_alive(rule: SettleRule, node: NodeParts) -> None:
 
 def _left_seconds(rule: SettleRule, node: NodeParts) -> float | None:
     """The running merges to their end, then the quiet time; how many merges will follow, nobody knows."""
+    if node.read_only_seconds is not None or node.queued_changes:
+        return None
     if rule.excess(node) and not node.running_merges:
         return None
     if node.running_merges:

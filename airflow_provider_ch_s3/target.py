@@ -98,6 +98,11 @@ class TargetSpec:
         return {column.name: column.type for column in self.columns}
 
     @property
+    def is_replicated(self) -> bool:
+        """Whether other nodes hold the same rows, some time later."""
+        return self.engine.startswith("Replicated")
+
+    @property
     def keeps_all_rows(self) -> bool:
         """Whether merges leave every row as it is."""
         return self.engine.removeprefix("Replicated").removeprefix("Shared") == "MergeTree" and not self.has_ttl
@@ -150,14 +155,25 @@ def parse_distribution(engine_full: str) -> Distribution:
     )
 
 
+_ENGINE = re.compile(r"(?P<name>\w+)(?:\((?P<arguments>(?:'(?:[^'\\]|\\.)*'|\((?:[^()']|'[^']*')*\)|[^()'])*)\))?")
+
+
 def engine_of(engine_full: str) -> str:
     """Engine and its own arguments, such as ``ReplacingMergeTree(version)``; those that name a replica left out."""
-    match = re.match(r"\w+(?:\((?P<arguments>(?:'(?:[^'\\]|\\.)*'|\((?:[^()']|'[^']*')*\)|[^()'])*)\))?", engine_full)
-    name = re.split(r"[^\w]", engine_full, maxsplit=1)[0]
+    match = _ENGINE.match(engine_full)
     if match is None or not match["arguments"]:
-        return name
+        return match["name"] if match else engine_full
     arguments = [argument for argument in split_expressions(match["arguments"]) if not argument.startswith("'")]
-    return f"{name}({', '.join(arguments)})" if arguments else name
+    return f"{match['name']}({', '.join(arguments)})" if arguments else match["name"]
+
+
+def unplaced_engine(engine_full: str) -> str:
+    """The whole clause of an engine, keys and settings too, for another table: without path and name of a replica.
+
+    :param engine_full: as ``system.tables`` has it.
+    """
+    match = _ENGINE.match(engine_full)
+    return engine_of(engine_full) + (engine_full[match.end() :] if match else "")
 
 
 def _unquoted(text: str) -> str:

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_ch_s3.cluster import ClusterSpec, DdlMode, NodeSpec
+from airflow_provider_ch_s3.cluster import ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
 from airflow_provider_ch_s3.load.choose import choose_from
 from airflow_provider_ch_s3.load.ledger import FILES_PER_STATEMENT, Ledger
@@ -41,7 +41,6 @@ CLUSTER = ClusterSpec(
     nodes=tuple(NodeSpec(host=f"n{n}:9000", shard=n, vcpus=8, memory_bytes=32 * GIB) for n in (1, 2, 3)),
     server_version=(26, 7),
     ingest_memory_ratio=0.5,
-    ddl_mode=DdlMode.ON_CLUSTER,
 )
 TABLE = TableName(database="d", table="events")
 TARGET = TargetSpec(

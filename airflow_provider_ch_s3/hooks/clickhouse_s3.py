@@ -6,7 +6,7 @@ import copy
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,6 +27,7 @@ from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR, build_
 from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
 from airflow_provider_ch_s3.load.detect import detect_cluster, list_members
 from airflow_provider_ch_s3.sql.cluster_queries import render_read_node
+from airflow_provider_ch_s3.sql.load_queries import render_read_session
 from airflow_provider_ch_s3.sql.nodes import on_cluster
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.units import count_of, format_bytes
@@ -46,6 +47,18 @@ limits itself with ``max_execution_time``."""
 MAX_PARAMETRIZED_BYTES = 128 * 1024
 """Query parameters travel in a form, as secrets in the URL would reach the access logs of proxies; and
 ClickHouse reads no longer form field than this (``http_max_field_value_size``)."""
+
+# With progress headers, a statement whose client is gone dies at the next header. A partition command waits for its
+# own replica only, whatever a profile says: commits wait for the others by themselves.
+EXECUTE_SETTINGS = {"send_progress_in_http_headers": 0, "alter_sync": 1}
+
+# For statements that a queue carries to all nodes: a profile must not hide what fails, or keep it from being waited
+# for. Only an answer that is sent at its end can say that a node has failed after others were done.
+QUEUED_SETTINGS = {
+    "distributed_ddl_output_mode": "throw",
+    "distributed_ddl_task_timeout": 3600,
+    "wait_end_of_query": 1,
+}
 
 ON_CLUSTER_TOKEN = "{on_cluster}"
 # QUERY_IS_PROHIBITED: without <distributed_ddl>; NO_ZOOKEEPER: without <zookeeper>
@@ -139,16 +152,24 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
 
     @cached_property
     def ddl_mode(self) -> DdlMode:
-        """How DDL gets to every node; asks the connected node at most."""
+        """How DDL gets to every node of the connection's own database; asks the connected node at most."""
         declared = self.declaration
-        return resolve_ddl_mode(declared, lambda: len(list_members(self, declared.cluster or "")))
+        session = self.query(render_read_session())[0]
+        return resolve_ddl_mode(
+            declared,
+            lambda: len(list_members(self, declared.cluster or "")),
+            database_engine=session["database_engine"],
+            has_keeper=session["has_keeper"],
+        )
 
-    def within(self, declaration: ClusterDeclaration) -> ClickHouseS3Hook:
-        """The same connections, for another declaration of the cluster."""
+    def within(self, declaration: ClusterDeclaration, ddl_mode: DdlMode | None = None) -> ClickHouseS3Hook:
+        """The same connections, for a cluster and a database that are known better now."""
         hook = copy.copy(self)
         for known in ("ddl_mode", "cluster_spec", "_addresses"):
             hook.__dict__.pop(known, None)
         hook.declaration = declaration
+        if ddl_mode is not None:
+            hook.ddl_mode = ddl_mode
         return hook
 
     def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
@@ -168,9 +189,10 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
         self._execute_at(None, statement, query_id=query_id)
 
     def execute_everywhere(self, render: Callable[[str | None], Statement], *, query_id: str | None = None) -> None:
-        """Run a statement on every node, as the connection's ``ddl_mode`` says.
+        """Run DDL on every node, as :attr:`ddl_mode` says.
 
-        With ``per_host`` every node is tried, and the first failure is raised when all had their turn.
+        With ``per_host`` every node is tried, and the first failure is raised when all had their turn. With
+        ``on_cluster`` a server that dies repeats the statement after its restart: it has to be one that can be.
 
         :param render: makes the statement, given the cluster's name for ``ON CLUSTER`` or ``None``.
         """
@@ -178,32 +200,48 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
             case DdlMode.ON_CLUSTER:
                 self._execute_on_cluster(render(self.declaration.cluster), query_id)
             case DdlMode.PER_HOST:
-                self._execute_per_host(render(None), query_id)
-            case _:
+                self._execute_at_each(self.declaration.http_endpoints, render(None), query_id)
+            case DdlMode.DATABASE:
+                self._execute_at(None, render(None), query_id=query_id, settings=QUEUED_SETTINGS)
+            case DdlMode.SINGLE | DdlMode.AUTO:
                 self.execute(render(None), query_id=query_id)
 
-    def execute_on(self, node: str, statement: Statement, *, query_id: str | None = None) -> None:
-        """Run a statement on the node that calls itself ``node``.
+    def tell_everywhere(self, render: Callable[[str | None], Statement]) -> None:
+        """Run a statement that belongs to no database, such as KILL, on every node.
 
-        :raises ConfigError: if none of the addresses that the connection names is that node's.
+        :param render: as for :meth:`execute_everywhere`.
         """
-        if node not in self._addresses:
-            raise ConfigError(
-                f"this statement has to run on {node}, and the connection {self.get_conn_id()!r} reaches"
-                f" {', '.join(sorted(self._addresses))} only; list host:port of every node in http_endpoints"
-            )
-        self._execute_at(self._addresses[node], statement, query_id=query_id)
-
-    def execute_once(self, node: str, render: Callable[[str | None], Statement]) -> None:
-        """Run a statement where one node decides a race.
-
-        That is the given node with ``per_host``; with ``on_cluster`` the queue of DDL decides, which runs the
-        statements of all clients in one order.
-        """
-        if self.ddl_mode is DdlMode.PER_HOST:
-            self.execute_on(node, render(None))
+        declared = self.declaration
+        if declared.http_endpoints:
+            self._execute_at_each(declared.http_endpoints, render(None), None)
+        elif declared.cluster is not None and len(list_members(self, declared.cluster)) > 1:
+            self._execute_on_cluster(render(declared.cluster), None)
         else:
-            self.execute_everywhere(render)
+            self.execute(render(None))
+
+    def execute_on(self, nodes: Collection[str], statement: Statement, *, query_id: str | None = None) -> None:
+        """Run a statement on some nodes, straight and once; a Replicated database carries it from one to the others.
+
+        :param nodes: the names that they give themselves.
+        :raises ConfigError: if none of the addresses that the connection names is that of one of them.
+        """
+        chosen, settings = sorted(nodes), {}
+        if self.ddl_mode is DdlMode.DATABASE:
+            chosen, settings = (
+                sorted(nodes, key=lambda node: (node not in self._addresses, node))[:1],
+                QUEUED_SETTINGS,
+            )
+        if lacking := [node for node in chosen if node not in self._addresses]:
+            raise ConfigError(
+                f"this statement has to run on {', '.join(lacking)}, and the connection {self.get_conn_id()!r}"
+                f" reaches {', '.join(sorted(self._addresses))} only; list host:port of every node in http_endpoints"
+            )
+        self._execute_at_each([self._addresses[node] for node in chosen], statement, query_id, settings)
+
+    @property
+    def reachable(self) -> frozenset[str]:
+        """The names of the nodes to which a statement can be sent straight."""
+        return frozenset(self._addresses)
 
     @cached_property
     def _addresses(self) -> dict[str, str | None]:
@@ -235,7 +273,7 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
         secrets: tuple[str, ...] = ()
         try:
             secrets = self._secrets
-            return True, _describe(self.cluster_spec)
+            return True, _describe(self.cluster_spec, self.ddl_mode)
         except Exception as error:  # whatever it is, it is shown in a browser
             return False, scrub(str(error) or type(error).__name__, secrets)
 
@@ -280,34 +318,46 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
 
     def _execute_on_cluster(self, statement: Statement, query_id: str | None) -> None:
         try:
-            self.execute(statement, query_id=query_id)
+            self._execute_at(None, statement, query_id=query_id, settings=QUEUED_SETTINGS)
         except ServerError as error:
             if error.code not in _NO_KEEPER_CODES:
                 raise
             raise ClusterError(
                 f"ON CLUSTER needs Keeper, and the cluster {self.declaration.cluster!r} has none: {error}; list"
                 " host:port of the HTTP interface of each node in http_endpoints of the connection"
-                f" {self.get_conn_id()!r}, and leave ddl_mode empty; or set up Keeper and <distributed_ddl> on the"
-                " servers"
+                f" {self.get_conn_id()!r}, and set ddl_mode to per_host; or set up Keeper and <distributed_ddl> on"
+                " the servers"
             ) from error
 
-    def _execute_per_host(self, statement: Statement, query_id: str | None) -> None:
+    def _execute_at_each(
+        self,
+        addresses: Sequence[str | None],
+        statement: Statement,
+        query_id: str | None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
         failures: list[ChS3Error] = []
-        for address in self.declaration.http_endpoints:
+        for address in addresses:
             try:
-                self._execute_at(address, statement, query_id=query_id)
+                self._execute_at(address, statement, query_id=query_id, settings=settings)
             except ChS3Error as error:
                 failures.append(error)
         if failures:
             # What nobody answered may arrive still, which is more to know than that another node refused it.
             raise next((f for f in failures if isinstance(f, ServerUnreachableError)), failures[0])
 
-    def _execute_at(self, address: str | None, statement: Statement, *, query_id: str | None = None) -> None:
-        # with progress headers, a statement whose client is gone dies at the next header
-        settings = {**_settings(query_id), "send_progress_in_http_headers": 0}
+    def _execute_at(
+        self,
+        address: str | None,
+        statement: Statement,
+        *,
+        query_id: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        given = {**EXECUTE_SETTINGS, **(settings or {}), **_settings(query_id)}
 
         def run(client: Client) -> None:
-            client.raw_query(statement.text, parameters=dict(statement.parameters), settings=settings)
+            client.raw_query(statement.text, parameters=dict(statement.parameters), settings=given)
 
         self._run(statement, run, address=address, is_patient=True)
 
@@ -400,7 +450,7 @@ def _settings(query_id: str | None) -> dict[str, Any]:
     return {} if query_id is None else {"query_id": query_id}
 
 
-def _describe(spec: ClusterSpec) -> str:
+def _describe(spec: ClusterSpec, ddl_mode: DdlMode) -> str:
     weakest = spec.weakest
     version = ".".join(map(str, spec.server_version))
     where = f"cluster {spec.name!r}" if spec.name else "one server without a cluster"
@@ -408,6 +458,6 @@ def _describe(spec: ClusterSpec) -> str:
         f"ClickHouse {version}, {where}: {count_of(spec.node_count, 'node')} with"
         f" {count_of(weakest.vcpus, 'vCPU')} ({spec.vcpus_origin.value}) and "
         f"{format_bytes(weakest.memory_bytes)} of memory ({spec.memory_origin.value}) each; "
-        f"DDL mode {spec.ddl_mode.value}"
+        f"DDL mode {ddl_mode.value}"
     )
     return "; ".join((found, *spec.notes))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
-from airflow_provider_ch_s3.cluster import ClusterDeclaration
+from airflow_provider_ch_s3.cluster import ClusterDeclaration, DdlMode
 from airflow_provider_ch_s3.sql.statement import Statement
 
 
@@ -17,8 +17,8 @@ class ClickHouseClient(Protocol):
     the statement runs, and only its query id can tell.
     """
 
-    def within(self, declaration: ClusterDeclaration) -> ClickHouseClient:
-        """The same connection, for a cluster that is known better now: a Distributed table named it."""
+    def within(self, declaration: ClusterDeclaration, ddl_mode: DdlMode | None = None) -> ClickHouseClient:
+        """The same connection, for a cluster and a database that are known better now: the table told them."""
 
     def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
         """Run a statement that returns rows; values are native Python objects."""
@@ -27,22 +27,25 @@ class ClickHouseClient(Protocol):
         """Run a statement to its end, however long that takes; its result is thrown away."""
 
     def execute_everywhere(self, render: Callable[[str | None], Statement], *, query_id: str | None = None) -> None:
-        """Run a statement on every node.
+        """Run DDL on every node; a server that dies may repeat it after its restart.
 
         :param render: makes the statement; called with the cluster's name where the text needs
             ``ON CLUSTER``, with ``None`` where it is sent to each node by itself.
         """
 
-    def execute_on(self, node: str, statement: Statement, *, query_id: str | None = None) -> None:
-        """Run a statement on one node.
+    def tell_everywhere(self, render: Callable[[str | None], Statement]) -> None:
+        """Run a statement that belongs to no database, such as KILL, on every node.
 
-        :param node: the name that the node gives itself, ``hostName():tcpPort()``.
-        :raises ConfigError: if no address of that node is known.
-        """
-
-    def execute_once(self, node: str, render: Callable[[str | None], Statement]) -> None:
-        """Run a statement where one node decides a race: of two that create the same table here, one fails.
-
-        :param node: which one decides, unless statements of all clients go through one queue.
         :param render: as for :meth:`execute_everywhere`.
         """
+
+    def execute_on(self, nodes: Collection[str], statement: Statement, *, query_id: str | None = None) -> None:
+        """Run a statement on some nodes, straight and once.
+
+        :param nodes: the names that they give themselves, ``hostName():tcpPort()``.
+        :raises ConfigError: if no address of one of them is known.
+        """
+
+    @property
+    def reachable(self) -> frozenset[str]:
+        """The names of the nodes to which a statement can be sent straight."""

@@ -28,7 +28,6 @@ from airflow_provider_ch_s3.target import TableName
 
 log = logging.getLogger(__name__)
 
-Render = Callable[[str | None], Statement]
 Place = tuple[str, str]
 """A node, and a partition there."""
 
@@ -61,7 +60,7 @@ class Commit:
         :raises LoadError: if the numbers differ.
         """
         staged: dict[str, int] = {}
-        for (_, partition), row in self._read_partitions(self._staged()).items():
+        for (_, partition), row in self._read_partitions(self._staged(), "").items():
             staged[partition] = staged.get(partition, 0) + row["rows"]
         if self.plan.keeps_all_rows and staged != dict(self.plan.partitions):
             raise LoadError(
@@ -80,7 +79,8 @@ class Commit:
             case LoadMode.APPEND:
                 for role in self._roles:
                     # After a broken MOVE, each part must still be the one that was cloned.
-                    self._everywhere(partial(staging_queries.render_hold_merges, self._staged(role)))
+                    render = partial(staging_queries.render_hold_merges, self._staged(role))
+                    self.client.execute_everywhere(render, query_id=self._query_id())
         self.plan = replace(self.plan, before={role: self._look(role) for role in self._roles})
         if not self.plan.replaced:
             self.plan = replace(self.plan, replaced=self._count_replaced())
@@ -90,14 +90,14 @@ class Commit:
         match self._mode:
             case LoadMode.APPEND:
                 for role in self._roles:
-                    self._move(self._staged(role), self._destination(role))
+                    self._move(role)
             case LoadMode.REPLACE_PARTITIONS:
-                self._replace(self._staged(), self.plan.partitions)
+                self._replace("", self.plan.partitions)
             case LoadMode.REPLACE_TABLE:
-                old = self._read_partitions(self.staging.target)
-                self._replace(self._staged(), {*self.plan.partitions, *(p for _, p in old)})
+                old = self._read_partitions(self.staging.target, "")
+                self._replace("", {*self.plan.partitions, *(p for _, p in old)})
             case LoadMode.REPLACE_WHERE:
-                self._replace(self._staged(MERGED), self.plan.touched)
+                self._replace(MERGED, self.plan.touched)
 
     def resume(self) -> None:
         """Make ready to run a commit again that broke off.
@@ -140,8 +140,9 @@ class Commit:
 
     def _look(self, role: str) -> dict[str, dict[str, Before]]:
         """What the table holds on each node in each partition that changes."""
-        staged = {place: row["rows"] for place, row in self._read_partitions(self._staged(role)).items()}
-        held = self._by_place(staging_queries.render_read_blocks(self._destination(role), self.staging.cluster))
+        staged = {place: row["rows"] for place, row in self._read_partitions(self._staged(role), role).items()}
+        blocks = self._look_at(self._destination(role), role, staging_queries.render_read_blocks)
+        held = {_place(row): row for row in blocks}
         places = {*staged, *held}
         match self._mode:
             case LoadMode.APPEND:
@@ -164,24 +165,28 @@ class Commit:
         for (_, partition), before in self._before(""):
             replaced[partition] += before.rows
         if self._mode is LoadMode.REPLACE_WHERE:
-            for (_, partition), row in self._read_partitions(self._staged(MERGED)).items():
+            for (_, partition), row in self._read_partitions(self._staged(MERGED), MERGED).items():
                 replaced[partition] -= row["rows"]
             for partition, rows in self.plan.partitions.items():
                 replaced[partition] += rows
         return {partition: rows for partition, rows in sorted(replaced.items()) if rows > 0}
 
-    def _move(self, staged: TableName, target: TableName) -> None:
-        for partition in sorted({partition for _, partition in self._read_partitions(staged)}):
-            self._everywhere(partial(staging_queries.render_move_partition, staged, target, partition=partition))
-        if left := self._read_partitions(staged):
+    def _move(self, role: str) -> None:
+        staged, target = self._staged(role), self._destination(role)
+        nodes = self._agree(staged, role)
+        for partition in sorted({partition for _, partition in self._read_partitions(staged, role)}):
+            statement = staging_queries.render_move_partition(staged, target, partition=partition)
+            self.client.execute_on(nodes, statement, query_id=self._query_id())
+        if left := self._read_partitions(staged, role):
             raise LoadError(f"rows of {len(left)} partitions are still in {staged} after they were moved to {target}")
+        self._agree(target, role)
 
     def _drop_moved(self, role: str) -> None:
         """Drop what is staged still though the target has it: its node died while it was moved."""
         for node, moved in self._find_moved(role):
             log.warning("%s: %d staged parts have arrived already", node, len(moved))
             statement = staging_queries.render_drop_parts(self._staged(role), parts=moved)
-            self.client.execute_on(node, statement, query_id=self._query_id())
+            self.client.execute_on([node], statement, query_id=self._query_id())
 
     def _find_moved(self, role: str) -> list[tuple[str, Sequence[str]]]:
         """Nodes, and the staged parts there whose rows the target has already.
@@ -208,24 +213,22 @@ class Commit:
         return found
 
     def _is_all_staged(self) -> bool:
-        looks = [(self._read_partitions(self._staged(role)), role) for role in self.plan.before]
+        looks = [(self._read_partitions(self._staged(role), role), role) for role in self.plan.before]
         return all(
             staged.get(place, {"rows": 0})["rows"] == before.staged_rows
             for staged, role in looks
             for place, before in self._before(role)
         )
 
-    def _replace(self, source: TableName, partitions: Iterable[str]) -> None:
+    def _replace(self, role: str, partitions: Iterable[str]) -> None:
+        source, target = self._staged(role), self.staging.target
+        nodes = self._agree(source, role)
         for partition in sorted(partitions):
-            self._everywhere(
-                partial(
-                    staging_queries.render_replace_partition,
-                    source,
-                    self.staging.target,
-                    partition=partition,
-                    allow_empty=self.plan.allow_empty,
-                )
+            statement = staging_queries.render_replace_partition(
+                source, target, partition=partition, allow_empty=self.plan.allow_empty
             )
+            self.client.execute_on(nodes, statement, query_id=self._query_id())
+        self._agree(target, role)
 
     def _keep_survivors(self) -> Sequence[str]:
         survivors = Survivors(
@@ -235,6 +238,7 @@ class Commit:
             epoch=self.epoch,
             condition=self.plan.replace_where,
             staged_partitions=sorted(self.plan.partitions),
+            keeps_all_rows=self.plan.keeps_all_rows,
             next_query_id=self._query_id,
         )
         return survivors.merge()
@@ -248,19 +252,25 @@ class Commit:
             has_arrived(merged.get(place, ()), target.get(place, ()), before) for place, before in self._before("")
         )
 
-    def _read_partitions(self, table: TableName) -> dict[Place, Mapping[str, Any]]:
-        return self._by_place(staging_queries.render_read_partitions(table, self.staging.cluster))
+    def _read_partitions(self, table: TableName, role: str) -> dict[Place, Mapping[str, Any]]:
+        return {_place(row): row for row in self._look_at(table, role, staging_queries.render_read_partitions)}
 
-    def _by_place(self, statement: Statement) -> dict[Place, Mapping[str, Any]]:
-        return {_place(row): row for row in self.client.query(statement)}
+    def _look_at(
+        self, table: TableName, role: str, render: Callable[[TableName, str | None], Statement]
+    ) -> list[dict[str, Any]]:
+        """What nodes say of a table: of replicas, which agree then, one."""
+        nodes = self._agree(table, role)
+        return [row for row in self.client.query(render(table, self.staging.cluster)) if row["node"] in nodes]
+
+    def _agree(self, table: TableName, role: str) -> frozenset[str]:
+        return self.staging.agree(table, is_exact=self.plan.keeps_all_rows and role not in self.plan.views)
 
     def _read_parts(self, table: TableName, role: str) -> dict[Place, list[Part]]:
         """All parts of the partitions that change."""
         partitions = sorted({partition for (_, partition), _ in self._before(role)})
         if not partitions:
             return {}
-        statement = staging_queries.render_read_parts(table, self.staging.cluster, partitions=partitions)
-        rows = self.client.query(statement)
+        rows = self._look_at(table, role, partial(staging_queries.render_read_parts, partitions=partitions))
         return {place: list(map(_parse_part, group)) for place, group in groupby(rows, key=_place)}
 
     def _destination(self, role: str) -> TableName:
@@ -271,9 +281,6 @@ class Commit:
 
     def _staged(self, role: str = "") -> TableName:
         return self.staging.name(StagingTable(attempt=self.attempt, epoch=self.epoch, role=role))
-
-    def _everywhere(self, render: Render) -> None:
-        self.client.execute_everywhere(render, query_id=self._query_id())
 
     def _query_id(self) -> str:
         self._count += 1

@@ -9,17 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
+from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
 from airflow_provider_ch_s3.errors import ConfigError, ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.file_format import infer_format, parse_structure, type_text_columns
 from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.detect import list_members
 from airflow_provider_ch_s3.load.explain import explain
 from airflow_provider_ch_s3.load.request import LoadRequest
 from airflow_provider_ch_s3.load.schemas import compare_files
 from airflow_provider_ch_s3.mapping import MappedColumn
 from airflow_provider_ch_s3.path_columns import path_column_names
 from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourceSpec
-from airflow_provider_ch_s3.sql import load_queries
+from airflow_provider_ch_s3.sql import ledger_queries, load_queries
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import (
     Distribution,
@@ -39,10 +40,16 @@ _PARALLEL_ENGINES = frozenset({"Memory", "Log", "TinyLog", "StripeLog", "Null"})
 
 @dataclass(frozen=True, kw_only=True)
 class FoundTable:
-    """The table as the connected server sees it."""
+    """The table as the connected server sees it.
+
+    :param is_replicated: other nodes hold the same rows of its local table.
+    :param database_engine: of the database of its local table.
+    """
 
     name: TableName
     distribution: Distribution | None
+    is_replicated: bool
+    database_engine: str
     views: tuple[TableName, ...] = ()
 
     @property
@@ -64,11 +71,37 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
             f"table {name} does not exist on the connected server; create it on every node, or correct table="
         )
     views = _read_views(rows[0])
-    if rows[0]["engine"] != "Distributed":
-        return FoundTable(name=name, distribution=None, views=views)
-    distribution = parse_distribution(rows[0]["engine_full"])
-    cluster = re.sub(r"\{(\w+)\}", lambda m: session["macros"].get(m[1], m[0]), distribution.cluster)
-    return FoundTable(name=name, distribution=replace(distribution, cluster=cluster), views=views)
+    distribution = None
+    local = name
+    if rows[0]["engine"] == "Distributed":
+        distribution = parse_distribution(rows[0]["engine_full"])
+        cluster = re.sub(r"\{(\w+)\}", lambda m: session["macros"].get(m[1], m[0]), distribution.cluster)
+        distribution = replace(distribution, cluster=cluster)
+        local = distribution.local
+        rows = read_table(client, local, None)
+    databases = client.query(ledger_queries.render_read_database_engine(local.database))
+    return FoundTable(
+        name=name,
+        distribution=distribution,
+        is_replicated=any(row["engine"].startswith("Replicated") for row in rows),
+        database_engine=databases[0]["engine"] if databases else "",
+        views=views,
+    )
+
+
+def choose_ddl_mode(client: ClickHouseClient, declaration: ClusterDeclaration, found: FoundTable) -> DdlMode:
+    """How tables like this one are made on every node.
+
+    :raises ConfigError: if the declared mode would make tables that do not belong together.
+    """
+    return resolve_ddl_mode(
+        declaration,
+        lambda: len(list_members(client, declaration.cluster or "")),
+        database_engine=found.database_engine,
+        # Tables without replicas need no Keeper, and no queue of DDL.
+        has_keeper=found.is_replicated,
+        is_replicated=found.is_replicated,
+    )
 
 
 def read_table(client: ClickHouseClient, table: TableName, cluster: str | None) -> list[dict[str, Any]]:

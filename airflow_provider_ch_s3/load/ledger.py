@@ -44,12 +44,14 @@ class Ledger:
 
     :param name: of the table of events; that of files has ``_files`` at its end.
     :param target: the local table, ``database.table``.
+    :param is_replicated: the target is, so there is Keeper, and a lost node must forget nothing.
     """
 
     client: ClickHouseClient
     cluster: str | None
     name: TableName
     target: TableName
+    is_replicated: bool = False
 
     @property
     def files_name(self) -> TableName:
@@ -78,7 +80,7 @@ class Ledger:
                     renderer,
                     table,
                     comment=f"{_COMMENT}{SCHEMA_VERSION}",
-                    is_replicated=engines[0]["engine"] == "Replicated",
+                    is_replicated=self.is_replicated or engines[0]["engine"] == "Replicated",
                 )
                 self.client.execute_everywhere(render)
 

@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, LockLostError, OvertakenError, ServerError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
@@ -205,7 +204,8 @@ class TargetLock:
         self._write(EventKind.LOCKED, epoch, mine)
         for lock in locks:
             log.warning("taking over the lock of %s from %s", self.ledger.target, lock.owner.attempt_id.prefix)
-            self._drop_if_there(lock.epoch, lock.node)
+            # A Replicated database has it on every node, and drops it from any.
+            self._drop_if_there(lock.epoch, lock.node if lock.node in self.client.reachable else self.node)
 
     def _write(self, kind: EventKind, epoch: int, owner: Owner) -> None:
         detail = {"since": owner.since, "token": owner.token}
@@ -256,9 +256,9 @@ class TargetLock:
 
     def _create(self, epoch: int, owner: Owner) -> bool:
         comment = json.dumps(dataclasses.asdict(owner))
-        render = partial(ledger_queries.render_create_lock, self._table(epoch), owner=comment)
+        statement = ledger_queries.render_create_lock(self._table(epoch), owner=comment)
         try:
-            self.client.execute_once(self.node, render)
+            self.client.execute_on([self.node], statement)
         except ServerError as error:
             if error.code == TABLE_ALREADY_EXISTS:
                 return False
@@ -266,11 +266,11 @@ class TargetLock:
         return True
 
     def _drop(self, epoch: int, node: str) -> None:
-        self.client.execute_once(node, partial(ledger_queries.render_drop_lock, self._table(epoch)))
+        self.client.execute_on([node], ledger_queries.render_drop_lock(self._table(epoch)))
 
 
 def _owners(locks: Sequence[Lock]) -> list[Owner]:
-    # with ON CLUSTER each node has the same lock
+    # a Replicated database has the same lock on each node
     return list({lock.owner.token: lock.owner for lock in locks}.values())
 
 

@@ -47,10 +47,13 @@ def read_tables(
     parts = _read(client, parts_queries.render_table_parts, tables, cluster)
     merges = _read(client, parts_queries.render_table_merges, tables, cluster)
     failures = _read(client, parts_queries.render_failed_mutations, tables, cluster)
+    replicas = _read(client, parts_queries.render_table_replicas, tables, cluster)
+    failed = _read(client, parts_queries.render_failed_changes, tables, cluster) if replicas else {}
     found: dict[TableName, dict[str, NodeParts]] = {table: {} for table in tables}
     for key in present:
         table, node = key
-        found[table][node] = _join(node, parts.get(key), merges.get(key, {}), failures.get(key, {}))
+        others = (rows.get(key, {}) for rows in (merges, failures, replicas, failed))
+        found[table][node] = _join(node, parts.get(key), *others)
     return found
 
 
@@ -106,7 +109,12 @@ def _read(
 
 
 def _join(
-    node: str, parts: Mapping[str, Any] | None, merges: Mapping[str, Any], failure: Mapping[str, Any]
+    node: str,
+    parts: Mapping[str, Any] | None,
+    merges: Mapping[str, Any],
+    mutation: Mapping[str, Any],
+    replica: Mapping[str, Any],
+    change: Mapping[str, Any],
 ) -> NodeParts:
     return NodeParts(
         node=node,
@@ -116,5 +124,9 @@ def _join(
         unchanged_seconds=max(0.0, parts["now_seconds"] - parts["newest_seconds"]) if parts else None,
         running_merges=merges.get("running_merges", 0),
         merge_left_seconds=merges.get("left_seconds"),
-        failed_mutation=failure.get("failure", ""),
+        failed_mutation=mutation.get("failure", ""),
+        queued_changes=replica.get("queued_changes", 0),
+        read_only_seconds=replica.get("read_only_seconds"),
+        failing_seconds=change.get("failing_seconds", 0),
+        failed_change=change.get("failure", ""),
     )

@@ -45,8 +45,9 @@ SAMPLE_SECONDS = 1
 # Files that begin where others end share a partition with each of their neighbours.
 MAX_SHARED_RATIO = 0.8
 # Servers that do not reach the store try 500 times, for 40 minutes (26.7); 12 times take half a minute. The load
-# itself keeps their patience: a store that is busy for a while must not end the work of hours.
-LOOKING = {"s3_retry_attempts": 12}
+# itself keeps their patience: a store that is busy for a while must not end the work of hours. It takes the text of
+# folders by itself, and 25.8 cannot make columns of some of them on other nodes.
+LOOKING = {"s3_retry_attempts": 12, "use_hive_partitioning": 0}
 # Bytes in memory for each stored byte, where the rows of a file take too long to count.
 MEMORY_PER_STORED_BYTE_TEXT = 1.5
 MEMORY_PER_STORED_BYTE_COMPRESSED_TEXT = 4.0

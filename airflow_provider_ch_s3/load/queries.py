@@ -207,7 +207,7 @@ def kill_queries(
 def _kill_once(client: ClickHouseClient, cluster: str | None, prefix: str, submission: Submission | None) -> str:
     """Tell all nodes, and ask all nodes; say why something may still run, '' if nothing does."""
     try:
-        client.execute_everywhere(lambda name: load_queries.render_kill_queries(prefix, name))
+        client.tell_everywhere(lambda name: load_queries.render_kill_queries(prefix, name))
     except ChS3Error as error:
         log.warning("not every node could be told to kill %s…: %s", prefix, error)
     try:

@@ -9,6 +9,9 @@ from airflow_provider_ch_s3.load.story import AttemptId, Story
 from airflow_provider_ch_s3.target import TargetSpec
 from airflow_provider_ch_s3.units import count_of
 
+REFUSED_ENGINES: tuple[str, ...] = ("Replicated", "Shared")
+"""Beginnings of the engines that have replicas."""
+
 
 def check_mode(target: TargetSpec, request: LoadRequest) -> None:
     """See that the table can be loaded in this mode, by way of a staging table.
@@ -27,11 +30,11 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             f"{target.local} is a {target.engine}, which has no partitions to commit; use a MergeTree table, or"
             " staging=False, which loads at least once"
         )
-    if target.engine.startswith(("Replicated", "Shared")):
+    if target.engine.startswith(REFUSED_ENGINES):
         raise TargetError(
-            f"{target.local} is a {target.engine}, and a commit of staged partitions does not wait for its replicas"
-            " yet, so that rows could be lost or doubled; use staging=False, which loads at least once, or a table"
-            " without replicas"
+            f"{target.local} is a {target.engine}, and commits of staged partitions wait for replicas, but not at"
+            " every step yet, so that rows could be lost or doubled when a server dies; use staging=False, which"
+            " loads at least once, or a table without replicas"
         )
     if mode is LoadMode.REPLACE_PARTITIONS and not target.partition_key:
         raise TargetError(

@@ -7,14 +7,16 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
+from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode
+from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.load.alone import check_alone
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.definition import read_definition
 from airflow_provider_ch_s3.load.detect import detect_cluster
-from airflow_provider_ch_s3.load.inspect import declare_cluster, find_table, read_target
+from airflow_provider_ch_s3.load.inspect import choose_ddl_mode, declare_cluster, find_table, read_target
 from airflow_provider_ch_s3.load.ledger import Ledger, ledger_name
 from airflow_provider_ch_s3.load.lock import TargetLock
+from airflow_provider_ch_s3.load.replicas import Replicas
 from airflow_provider_ch_s3.load.request import LoadIdentity
 from airflow_provider_ch_s3.load.staging import Staging, StagingTable
 from airflow_provider_ch_s3.load.story import AttemptId
@@ -45,13 +47,38 @@ class Site:
 
     def partition_rows(self, table: TableName) -> dict[str, int]:
         """Rows of each partition, over all shards."""
-        shards = {node.host: node.shard for node in self.cluster.nodes}
-        rows: dict[tuple[str, int], int] = {}
+        nodes = self.agree(table)
+        rows: dict[str, int] = {}
         for row in self.client.query(staging_queries.render_read_partitions(table, self.cluster.name)):
-            # replicas of a shard hold the same rows
-            key = (row["partition_id"], shards.get(row["node"], 0))
-            rows[key] = max(rows.get(key, 0), row["rows"])
-        return {p: sum(n for (q, _), n in rows.items() if q == p) for p in sorted({p for p, _ in rows})}
+            if row["node"] in nodes:
+                rows[row["partition_id"]] = rows.get(row["partition_id"], 0) + row["rows"]
+        return dict(sorted(rows.items()))
+
+    def check_commit(self) -> None:
+        """See that a commit can reach every node, and wait for all replicas of the target.
+
+        :raises ConfigError: if the connection has no address of a node.
+        :raises TargetError: if the cluster lacks a replica.
+        """
+        nodes = {node.host for node in self.cluster.nodes}
+        is_one_shard = len({node.shard for node in self.cluster.nodes}) == 1
+        # Any replica of a single shard will do.
+        is_reached = self.target.is_replicated and is_one_shard and bool(nodes & self.client.reachable)
+        if not is_reached and (lacking := nodes - self.client.reachable):
+            raise ConfigError(
+                f"a commit has to reach every node of the cluster {self.cluster.name!r}, and the connection has no"
+                f" address of {', '.join(sorted(lacking))}; list host:port of the HTTP interface of each node in"
+                " http_endpoints"
+            )
+        if self.target.is_replicated:
+            self.staging.replicas.check(self.target.local)
+
+    def agree(self, table: TableName) -> frozenset[str]:
+        """Wait until all replicas of the target, or of what is staged for it, hold the same rows.
+
+        :returns: nodes that together hold each row once.
+        """
+        return self.staging.agree(table, is_exact=self.target.keeps_all_rows)
 
 
 def find_site(
@@ -70,7 +97,8 @@ def find_site(
     """
     found = find_table(client, identity.table)
     declaration = declare_cluster(declaration, found)
-    client = client.within(declaration)
+    ddl_mode = choose_ddl_mode(client, declaration, found)
+    client = client.within(declaration, ddl_mode)
     cluster = detect_cluster(client, declaration)
     check_alone(client, found.local, cluster)
     # First: what is altered after this look is noticed before the commit.
@@ -81,11 +109,20 @@ def find_site(
         cluster=cluster.name,
         name=ledger_name(declaration.ledger_table, target.local.database),
         target=target.local,
+        is_replicated=target.is_replicated,
     )
-    nodes = frozenset(node.host for node in cluster.nodes)
-    staging = Staging(client=client, cluster=cluster.name, target=target.local, nodes=nodes)
+    replicas = Replicas(
+        client=client,
+        cluster=cluster.name,
+        nodes=cluster.nodes,
+        are_there=target.is_replicated or bool(target.views),
+        sleep=sleep,
+    )
+    staging = Staging(client=client, cluster=cluster.name, target=target.local, replicas=replicas)
+    # A Replicated database decides by itself, whatever node it is asked on.
+    first = min(client.reachable if ddl_mode is DdlMode.DATABASE else (node.host for node in cluster.nodes))
     lock = TargetLock(
-        client=client, ledger=ledger, identity=identity, node=min(nodes), sleep=sleep, token=token or uuid.uuid4().hex
+        client=client, ledger=ledger, identity=identity, node=first, sleep=sleep, token=token or uuid.uuid4().hex
     )
     return Site(
         client=client,

@@ -7,15 +7,17 @@ epoch first, so that a statement of an older one, however late it arrives, names
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
 from airflow_provider_ch_s3.errors import LoadError, LockLostError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.replicas import Replicas
 from airflow_provider_ch_s3.load.story import AttemptId
-from airflow_provider_ch_s3.sql import ledger_queries, staging_queries
-from airflow_provider_ch_s3.target import TableName, short_hash
+from airflow_provider_ch_s3.sql import ledger_queries, load_queries, staging_queries
+from airflow_provider_ch_s3.sql.filters import Sql, server_sql
+from airflow_provider_ch_s3.target import TableName, short_hash, unplaced_engine
 
 _NAME = re.compile(
     r"(?P<load>[0-9a-f]{20})_(?P<generation>\d+)_(?P<number>\d+)_(?P<epoch>\d+)(?P<role>(_[a-z]+\d*)?)"
@@ -48,13 +50,13 @@ class StagingTable:
 class Staging:
     """All staging tables of one target.
 
-    :param nodes: names of all nodes.
+    :param replicas: of the target and of the staging tables.
     """
 
     client: ClickHouseClient
     cluster: str | None
     target: TableName
-    nodes: Collection[str]
+    replicas: Replicas
 
     @property
     def _prefix(self) -> str:
@@ -66,6 +68,15 @@ class Staging:
         load = attempt.load_id.removeprefix("ch-s3-")
         name = f"{self._prefix}{load}_{attempt.generation}_{attempt.number}_{table.epoch}{table.role}"
         return TableName(database=self.target.database, table=name)
+
+    def agree(self, table: TableName, *, is_exact: bool) -> frozenset[str]:
+        """Wait until all replicas of the target, or of a table that is staged for it, hold the same rows.
+
+        :param is_exact: merges leave every row as it is.
+        :returns: nodes that together hold each row once.
+        """
+        is_staged = table.database == self.target.database and table.table.startswith(self._prefix)
+        return self.replicas.agree(table, is_exact=is_exact, is_staged=is_staged)
 
     def find(self) -> dict[StagingTable, set[str]]:
         """All that exist, and the nodes that have them."""
@@ -87,8 +98,17 @@ class Staging:
         """Make one on every node, empty."""
         name = self.name(table)
         comment = f"rows on their way into {like}, staged by {table.attempt.query_id}"
-        self.client.execute_everywhere(partial(staging_queries.render_create_staging, name, like, comment=comment))
+        self.client.execute_everywhere(
+            partial(staging_queries.render_create_staging, name, like, comment=comment, engine=self._engine(like))
+        )
         return name
+
+    def _engine(self, like: TableName) -> Sql | None:
+        """What the engine of a table like another has to be; None for the same."""
+        if not self.replicas.are_there:
+            return None
+        engine = str(self.client.query(load_queries.render_read_table(like, None))[0]["engine_full"])
+        return server_sql(unplaced_engine(engine)) if engine.startswith("Replicated") else None
 
     def fence(self, attempt: AttemptId, epoch: int) -> dict[StagingTable, set[str]]:
         """Take what an attempt has from its earlier owner, by renaming it.
@@ -135,7 +155,7 @@ class Staging:
         found = self.fence(attempt, epoch).get(mine, set())
         if not found:
             raise LockLostError(f"the staging tables of {attempt.query_id} were dropped by another process")
-        if lacking := set(self.nodes) - found:
+        if lacking := {node.host for node in self.replicas.nodes} - found:
             raise LoadError(
                 f"the staging table {self.name(mine)} is gone from {', '.join(sorted(lacking))}, so its load cannot"
                 f" be committed there; look at what {self.target} holds, drop the staging table on the other nodes,"

@@ -38,6 +38,7 @@ class Survivors:
     :param condition: the rows that it holds for go.
     :param staged_partitions: partitions with new rows; those fulfil the condition, all of them, so that they are
         never taken for survivors when an earlier owner of the commit got half way.
+    :param keeps_all_rows: merges of the target leave every row as it is.
     :param next_query_id: names the statements that may take long.
     """
 
@@ -47,6 +48,7 @@ class Survivors:
     epoch: int
     condition: str
     staged_partitions: Sequence[str]
+    keeps_all_rows: bool
     next_query_id: Callable[[], str]
 
     def merge(self) -> list[str]:
@@ -91,8 +93,10 @@ class Survivors:
         self._attach(merged, staged, self.staged_partitions)
 
     def _attach(self, merged: TableName, source: TableName, partitions: Sequence[str]) -> None:
+        nodes = self._agree(source)
         for some in batches(partitions, PARTITIONS_PER_STATEMENT):
-            self._everywhere(partial(staging_queries.render_attach_partitions, merged, source, partitions=some))
+            statement = staging_queries.render_attach_partitions(merged, source, partitions=some)
+            self.client.execute_on(nodes, statement, query_id=self.next_query_id())
 
     def _delete(self, merged: TableName) -> int:
         """Delete the rows that the condition holds for; returns how many are left.
@@ -112,8 +116,12 @@ class Survivors:
         return left
 
     def _count(self, merged: TableName) -> tuple[int, int]:
+        self._agree(merged)
         query_id = self.next_query_id()
         return count_rows(self.client, merged, self.staging.cluster, self.condition, query_id=query_id)
+
+    def _agree(self, table: TableName) -> frozenset[str]:
+        return self.staging.agree(table, is_exact=self.keeps_all_rows)
 
     def _read_versions(self, touched: Sequence[str]) -> dict[tuple[str, str], tuple[int, int]]:
         """What tells an insert or a mutation of the touched partitions; a merge changes none of it."""

@@ -92,14 +92,14 @@ def render_read_loaded_files(
     )
 
 
-def render_create_lock(lock: TableName, cluster: str | None, *, owner: str) -> Statement:
-    """Take a lock; of two that try, one fails with TABLE_ALREADY_EXISTS."""
-    return render("create_lock", lock=lock, cluster=cluster, owner=owner)
+def render_create_lock(lock: TableName, *, owner: str) -> Statement:
+    """Take a lock; of two that try it on the same node, one fails with TABLE_ALREADY_EXISTS."""
+    return render("create_lock", lock=lock, owner=owner)
 
 
-def render_drop_lock(lock: TableName, cluster: str | None) -> Statement:
+def render_drop_lock(lock: TableName) -> Statement:
     """Give a lock back; fails with UNKNOWN_TABLE if somebody took it over."""
-    return render("drop_lock", lock=lock, cluster=cluster)
+    return render("drop_lock", lock=lock)
 
 
 def render_read_tables(database: str, prefix: str, cluster: str | None) -> Statement:

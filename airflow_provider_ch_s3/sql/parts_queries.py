@@ -27,3 +27,13 @@ def render_table_merges(tables: Sequence[TableName], cluster: str | None) -> Sta
 def render_failed_mutations(tables: Sequence[TableName], cluster: str | None) -> Statement:
     """Mutations that fail, one row for each table and node with any."""
     return render("failed_mutations", tables=tables, cluster=cluster)
+
+
+def render_table_replicas(tables: Sequence[TableName], cluster: str | None) -> Statement:
+    """How far replicas are, one row for each table and node that is a replica of it."""
+    return render("table_replicas", tables=tables, cluster=cluster)
+
+
+def render_failed_changes(tables: Sequence[TableName], cluster: str | None) -> Statement:
+    """Changes that a replica has failed to take over, one row for each table and node with any."""
+    return render("failed_changes", tables=tables, cluster=cluster)

@@ -10,9 +10,14 @@ from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
 
 
-def render_create_staging(staging: TableName, target: TableName, cluster: str | None, *, comment: str) -> Statement:
-    """A table like the target: engine, keys, settings and storage policy are the same."""
-    return render("create_staging", staging=staging, target=target, cluster=cluster, comment=comment)
+def render_create_staging(
+    staging: TableName, target: TableName, cluster: str | None, *, comment: str, engine: Sql | None = None
+) -> Statement:
+    """A table like the target: engine, keys, settings and storage policy are the same.
+
+    :param engine: the clause of the engine, where it cannot be the target's own: replicas have a path to themselves.
+    """
+    return render("create_staging", staging=staging, target=target, cluster=cluster, comment=comment, engine=engine)
 
 
 def render_read_view(view: TableName, cluster: str | None) -> Statement:
@@ -65,13 +70,13 @@ def render_read_idle_seconds(table: TableName, cluster: str | None) -> Statement
     return render("read_idle_seconds", table=table, cluster=cluster)
 
 
-def render_move_partition(staging: TableName, target: TableName, cluster: str | None, *, partition: str) -> Statement:
+def render_move_partition(staging: TableName, target: TableName, *, partition: str) -> Statement:
     """Move a partition; a second time it moves nothing, unless the first one broke off with its node."""
-    return render("move_partition", staging=staging, target=target, cluster=cluster, partition=partition)
+    return render("move_partition", staging=staging, target=target, partition=partition)
 
 
 def render_replace_partition(
-    staging: TableName, target: TableName, cluster: str | None, *, partition: str, allow_empty: bool
+    staging: TableName, target: TableName, *, partition: str, allow_empty: bool
 ) -> Statement:
     """Replace a partition; a second time the result is the same.
 
@@ -81,17 +86,14 @@ def render_replace_partition(
         "replace_partition",
         staging=staging,
         target=target,
-        cluster=cluster,
         partition=partition,
         allow_empty=allow_empty,
     )
 
 
-def render_attach_partitions(
-    merged: TableName, source: TableName, cluster: str | None, *, partitions: Sequence[str]
-) -> Statement:
+def render_attach_partitions(merged: TableName, source: TableName, *, partitions: Sequence[str]) -> Statement:
     """Copy partitions, as links to the same files: every column of every row stays as it is, bit for bit."""
-    return render("attach_partitions", merged=merged, source=source, cluster=cluster, partitions=partitions)
+    return render("attach_partitions", merged=merged, source=source, partitions=partitions)
 
 
 def render_hold_merges(merged: TableName, cluster: str | None) -> Statement:

@@ -18,9 +18,10 @@ from airflow_provider_ch_s3.errors import (
     SourceError,
     TargetError,
 )
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
-from airflow_provider_ch_s3.load.commit import Commit
 from airflow_provider_ch_s3.sql.filters import identifier
+from airflow_provider_ch_s3.sql.statement import Statement
 from tests.marks import thorough
 from tests.sandbox.conftest import (
     ROWS,
@@ -114,15 +115,18 @@ class TestKill:
     @pytest.mark.parametrize("mode", ["append", "replace_partitions", "replace_table"])
     def test_during_the_commit_finishes_it(self, lab: Lab, table: str, mode: str) -> None:
         operator = lab.operator("in/*.csv", table, load_mode=mode)
-        real, calls = Commit._everywhere, []
+        real, calls = ClickHouseS3Hook.execute_on, []
 
-        def killed_between_two_partitions(commit: Commit, render: Any) -> None:
-            calls.append(commit)
-            if len(calls) == 2:
-                operator.on_kill()
-            real(commit, render)
+        def killed_between_two_partitions(
+            hook: ClickHouseS3Hook, nodes: Any, statement: Statement, **given: Any
+        ) -> None:
+            if statement.name in ("move_partition", "replace_partition"):
+                calls.append(statement)
+                if len(calls) == 2:
+                    operator.on_kill()
+            real(hook, nodes, statement, **given)
 
-        lab.monkeypatch.setattr(Commit, "_everywhere", killed_between_two_partitions)
+        lab.monkeypatch.setattr(ClickHouseS3Hook, "execute_on", killed_between_two_partitions)
         with suppress(OvertakenError):
             operator.execute(lab.context(operator))
         assert bag(lab.rows(table)) == bag(FEW)

@@ -52,7 +52,7 @@ def test_the_cluster_is_detected(hook: ClickHouseS3Hook, ch_s3_sandbox: Sandbox)
     spec = hook.cluster_spec
     assert [node.host.rpartition(":")[2] for node in spec.nodes] == [str(p) for p in ch_s3_sandbox.tcp_ports]
     assert [node.shard for node in spec.nodes] == [1, 2, 3]
-    assert spec.ddl_mode is DdlMode.PER_HOST
+    assert hook.ddl_mode is DdlMode.PER_HOST
     assert spec.server_version >= (26, 7)
     assert spec.notes == ()
     (limit,) = ch_s3_sandbox.query(

@@ -13,7 +13,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -686,8 +686,11 @@ class ModelClient:
         self._send(self.process.node, statement, query_id)
 
     def execute_everywhere(self, render: Callable[[str | None], Statement], *, query_id: str | None = None) -> None:
-        statement, first = render(None), None
-        for node in self.cluster.nodes:
+        self._send_each(self.cluster.nodes, render(None), query_id)
+
+    def _send_each(self, nodes: Sequence[Node], statement: Statement, query_id: str | None) -> None:
+        first = None
+        for node in nodes:
             try:
                 self._send(node, statement, query_id)
             except (ServerError, ServerUnreachableError) as error:
@@ -695,13 +698,17 @@ class ModelClient:
         if first:
             raise first
 
-    def execute_on(self, node: str, statement: Statement, *, query_id: str | None = None) -> None:
-        self._send(next(n for n in self.cluster.nodes if n.name == node), statement, query_id)
+    def tell_everywhere(self, render: Callable[[str | None], Statement]) -> None:
+        self.execute_everywhere(render)
 
-    def execute_once(self, node: str, render: Callable[[str | None], Statement]) -> None:
-        self.execute_on(node, render(None))
+    def execute_on(self, nodes: Collection[str], statement: Statement, *, query_id: str | None = None) -> None:
+        self._send_each([node for node in self.cluster.nodes if node.name in nodes], statement, query_id)
 
-    def within(self, _: object) -> ModelClient:
+    @property
+    def reachable(self) -> frozenset[str]:
+        return frozenset(node.name for node in self.cluster.nodes)
+
+    def within(self, *_: object) -> ModelClient:
         return self
 
     def sleep(self, seconds: float) -> None:

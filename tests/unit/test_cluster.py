@@ -108,7 +108,7 @@ def test_endpoints_are_host_and_port(given: object, secure: object, expected: tu
         ({"ingest_memory_ratio": 0}, "ingest_memory_ratio is 0; set it to a number from 0.01 to 1"),
         (
             {"ddl_mode": "cluster"},
-            "ddl_mode is 'cluster'; set it to one of auto, single, on_cluster, per_host",
+            "ddl_mode is 'cluster'; set it to one of auto, single, on_cluster, per_host, database",
         ),
         ({"cluster": 3}, "cluster is 3; set it to a text"),
         ({"cluster": "c", "http_endpoints": {"a": 1}}, "http_endpoints is {'a': 1}; set it to a list"),
@@ -172,30 +172,53 @@ def test_parse_bool_refuses_other_texts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("declared", "node_count", "expected"),
+    ("declared", "node_count", "there", "expected"),
     [
-        pytest.param(ClusterDeclaration(), 1, DdlMode.SINGLE, id="no-cluster"),
-        pytest.param(ClusterDeclaration(cluster="c"), 1, DdlMode.SINGLE, id="one-node"),
-        pytest.param(ClusterDeclaration(cluster="c"), 3, DdlMode.ON_CLUSTER, id="many-nodes"),
+        pytest.param(ClusterDeclaration(), 1, {}, DdlMode.SINGLE, id="no-cluster"),
+        pytest.param(ClusterDeclaration(cluster="c"), 1, {}, DdlMode.SINGLE, id="one-node"),
+        pytest.param(ClusterDeclaration(cluster="c"), 3, {}, DdlMode.ON_CLUSTER, id="many-nodes"),
+        pytest.param(
+            ClusterDeclaration(cluster="c", http_endpoints=("a:1", "b:1")), 2, {}, DdlMode.PER_HOST, id="endpoints"
+        ),
         pytest.param(
             ClusterDeclaration(cluster="c", http_endpoints=("a:1", "b:1")),
             2,
-            DdlMode.PER_HOST,
-            id="endpoints",
+            {"has_keeper": True},
+            DdlMode.ON_CLUSTER,
+            id="endpoints-and-keeper",
         ),
-        pytest.param(ClusterDeclaration(cluster="c", ddl_mode=DdlMode.SINGLE), 3, DdlMode.SINGLE, id="declared-wins"),
+        pytest.param(
+            ClusterDeclaration(cluster="c", ddl_mode=DdlMode.SINGLE), 3, {}, DdlMode.SINGLE, id="declared-wins"
+        ),
+        pytest.param(
+            ClusterDeclaration(cluster="c", http_endpoints=("a:1", "b:1")),
+            2,
+            {"has_keeper": True, "database_engine": "Replicated"},
+            DdlMode.DATABASE,
+            id="replicated-database",
+        ),
     ],
 )
-def test_ddl_mode(declared: ClusterDeclaration, node_count: int, expected: DdlMode) -> None:
-    assert resolve_ddl_mode(declared, lambda: node_count) is expected
+def test_ddl_mode(declared: ClusterDeclaration, node_count: int, there: dict[str, Any], expected: DdlMode) -> None:
+    given = {"has_keeper": False, "database_engine": "Atomic", **there}
+    assert resolve_ddl_mode(declared, lambda: node_count, **given) is expected
 
 
-def test_endpoints_decide_without_asking_the_cluster() -> None:
-    def fail() -> int:
-        raise AssertionError("asked")
+@pytest.mark.parametrize("mode", [DdlMode.ON_CLUSTER, DdlMode.PER_HOST])
+def test_a_replicated_database_carries_ddl_by_itself(mode: DdlMode) -> None:
+    declared = ClusterDeclaration(cluster="c", ddl_mode=mode, http_endpoints=("a:1", "b:1"))
+    with pytest.raises(ConfigError) as caught:
+        resolve_ddl_mode(declared, lambda: 2, database_engine="Replicated", has_keeper=True)
+    assert str(caught.value) == (
+        f"ddl_mode is '{mode.value}', and a Replicated database takes each statement once and carries it to all"
+        " nodes; leave the connection's field ddl_mode empty"
+    )
 
-    declared = ClusterDeclaration(cluster="c", http_endpoints=("a:1",))
-    assert resolve_ddl_mode(declared, fail) is DdlMode.PER_HOST
+
+def test_replicas_are_not_made_one_by_one() -> None:
+    declared = ClusterDeclaration(cluster="c", ddl_mode=DdlMode.PER_HOST, http_endpoints=("a:1", "b:1"))
+    with pytest.raises(ConfigError, match="'per_host', which makes tables that are no replicas of each other"):
+        resolve_ddl_mode(declared, lambda: 2, database_engine="Atomic", has_keeper=True, is_replicated=True)
 
 
 def test_versions() -> None:
@@ -213,7 +236,6 @@ def test_detected_nodes_are_taken_as_they_are() -> None:
         nodes=(node("ch1:9000", shard=1), node("ch2:9000", shard=2)),
         server_version=(26, 7),
         ingest_memory_ratio=0.5,
-        ddl_mode=DdlMode.ON_CLUSTER,
     )
     assert spec.node_count == 2
     assert spec.vcpus_origin is Origin.DETECTED
@@ -278,13 +300,8 @@ def test_endpoints_of_other_nodes_than_the_clusters_are_refused(mode: DdlMode, e
     assert str(caught.value) == (
         f"the connection's http_endpoints is {', '.join(endpoints)}, and the cluster 'c' has 2 nodes: ch1:9000,"
         " ch2:9000; list host:port of the HTTP interface of each node, and of no other server, because tables are"
-        " created through them"
+        " created, and partitions committed, through them"
     )
-
-
-def test_endpoints_that_ddl_does_not_use_may_be_any() -> None:
-    declared = ClusterDeclaration(cluster="c", ddl_mode=DdlMode.ON_CLUSTER, http_endpoints=("ch1:8123",))
-    assert merge_cluster(declared, [node(), node("ch2:9000", shard=2)], ["26.7"]).notes == ()
 
 
 MEMBERS = [

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.cluster import ClusterSpec, DdlMode, NodeSpec
+from airflow_provider_ch_s3.cluster import ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.load.feedback import read_past_loads
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.story import AttemptId, Event, EventKind, Story
@@ -20,7 +20,6 @@ CLUSTER = ClusterSpec(
     nodes=tuple(NodeSpec(host=f"n{n}", shard=n, vcpus=4, memory_bytes=16 * GIB) for n in (1, 2)),
     server_version=(26, 7),
     ingest_memory_ratio=0.5,
-    ddl_mode=DdlMode.PER_HOST,
 )
 REPORT = dataclasses.replace(
     LoadReport.nothing_new("d.t", files_skipped=0),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.sql import ledger_queries, staging_queries
+from airflow_provider_ch_s3.sql import ledger_queries, replica_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import server_sql
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
@@ -113,14 +113,25 @@ CASES: dict[str, Statement] = {
     "prune_ledger_files_on_cluster": ledger_queries.render_prune_ledger_files(
         FILES, CLUSTER, target="it's.a`b", attempts=[("ch-s3-0123", 7), ("ch-s3-4567", 9)]
     ),
-    "create_lock_here": ledger_queries.render_create_lock(LOCK, None, owner='{"load_id": "ch-s3-0123"}'),
-    "create_lock_on_cluster": ledger_queries.render_create_lock(LOCK, CLUSTER, owner=HOSTILE),
-    "drop_lock_here": ledger_queries.render_drop_lock(LOCK, None),
-    "drop_lock_on_cluster": ledger_queries.render_drop_lock(LOCK, CLUSTER),
+    "create_lock": ledger_queries.render_create_lock(LOCK, owner=HOSTILE),
+    "drop_lock": ledger_queries.render_drop_lock(LOCK),
     "read_tables_cluster": ledger_queries.render_read_tables("it's", "ch_s3_lock_52115f13b013_", CLUSTER),
     "read_tables_single": ledger_queries.render_read_tables("it's", "ch_s3_lock_52115f13b013_", None),
     "create_staging_here": staging_queries.render_create_staging(STAGING, TARGET, None, comment="rows"),
     "create_staging_on_cluster": staging_queries.render_create_staging(STAGING, TARGET, CLUSTER, comment=HOSTILE),
+    "create_staging_replicated": staging_queries.render_create_staging(
+        STAGING,
+        TARGET,
+        CLUSTER,
+        comment="rows",
+        engine=server_sql("ReplicatedReplacingMergeTree(version) ORDER BY id SETTINGS index_granularity = 8192"),
+    ),
+    "read_replicas_cluster": replica_queries.render_read_replicas(TARGET, CLUSTER),
+    "read_replicas_single": replica_queries.render_read_replicas(TARGET, None),
+    "read_replication_queue_cluster": replica_queries.render_read_replication_queue(TARGET, CLUSTER),
+    "read_replication_queue_single": replica_queries.render_read_replication_queue(TARGET, None),
+    "read_fetches_cluster": replica_queries.render_read_fetches(TARGET, CLUSTER),
+    "read_fetches_single": replica_queries.render_read_fetches(TARGET, None),
     "read_view_cluster": staging_queries.render_read_view(TARGET, CLUSTER),
     "read_view_single": staging_queries.render_read_view(TARGET, None),
     "create_feed_here": staging_queries.render_create_feed(FEED, STAGING, None, select=SELECT),
@@ -140,24 +151,14 @@ CASES: dict[str, Statement] = {
     "read_definition_single": staging_queries.render_read_definition(TARGET, None),
     "read_idle_seconds_cluster": staging_queries.render_read_idle_seconds(STAGING, CLUSTER),
     "read_idle_seconds_single": staging_queries.render_read_idle_seconds(STAGING, None),
-    "move_partition_here": staging_queries.render_move_partition(STAGING, TARGET, None, partition="all"),
-    "move_partition_on_cluster": staging_queries.render_move_partition(STAGING, TARGET, CLUSTER, partition=PARTITION),
-    "replace_partition_here": staging_queries.render_replace_partition(
-        STAGING, TARGET, None, partition="all", allow_empty=False
+    "move_partition": staging_queries.render_move_partition(STAGING, TARGET, partition=PARTITION),
+    "replace_partition": staging_queries.render_replace_partition(
+        STAGING, TARGET, partition=PARTITION, allow_empty=False
     ),
-    "replace_partition_here_by_nothing": staging_queries.render_replace_partition(
-        STAGING, TARGET, None, partition="all", allow_empty=True
+    "replace_partition_by_nothing": staging_queries.render_replace_partition(
+        STAGING, TARGET, partition=PARTITION, allow_empty=True
     ),
-    "replace_partition_on_cluster": staging_queries.render_replace_partition(
-        STAGING, TARGET, CLUSTER, partition=PARTITION, allow_empty=False
-    ),
-    "replace_partition_on_cluster_by_nothing": staging_queries.render_replace_partition(
-        STAGING, TARGET, CLUSTER, partition=PARTITION, allow_empty=True
-    ),
-    "attach_partitions_here": staging_queries.render_attach_partitions(MERGED, STAGING, None, partitions=["all"]),
-    "attach_partitions_on_cluster": staging_queries.render_attach_partitions(
-        MERGED, STAGING, CLUSTER, partitions=["a", PARTITION]
-    ),
+    "attach_partitions": staging_queries.render_attach_partitions(MERGED, STAGING, partitions=["a", PARTITION]),
     "hold_merges_here": staging_queries.render_hold_merges(MERGED, None),
     "hold_merges_on_cluster": staging_queries.render_hold_merges(MERGED, CLUSTER),
     "delete_rows_here": staging_queries.render_delete_rows(MERGED, None, condition=CONDITION),
@@ -190,7 +191,7 @@ def test_the_ledger_holds_no_secrets_and_takes_no_parameters(name: str) -> None:
 
 STATEMENTS = [
     name.removeprefix("render_").replace("write_", "write_ledger_")
-    for module in (ledger_queries, staging_queries)
+    for module in (ledger_queries, replica_queries, staging_queries)
     for name in vars(module)
     if name.startswith("render_")
 ]
@@ -229,6 +230,9 @@ def test_a_statement_is_called_as_its_template() -> None:
         "create_lock",
         "drop_lock",
         "read_tables",
+        "read_replicas",
+        "read_replication_queue",
+        "read_fetches",
         "create_staging",
         "read_view",
         "create_feed",

@@ -26,6 +26,10 @@ CASES: dict[str, Statement] = {
     "table_merges_single": parts_queries.render_table_merges(ONE, None),
     "failed_mutations_cluster": parts_queries.render_failed_mutations(MANY, CLUSTER),
     "failed_mutations_single": parts_queries.render_failed_mutations(ONE, None),
+    "table_replicas_cluster": parts_queries.render_table_replicas(MANY, CLUSTER),
+    "table_replicas_single": parts_queries.render_table_replicas(ONE, None),
+    "failed_changes_cluster": parts_queries.render_failed_changes(MANY, CLUSTER),
+    "failed_changes_single": parts_queries.render_failed_changes(ONE, None),
     "running_parts_cluster": poll_queries.render_running_parts(["ch-s3-0'1-2-3", "b"], CLUSTER),
     "running_parts_single": poll_queries.render_running_parts(["b"], None),
 }

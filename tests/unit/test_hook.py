@@ -16,7 +16,7 @@ import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError, ProgrammingError
 from sqlalchemy.engine import make_url
 
-from airflow_provider_ch_s3.cluster import DdlMode
+from airflow_provider_ch_s3.cluster import ClusterDeclaration
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
     ClusterError,
@@ -89,8 +89,7 @@ def test_a_wrong_driver_field_is_named(make_hook: MakeHook) -> None:
 
 def test_a_connection_of_the_official_type_is_accepted(make_hook: MakeHook) -> None:
     hook = make_hook({"cluster": "c", "http_endpoints": THREE}, conn_type="clickhouse")
-    assert hook.declaration.cluster == "c"
-    assert hook.ddl_mode is DdlMode.PER_HOST
+    assert hook.declaration == ClusterDeclaration(cluster="c", http_endpoints=tuple(THREE))
 
 
 def test_a_connection_of_another_type_is_refused(make_hook: MakeHook) -> None:
@@ -181,7 +180,10 @@ class RecordingHook(ClickHouseS3Hook):
         super().__init__(*args, **kwargs)
         self.sent: list[tuple[str | None, str]] = []
 
-    def _execute_at(self, address: str | None, statement: Statement, *, query_id: str | None = None) -> None:
+    def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
+        return [{"database": "default", "database_engine": "Atomic", "has_keeper": False, "macros": {}}]
+
+    def _execute_at(self, address: str | None, statement: Statement, **_: Any) -> None:
         self.sent.append((address, statement.text))
 
 
@@ -236,7 +238,7 @@ class NoKeeperHook(RecordingHook):
 
     code = 392
 
-    def _execute_at(self, address: str | None, statement: Statement, *, query_id: str | None = None) -> None:
+    def _execute_at(self, address: str | None, statement: Statement, **_: Any) -> None:
         raise ServerError("Code: 392. DB::Exception: Replicated DDL queries are disabled.", code=self.code)
 
 
@@ -247,7 +249,7 @@ def test_a_cluster_without_keeper_says_what_to_do(make_hook: MakeHook, monkeypat
     assert str(caught.value) == (
         "ON CLUSTER needs Keeper, and the cluster 'c' has none: Code: 392. DB::Exception: Replicated DDL queries are"
         " disabled.; list host:port of the HTTP interface of each node in http_endpoints of the connection 'unit',"
-        " and leave ddl_mode empty; or set up Keeper and <distributed_ddl> on the servers"
+        " and set ddl_mode to per_host; or set up Keeper and <distributed_ddl> on the servers"
     )
     monkeypatch.setattr(NoKeeperHook, "code", 60)
     with pytest.raises(ServerError):
@@ -257,8 +259,8 @@ def test_a_cluster_without_keeper_says_what_to_do(make_hook: MakeHook, monkeypat
 class HalfDeadHook(RecordingHook):
     """The first of its nodes is away."""
 
-    def _execute_at(self, address: str | None, statement: Statement, *, query_id: str | None = None) -> None:
-        super()._execute_at(address, statement, query_id=query_id)
+    def _execute_at(self, address: str | None, statement: Statement, **_: Any) -> None:
+        super()._execute_at(address, statement)
         if address == THREE[0]:
             raise ServerUnreachableError(f"no answer from {address}")
 

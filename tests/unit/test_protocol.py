@@ -20,13 +20,14 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode, NodeSpec
+from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.load import lock, queries, run, turn, watch
 from airflow_provider_ch_s3.load.definition import read_definition
 from airflow_provider_ch_s3.load.ledger import Ledger
 from airflow_provider_ch_s3.load.lock import TargetLock
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.load.replicas import Replicas
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.request import LoadIdentity, LoadMode, LoadRequest, OnPartialPartitions
 from airflow_provider_ch_s3.load.site import Site
@@ -166,7 +167,8 @@ def find_model_site(
         uuids=tuple(node.tables["t"].uuid for node in client.cluster.nodes),
     )
     ledger = Ledger(client=client, cluster="c", name=TableName(database="d", table=LEDGER), target=TABLE)
-    staging = Staging(client=client, cluster="c", target=TABLE, nodes=frozenset(node.host for node in nodes))
+    replicas = Replicas(client=client, cluster="c", nodes=nodes, are_there=False, sleep=sleep)
+    staging = Staging(client=client, cluster="c", target=TABLE, replicas=replicas)
     target_lock = TargetLock(
         client=client,
         ledger=ledger,
@@ -183,7 +185,6 @@ def find_model_site(
             nodes=tuple(nodes),
             server_version=(26, 7),
             ingest_memory_ratio=1.0,
-            ddl_mode=DdlMode.PER_HOST,
         ),
         target=target,
         ledger=ledger,

@@ -63,7 +63,7 @@ def test_fields_carry_their_limits(connection_type: dict[str, Any]) -> None:
         "minimum": 0.01,
         "maximum": 1,
     }
-    assert fields["ddl_mode"]["schema"]["enum"] == ["auto", "single", "on_cluster", "per_host"]
+    assert fields["ddl_mode"]["schema"]["enum"] == ["auto", "single", "on_cluster", "per_host", "database"]
     assert fields["http_endpoints"]["schema"] == {"type": ["array", "null"], "items": {"type": "string"}}
 
 

@@ -47,6 +47,17 @@ def test_settled(nodes: list[NodeParts]) -> None:
         ),
         pytest.param([node(running_merges=2)], "ch1: 2 merges", id="merges-of-few-parts"),
         pytest.param([node(unchanged_seconds=9.9)], "ch1: parts changed 9.9 s ago", id="just-changed"),
+        pytest.param([node(queued_changes=2)], "ch1: 2 changes not taken over yet", id="a-replica-behind"),
+        pytest.param(
+            [node(queued_changes=1, failing_seconds=599.0, failed_change="Code: 1. No.")],
+            "ch1: 1 change not taken over yet",
+            id="a-change-that-is-tried-again",
+        ),
+        pytest.param(
+            [node(read_only_seconds=599.0)],
+            "ch1: the replica has been read-only for 9 min 59 s",
+            id="a-replica-that-starts",
+        ),
         pytest.param(
             [node(active_parts=101, unchanged_seconds=599.0)],
             "ch1: 101 parts, 100 allowed",
@@ -157,3 +168,25 @@ def test_a_limit_that_can_never_be_reached_is_refused(limits: dict[str, Any], sa
     with pytest.raises(ConfigError) as caught:
         SettleRule(**limits)
     assert str(caught.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("replica", "said"),
+    [
+        (
+            {"read_only_seconds": 600.0},
+            "the replica on ch1 has been read-only for 10 min 00 s: it lost Keeper, or has other parts than Keeper"
+            " knows; its log says which",
+        ),
+        (
+            {"queued_changes": 1, "failing_seconds": 600.0, "failed_change": "Code: 234. No replica has it."},
+            "the replica on ch1 has failed for 10 min 00 s to take over a change: Code: 234. No replica has it.; look"
+            " at system.replication_queue there",
+        ),
+    ],
+    ids=["read-only", "stuck"],
+)
+def test_a_replica_that_gets_nothing_done_is_an_error(replica: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettleError) as caught:
+        judge_parts(RULE, [node("ch2"), node(**replica)])
+    assert str(caught.value) == said

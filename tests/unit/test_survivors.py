@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.cluster import NodeSpec
 from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.load.replicas import Replicas
 from airflow_provider_ch_s3.load.staging import Staging
 from airflow_provider_ch_s3.load.story import AttemptId
 from airflow_provider_ch_s3.load.survivors import Survivors
@@ -45,6 +47,11 @@ class Server:
         self.done.append(render(None))
         self.ids.append(query_id)
 
+    def execute_on(self, nodes: Collection[str], statement: Statement, *, query_id: str | None = None) -> None:
+        assert list(nodes) == ["n1"]
+        self.done.append(statement)
+        self.ids.append(query_id)
+
 
 def server(**changes: list[list[dict[str, Any]]]) -> Server:
     counts = [counted(3, 0), counted(0, 0), counted(5, 2), counted(2, 2)]
@@ -58,14 +65,17 @@ def server(**changes: list[list[dict[str, Any]]]) -> Server:
 
 def survivors(client: Any, *staged: str) -> Survivors:
     target = TableName(database="d", table="t")
+    nodes = [NodeSpec(host="n1", shard=1, vcpus=1, memory_bytes=1)]
+    replicas = Replicas(client=client, cluster=None, nodes=nodes, are_there=False)
     ids = iter(range(1, 1000))
     return Survivors(
         client=client,
-        staging=Staging(client=client, cluster=None, target=target, nodes=["n1"]),
+        staging=Staging(client=client, cluster=None, target=target, replicas=replicas),
         attempt=ATTEMPT,
         epoch=8,
         condition="n < 10",
         staged_partitions=staged or ["p"],
+        keeps_all_rows=True,
         next_query_id=lambda: f"q-{next(ids)}",
     )
 

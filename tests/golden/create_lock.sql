@@ -1,3 +1,3 @@
 CREATE TABLE `it's`.`ch_s3_lock_52115f13b013_7` (nothing UInt8)
 ENGINE = Memory
-COMMENT '{"load_id": "ch-s3-0123"}'
+COMMENT 'it\'s\n\'); DROP TABLE x; --\\'

@@ -1,0 +1,211 @@
+"""Replicas: nodes that hold the same rows, some time after one of them got these.
+
+ClickHouse runs a partition command on one replica, with the parts that this one has: what it has not fetched yet is
+left out, and a MOVE drops that for good. So no staged row is counted, moved or copied before all replicas agree, and
+none is looked at either.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from airflow_provider_ch_s3.cluster import NodeSpec
+from airflow_provider_ch_s3.errors import LoadError, TargetError
+from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.pace import Pace
+from airflow_provider_ch_s3.sql import replica_queries, staging_queries
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.units import count_of, format_bytes, format_seconds
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.2
+# As long as a replica gets anything done it is waited for; the task's execution_timeout ends that, too.
+STALL_SECONDS = 300.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """How far the replicas of one table are.
+
+    :param groups: path in Keeper → the nodes that are replicas of it.
+    :param log_ends: path → number of changes that its log has ever had.
+    :param taken: node → number of changes that it has taken over from the log.
+    :param queue: node → changes that it has taken over and not done yet → why not, or ''.
+    :param read_only: node → why it is.
+    :param rows: node → partition → rows there.
+    :param fetching_bytes: node → what is on its way to it.
+    """
+
+    groups: Mapping[str, Sequence[str]]
+    log_ends: Mapping[str, int]
+    taken: Mapping[str, int]
+    queue: Mapping[str, Mapping[str, str]]
+    read_only: Mapping[str, str]
+    rows: Mapping[str, Mapping[str, int]]
+    fetching_bytes: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replicas:
+    """The replicas of the tables of one load.
+
+    :param nodes: of the cluster.
+    :param are_there: whether any table of the load may have replicas.
+    """
+
+    client: ClickHouseClient
+    cluster: str | None
+    nodes: Sequence[NodeSpec]
+    are_there: bool
+    sleep: Callable[[float], None] = time.sleep
+
+    def agree(self, table: TableName, *, is_exact: bool, is_staged: bool) -> frozenset[str]:
+        """Wait until all replicas of a table hold all that was written before this call.
+
+        :param is_exact: merges leave every row as it is, so that rows can be compared, too.
+        :param is_staged: nobody else writes to it.
+        :returns: one node for each group of replicas; without replicas all nodes. Together they hold each row once.
+        :raises LoadError: if a replica gets nothing done any more.
+        """
+        every = frozenset(node.host for node in self.nodes)
+        if not self.are_there:
+            return every
+        look = self._look(table)
+        race = _Race(log_ends=look.log_ends, is_exact=is_exact, is_staged=is_staged)
+        since, pace = time.monotonic(), Pace()
+        while late := race.find_late(look):
+            if pace.is_due():
+                log.info("waiting until all replicas of %s hold the same: %s", table, "; ".join(late))
+            self.sleep(POLL_SECONDS)
+            before, look = look, self._look(table)
+            if look != before:
+                since = time.monotonic()
+            elif time.monotonic() - since > STALL_SECONDS:
+                raise LoadError(
+                    f"the replicas of {table} differ, and for {format_seconds(STALL_SECONDS)} none of them has got"
+                    f" anything done: {'; '.join(late)}; look at system.replication_queue there, then load again"
+                )
+        replicas = {node for nodes in look.groups.values() for node in nodes}
+        reachable = self.client.reachable
+        return (every - replicas) | {
+            min(nodes, key=lambda node: (node not in reachable, node)) for nodes in look.groups.values()
+        }
+
+    def check(self, table: TableName) -> None:
+        """See that the cluster has the same shards as the table has groups of replicas.
+
+        :raises TargetError: if it lacks a replica, or takes those of one group for several shards.
+        """
+        shards = {node.host: node.shard for node in self.nodes}
+        rows = self.client.query(replica_queries.render_read_replicas(table, self.cluster))
+        for path in sorted({row["path"] for row in rows}):
+            nodes = [row["node"] for row in rows if row["path"] == path]
+            count = max(row["replicas"] for row in rows if row["path"] == path)
+            if len(nodes) < count:
+                raise TargetError(
+                    f"{table} has {count} replicas under {path}, and {self._cluster} has {len(nodes)} of them"
+                    f" ({', '.join(nodes)}): a commit has to wait for all of them; set the connection's field cluster"
+                    " to one with every replica, or drop a replica that is gone for good (SYSTEM DROP REPLICA)"
+                )
+            if len({shards.get(node) for node in nodes}) > 1:
+                raise TargetError(
+                    f"{', '.join(nodes)} are replicas of each other for {table}, and shards of their own in"
+                    f" {self._cluster}; set the connection's field cluster to one that has them in one shard"
+                )
+
+    @property
+    def _cluster(self) -> str:
+        return f"the cluster {self.cluster!r}" if self.cluster else "a connection without a cluster"
+
+    def _look(self, table: TableName) -> Look:
+        def query(render: Callable[[TableName, str | None], Statement]) -> list[dict[str, Any]]:
+            return self.client.query(render(table, self.cluster))
+
+        # The log before the queue: what has been taken over when the log is read is in the queue by then.
+        found = query(replica_queries.render_read_replicas)
+        queue = query(replica_queries.render_read_replication_queue) if found else []
+        fetches = query(replica_queries.render_read_fetches) if queue else []
+        stored = query(staging_queries.render_read_partitions) if found else []
+        groups: dict[str, list[str]] = defaultdict(list)
+        log_ends: dict[str, int] = defaultdict(int)
+        for row in found:
+            groups[row["path"]].append(row["node"])
+            # The one that has written knows of it before Keeper has told all others.
+            log_ends[row["path"]] = max(log_ends[row["path"]], row["log_end"], row["log_taken"])
+        return Look(
+            groups=groups,
+            log_ends=log_ends,
+            taken={row["node"]: row["log_taken"] for row in found},
+            queue={node: {row["entry"]: row["failure"] for row in rows} for node, rows in groupby(queue, key=_node)},
+            read_only={row["node"]: row["failure"] for row in found if row["readonly"]},
+            rows={
+                node: {row["partition_id"]: row["rows"] for row in rows}
+                for node, rows in groupby(sorted(stored, key=_node), key=_node)
+            },
+            fetching_bytes={row["node"]: row["left_bytes"] for row in fetches},
+        )
+
+
+@dataclass(kw_only=True)
+class _Race:
+    """Who has not done yet what had been written when it began.
+
+    :param log_ends: of then.
+    """
+
+    log_ends: Mapping[str, int]
+    is_exact: bool
+    is_staged: bool
+    _owed: dict[str, set[str]] = field(default_factory=dict)
+
+    def find_late(self, look: Look) -> list[str]:
+        """Each replica that is late, and why, in words."""
+        late = []
+        for path, nodes in look.groups.items():
+            for node in nodes:
+                if reason := self._why_late(look, node, self.log_ends.get(path, 0)):
+                    late.append(f"{node} {reason}")
+        if late or not self.is_exact:
+            return late
+        for path, nodes in look.groups.items():
+            is_written = not self.is_staged and look.log_ends[path] > self.log_ends.get(path, 0)
+            rows = [look.rows.get(node, {}) for node in nodes]
+            if not is_written and any(one != rows[0] for one in rows):
+                late += [
+                    f"{node} has {count_of(sum(one.values()), 'row')}" for node, one in zip(nodes, rows, strict=True)
+                ]
+        return late
+
+    def _why_late(self, look: Look, node: str, log_end: int) -> str:
+        if node in look.read_only:
+            failure = (
+                look.read_only[node] or "it lost Keeper, or has other parts than Keeper knows; its log says which"
+            )
+            return f"is read-only{_quote(failure)}"
+        if look.taken[node] < log_end:
+            return "has not read the log of changes yet"
+        queue = look.queue.get(node, {})
+        # What others write meanwhile is not waited for.
+        owed = self._owed.setdefault(node, set(queue)) & queue.keys()
+        if not owed:
+            return ""
+        left_bytes = look.fetching_bytes.get(node, 0)
+        fetching = f", {format_bytes(left_bytes)} on their way" if left_bytes else ""
+        failure = next((queue[entry] for entry in sorted(owed) if queue[entry]), "")
+        return f"is {count_of(len(owed), 'change')} behind{fetching}{_quote(failure)}"
+
+
+def _node(row: Mapping[str, Any]) -> str:
+    return str(row["node"])
+
+
+def _quote(failure: str) -> str:
+    return f" ({' '.join(failure.split())})" if failure else ""

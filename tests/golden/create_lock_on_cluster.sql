@@ -1,3 +1,0 @@
-CREATE TABLE `it's`.`ch_s3_lock_52115f13b013_7` ON CLUSTER `it's` (nothing UInt8)
-ENGINE = Memory
-COMMENT 'it\'s\n\'); DROP TABLE x; --\\'

@@ -1,1 +1,0 @@
-DROP TABLE `it's`.`ch_s3_lock_52115f13b013_7` ON CLUSTER `it's` SYNC

@@ -1,0 +1,12 @@
+SELECT
+    concat(hostName(), ':', toString(tcpPort())) AS node,
+    database,
+    table,
+    max(dateDiff('second', create_time, now())) AS failing_seconds,
+    argMin(last_exception, create_time) AS failure
+FROM system.replication_queue
+WHERE database IN ('it\'s')
+    AND (database, `table`) IN (('it\'s', 'a`b'))
+    AND last_exception != ''
+GROUP BY node, database, table
+SETTINGS skip_unavailable_shards = 0

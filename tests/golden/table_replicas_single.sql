@@ -1,0 +1,10 @@
+SELECT
+    concat(hostName(), ':', toString(tcpPort())) AS node,
+    database,
+    table,
+    queue_size AS queued_changes,
+    if(is_readonly, dateDiff('second', ifNull(readonly_start_time, now()), now()), NULL) AS read_only_seconds
+FROM system.replicas
+WHERE database IN ('it\'s')
+    AND (database, `table`) IN (('it\'s', 'a`b'))
+SETTINGS skip_unavailable_shards = 0

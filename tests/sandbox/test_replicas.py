@@ -1,0 +1,171 @@
+"""Loads into tables with replicas, on whole servers with ZooKeeper: each row once, on every replica."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, SandboxError, UnknownStateError
+from airflow_provider_ch_s3.load import refusals
+from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.engine import package_of
+from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
+from tests.marks import thorough
+from tests.sandbox.conftest import Lab, all_answer, bag, kill_node, lab_in, paused_supervisor, wait_until
+from tests.sandbox.few import EVEN_AND_ODD, is_clean, put_numbers
+from tests.sandbox.move_killer import MoveKiller
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+
+TOPOLOGIES = {
+    "on-cluster": SandboxConfig(shards=2, replicas=2, engine="25.8"),
+    "database": SandboxConfig(shards=2, replicas=2, engine="25.8", database_engine="Replicated"),
+    "old": SandboxConfig(shards=2, replicas=2, engine="24.8"),
+    "old-database": SandboxConfig(shards=2, replicas=2, engine="24.8", database_engine="Replicated"),
+}
+MODES = ("append", "replace_partitions", "replace_table", "replace_where")
+OLD = [{"n": n} for n in range(1000, 1040)]
+NEW = [{"n": n} for n in range(240)]
+FILES = 6
+# a part of ten rows has some 400 bytes, and so arrives after half a second
+SLOW_FETCHES = " SETTINGS max_replicated_fetches_network_bandwidth = 800"
+# blocks of ten rows, each a part
+MANY_PARTS = {"max_threads": 1, "max_insert_threads": 1, "max_block_size": 10, "min_insert_block_size_rows": 10}
+NO_MERGES = "max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1"
+# In a table that was empty more than half of the parts are such as Keeper does not know yet, when a node dies within
+# a MOVE: by default the replica stays read-only until an administrator has looked.
+ANY_WRONG_PARTS = "replicated_max_ratio_of_wrong_parts = 1"
+
+
+def topologies(*usual: str) -> pytest.MarkDecorator:
+    """Run a test in each topology; in ``make test`` in the usual ones."""
+    cases: list[ParameterSet] = [pytest.param(name) if name in usual else thorough(name) for name in TOPOLOGIES]
+    return pytest.mark.parametrize("replicated_sandbox", cases, indirect=True)
+
+
+@pytest.fixture(scope="session")
+def replicated_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """Two shards with two replicas each."""
+    config = TOPOLOGIES[request.param]
+    try:
+        find_classpath(config.zookeeper)
+        package_of(config.engine)
+    except SandboxError as error:
+        pytest.skip(str(error))
+    with Sandbox.start(config) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def lab(replicated_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """Where tables with replicas are loaded, although users' still are refused."""
+    monkeypatch.setattr(refusals, "REFUSED_ENGINES", ("Shared",))
+    lab = lab_in(replicated_sandbox, monkeypatch)
+    for number in range(FILES):
+        put_numbers(lab, f"in/{number}.csv", NEW[number::FILES])
+    put_numbers(lab, "old/a.csv", OLD)
+    return lab
+
+
+def load_by_mode(lab: Lab, table: str, mode: str, **arguments: Any) -> dict[str, Any]:
+    where = {"replace_where": "n < 1020"} if mode == "replace_where" else {}
+    partial_ok = {"on_partial_partitions": "replace"} if mode == "replace_partitions" else {}
+    return lab.load("in/*.csv", table, load_mode=mode, **where, **partial_ok, **arguments)
+
+
+def after(mode: str) -> list[dict[str, int]]:
+    kept = {"append": OLD, "replace_where": [row for row in OLD if row["n"] >= 1020]}.get(mode, [])
+    return NEW + kept
+
+
+def check_mode(lab: Lab, mode: str, engine: str = EVEN_AND_ODD, **arguments: Any) -> str:
+    """Load in a mode into a table that holds rows; returns the table."""
+    table = lab.create("t", "n UInt32", engine)
+    lab.load("old/*.csv", table, task_id="old")
+    report = load_by_mode(lab, table, mode, **arguments)
+    assert report["rows_written"] == len(NEW)
+    assert bag(lab.rows(table)) == bag(after(mode))
+    assert is_clean(lab)
+    return table
+
+
+@pytest.mark.parametrize("mode", MODES)
+@topologies("on-cluster")
+def test_each_row_is_there_once_on_every_replica(lab: Lab, mode: str) -> None:
+    check_mode(lab, mode)
+
+
+@topologies("database", "old")
+def test_appended_elsewhere(lab: Lab) -> None:
+    """On other versions, and where the database carries DDL."""
+    check_mode(lab, "append")
+
+
+@pytest.mark.parametrize("mode", ["append", *(thorough(mode) for mode in MODES[1:])])
+@topologies("on-cluster")
+def test_a_slow_replica_is_waited_for(lab: Lab, mode: str, caplog: pytest.LogCaptureFixture) -> None:
+    check_mode(lab, mode, EVEN_AND_ODD + SLOW_FETCHES, settings=MANY_PARTS)
+    assert "waiting until all replicas of" in caplog.text
+
+
+@topologies("on-cluster")
+def test_a_path_in_keeper_of_its_own(lab: Lab) -> None:
+    """The staging table must not take the target's."""
+    table = f"{lab.database}.t"
+    path = f"('/clickhouse/tables/{lab.database}/{{shard}}/t', '{{replica}}')"
+    engine = f"ReplicatedReplacingMergeTree{path if lab.sandbox.database_engine == 'Atomic' else ''}"
+    lab.ddl(f"CREATE TABLE {table} {{on_cluster}} (n UInt32) ENGINE = {engine} PARTITION BY n % 2 ORDER BY n")
+    lab.load("in/*.csv", table)
+    lab.load("old/*.csv", table, task_id="old", load_mode="replace_table")
+    assert bag(lab.rows(table)) == bag(OLD)
+    assert is_clean(lab)
+
+
+@topologies("on-cluster")
+def test_a_replica_that_is_down_is_named(lab: Lab) -> None:
+    table = lab.create("t", "n UInt32", EVEN_AND_ODD)
+    with paused_supervisor(lab.sandbox):
+        kill_node(lab.sandbox, 1)
+        with pytest.raises(ClusterError, match=f"{lab.sandbox.tcp_ports[1]} of cluster 'sandbox' does not answer"):
+            lab.load("in/*.csv", table)
+    wait_until(lambda: all_answer(lab.sandbox), "the nodes")
+    lab.load("in/*.csv", table, try_number=2)
+    assert bag(lab.rows(table)) == bag(NEW)
+
+
+@pytest.mark.parametrize("after_parts", [1, thorough(8)], ids=["first-part", "later"])
+@topologies("on-cluster", "database")
+def test_a_replica_killed_within_a_move(lab: Lab, after_parts: int) -> None:
+    """The target has the parts, and the staging table has them still."""
+    table = lab.create("t", "n UInt32", f"MergeTree ORDER BY n SETTINGS {NO_MERGES}, {ANY_WRONG_PARTS}")
+    killer = MoveKiller(lab.sandbox, table, partial(kill_node, lab.sandbox), after_parts=after_parts)
+    try:
+        error = failure_of(lab, table, max_tries=2, retries=2, settings=MANY_PARTS)
+    finally:
+        killer.stop()
+    assert killer.has_killed
+    wait_until(lambda: all_answer(lab.sandbox), "the nodes")
+    if error is not None:
+        error = failure_of(lab, table, try_number=2, max_tries=2, retries=2, settings=MANY_PARTS)
+    if error is None:
+        assert bag(lab.rows(table)) == bag(NEW)
+        assert is_clean(lab)
+    else:
+        assert isinstance(error, UnknownStateError)
+        assert table in str(error)
+    # whatever became of it, others go on, and change nothing of it
+    held = bag(lab.rows(table))
+    lab.load("old/*.csv", table, task_id="old")
+    assert bag(lab.rows(table)) == held + bag(OLD)
+
+
+def failure_of(lab: Lab, table: str, **arguments: Any) -> ChS3Error | None:
+    try:
+        lab.load("in/*.csv", table, **arguments)
+    except ChS3Error as error:
+        return error
+    return None

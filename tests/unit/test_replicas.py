@@ -1,0 +1,202 @@
+"""How a load waits for replicas, and on which of them it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.cluster import NodeSpec
+from airflow_provider_ch_s3.errors import LoadError, TargetError
+from airflow_provider_ch_s3.load import replicas as replicas_module
+from airflow_provider_ch_s3.load.replicas import Replicas
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import TableName
+
+TABLE = TableName(database="d", table="t")
+SHARDS = {"a1": 1, "a2": 1, "b1": 2, "b2": 2}
+NODES = [NodeSpec(host=host, shard=shard, vcpus=1, memory_bytes=1) for host, shard in SHARDS.items()]
+
+
+@dataclass
+class Shard:
+    """What the servers say at one look; by default both replicas of both shards have taken over three changes."""
+
+    taken: dict[str, int] = field(default_factory=dict)
+    log_ends: dict[str, int] = field(default_factory=dict)
+    queue: dict[str, list[str]] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
+    read_only: Sequence[str] = ()
+    failure: str = ""
+
+
+@dataclass
+class Client:
+    """Says the looks one after the other, the last one again and again."""
+
+    looks: list[Shard]
+    reachable: frozenset[str] = frozenset(SHARDS)
+    asked: int = 0
+
+    def query(self, statement: Statement) -> list[dict[str, Any]]:
+        self.asked += statement.name == "read_replicas"
+        look = self.looks[min(self.asked, len(self.looks)) - 1]
+        answers: dict[str, Callable[[], list[dict[str, Any]]]] = {
+            "read_replicas": lambda: [
+                {
+                    "node": host,
+                    "path": f"/{shard}",
+                    "replicas": 2,
+                    "readonly": host in look.read_only,
+                    "log_end": look.log_ends.get(host, 3),
+                    "log_taken": look.taken.get(host, 3),
+                    "failure": look.failure,
+                }
+                for host, shard in SHARDS.items()
+            ],
+            "read_replication_queue": lambda: [
+                {"node": host, "entry": entry, "failure": look.failure}
+                for host, entries in look.queue.items()
+                for entry in entries
+            ],
+            "read_partitions": lambda: [
+                {"node": host, "partition_id": "p", "rows": look.rows.get(host, 10)} for host in SHARDS
+            ],
+            "read_fetches": lambda: [{"node": host, "left_bytes": 3 * 1024**3} for host in look.queue],
+        }
+        return answers[statement.name]()
+
+
+def replicas_of(*looks: Shard, **client: Any) -> Replicas:
+    return Replicas(
+        client=Client(looks=list(looks), **client),  # type: ignore[arg-type]
+        cluster="c",
+        nodes=NODES,
+        are_there=True,
+        sleep=lambda _: None,
+    )
+
+
+def looks_of(replicas: Replicas) -> int:
+    assert isinstance(replicas.client, Client)
+    return replicas.client.asked
+
+
+def agree(replicas: Replicas, *, is_exact: bool = True, is_staged: bool = True) -> frozenset[str]:
+    return replicas.agree(TABLE, is_exact=is_exact, is_staged=is_staged)
+
+
+def test_one_node_of_each_shard_stands_for_all() -> None:
+    replicas = replicas_of(Shard())
+    assert agree(replicas) == {"a1", "b1"}
+    assert looks_of(replicas) == 1
+
+
+def test_it_is_one_that_can_be_reached() -> None:
+    assert agree(replicas_of(Shard(), reachable=frozenset({"a2", "b2"}))) == {"a2", "b2"}
+
+
+def test_without_replicas_nobody_is_asked() -> None:
+    replicas = Replicas(
+        client=Client(looks=[]),  # type: ignore[arg-type]
+        cluster="c",
+        nodes=NODES,
+        are_there=False,
+    )
+    assert agree(replicas) == set(SHARDS)
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        pytest.param(Shard(taken={"a2": 2}), id="log"),
+        pytest.param(Shard(log_ends={"b2": 4}), id="log-of-the-writer"),
+        pytest.param(Shard(taken={"b1": 4}), id="taken-by-the-writer-only"),
+        pytest.param(Shard(queue={"b2": ["q1"]}), id="queue"),
+        pytest.param(Shard(rows={"a1": 9}), id="rows"),
+        pytest.param(Shard(read_only=["b1"]), id="read-only"),
+    ],
+)
+def test_a_replica_that_is_late_is_waited_for(late: Shard) -> None:
+    done = Shard(taken=dict.fromkeys(SHARDS, 4), log_ends=dict.fromkeys(SHARDS, 4))
+    replicas = replicas_of(late, late, done)
+    assert agree(replicas) == {"a1", "b1"}
+    assert looks_of(replicas) == 3
+
+
+def test_what_others_write_meanwhile_is_not_waited_for() -> None:
+    looks = [
+        Shard(queue={"a2": [f"q{number}", f"q{number + 1}"]}, taken=dict.fromkeys(SHARDS, 3 + number), rows={"a1": 9})
+        for number in range(9)
+    ]
+    replicas = replicas_of(*looks)
+    assert agree(replicas, is_staged=False) == {"a1", "b1"}
+    assert looks_of(replicas) == 3
+
+
+def test_rows_that_merges_change_are_not_compared() -> None:
+    replicas = replicas_of(Shard(rows={"a1": 9}))
+    assert agree(replicas, is_exact=False) == {"a1", "b1"}
+    assert looks_of(replicas) == 1
+
+
+@pytest.mark.parametrize(
+    ("look", "said"),
+    [
+        (
+            Shard(queue={"a2": ["q1", "q2"]}, failure="Code: 234.\n No active replica has it."),
+            "a2 is 2 changes behind, 3.0 GiB on their way (Code: 234. No active replica has it.)",
+        ),
+        (Shard(read_only=["b1"], failure="Session expired"), "b1 is read-only (Session expired)"),
+        (
+            Shard(read_only=["b1"]),
+            "b1 is read-only (it lost Keeper, or has other parts than Keeper knows; its log says which)",
+        ),
+        (Shard(rows={"a1": 9}), "a1 has 9 rows; a2 has 10 rows"),
+        (Shard(taken={"b1": 2}), "b1 has not read the log of changes yet"),
+    ],
+    ids=["queue", "read-only-for-a-reason", "read-only", "rows", "log"],
+)
+def test_replicas_that_get_nothing_done_are_an_error(look: Shard, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replicas_module, "STALL_SECONDS", 0.0)
+    with pytest.raises(LoadError) as caught:
+        agree(replicas_of(look))
+    assert str(caught.value) == (
+        f"the replicas of d.t differ, and for 0.0 s none of them has got anything done: {said}; look at"
+        " system.replication_queue there, then load again"
+    )
+
+
+def test_a_cluster_that_lacks_a_replica_is_refused() -> None:
+    replicas = Replicas(
+        client=Client(looks=[Shard()]),  # type: ignore[arg-type]
+        cluster="c",
+        nodes=NODES,
+        are_there=True,
+    )
+    replicas.check(TABLE)
+    del SHARDS["b2"]
+    try:
+        with pytest.raises(TargetError) as caught:
+            replicas.check(TABLE)
+    finally:
+        SHARDS["b2"] = 2
+    assert str(caught.value) == (
+        "d.t has 2 replicas under /2, and the cluster 'c' has 1 of them (b1): a commit has to wait for all of them;"
+        " set the connection's field cluster to one with every replica, or drop a replica that is gone for good"
+        " (SYSTEM DROP REPLICA)"
+    )
+
+
+def test_replicas_that_the_cluster_takes_for_shards_are_refused() -> None:
+    nodes = [NodeSpec(host=host, shard=number, vcpus=1, memory_bytes=1) for number, host in enumerate(SHARDS)]
+    replicas = Replicas(
+        client=Client(looks=[Shard()]),  # type: ignore[arg-type]
+        cluster="c",
+        nodes=nodes,
+        are_there=True,
+    )
+    with pytest.raises(TargetError, match=r"^a1, a2 are replicas of each other for .* and shards of their own in"):
+        replicas.check(TABLE)
