@@ -258,12 +258,13 @@ class Commit:
     def _look_at(
         self, table: TableName, role: str, render: Callable[[TableName, str | None], Statement]
     ) -> list[dict[str, Any]]:
-        """What nodes say of a table: of replicas, which agree then, one."""
-        nodes = self._agree(table, role)
-        return [row for row in self.client.query(render(table, self.staging.cluster)) if row["node"] in nodes]
+        return self.staging.look_at(table, render, is_exact=self._is_exact(role))
 
     def _agree(self, table: TableName, role: str) -> frozenset[str]:
-        return self.staging.agree(table, is_exact=self.plan.keeps_all_rows and role not in self.plan.views)
+        return self.staging.agree(table, is_exact=self._is_exact(role))
+
+    def _is_exact(self, role: str) -> bool:
+        return self.plan.keeps_all_rows and role not in self.plan.views
 
     def _read_parts(self, table: TableName, role: str) -> dict[Place, list[Part]]:
         """All parts of the partitions that change."""

@@ -47,11 +47,10 @@ class Site:
 
     def partition_rows(self, table: TableName) -> dict[str, int]:
         """Rows of each partition, over all shards."""
-        nodes = self.agree(table)
         rows: dict[str, int] = {}
-        for row in self.client.query(staging_queries.render_read_partitions(table, self.cluster.name)):
-            if row["node"] in nodes:
-                rows[row["partition_id"]] = rows.get(row["partition_id"], 0) + row["rows"]
+        render, is_exact = staging_queries.render_read_partitions, self.target.keeps_all_rows
+        for row in self.staging.look_at(table, render, is_exact=is_exact):
+            rows[row["partition_id"]] = rows.get(row["partition_id"], 0) + row["rows"]
         return dict(sorted(rows.items()))
 
     def check_commit(self) -> None:
@@ -73,13 +72,6 @@ class Site:
         if self.target.is_replicated:
             self.staging.replicas.check(self.target.local)
 
-    def agree(self, table: TableName) -> frozenset[str]:
-        """Wait until all replicas of the target, or of what is staged for it, hold the same rows.
-
-        :returns: nodes that together hold each row once.
-        """
-        return self.staging.agree(table, is_exact=self.target.keeps_all_rows)
-
 
 def find_site(
     client: ClickHouseClient,
@@ -100,7 +92,7 @@ def find_site(
     ddl_mode = choose_ddl_mode(client, declaration, found)
     client = client.within(declaration, ddl_mode)
     cluster = detect_cluster(client, declaration)
-    check_alone(client, found.local, cluster)
+    check_alone(client, found, cluster)
     # First: what is altered after this look is noticed before the commit.
     definition = read_definition(client, found.local, cluster.name)
     target = read_target(client, found, cluster)

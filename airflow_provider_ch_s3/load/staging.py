@@ -7,9 +7,10 @@ epoch first, so that a statement of an older one, however late it arrives, names
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from airflow_provider_ch_s3.errors import LoadError, LockLostError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
@@ -17,6 +18,7 @@ from airflow_provider_ch_s3.load.replicas import Replicas
 from airflow_provider_ch_s3.load.story import AttemptId
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import Sql, server_sql
+from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName, short_hash, unplaced_engine
 
 _NAME = re.compile(
@@ -77,6 +79,17 @@ class Staging:
         """
         is_staged = table.database == self.target.database and table.table.startswith(self._prefix)
         return self.replicas.agree(table, is_exact=is_exact, is_staged=is_staged)
+
+    def look_at(
+        self, table: TableName, render: Callable[[TableName, str | None], Statement], *, is_exact: bool
+    ) -> list[dict[str, Any]]:
+        """What nodes say of a table: of replicas, which agree then, one.
+
+        :param render: makes a statement whose rows have a column ``node``.
+        :param is_exact: as of :meth:`agree`.
+        """
+        nodes = self.agree(table, is_exact=is_exact)
+        return [row for row in self.client.query(render(table, self.cluster)) if row["node"] in nodes]
 
     def find(self) -> dict[StagingTable, set[str]]:
         """All that exist, and the nodes that have them."""

@@ -57,15 +57,16 @@ def unpack(registry: Registry, archive: Path, directory: Path, *, library: str, 
     :param parts: '' for none.
     :raises SandboxError: if the library is not in it.
     """
+    member = f"package/{library}" if registry is Registry.NPM else library
     try:
         if registry is Registry.NPM:
-            _take_from_tarball(archive, directory / library, f"package/{library}")
+            _take_from_tarball(archive, directory / library, member)
         else:
             with zipfile.ZipFile(archive) as wheel:
                 linked = [name for name in wheel.namelist() if parts and PurePosixPath(name).parts[0] == parts]
-                wheel.extractall(directory, [library, *linked])
+                wheel.extractall(directory, [member, *linked])
     except (KeyError, tarfile.TarError, zipfile.BadZipFile) as exc:
-        raise SandboxError(f"{library} cannot be read from {archive.name}: {exc}") from exc
+        raise SandboxError(f"{member} cannot be read from {archive.name}: {exc}") from exc
 
 
 def _take_from_tarball(archive: Path, target: Path, member: str) -> None:

@@ -27,10 +27,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_wheel_holds_templates_and_nothing_of_the_tests(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    templates = EXAMPLES.parent / "airflow_provider_ch_s3" / "sql" / "templates"
-    for template in templates.glob("*.jinja"):
-        assert f"airflow_provider_ch_s3/sql/templates/{template.name}" in names
-    assert "airflow_provider_ch_s3/sandbox/node_config.xml.jinja" in names
+    package = EXAMPLES.parent / "airflow_provider_ch_s3"
+    templates = {template.relative_to(package.parent).as_posix() for template in package.rglob("*.jinja")}
+    assert {template.split("/")[1] for template in templates} == {"bench", "sandbox", "sql"}
+    assert templates <= names
     assert "airflow_provider_ch_s3/py.typed" in names
     assert not [name for name in names if name.startswith(("tests", "example_dags"))]
 

@@ -137,7 +137,7 @@ def test_a_failing_npm_is_quoted_without_credentials(registry: FakeRegistry) -> 
 
 def test_a_tarball_without_the_library(registry: FakeRegistry) -> None:
     package = registry.serve(b"engine", member="package/index.js")
-    with pytest.raises(SandboxError, match=r"libchdb\.so cannot be read"):
+    with pytest.raises(SandboxError, match=r"package/libchdb\.so cannot be read"):
         ensure_library(package)
     assert registry.kept() == []
 
