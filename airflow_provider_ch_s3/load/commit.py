@@ -173,7 +173,7 @@ class Commit:
 
     def _move(self, role: str) -> None:
         staged, target = self._staged(role), self._destination(role)
-        nodes = self._agree(staged, role)
+        nodes = self._agree(staged, role).values()
         for partition in sorted({partition for _, partition in self._read_partitions(staged, role)}):
             statement = staging_queries.render_move_partition(staged, target, partition=partition)
             self.client.execute_on(nodes, statement, query_id=self._query_id())
@@ -183,10 +183,17 @@ class Commit:
 
     def _drop_moved(self, role: str) -> None:
         """Drop what is staged still though the target has it: its node died while it was moved."""
+        nodes = self._agree(self._staged(role), role)
+        if gone := self.plan.before[role].keys() - nodes.keys():
+            raise UnknownStateError(
+                f"the commit of {self.attempt.query_id} broke off, and {', '.join(sorted(gone))} took part in it and"
+                f" is no node, or not the first replica, of the cluster any more; see what {self._destination(role)}"
+                f" holds of the rows in {self._staged(role)}, move the rest by hand, and drop that table"
+            )
         for node, moved in self._find_moved(role):
             log.warning("%s: %d staged parts have arrived already", node, len(moved))
             statement = staging_queries.render_drop_parts(self._staged(role), parts=moved)
-            self.client.execute_on([node], statement, query_id=self._query_id())
+            self.client.execute_on([nodes[node]], statement, query_id=self._query_id())
 
     def _find_moved(self, role: str) -> list[tuple[str, Sequence[str]]]:
         """Nodes, and the staged parts there whose rows the target has already.
@@ -222,7 +229,7 @@ class Commit:
 
     def _replace(self, role: str, partitions: Iterable[str]) -> None:
         source, target = self._staged(role), self.staging.target
-        nodes = self._agree(source, role)
+        nodes = self._agree(source, role).values()
         for partition in sorted(partitions):
             statement = staging_queries.render_replace_partition(
                 source, target, partition=partition, allow_empty=self.plan.allow_empty
@@ -239,6 +246,7 @@ class Commit:
             condition=self.plan.replace_where,
             staged_partitions=sorted(self.plan.partitions),
             keeps_all_rows=self.plan.keeps_all_rows,
+            allow_empty=self.plan.allow_empty,
             next_query_id=self._query_id,
         )
         return survivors.merge()
@@ -260,7 +268,7 @@ class Commit:
     ) -> list[dict[str, Any]]:
         return self.staging.look_at(table, render, is_exact=self._is_exact(role))
 
-    def _agree(self, table: TableName, role: str) -> frozenset[str]:
+    def _agree(self, table: TableName, role: str) -> Mapping[str, str]:
         return self.staging.agree(table, is_exact=self._is_exact(role))
 
     def _is_exact(self, role: str) -> bool:

@@ -68,7 +68,8 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
     rows = read_table(client, name, None)
     if not rows:
         raise TargetError(
-            f"table {name} does not exist on the connected server; create it on every node, or correct table="
+            f"table {name} does not exist on the connected server, or this user may not see it; create it on every"
+            " node, correct table=, or give the user the rights of docs/permissions.md"
         )
     views = _read_views(rows[0])
     distribution = None

@@ -129,8 +129,9 @@ def wait_for_query_log(
     }:
         if time.monotonic() > deadline:
             raise ClusterError(
-                f"{', '.join(sorted(lacking))} keeps no system.query_log, and without it nobody can tell how a load"
-                " ended; switch <query_log> on in the server's configuration"
+                f"{', '.join(sorted(lacking))} has no system.query_log for this user, and without it nobody can"
+                " tell how a load ended; switch <query_log> on in the server's configuration, or GRANT SELECT ON"
+                " system.query_log"
             )
         sleep(POLL_SECONDS)
 

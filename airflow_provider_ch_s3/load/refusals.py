@@ -32,9 +32,9 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
         )
     if target.engine.startswith(REFUSED_ENGINES):
         raise TargetError(
-            f"{target.local} is a {target.engine}, and commits of staged partitions wait for replicas, but not at"
-            " every step yet, so that rows could be lost or doubled when a server dies; use staging=False, which"
-            " loads at least once, or a table without replicas"
+            f"{target.local} is a {target.engine}, and not every fault of a cluster with replicas has been tried"
+            " on loads by way of a staging table yet; use staging=False, which loads at least once, or a table"
+            " without replicas"
         )
     if mode is LoadMode.REPLACE_PARTITIONS and not target.partition_key:
         raise TargetError(

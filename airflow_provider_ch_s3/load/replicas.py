@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -67,37 +67,49 @@ class Replicas:
     are_there: bool
     sleep: Callable[[float], None] = time.sleep
 
-    def agree(self, table: TableName, *, is_exact: bool, is_staged: bool) -> frozenset[str]:
+    def agree(self, table: TableName, *, is_exact: bool, is_staged: bool) -> Mapping[str, str]:
         """Wait until all replicas of a table hold all that was written before this call.
 
         :param is_exact: merges leave every row as it is, so that rows can be compared, too.
         :param is_staged: nobody else writes to it.
         :returns: one node for each group of replicas; without replicas all nodes. Together they hold each row once.
+            Each with the node that a statement for its group has to be sent to.
         :raises LoadError: if a replica gets nothing done any more.
         """
-        every = frozenset(node.host for node in self.nodes)
+        every = {node.host: node.host for node in self.nodes}
         if not self.are_there:
             return every
+        look = self._wait(table, is_exact=is_exact, is_staged=is_staged)
+        if not is_exact:
+            # A replica says that it has taken a change over a moment before it has it in its queue; where rows cannot
+            # be compared, only a second look tells.
+            self.sleep(POLL_SECONDS)
+            look = self._wait(table, is_exact=is_exact, is_staged=is_staged)
+        replicas = {node for nodes in look.groups.values() for node in nodes}
+        alone = {node: node for node in every if node not in replicas}
+        return alone | {min(nodes): self._first_reachable(nodes) for nodes in look.groups.values()}
+
+    def _wait(self, table: TableName, *, is_exact: bool, is_staged: bool) -> Look:
+        """Look until nobody is late; returns the last look."""
         look = self._look(table)
-        race = _Race(log_ends=look.log_ends, is_exact=is_exact, is_staged=is_staged)
-        since, pace = time.monotonic(), Pace()
+        race = _Race.start(look, is_exact=is_exact, is_staged=is_staged)
+        last, since, pace = [""], time.monotonic(), Pace()
         while late := race.find_late(look):
             if pace.is_due():
                 log.info("waiting until all replicas of %s hold the same: %s", table, "; ".join(late))
-            self.sleep(POLL_SECONDS)
-            before, look = look, self._look(table)
-            if look != before:
-                since = time.monotonic()
+            if late != last:
+                last, since = late, time.monotonic()
             elif time.monotonic() - since > STALL_SECONDS:
                 raise LoadError(
                     f"the replicas of {table} differ, and for {format_seconds(STALL_SECONDS)} none of them has got"
                     f" anything done: {'; '.join(late)}; look at system.replication_queue there, then load again"
                 )
-        replicas = {node for nodes in look.groups.values() for node in nodes}
-        reachable = self.client.reachable
-        return (every - replicas) | {
-            min(nodes, key=lambda node: (node not in reachable, node)) for nodes in look.groups.values()
-        }
+            self.sleep(POLL_SECONDS)
+            look = self._look(table)
+        return look
+
+    def _first_reachable(self, nodes: Sequence[str]) -> str:
+        return min(nodes, key=lambda node: (node not in self.client.reachable, node))
 
     def check(self, table: TableName) -> None:
         """See that the cluster has the same shards as the table has groups of replicas.
@@ -120,6 +132,21 @@ class Replicas:
                     f"{', '.join(nodes)} are replicas of each other for {table}, and shards of their own in"
                     f" {self._cluster}; set the connection's field cluster to one that has them in one shard"
                 )
+
+    def check_same(self, table: TableName, like: TableName) -> None:
+        """See that two tables have the same nodes for replicas of each other.
+
+        :raises TargetError: if not: a partition that is moved from one to the other would not reach every replica.
+        """
+        if not self.are_there:
+            return
+        mine, its = ({frozenset(nodes) for nodes in self._look(one).groups.values()} for one in (table, like))
+        if mine != its:
+            raise TargetError(
+                f"replicas of {like} are {_name_groups(its)}, and of a table that is made like it"
+                f" {_name_groups(mine)}: the servers' macros {{shard}} and {{replica}}, or default_replica_path, do"
+                " not fit the table's path in Keeper; correct them, or make the table anew without a path"
+            )
 
     @property
     def _cluster(self) -> str:
@@ -166,6 +193,15 @@ class _Race:
     is_staged: bool
     _owed: dict[str, set[str]] = field(default_factory=dict)
 
+    @classmethod
+    def start(cls, look: Look, *, is_exact: bool, is_staged: bool) -> _Race:
+        # A log with a single change that nobody has taken over yet looks like an empty one.
+        written = {
+            path: int(is_staged and any(look.rows.get(node) for node in nodes)) for path, nodes in look.groups.items()
+        }
+        log_ends = {path: max(end, written[path]) for path, end in look.log_ends.items()}
+        return cls(log_ends=log_ends, is_exact=is_exact, is_staged=is_staged)
+
     def find_late(self, look: Look) -> list[str]:
         """Each replica that is late, and why, in words."""
         late = []
@@ -191,7 +227,7 @@ class _Race:
             )
             return f"is read-only{_quote(failure)}"
         if look.taken[node] < log_end:
-            return "has not read the log of changes yet"
+            return f"has read {look.taken[node]} of {count_of(log_end, 'change')} in the log"
         queue = look.queue.get(node, {})
         # What others write meanwhile is not waited for.
         owed = self._owed.setdefault(node, set(queue)) & queue.keys()
@@ -201,6 +237,10 @@ class _Race:
         fetching = f", {format_bytes(left_bytes)} on their way" if left_bytes else ""
         failure = next((queue[entry] for entry in sorted(owed) if queue[entry]), "")
         return f"is {count_of(len(owed), 'change')} behind{fetching}{_quote(failure)}"
+
+
+def _name_groups(groups: Iterable[Iterable[str]]) -> str:
+    return " and ".join(sorted(f"({', '.join(sorted(nodes))})" for nodes in groups)) or "none"
 
 
 def _node(row: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ epoch first, so that a statement of an older one, however late it arrives, names
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -71,11 +71,11 @@ class Staging:
         name = f"{self._prefix}{load}_{attempt.generation}_{attempt.number}_{table.epoch}{table.role}"
         return TableName(database=self.target.database, table=name)
 
-    def agree(self, table: TableName, *, is_exact: bool) -> frozenset[str]:
+    def agree(self, table: TableName, *, is_exact: bool) -> Mapping[str, str]:
         """Wait until all replicas of the target, or of a table that is staged for it, hold the same rows.
 
         :param is_exact: merges leave every row as it is.
-        :returns: nodes that together hold each row once.
+        :returns: nodes that together hold each row once, and for each where to send a statement to.
         """
         is_staged = table.database == self.target.database and table.table.startswith(self._prefix)
         return self.replicas.agree(table, is_exact=is_exact, is_staged=is_staged)
@@ -108,12 +108,16 @@ class Staging:
         return found
 
     def create(self, table: StagingTable, like: TableName) -> TableName:
-        """Make one on every node, empty."""
+        """Make one on every node, empty.
+
+        :raises TargetError: if its replicas are others.
+        """
         name = self.name(table)
         comment = f"rows on their way into {like}, staged by {table.attempt.query_id}"
         self.client.execute_everywhere(
             partial(staging_queries.render_create_staging, name, like, comment=comment, engine=self._engine(like))
         )
+        self.replicas.check_same(name, like)
         return name
 
     def _engine(self, like: TableName) -> Sql | None:

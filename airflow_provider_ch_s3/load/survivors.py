@@ -7,7 +7,7 @@ that this user must not see are kept like all others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -39,6 +39,7 @@ class Survivors:
     :param staged_partitions: partitions with new rows; those fulfil the condition, all of them, so that they are
         never taken for survivors when an earlier owner of the commit got half way.
     :param keeps_all_rows: merges of the target leave every row as it is.
+    :param allow_empty: the servers know the setting that lets an empty partition replace a full one.
     :param next_query_id: names the statements that may take long.
     """
 
@@ -49,6 +50,7 @@ class Survivors:
     condition: str
     staged_partitions: Sequence[str]
     keeps_all_rows: bool
+    allow_empty: bool
     next_query_id: Callable[[], str]
 
     def merge(self) -> list[str]:
@@ -80,22 +82,32 @@ class Survivors:
         staged = self.staging.name(StagingTable(attempt=self.attempt, epoch=self.epoch))
         table = StagingTable(attempt=self.attempt, epoch=self.epoch, role=MERGED)
         merged = self.staging.create(table, self.staging.target)
-        self._everywhere(partial(staging_queries.render_hold_merges, merged))
+        self.client.execute_everywhere(
+            partial(staging_queries.render_hold_merges, merged), query_id=self.next_query_id()
+        )
         # The new rows first, for the answer alone: one that a repeated commit would keep would be there twice.
-        self._attach(merged, staged, self.staged_partitions)
+        self._copy(merged, staged, self.staged_partitions)
         if left := self._delete(merged):
             raise LoadError(
                 f"replace_where={self.condition!r} does not hold any more for {format_count(left)} of the staged"
                 f" rows, which cannot be told from the rows to keep; {_INDEPENDENT}"
             )
-        self._attach(merged, self.staging.target, touched)
+        self._copy(merged, self.staging.target, touched)
         self._delete(merged)
-        self._attach(merged, staged, self.staged_partitions)
+        # The only ATTACH: Keeper knows a part that was attached before, even if its rows have been deleted since.
+        for some in batches(self.staged_partitions, PARTITIONS_PER_STATEMENT):
+            self._send(staging_queries.render_attach_partitions(merged, staged, partitions=some), reads=staged)
 
-    def _attach(self, merged: TableName, source: TableName, partitions: Sequence[str]) -> None:
-        nodes = self._agree(source)
+    def _copy(self, merged: TableName, source: TableName, partitions: Sequence[str]) -> None:
         for some in batches(partitions, PARTITIONS_PER_STATEMENT):
-            statement = staging_queries.render_attach_partitions(merged, source, partitions=some)
+            statement = staging_queries.render_copy_partitions(
+                merged, source, partitions=some, allow_empty=self.allow_empty
+            )
+            self._send(statement, reads=source)
+
+    def _send(self, *statements: Statement, reads: TableName) -> None:
+        nodes = self._agree(reads).values()
+        for statement in statements:
             self.client.execute_on(nodes, statement, query_id=self.next_query_id())
 
     def _delete(self, merged: TableName) -> int:
@@ -104,8 +116,11 @@ class Survivors:
         :raises LoadError: if the mutation, which runs with settings of the server's own, saw that differently.
         """
         _, expected = self._count(merged)
-        self._everywhere(partial(staging_queries.render_delete_rows, merged, condition=self.condition))
-        self._everywhere(partial(staging_queries.render_await_deletion, merged))
+        self._send(
+            staging_queries.render_delete_rows(merged, condition=self.condition),
+            staging_queries.render_await_deletion(merged),
+            reads=merged,
+        )
         left, _ = self._count(merged)
         if left != expected:
             raise LoadError(
@@ -120,7 +135,7 @@ class Survivors:
         query_id = self.next_query_id()
         return count_rows(self.client, merged, self.staging.cluster, self.condition, query_id=query_id)
 
-    def _agree(self, table: TableName) -> frozenset[str]:
+    def _agree(self, table: TableName) -> Mapping[str, str]:
         return self.staging.agree(table, is_exact=self.keeps_all_rows)
 
     def _read_versions(self, touched: Sequence[str]) -> dict[tuple[str, str], tuple[int, int]]:
@@ -132,9 +147,6 @@ class Survivors:
             for row in self.client.query(statement)
             if row["partition_id"] in partitions
         }
-
-    def _everywhere(self, render: Callable[[str | None], Statement]) -> None:
-        self.client.execute_everywhere(render, query_id=self.next_query_id())
 
 
 def count_rows(

@@ -91,8 +91,20 @@ def render_replace_partition(
     )
 
 
+def render_copy_partitions(
+    merged: TableName, source: TableName, *, partitions: Sequence[str], allow_empty: bool
+) -> Statement:
+    """Copy partitions, as links to the same files: every column of every row stays as it is, bit for bit.
+
+    What was in these partitions goes.
+
+    :param allow_empty: as of :func:`render_replace_partition`.
+    """
+    return render("copy_partitions", merged=merged, source=source, partitions=partitions, allow_empty=allow_empty)
+
+
 def render_attach_partitions(merged: TableName, source: TableName, *, partitions: Sequence[str]) -> Statement:
-    """Copy partitions, as links to the same files: every column of every row stays as it is, bit for bit."""
+    """Copy partitions beside what is there; replicas leave out what was attached before."""
     return render("attach_partitions", merged=merged, source=source, partitions=partitions)
 
 
@@ -101,14 +113,14 @@ def render_hold_merges(merged: TableName, cluster: str | None) -> Statement:
     return render("hold_merges", merged=merged, cluster=cluster)
 
 
-def render_delete_rows(merged: TableName, cluster: str | None, *, condition: str) -> Statement:
-    """Begin to delete the rows that a condition holds for."""
-    return render("delete_rows", merged=merged, cluster=cluster, condition=condition)
+def render_delete_rows(merged: TableName, *, condition: str) -> Statement:
+    """Begin to delete the rows that a condition holds for, on one node and its replicas."""
+    return render("delete_rows", merged=merged, condition=condition)
 
 
-def render_await_deletion(merged: TableName, cluster: str | None) -> Statement:
+def render_await_deletion(merged: TableName) -> Statement:
     """Wait until what :func:`render_delete_rows` began is done; fails if that failed."""
-    return render("await_deletion", merged=merged, cluster=cluster)
+    return render("await_deletion", merged=merged)
 
 
 def render_touched_partitions(target: TableName, cluster: str | None, *, condition: str) -> Statement:

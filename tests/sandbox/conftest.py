@@ -25,14 +25,17 @@ import pytest
 from botocore.client import BaseClient
 
 from airflow_provider_ch_s3.cli import main
-from airflow_provider_ch_s3.errors import ServerError
+from airflow_provider_ch_s3.errors import SandboxError, ServerError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.load import lock
+from airflow_provider_ch_s3.load import lock, refusals
 from airflow_provider_ch_s3.load.batches import batches
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.engine import package_of
 from airflow_provider_ch_s3.sandbox.lock import lock_owner
+from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.sandbox.gates import Gate, watch_statements
+from tests.sandbox.topologies import TOPOLOGIES
 from tests.sandbox.written import parquet_file
 
 WAIT_SECONDS = 60
@@ -321,6 +324,26 @@ def fragile_sandbox() -> Iterator[Sandbox]:
 @pytest.fixture
 def fragile_lab(fragile_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Lab:
     return lab_in(fragile_sandbox, monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def replicated_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """Two shards with two replicas each, as one of ``TOPOLOGIES`` has them."""
+    config = TOPOLOGIES[request.param]
+    try:
+        find_classpath(config.zookeeper)
+        package_of(config.engine)
+    except SandboxError as error:
+        pytest.skip(str(error))
+    with Sandbox.start(config) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def replicated_lab(replicated_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """Where tables with replicas are loaded, although users' still are refused."""
+    monkeypatch.setattr(refusals, "REFUSED_ENGINES", ("Shared",))
+    return lab_in(replicated_sandbox, monkeypatch)
 
 
 def lab_in(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Lab:

@@ -200,7 +200,8 @@ class TestBrokenOff:
     @pytest.mark.parametrize(
         ("name", "nth"),
         [
-            thorough("attach_partitions", 4, id="linking"),
+            thorough("copy_partitions", 4, id="keeping"),
+            thorough("attach_partitions", 2, id="adding"),
             thorough("await_deletion", 5, id="deleting"),
             pytest.param("replace_partition", 2, id="first-partition"),
             thorough("replace_partition", 4, id="second-partition"),

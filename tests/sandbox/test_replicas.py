@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import pytest
-from _pytest.mark import ParameterSet
 
-from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, SandboxError, UnknownStateError
-from airflow_provider_ch_s3.load import refusals
-from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.engine import package_of
-from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
+from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, UnknownStateError
 from tests.marks import thorough
-from tests.sandbox.conftest import Lab, all_answer, bag, kill_node, lab_in, paused_supervisor, wait_until
+from tests.sandbox.conftest import Lab, all_answer, bag, kill_node, paused_supervisor, wait_until
 from tests.sandbox.few import EVEN_AND_ODD, is_clean, put_numbers
 from tests.sandbox.move_killer import MoveKiller
+from tests.sandbox.topologies import topologies
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
-TOPOLOGIES = {
-    "on-cluster": SandboxConfig(shards=2, replicas=2, engine="25.8"),
-    "database": SandboxConfig(shards=2, replicas=2, engine="25.8", database_engine="Replicated"),
-    "old": SandboxConfig(shards=2, replicas=2, engine="24.8"),
-    "old-database": SandboxConfig(shards=2, replicas=2, engine="24.8", database_engine="Replicated"),
-}
 MODES = ("append", "replace_partitions", "replace_table", "replace_where")
 OLD = [{"n": n} for n in range(1000, 1040)]
 NEW = [{"n": n} for n in range(240)]
@@ -41,34 +30,12 @@ NO_MERGES = "max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_
 ANY_WRONG_PARTS = "replicated_max_ratio_of_wrong_parts = 1"
 
 
-def topologies(*usual: str) -> pytest.MarkDecorator:
-    """Run a test in each topology; in ``make test`` in the usual ones."""
-    cases: list[ParameterSet] = [pytest.param(name) if name in usual else thorough(name) for name in TOPOLOGIES]
-    return pytest.mark.parametrize("replicated_sandbox", cases, indirect=True)
-
-
-@pytest.fixture(scope="session")
-def replicated_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """Two shards with two replicas each."""
-    config = TOPOLOGIES[request.param]
-    try:
-        find_classpath(config.zookeeper)
-        package_of(config.engine)
-    except SandboxError as error:
-        pytest.skip(str(error))
-    with Sandbox.start(config) as sandbox:
-        yield sandbox
-
-
 @pytest.fixture
-def lab(replicated_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    """Where tables with replicas are loaded, although users' still are refused."""
-    monkeypatch.setattr(refusals, "REFUSED_ENGINES", ("Shared",))
-    lab = lab_in(replicated_sandbox, monkeypatch)
+def lab(replicated_lab: Lab) -> Lab:
     for number in range(FILES):
-        put_numbers(lab, f"in/{number}.csv", NEW[number::FILES])
-    put_numbers(lab, "old/a.csv", OLD)
-    return lab
+        put_numbers(replicated_lab, f"in/{number}.csv", NEW[number::FILES])
+    put_numbers(replicated_lab, "old/a.csv", OLD)
+    return replicated_lab
 
 
 def load_by_mode(lab: Lab, table: str, mode: str, **arguments: Any) -> dict[str, Any]:
@@ -93,10 +60,19 @@ def check_mode(lab: Lab, mode: str, engine: str = EVEN_AND_ODD, **arguments: Any
     return table
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [*map(thorough, MODES[:2]), MODES[2], thorough(MODES[3])])
 @topologies("on-cluster")
 def test_each_row_is_there_once_on_every_replica(lab: Lab, mode: str) -> None:
     check_mode(lab, mode)
+
+
+@topologies("on-cluster")
+def test_the_same_rows_replace_themselves(lab: Lab) -> None:
+    """Keeper takes a part that was attached before for a repetition, and leaves it out."""
+    table = lab.create("t", "n UInt32", EVEN_AND_ODD)
+    for number in range(4):
+        lab.load("in/*.csv", table, load_mode="replace_where", replace_where="n < 1000", task_id=f"load{number}")
+        assert bag(lab.rows(table)) == bag(NEW)
 
 
 @topologies("database", "old")
@@ -138,7 +114,7 @@ def test_a_replica_that_is_down_is_named(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("after_parts", [1, thorough(8)], ids=["first-part", "later"])
-@topologies("on-cluster", "database")
+@topologies("on-cluster")
 def test_a_replica_killed_within_a_move(lab: Lab, after_parts: int) -> None:
     """The target has the parts, and the staging table has them still."""
     table = lab.create("t", "n UInt32", f"MergeTree ORDER BY n SETTINGS {NO_MERGES}, {ANY_WRONG_PARTS}")

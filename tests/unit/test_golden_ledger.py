@@ -161,10 +161,11 @@ CASES: dict[str, Statement] = {
     "attach_partitions": staging_queries.render_attach_partitions(MERGED, STAGING, partitions=["a", PARTITION]),
     "hold_merges_here": staging_queries.render_hold_merges(MERGED, None),
     "hold_merges_on_cluster": staging_queries.render_hold_merges(MERGED, CLUSTER),
-    "delete_rows_here": staging_queries.render_delete_rows(MERGED, None, condition=CONDITION),
-    "delete_rows_on_cluster": staging_queries.render_delete_rows(MERGED, CLUSTER, condition=CONDITION),
-    "await_deletion_here": staging_queries.render_await_deletion(MERGED, None),
-    "await_deletion_on_cluster": staging_queries.render_await_deletion(MERGED, CLUSTER),
+    "copy_partitions": staging_queries.render_copy_partitions(
+        MERGED, STAGING, partitions=["a", PARTITION], allow_empty=True
+    ),
+    "delete_rows": staging_queries.render_delete_rows(MERGED, condition=CONDITION),
+    "await_deletion": staging_queries.render_await_deletion(MERGED),
     "check_condition_here": staging_queries.render_check_condition(
         TARGET, columns=["id", "tail`num"], condition=CONDITION
     ),
@@ -247,6 +248,7 @@ def test_a_statement_is_called_as_its_template() -> None:
         "move_partition",
         "replace_partition",
         "attach_partitions",
+        "copy_partitions",
         "hold_merges",
         "delete_rows",
         "await_deletion",
@@ -268,7 +270,7 @@ def test_a_statement_is_called_as_its_template() -> None:
         pytest.param(
             lambda text: staging_queries.render_check_condition(TARGET, columns=["id"], condition=text), id="check"
         ),
-        pytest.param(lambda text: staging_queries.render_delete_rows(MERGED, None, condition=text), id="delete"),
+        pytest.param(lambda text: staging_queries.render_delete_rows(MERGED, condition=text), id="delete"),
     ],
 )
 @pytest.mark.parametrize("condition", ["1) OR (1", "1 UNION ALL SELECT 1", "1; DROP TABLE x", "1 -- ", "1, 2", "'a"])

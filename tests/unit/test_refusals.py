@@ -54,9 +54,8 @@ def test_replicated_tables_are_refused(engine: str) -> None:
     with pytest.raises(TargetError) as caught:
         check_mode(dataclasses.replace(TARGET, engine=engine), request("append"))
     assert str(caught.value) == (
-        f"d.flights_local is a {engine}, and commits of staged partitions wait for replicas, but not at every step"
-        " yet, so that rows could be lost or doubled when a server dies; use staging=False, which loads at least"
-        " once, or a table without replicas"
+        f"d.flights_local is a {engine}, and not every fault of a cluster with replicas has been tried on loads by"
+        " way of a staging table yet; use staging=False, which loads at least once, or a table without replicas"
     )
 
 

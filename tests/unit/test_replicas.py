@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,15 +39,17 @@ class Client:
     looks: list[Shard]
     reachable: frozenset[str] = frozenset(SHARDS)
     asked: int = 0
+    paths: dict[str, str] = field(default_factory=dict)
 
     def query(self, statement: Statement) -> list[dict[str, Any]]:
+        path = next((path for table, path in self.paths.items() if f"'{table}'" in statement.text), None)
         self.asked += statement.name == "read_replicas"
         look = self.looks[min(self.asked, len(self.looks)) - 1]
         answers: dict[str, Callable[[], list[dict[str, Any]]]] = {
             "read_replicas": lambda: [
                 {
                     "node": host,
-                    "path": f"/{shard}",
+                    "path": path or f"/{shard}",
                     "replicas": 2,
                     "readonly": host in look.read_only,
                     "log_end": look.log_ends.get(host, 3),
@@ -62,7 +64,9 @@ class Client:
                 for entry in entries
             ],
             "read_partitions": lambda: [
-                {"node": host, "partition_id": "p", "rows": look.rows.get(host, 10)} for host in SHARDS
+                {"node": host, "partition_id": "p", "rows": rows}
+                for host in SHARDS
+                if (rows := look.rows.get(host, 10))
             ],
             "read_fetches": lambda: [{"node": host, "left_bytes": 3 * 1024**3} for host in look.queue],
         }
@@ -84,18 +88,19 @@ def looks_of(replicas: Replicas) -> int:
     return replicas.client.asked
 
 
-def agree(replicas: Replicas, *, is_exact: bool = True, is_staged: bool = True) -> frozenset[str]:
+def agree(replicas: Replicas, *, is_exact: bool = True, is_staged: bool = True) -> Mapping[str, str]:
     return replicas.agree(TABLE, is_exact=is_exact, is_staged=is_staged)
 
 
 def test_one_node_of_each_shard_stands_for_all() -> None:
     replicas = replicas_of(Shard())
-    assert agree(replicas) == {"a1", "b1"}
+    assert agree(replicas) == {"a1": "a1", "b1": "b1"}
     assert looks_of(replicas) == 1
 
 
-def test_it_is_one_that_can_be_reached() -> None:
-    assert agree(replicas_of(Shard(), reachable=frozenset({"a2", "b2"}))) == {"a2", "b2"}
+def test_statements_go_to_one_that_can_be_reached() -> None:
+    """The name of the first stays, as a commit that broke off is finished through other addresses, too."""
+    assert agree(replicas_of(Shard(), reachable=frozenset({"a2", "b1", "b2"}))) == {"a1": "a2", "b1": "b1"}
 
 
 def test_without_replicas_nobody_is_asked() -> None:
@@ -105,7 +110,7 @@ def test_without_replicas_nobody_is_asked() -> None:
         nodes=NODES,
         are_there=False,
     )
-    assert agree(replicas) == set(SHARDS)
+    assert agree(replicas) == {node: node for node in SHARDS}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +127,7 @@ def test_without_replicas_nobody_is_asked() -> None:
 def test_a_replica_that_is_late_is_waited_for(late: Shard) -> None:
     done = Shard(taken=dict.fromkeys(SHARDS, 4), log_ends=dict.fromkeys(SHARDS, 4))
     replicas = replicas_of(late, late, done)
-    assert agree(replicas) == {"a1", "b1"}
+    assert agree(replicas) == {"a1": "a1", "b1": "b1"}
     assert looks_of(replicas) == 3
 
 
@@ -132,14 +137,40 @@ def test_what_others_write_meanwhile_is_not_waited_for() -> None:
         for number in range(9)
     ]
     replicas = replicas_of(*looks)
-    assert agree(replicas, is_staged=False) == {"a1", "b1"}
+    assert agree(replicas, is_staged=False) == {"a1": "a1", "b1": "b1"}
     assert looks_of(replicas) == 3
 
 
 def test_rows_that_merges_change_are_not_compared() -> None:
     replicas = replicas_of(Shard(rows={"a1": 9}))
-    assert agree(replicas, is_exact=False) == {"a1", "b1"}
-    assert looks_of(replicas) == 1
+    assert agree(replicas, is_exact=False) == {"a1": "a1", "b1": "b1"}
+    assert looks_of(replicas) == 2
+
+
+def test_a_change_that_is_in_the_queue_a_moment_later_is_seen_without_rows() -> None:
+    replicas = replicas_of(Shard(), Shard(queue={"a2": ["q1"]}), Shard())
+    agree(replicas, is_exact=False)
+    assert looks_of(replicas) == 3
+
+
+def test_the_first_change_of_a_staging_table_is_waited_for() -> None:
+    """Until somebody has taken it over, its log looks like one without any."""
+    empty = {"taken": dict.fromkeys(SHARDS, 0), "log_ends": dict.fromkeys(SHARDS, 0)}
+    taken = {"a1": 1, "a2": 1, "b1": 0, "b2": 0}
+    rows = {"b1": 0, "b2": 0}
+    looks = [Shard(**empty, rows=rows), Shard(taken=taken, log_ends=taken, rows=rows)]  # type: ignore[arg-type]
+    replicas = replicas_of(*looks)
+    agree(replicas, is_exact=False)
+    assert looks_of(replicas) == 3
+
+
+def test_what_others_get_done_is_no_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = [Shard(queue={"a2": ["stuck"], "b2": [f"q{number}"]}, rows={"b1": number}) for number in range(9)]
+    monkeypatch.setattr(replicas_module, "STALL_SECONDS", 0.0)
+    replicas = replicas_of(*looks)
+    with pytest.raises(LoadError, match="a2 is 1 change behind"):
+        agree(replicas, is_staged=False)
+    assert looks_of(replicas) < 5
 
 
 @pytest.mark.parametrize(
@@ -155,7 +186,7 @@ def test_rows_that_merges_change_are_not_compared() -> None:
             "b1 is read-only (it lost Keeper, or has other parts than Keeper knows; its log says which)",
         ),
         (Shard(rows={"a1": 9}), "a1 has 9 rows; a2 has 10 rows"),
-        (Shard(taken={"b1": 2}), "b1 has not read the log of changes yet"),
+        (Shard(taken={"b1": 2}), "b1 has read 2 of 3 changes in the log"),
     ],
     ids=["queue", "read-only-for-a-reason", "read-only", "rows", "log"],
 )
@@ -200,3 +231,18 @@ def test_replicas_that_the_cluster_takes_for_shards_are_refused() -> None:
     )
     with pytest.raises(TargetError, match=r"^a1, a2 are replicas of each other for .* and shards of their own in"):
         replicas.check(TABLE)
+
+
+def test_tables_whose_replicas_are_others_do_not_go_together() -> None:
+    replicas = replicas_of(Shard())
+    replicas.check_same(TABLE, TABLE)
+    staged = TableName(database="d", table="staged")
+    assert isinstance(replicas.client, Client)
+    replicas.client.paths = {"staged": "/all"}
+    with pytest.raises(TargetError) as caught:
+        replicas.check_same(staged, TABLE)
+    assert str(caught.value) == (
+        "replicas of d.t are (a1, a2) and (b1, b2), and of a table that is made like it (a1, a2, b1, b2): the"
+        " servers' macros {shard} and {replica}, or default_replica_path, do not fit the table's path in Keeper;"
+        " correct them, or make the table anew without a path"
+    )

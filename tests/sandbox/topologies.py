@@ -1,0 +1,22 @@
+"""Clusters with replicas, and which of them a test runs on."""
+
+from __future__ import annotations
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from airflow_provider_ch_s3.sandbox import SandboxConfig
+from tests.marks import thorough
+
+TOPOLOGIES = {
+    "on-cluster": SandboxConfig(shards=2, replicas=2, engine="25.8"),
+    "database": SandboxConfig(shards=2, replicas=2, engine="25.8", database_engine="Replicated"),
+    "old": SandboxConfig(shards=2, replicas=2, engine="24.8"),
+    "old-database": SandboxConfig(shards=2, replicas=2, engine="24.8", database_engine="Replicated"),
+}
+
+
+def topologies(*usual: str) -> pytest.MarkDecorator:
+    """Run a test in each topology; in ``make test`` in the usual ones."""
+    cases: list[ParameterSet] = [pytest.param(name) if name in usual else thorough(name) for name in TOPOLOGIES]
+    return pytest.mark.parametrize("replicated_sandbox", cases, indirect=True)
