@@ -26,9 +26,9 @@ test-matrix: $(READY)
 test-unit: $(READY)
 	$(BIN)/pytest tests/unit
 
-# Random faults; the same SEED repeats a series. FORKED=1: without a scheduler, five times as fast.
+# Random faults; the same SEED repeats a series. FORKED=1: without a scheduler, five times as fast. CLUSTER=replicated.
 faults: $(READY)
-	$(BIN)/python -m tests.faults --runs $(or $(RUNS),200) $(if $(SEED),--seed $(SEED)) $(if $(FORKED),--forked)
+	$(BIN)/python -m tests.faults --runs $(or $(RUNS),200) $(if $(SEED),--seed $(SEED)) $(if $(FORKED),--forked) $(if $(CLUSTER),--cluster $(CLUSTER))
 
 # The worker killed before and after every statement, by a real scheduler; takes hours.
 faults-points: $(READY)

@@ -9,12 +9,20 @@ import argparse
 import secrets
 import signal
 import sys
+from collections.abc import Mapping
 
+from airflow_provider_ch_s3.sandbox import SandboxConfig
 from tests.faults.harness import Harness, running_harness
 from tests.faults.judge import Outcome
-from tests.faults.plans import Plan, random_plan
+from tests.faults.plans import REPLICATED_WEIGHTS, WEIGHTS, Kind, Plan, random_plan
 from tests.faults.points import kill_plans, trace_loads
 from tests.faults.report import format_report, is_good
+
+CLUSTERS = {
+    "shards": SandboxConfig(shards=3),
+    "replicated": SandboxConfig(shards=2, replicas=2, engine="25.8"),
+    "replicated-old": SandboxConfig(shards=2, replicas=2, engine="24.8"),
+}
 
 
 def main() -> int:
@@ -23,7 +31,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="repeats a series; a new one by default")
     parser.add_argument("--only", type=int, default=None, help="of the series only the run of this number")
     parser.add_argument("--points", action="store_true", help="the named points of every mode instead")
-    parser.add_argument("--nodes", type=int, default=3, help="nodes of the cluster (3)")
+    parser.add_argument("--cluster", choices=CLUSTERS, default="shards", help="which cluster (shards)")
     parser.add_argument(
         "--forked", action="store_true", help="tasks in forked processes, five times as fast; not what needs Airflow"
     )
@@ -31,22 +39,23 @@ def main() -> int:
     seed = secrets.randbelow(10**6) if options.seed is None else options.seed
     # the cluster and Airflow are ended on the way out
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with running_harness(nodes=options.nodes, has_airflow=not options.forked) as harness:
+    with running_harness(CLUSTERS[options.cluster], has_airflow=not options.forked) as harness:
         if options.points:
             plans = point_plans(harness)
         else:
             print(f"seed {seed}", flush=True)
             numbers = range(options.runs) if options.only is None else [options.only]
-            plans = random_plans(harness, seed, numbers)
+            weights = REPLICATED_WEIGHTS if harness.sandbox.replicas > 1 else WEIGHTS
+            plans = random_plans(harness, seed, numbers, weights)
             plans = [plan for plan in plans if not (options.forked and plan.kind.needs_airflow)]
         outcomes = harness.run_all(plans, on_outcome=say)
     print(format_report(outcomes))
     return 0 if is_good(outcomes) else 1
 
 
-def random_plans(harness: Harness, seed: int, numbers: range | list[int]) -> list[Plan]:
+def random_plans(harness: Harness, seed: int, numbers: range | list[int], weights: Mapping[Kind, int]) -> list[Plan]:
     points = trace_loads(harness)
-    return [random_plan(seed, number, points) for number in numbers]
+    return [random_plan(seed, number, points, weights) for number in numbers]
 
 
 def point_plans(harness: Harness) -> list[Plan]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.sandbox.info import Sandbox
+from tests.faults import oracle
 from tests.faults.oracle import FILES, file_rows, write_parquet
 from tests.faults.plans import Kind
 from tests.faults.proxies import Proxy
@@ -82,14 +83,30 @@ def kill_triggerer(scene: Scene) -> None:
 def kill_node(scene: Scene) -> None:
     scene.wait_for_the_insert()
     nodes = len(scene.sandbox.http_ports)
-    kill_node_process(scene.sandbox, scene.plan.amount % nodes)
+    kill_process(scene.sandbox, f"node{scene.plan.amount % nodes + 1}")
+    scene.go()
+
+
+def kill_shard(scene: Scene) -> None:
+    """All replicas of one shard."""
+    scene.wait_for_the_insert()
+    firsts = oracle.first_replicas(scene.sandbox)
+    first = firsts[scene.plan.amount % len(firsts)]
+    for node in range(first, first + scene.sandbox.replicas):
+        kill_process(scene.sandbox, f"node{node + 1}")
+    scene.go()
+
+
+def kill_keeper(scene: Scene) -> None:
+    scene.wait_for_the_insert()
+    kill_process(scene.sandbox, "zookeeper")
     scene.go()
 
 
 def kill_cluster(scene: Scene) -> None:
     scene.wait_for_the_insert()
     for node in range(len(scene.sandbox.http_ports)):
-        kill_node_process(scene.sandbox, node)
+        kill_process(scene.sandbox, f"node{node + 1}")
     scene.go()
 
 
@@ -149,10 +166,11 @@ def ledger_away(scene: Scene) -> None:
     scene.go()
 
 
-def kill_node_process(sandbox: Sandbox, node: int) -> None:
+def kill_process(sandbox: Sandbox, name: str) -> None:
+    """SIGKILL one of the sandbox's processes, by the name of its folder; the supervisor starts it again."""
     assert sandbox.directory is not None
     with suppress(ProcessLookupError):
-        os.kill(int((sandbox.directory / f"node{node + 1}" / "pid").read_text()), signal.SIGKILL)
+        os.kill(int((sandbox.directory / name / "pid").read_text()), signal.SIGKILL)
 
 
 def all_nodes_answer(sandbox: Sandbox) -> bool:

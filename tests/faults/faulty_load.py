@@ -8,6 +8,7 @@ that name in one process. ``before`` and ``after`` stop the process at that plac
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import os
 import signal
@@ -25,11 +26,15 @@ from botocore.loaders import JSONFileLoader
 
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.load import refusals
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+
+# Tables with replicas are refused to users still; here they are tried.
+refusals.REFUSED_ENGINES = ("Shared",)
 
 READS = ("SELECT", "DESCRIBE", "SHOW", "EXISTS", "WITH", "EXPLAIN")
 GO_SECONDS = 60.0
@@ -178,7 +183,9 @@ ClickHouseS3Hook.query = _watch(ClickHouseS3Hook.query, 0)  # type: ignore[metho
 
 
 def warm_up() -> None:
-    """For a process that forks many tasks: what each of them would read again, botocore's description of S3."""
+    """For a process that forks many tasks: what each of them would read again, and botocore's description of S3."""
+    for module in ("hooks.s3_file_store", "load.run", "triggers.load"):
+        importlib.import_module(f"airflow_provider_ch_s3.{module}")
     JSONFileLoader.load_file = functools.cache(JSONFileLoader.load_file)
     boto3.client("s3", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none")
 

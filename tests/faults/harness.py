@@ -125,7 +125,7 @@ class Harness:
         if plan.kind.changes_objects:
             prefix = plan.name
             put_files(self.sandbox, prefix)
-        table = oracle.make_tables(self.sandbox, name)
+        table = oracle.make_tables(self.sandbox, name, has_slow_fetches=plan.kind is Kind.SLOW_REPLICA)
         scene = Scene(
             plan=plan,
             run_file=self.run_file(plan),
@@ -196,14 +196,15 @@ def put_files(sandbox: Sandbox, prefix: str) -> None:
 
 
 @contextmanager
-def running_harness(*, nodes: int = 3, has_airflow: bool = True) -> Iterator[Harness]:
+def running_harness(config: SandboxConfig | None = None, *, has_airflow: bool = True) -> Iterator[Harness]:
     """Everything, for as long as the block lasts.
 
+    :param config: of the cluster; by default three nodes without replicas.
     :param has_airflow: False for the runner that forks.
     """
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ch-s3-faults-")))
-        sandbox = stack.enter_context(Sandbox.start(SandboxConfig(shards=nodes)))
+        sandbox = stack.enter_context(Sandbox.start(config))
         sandbox.s3_client().create_bucket(Bucket=BUCKET)
         put_files(sandbox, SHARED)
         loop = Loop()

@@ -6,6 +6,7 @@ Rows are lines of text, as ClickHouse prints them in TSV; nothing here asks Clic
 from __future__ import annotations
 
 import io
+import time
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,6 +22,7 @@ FILES = 6
 ROWS_PER_FILE = 60
 LOADED_PARTITIONS = (1, 2, 3)
 NAMES = ("id", "p", "kind", "amount", "at", "note")
+REPLICATION_SECONDS = 60.0
 MODES = ("append", "replace_partitions", "replace_where", "replace_table")
 REPLACE_WHERE = "kind = 'loaded'"
 
@@ -79,14 +81,14 @@ def write_parquet(rows: list[Row]) -> bytes:
     return buffer.getvalue()
 
 
-def old_rows(nodes: int) -> list[list[Row]]:
-    """What the table holds before, node by node: partition 3 on the last node alone, 4 is never touched."""
+def old_rows(shards: int) -> list[list[Row]]:
+    """What the table holds before, shard by shard: partition 3 on the last one alone, 4 is never touched."""
     old = [
         [
-            *(Row(id=100_000 + 100 * node + n, p=1, kind="loaded") for n in range(30)),
-            *(Row(id=110_000 + 100 * node + n, p=2, kind="kept") for n in range(20)),
+            *(Row(id=100_000 + 100 * shard + n, p=1, kind="loaded") for n in range(30)),
+            *(Row(id=110_000 + 100 * shard + n, p=2, kind="kept") for n in range(20)),
         ]
-        for node in range(nodes)
+        for shard in range(shards)
     ]
     old[-1] += [Row(id=120_000 + n, p=3, kind="loaded" if n % 2 else "kept") for n in range(50)]
     old[0] += [Row(id=130_000 + n, p=4, kind="kept") for n in range(25)]
@@ -97,9 +99,9 @@ def bag(rows: list[Row]) -> Bag:
     return Counter(row.text for row in rows)
 
 
-def expected(mode: str, nodes: int, loaded: list[Row]) -> Bag:
+def expected(mode: str, shards: int, loaded: list[Row]) -> Bag:
     """What the table holds after a load of these rows."""
-    old = [row for rows in old_rows(nodes) for row in rows]
+    old = [row for rows in old_rows(shards) for row in rows]
     match mode:
         case "append":
             kept = old
@@ -114,37 +116,75 @@ def expected(mode: str, nodes: int, loaded: list[Row]) -> Bag:
     return bag(kept + loaded)
 
 
-def make_tables(sandbox: Sandbox, database: str) -> str:
-    """A Distributed table ``events`` over local ones that hold the old rows; returns its name."""
-    everything = old_rows(len(sandbox.http_ports))
-    for node, rows in enumerate(everything):
-        sandbox.query(f"CREATE DATABASE IF NOT EXISTS {database} ENGINE = Atomic", node=node)
-        local = f"{database}.events_local"
-        sandbox.query(f"CREATE TABLE {local} ({COLUMNS}) ENGINE = MergeTree PARTITION BY p ORDER BY id", node=node)
-        engine = f"Distributed('{sandbox.cluster}', '{database}', 'events_local', rand())"
-        sandbox.query(f"CREATE TABLE {database}.events AS {local} ENGINE = {engine}", node=node)
+def first_replicas(sandbox: Sandbox) -> range:
+    """The number of the first node of each shard."""
+    return range(0, len(sandbox.http_ports), sandbox.replicas)
+
+
+def make_tables(sandbox: Sandbox, database: str, *, has_slow_fetches: bool = False) -> str:
+    """A Distributed table ``events`` over local ones that hold the old rows; returns its name.
+
+    :param has_slow_fetches: a part gets to the other replicas after seconds.
+    """
+    local = f"{database}.events_local"
+    engine = "MergeTree PARTITION BY p ORDER BY id"
+    if sandbox.replicas > 1:
+        # by default a replica that died within a MOVE waits for an administrator, where most of its parts are new
+        slow = ", max_replicated_fetches_network_bandwidth = 2000" if has_slow_fetches else ""
+        engine = f"Replicated{engine} SETTINGS replicated_max_ratio_of_wrong_parts = 1{slow}"
+    all_engine = f"Distributed('{sandbox.cluster}', '{database}', 'events_local', rand())"
+    run_everywhere(
+        sandbox,
+        f"CREATE DATABASE IF NOT EXISTS {database} {{}} ENGINE = Atomic",
+        f"CREATE TABLE {local} {{}} ({COLUMNS}) ENGINE = {engine}",
+        f"CREATE TABLE {database}.events {{}} AS {local} ENGINE = {all_engine}",
+    )
+    firsts = first_replicas(sandbox)
+    for node, rows in zip(firsts, old_rows(len(firsts)), strict=True):
         lines = "\n".join(row.text for row in rows)
         sandbox.query(f"INSERT INTO {local} FORMAT TSV\n{lines}\n", node=node)
     return f"{database}.events"
 
 
+def run_everywhere(sandbox: Sandbox, *statements: str) -> None:
+    """DDL, with a place for ``ON CLUSTER``."""
+    for statement in statements:
+        if sandbox.has_keeper:
+            sandbox.query(statement.format(f"ON CLUSTER {sandbox.cluster}"))
+        else:
+            for node in range(len(sandbox.http_ports)):
+                sandbox.query(statement.format(""), node=node)
+
+
 def drop_table(sandbox: Sandbox, database: str) -> None:
     """Drop the target, and leave the ledger."""
-    for node in range(len(sandbox.http_ports)):
-        for table in ("events", "events_local"):
-            sandbox.query(f"DROP TABLE {database}.{table} SYNC", node=node)
+    run_everywhere(sandbox, *(f"DROP TABLE {database}.{table} {{}} SYNC" for table in ("events", "events_local")))
 
 
 def drop_tables(sandbox: Sandbox, database: str) -> None:
-    for node in range(len(sandbox.http_ports)):
-        sandbox.query(f"DROP DATABASE IF EXISTS {database} SYNC", node=node)
+    run_everywhere(sandbox, f"DROP DATABASE IF EXISTS {database} {{}} SYNC")
 
 
 def read_rows(sandbox: Sandbox, database: str) -> Bag:
-    """All rows of the local tables of all nodes; not what was added to the columns meanwhile."""
+    """All rows of the local tables of all shards; not what was added to the columns meanwhile.
+
+    :raises AssertionError: if replicas of a shard do not hold the same after a time.
+    """
     sql = f"SELECT formatRowNoNewline('TSV', {', '.join(NAMES)}) AS line FROM {database}.events_local"
-    nodes = range(len(sandbox.http_ports))
-    return Counter(row["line"] for node in nodes for row in sandbox.query(sql, node=node))
+    found: Bag = Counter()
+    for first in first_replicas(sandbox):
+        deadline = time.monotonic() + REPLICATION_SECONDS
+        while True:
+            bags = [
+                Counter(row["line"] for row in sandbox.query(sql, node=node))
+                for node in range(first, first + sandbox.replicas)
+            ]
+            if all(bag == bags[0] for bag in bags):
+                break
+            assert time.monotonic() < deadline, f"replicas hold {[bag.total() for bag in bags]} rows"
+            time.sleep(0.2)
+        found += bags[0]
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +223,7 @@ def find_wrong_defaults(sandbox: Sandbox, database: str) -> int:
 
 def age_ledger(sandbox: Sandbox, database: str) -> None:
     """Make everything that the ledger knows an hour older."""
-    for node in range(len(sandbox.http_ports)):
+    for node in first_replicas(sandbox):
         sandbox.query(
             f"ALTER TABLE {database}.ch_s3_ledger UPDATE time = time - 3600 WHERE 1 SETTINGS mutations_sync = 2",
             node=node,

@@ -8,7 +8,9 @@ from tests.faults.faults import (
     change_object,
     cut_network,
     kill_cluster,
+    kill_keeper,
     kill_node,
+    kill_shard,
     kill_triggerer,
     kill_worker,
     late_statement,
@@ -45,6 +47,8 @@ PERFORM: dict[Kind, Callable[[Scene], None]] = {
     Kind.KILL_IN_MOVE: kill_in_move,
     Kind.ALTER_TABLE: alter_table,
     Kind.OTHER_NAMES: other_names,
+    Kind.KILL_SHARD: kill_shard,
+    Kind.KILL_KEEPER: kill_keeper,
 }
 ACTIONS = {
     Kind.KILL_WORKER: "kill",

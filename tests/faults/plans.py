@@ -43,11 +43,14 @@ class Kind(Enum):
     ALTER_TABLE = "alter_table"
     OTHER_NAMES = "other_names"
     SAME_RUN_AGAIN = "same_run_again"
+    SLOW_REPLICA = "slow_replica"
+    KILL_SHARD = "kill_shard"
+    KILL_KEEPER = "kill_keeper"
 
     @property
     def is_for_all(self) -> bool:
         """It hits every load that runs."""
-        return self is Kind.KILL_TRIGGERER or self.kills_nodes
+        return self in (Kind.KILL_TRIGGERER, Kind.KILL_KEEPER) or self.kills_nodes
 
     @property
     def needs_airflow(self) -> bool:
@@ -60,17 +63,18 @@ class Kind(Enum):
 
     @property
     def kills_nodes(self) -> bool:
-        return self in (Kind.KILL_NODE, Kind.KILL_CLUSTER, Kind.KILL_IN_MOVE)
+        return self in (Kind.KILL_NODE, Kind.KILL_SHARD, Kind.KILL_CLUSTER, Kind.KILL_IN_MOVE)
 
     @property
     def has_point(self) -> bool:
         """It comes while the load runs, at one of its points."""
-        return self not in (Kind.NONE, Kind.OUT_OF_MEMORY, Kind.SAME_RUN_AGAIN)
+        return self not in (Kind.NONE, Kind.OUT_OF_MEMORY, Kind.SAME_RUN_AGAIN, Kind.SLOW_REPLICA)
 
     @property
     def takes_servers_away(self) -> bool:
         """For a while no load can reach ClickHouse, or what it keeps there."""
-        return self.kills_nodes or self in (Kind.CUT_NETWORK, Kind.STALL_NETWORK, Kind.LEDGER_AWAY)
+        away = (Kind.CUT_NETWORK, Kind.STALL_NETWORK, Kind.LEDGER_AWAY, Kind.KILL_KEEPER)
+        return self.kills_nodes or self in away
 
     @property
     def leaves_servers_alone(self) -> bool:
@@ -109,6 +113,13 @@ WEIGHTS = {
     Kind.OTHER_NAMES: 3,
     Kind.SAME_RUN_AGAIN: 2,
 }
+REPLICATED_WEIGHTS = {
+    Kind.SLOW_REPLICA: 6,
+    Kind.KILL_SHARD: 3,
+    Kind.KILL_KEEPER: 3,
+    **WEIGHTS,
+}
+"""Where the table has replicas."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,14 +163,16 @@ class Points:
     writes: Sequence[str]
 
 
-def random_plan(seed: int, number: int, points: Mapping[tuple[str, bool], Points]) -> Plan:
+def random_plan(
+    seed: int, number: int, points: Mapping[tuple[str, bool], Points], weights: Mapping[Kind, int] = WEIGHTS
+) -> Plan:
     """The same for the same seed and number, as long as the load sends the same statements.
 
     The first runs of a series take each kind once.
     """
     chance = random.Random(f"{seed}/{number}")
-    kinds = list(WEIGHTS)
-    kind = kinds[number] if number < len(kinds) else chance.choices(kinds, list(WEIGHTS.values()))[0]
+    kinds = list(weights)
+    kind = kinds[number] if number < len(kinds) else chance.choices(kinds, list(weights.values()))[0]
     mode = "append" if kind is Kind.KILL_IN_MOVE else chance.choice(MODES)
     is_deferred = kind is Kind.KILL_TRIGGERER or chance.random() < 0.5
     return Plan(
@@ -191,7 +204,7 @@ def _random_point(chance: random.Random, kind: Kind, points: Points) -> str:
             return chance.choice([DURING_INSERT, *_before_the_commit(points.writes)])
         case Kind.OTHER_NAMES:
             return chance.choice([CREATE_LOCK, late])
-        case Kind.SAME_RUN_AGAIN:
+        case Kind.SAME_RUN_AGAIN | Kind.SLOW_REPLICA:
             return ""
         case _:
             return DURING_INSERT if is_during else point

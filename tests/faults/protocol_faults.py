@@ -8,12 +8,11 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from tests.faults import oracle
 from tests.faults.airflow_parts import RETRIES
-from tests.faults.faults import kill_node_process
+from tests.faults.faults import kill_process
 from tests.faults.scene import WAIT_SECONDS, Scene, wait_for
 from tests.sandbox.move_killer import MoveKiller
 
@@ -27,8 +26,11 @@ ALTERS = (
 
 def kill_in_move(scene: Scene) -> None:
     """The node dies with the first new part in the target's folder, and the source has it still."""
-    kill = partial(kill_node_process, scene.sandbox)
-    killer = MoveKiller(scene.sandbox, f"{scene.database}.events_local", kill)
+    killer = MoveKiller(
+        scene.sandbox,
+        f"{scene.database}.events_local",
+        lambda node: kill_process(scene.sandbox, f"node{node + 1}"),
+    )
     scene.go()
     wait_for(lambda: killer.has_killed or scene.has_ended(), MOVE_SECONDS)
     killer.stop()
@@ -38,8 +40,10 @@ def alter_table(scene: Scene) -> None:
     """Of a cluster's nodes one is the first to be altered; how long the others lag behind differs."""
     scene.wait_for_the_insert()
     alter = ALTERS[scene.plan.amount % len(ALTERS)]
+    firsts = oracle.first_replicas(scene.sandbox)
     for node in range(len(scene.sandbox.http_ports)):
-        for table in ("events_local", "events"):
+        # replicas hand an ALTER on to each other
+        for table in ("events_local", "events") if node in firsts else ("events",):
             scene.sandbox.query(f"ALTER TABLE {scene.database}.{table} {alter}", node=node)
         if node == 0 and scene.plan.lasts_to_the_end:
             scene.go()

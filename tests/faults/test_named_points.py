@@ -32,7 +32,7 @@ STEPS = {
 COMMIT_STEPS = {
     "append": {"move_partition"},
     "replace_partitions": {"replace_partition"},
-    "replace_where": {"attach_partitions", "delete_rows", "await_deletion", "replace_partition"},
+    "replace_where": {"copy_partitions", "attach_partitions", "delete_rows", "await_deletion", "replace_partition"},
     "replace_table": {"replace_partition"},
 }
 TOUCHED_PARTITIONS = 3
