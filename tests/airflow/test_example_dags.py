@@ -40,6 +40,7 @@ def test_bulk_load_takes_the_params_of_the_trigger_form(examples: LocalAirflow, 
     assert count_flights(flights_sandbox, "month = 2") == 24951
 
 
+@pytest.mark.thorough
 def test_nightly_replaces_its_day_and_keeps_the_others(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
     for night, rows in (("2013-01-03", 943), ("2013-01-04", 943 + 914), ("2013-01-03", 943 + 914)):
         examples.run("dags", "test", "nightly_flights", f"{night}T02:00:00")

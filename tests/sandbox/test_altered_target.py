@@ -67,8 +67,10 @@ ALTERED = {
 @pytest.mark.parametrize(
     ("what", "where"),
     [
-        *(("add", where) for where in PLACES),
-        *(("drop", where) for where in ("verified", "committing")),
+        ("add", "last-moment"),
+        ("drop", "committing"),
+        *(thorough("add", where) for where in PLACES if where != "last-moment"),
+        thorough("drop", "verified"),
         *(thorough(what, where) for what in ("modify", "rename") for where in ("verified", "committing")),
     ],
 )
@@ -91,7 +93,7 @@ def test_on_all_nodes(lab: Lab, table: str, freeze: Freeze, what: str, where: st
 
 
 @pytest.mark.parametrize("where", [thorough("staged"), "verified"])
-@pytest.mark.parametrize("node", [0, 2], ids=["first", "last"])
+@pytest.mark.parametrize("node", [0, thorough(2)], ids=["first", "last"])
 def test_on_one_node(lab: Lab, table: str, freeze: Freeze, node: int, where: str) -> None:
     gate = freeze(Gate(*PLACES[where]), "in/*.csv", table, **LOAD)
     lab.query(f"ALTER TABLE {table} {ADD}", node=node)
@@ -106,7 +108,7 @@ def test_on_one_node(lab: Lab, table: str, freeze: Freeze, node: int, where: str
     assert is_clean(lab)
 
 
-@pytest.mark.parametrize("nth", [1, 4])
+@pytest.mark.parametrize("nth", [thorough(1), 4])
 def test_on_one_node_in_the_middle_of_the_commit(lab: Lab, table: str, freeze: Freeze, nth: int) -> None:
     """Some of the rows may be there then, and what is left fits no more: the load says so, and others go on."""
     gate = freeze(Gate("move_partition", nth), "in/*.csv", table, **LOAD)
@@ -136,7 +138,7 @@ def alter_others(lab: Lab, table: str, node: int) -> None:
         lab.query(f"ALTER TABLE {table} {ADD}", node=other)
 
 
-@pytest.mark.parametrize("mode", ["replace_partitions", "replace_table"])
+@pytest.mark.parametrize("mode", ["replace_partitions", thorough("replace_table")])
 @pytest.mark.parametrize("where", [thorough("verified"), "last-moment"])
 def test_of_a_load_that_replaces(lab: Lab, table: str, freeze: Freeze, mode: str, where: str) -> None:
     how = {**LOAD, "load_mode": mode, "on_partial_partitions": "replace"}

@@ -140,10 +140,10 @@ class TestKill:
             thorough("create_lock", 1, id="before-the-lock"),
             thorough("write_event_planned", 1, id="planning"),
             pytest.param("create_staging", 2, id="staging-tables-half-made"),
-            pytest.param("submit", 1, id="before-the-insert"),
+            thorough("submit", 1, id="before-the-insert"),
             thorough("rename_staging", 2, id="before-the-commit"),
             pytest.param("move_partition", 2, id="in-the-commit"),
-            pytest.param("drop_staging", 1, id="after-the-commit"),
+            thorough("drop_staging", 1, id="after-the-commit"),
         ],
     )
     def test_at_any_statement(self, lab: Lab, table: str, freeze: Freeze, name: str, nth: int) -> None:
@@ -172,17 +172,17 @@ ZOMBIES = [
     thorough("find_staging", 1, id="tidying-up"),
     thorough("write_files", 1, id="manifest"),
     thorough("write_event_planned", 1, id="plan"),
-    pytest.param("create_staging", 2, id="staging-tables"),
+    thorough("create_staging", 2, id="staging-tables"),
     thorough("drop_lock", 1, id="first-release"),
     pytest.param("submit", 1, id="insert"),
     thorough("write_event_locked", 2, id="second-lock"),
     thorough("rename_staging", 2, id="rename"),
-    pytest.param("write_event_committing", 1, id="committing"),
+    thorough("write_event_committing", 1, id="committing"),
     thorough("move_partition", 1, id="first-move"),
     pytest.param("move_partition", 3, id="third-move"),
     thorough("move_partition", 6, id="last-move"),
     thorough("write_event_committed", 1, id="committed"),
-    pytest.param("drop_staging", 1, id="drop"),
+    thorough("drop_staging", 1, id="drop"),
     thorough("drop_lock", 2, id="last-release"),
 ]
 
@@ -266,6 +266,7 @@ class TestZombie:
         later.wake()
         assert bag(lab.rows(table)) == bag(FEW)
 
+    @pytest.mark.thorough
     def test_process_stopped_while_its_insert_runs(self, lab: Lab, table: str) -> None:
         with stopped_worker(lab, table, **SLOW_FEW) as worker:
             wait_until(lab.running, "the worker's query")
@@ -321,6 +322,7 @@ class TestAtTheSameTime:
         assert is_clean(lab)
 
 
+@pytest.mark.thorough
 class TestObjectsThatChange:
     @pytest.fixture
     def lab(self, lab: Lab) -> Lab:

@@ -77,11 +77,11 @@ ClickHouseS3Hook._run = run
     ("name", "nth"),
     [
         thorough("write_event_planned", 1, id="plan"),
-        pytest.param("create_staging", 2, id="staging-tables"),
+        thorough("create_staging", 2, id="staging-tables"),
         thorough("rename_staging", 2, id="rename"),
         thorough("write_event_committing", 1, id="committing"),
         pytest.param("move_partition", 3, id="third-move"),
-        pytest.param("drop_staging", 1, id="drop"),
+        thorough("drop_staging", 1, id="drop"),
     ],
 )
 def test_who_was_overtaken_by_another_load_begins_anew_in_the_same_try(
