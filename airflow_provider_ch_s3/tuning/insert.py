@@ -22,6 +22,8 @@ MORE_BLOCKS_WITH_PARTITIONS = 2
 # Smaller blocks save no memory worth having, and each one becomes a part for every partition it touches.
 MIN_BLOCK_BYTES = 64 * MIB
 
+_WINS = "from ClickHouse 26.2 on it wins over insert_deduplicate"
+
 
 def max_insert_threads(facts: LoadFacts) -> Setting:
     """Half of the cores: the rest stays free for merges. Four where there are two to seven; one core has one.
@@ -142,6 +144,16 @@ def insert_deduplicate(_: LoadFacts) -> Setting:
         value=0,
         reason="equal blocks of different files are rows of their own, and hashing every block costs time",
     )
+
+
+def deduplicate_insert(_: LoadFacts) -> Setting:
+    """Off: from 26.2 on it wins over ``insert_deduplicate``."""
+    return Setting(name="deduplicate_insert", value="disable", reason=_WINS)
+
+
+def deduplicate_insert_select(_: LoadFacts) -> Setting:
+    """Off: from 26.2 on it wins over both for INSERT … SELECT."""
+    return Setting(name="deduplicate_insert_select", value="disable", reason=_WINS)
 
 
 def insert_null_as_default(_: LoadFacts) -> Setting:

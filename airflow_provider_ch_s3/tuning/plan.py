@@ -21,6 +21,8 @@ RULES: tuple[Callable[[LoadFacts], Setting], ...] = (
     insert.max_insert_threads_min_free_memory_per_thread,
     insert.max_partitions_per_insert_block,
     insert.insert_deduplicate,
+    insert.deduplicate_insert,
+    insert.deduplicate_insert_select,
     insert.insert_null_as_default,
     insert.optimize_on_insert,
     insert.parallel_distributed_insert_select,
