@@ -22,8 +22,6 @@ from airflow_provider_ch_s3.arguments import (
 )
 from airflow_provider_ch_s3.errors import ConfigError, LoadError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
-from airflow_provider_ch_s3.load.direct import DirectLoadRun
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.request import (
     LoadIdentity,
@@ -34,10 +32,8 @@ from airflow_provider_ch_s3.load.request import (
     OnLoadedFiles,
     OnPartialPartitions,
 )
-from airflow_provider_ch_s3.load.run import LoadRun
 from airflow_provider_ch_s3.load.task_load import TaskLoad
 from airflow_provider_ch_s3.source import parse_source
-from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity
 from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
 from airflow_provider_ch_s3.tuning import SettingValue
 
@@ -203,6 +199,11 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
 
     @contextmanager
     def _loading(self, context: Context) -> Iterator[TaskLoad]:
+        # Here, because a DAG file is imported every few seconds, and needs none of it.
+        from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
+        from airflow_provider_ch_s3.load.direct import DirectLoadRun
+        from airflow_provider_ch_s3.load.run import LoadRun
+
         self._check_arguments()
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
         store = S3FileStore(aws_conn_id=self.aws_conn_id, named_collection=self.named_collection)
@@ -262,6 +263,8 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         )
 
     def _defer(self, load: TaskLoad, query_id: str) -> None:
+        from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity
+
         seconds = self.execution_timeout.total_seconds() if self.execution_timeout else None
         self.defer(
             trigger=LoadTrigger(

@@ -40,6 +40,13 @@ def test_the_pure_part_imports_alone() -> None:
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
+def test_a_dag_file_imports_no_s3_client() -> None:
+    """A DAG file is imported every few seconds; only a running task lists files."""
+    script = "import airflow_provider_ch_s3.transfers.s3_to_clickhouse, sys; print('boto3' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "False\n"
+
+
 @pytest.mark.parametrize("module", ["airflow_provider_ch_s3.hooks", "clickhouse_connect"])
 def test_the_check_can_fail(module: str) -> None:
     done = import_blocked(module)
