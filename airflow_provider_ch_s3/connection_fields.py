@@ -159,6 +159,30 @@ DRIVER_FIELDS = (
         default=True,
     ),
     ConnectionField(
+        name="ca_cert",
+        label="CA file",
+        description="Path, on the workers, of the authority that signed the certificates. Empty: the system's.",
+        kind=FieldKind.STRING,
+    ),
+    ConnectionField(
+        name="client_cert",
+        label="Client certificate file",
+        description="Path, on the workers. Without a password it is the login, too.",
+        kind=FieldKind.STRING,
+    ),
+    ConnectionField(
+        name="client_cert_key",
+        label="Client key file",
+        description="Path, on the workers, of the key of the client certificate.",
+        kind=FieldKind.STRING,
+    ),
+    ConnectionField(
+        name="server_host_name",
+        label="Host name in the certificate",
+        description="Where the servers are reached under another name than their certificate has (SNI).",
+        kind=FieldKind.STRING,
+    ),
+    ConnectionField(
         name="connect_timeout",
         label="Connect timeout (seconds)",
         description="Time for a connection to be made. Empty: 10.",

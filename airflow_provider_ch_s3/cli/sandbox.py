@@ -47,6 +47,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         choices=DATABASE_ENGINES,
         help="of the database sandbox (default: Atomic)",
     )
+    up.add_argument("--tls", action="store_true", help="HTTPS, with certificates of an authority of its own")
     up.add_argument("--json", action="store_true", help="print ports and credentials as one line of JSON")
     up.add_argument("--library", type=Path, help="shared library of the engine (default: the pinned one)")
     up.add_argument("--memory-bytes-per-node", type=int, help="default: 60%% of the available memory, shared")
@@ -75,6 +76,7 @@ def run_up(args: argparse.Namespace) -> int:
         engine=args.engine,
         zookeeper=args.zookeeper,
         database_engine=args.database_engine,
+        tls=args.tls,
         directory=args.dir,
         library=args.library,
         memory_bytes_per_node=args.memory_bytes_per_node,

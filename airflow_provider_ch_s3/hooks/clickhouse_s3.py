@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import logging
+import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,13 @@ from airflow_provider_ch_s3.cluster import (
     parse_declaration,
     resolve_ddl_mode,
 )
-from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS, DRIVER_FIELDS, parse_extra, parse_fields
+from airflow_provider_ch_s3.connection_fields import (
+    CONNECTION_FIELDS,
+    DRIVER_FIELDS,
+    field_error,
+    parse_extra,
+    parse_fields,
+)
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ConfigError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR, build_form_widgets
 from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
@@ -59,6 +66,10 @@ QUEUED_SETTINGS = {
     "distributed_ddl_task_timeout": 3600,
     "wait_end_of_query": 1,
 }
+
+HTTPS_PORT = 8443
+# Fields of the connection that are arguments of the driver's, and paths of files.
+_CERTIFICATES = ("ca_cert", "client_cert", "client_cert_key")
 
 ON_CLUSTER_TOKEN = "{on_cluster}"
 # QUERY_IS_PROHIBITED: without <distributed_ddl>; NO_ZOOKEEPER: without <zookeeper>
@@ -116,6 +127,7 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
         """
         connection = super().get_connection(conn_id)
         _check_connection(connection, conn_id)
+        extra = _clean_extra(connection.extra, conn_id)
         return type(connection)(
             conn_id=connection.conn_id,
             conn_type=connection.conn_type,
@@ -124,8 +136,8 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
             login=connection.login,
             password=connection.password,
             schema=connection.schema,
-            port=connection.port,
-            extra=json.dumps(_clean_extra(connection.extra, conn_id)),
+            port=connection.port or (HTTPS_PORT if extra.get("secure") else None),
+            extra=json.dumps(extra),
         )
 
     @cached_property
@@ -406,7 +418,23 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
 
     @cached_property
     def _driver_kwargs(self) -> dict[str, Any]:
-        return self._get_client_kwargs()  # type: ignore[no-any-return]
+        return self._get_client_kwargs()
+
+    def _get_client_kwargs(self) -> dict[str, Any]:
+        # Those of the official hook, which takes what is about TLS in client_kwargs only.
+        kwargs: dict[str, Any] = super()._get_client_kwargs()
+        extra = self.get_connection(self.get_conn_id()).extra_dejson
+        for name in (*_CERTIFICATES, "server_host_name"):
+            if name in extra:
+                kwargs[name] = extra[name]
+        for name in _CERTIFICATES:
+            path = kwargs.get(name, "certifi")
+            if path != "certifi" and not os.access(path, os.R_OK):
+                remedy = "give the path of a file that this worker can read"
+                raise field_error(name, path, conn_id=self.get_conn_id(), remedy=remedy)
+        if "client_cert" in kwargs and kwargs["password"]:
+            kwargs.setdefault("tls_mode", "strict")  # the login is the password's, not the certificate's
+        return kwargs
 
     @property
     def _secrets(self) -> tuple[str, ...]:

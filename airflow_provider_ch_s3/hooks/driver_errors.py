@@ -18,6 +18,28 @@ _MISSING_GRANT = re.compile(
     r".*? necessary to have the grant (?P<grant>.+?)(?:\. \(|$)",
     re.DOTALL,
 )
+_TLS_REMEDIES = (
+    (re.compile("certificate has expired|not yet valid"), "renew the server's certificate, and check the clocks"),
+    (
+        re.compile("(?i)hostname mismatch|ip address mismatch|doesn't match|hostname doesn"),
+        "correct host and http_endpoints of the connection, or name the host that the certificate has in its field"
+        " server_host_name",
+    ),
+    (
+        re.compile("CERTIFICATE_VERIFY_FAILED"),
+        "name the file of the authority that signed the server's certificate in the connection's field ca_cert",
+    ),
+    (
+        re.compile("WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|HTTP_REQUEST"),
+        "the port speaks plain HTTP: correct the connection's port, or switch its field secure off",
+    ),
+    (
+        re.compile(
+            "(?i)certificate required|handshake failure|bad certificate|unknown ca|PEM lib|KEY_VALUES_MISMATCH"
+        ),
+        "correct the connection's fields client_cert and client_cert_key",
+    ),
+)
 _CODE = re.compile(r"\bCode: (\d+)|exception, code: (\d+)")
 _NOISE = (
     re.compile(r"Received ClickHouse exception, code: \d+(?:, server response: )?"),
@@ -45,11 +67,18 @@ def explain(error: Exception, *, address: str, conn_id: str, secrets: Iterable[s
         return ServerError(f"ClickHouse at {address}: {reason}{remedy}", code=code)
     if _is_refused_by_driver(error):
         return ConfigError(f"the driver refuses the connection {conn_id!r}: {reason}; correct the connection's extra")
+    if remedy := _tls_remedy(reason):
+        return ServerUnreachableError(f"no TLS with ClickHouse at {address}: {reason}; {remedy} ({conn_id!r})")
     return ServerUnreachableError(
         f"no answer from ClickHouse at {address}: {reason}; check that it runs, that host and port of the "
         f"connection {conn_id!r} are those of its HTTP interface, and that secure is set if, and only if, "
         "that port speaks TLS"
     )
+
+
+def _tls_remedy(reason: str) -> str:
+    """What to correct where no TLS connection could be made; '' if something else went wrong."""
+    return next((remedy for pattern, remedy in _TLS_REMEDIES if pattern.search(reason)), "")
 
 
 def grant_remedy(reason: str) -> str:

@@ -36,6 +36,7 @@ class SandboxConfig:
     :param engine: version of ClickHouse; by default the newest that can do what is asked.
     :param database_engine: of the database ``sandbox``: ``Atomic``; or ``Replicated``, which carries DDL to all
         nodes.
+    :param tls: the nodes listen for HTTPS, too, and the Airflow connection uses that.
     :param zookeeper: a folder with ZooKeeper's jars; by default where Debian's package keeps them.
     :param directory: keeps the tables between two runs (the object store is in memory); by default a
         fresh temporary directory, removed at the end.
@@ -48,6 +49,7 @@ class SandboxConfig:
     replicas: int = 1
     engine: str = ""
     database_engine: str = "Atomic"
+    tls: bool = False
     zookeeper: Path | None = None
     directory: Path | None = None
     library: Path | None = None
@@ -64,17 +66,17 @@ class SandboxConfig:
                 f"a sandbox's database cannot be {self.database_engine!r}; set database_engine (--database-engine) to"
                 f" {' or '.join(DATABASE_ENGINES)}"
             )
-        needs_keeper = self.replicas > 1 or self.database_engine == "Replicated"
+        needs_server = self.replicas > 1 or self.database_engine == "Replicated" or self.tls
         if not self.engine:
-            object.__setattr__(self, "engine", SERVERS[0] if needs_keeper else EMBEDDED)
+            object.__setattr__(self, "engine", SERVERS[0] if needs_server else EMBEDDED)
         elif self.engine not in (EMBEDDED, *SERVERS):
             raise ConfigError(
                 f"there is no engine {self.engine!r}; set engine (--engine) to {' or '.join((EMBEDDED, *SERVERS))}"
             )
-        elif needs_keeper and not self.has_keeper:
+        elif needs_server and not self.has_keeper:
             raise ConfigError(
-                f"the engine {self.engine} has neither replicas nor Replicated databases here; set engine (--engine)"
-                f" to {' or '.join(SERVERS)}"
+                f"the engine {self.engine} has neither replicas nor Replicated databases nor TLS here; set engine"
+                f" (--engine) to {' or '.join(SERVERS)}"
             )
 
     @property
@@ -129,6 +131,8 @@ class Sandbox:
 
     :param http_ports: one per node, all on 127.0.0.1, those of a shard's replicas side by side; ``tcp_ports``
         likewise.
+    :param https_ports: likewise, where the sandbox has TLS.
+    :param ca_cert: file with the authority that their certificates are signed by.
     :param replicas: nodes of each shard.
     :param has_keeper: whether ``ON CLUSTER`` and Replicated tables work.
     :param database: a database on every node, empty at first.
@@ -138,6 +142,8 @@ class Sandbox:
 
     http_ports: tuple[int, ...]
     tcp_ports: tuple[int, ...]
+    https_ports: tuple[int, ...] = ()
+    ca_cert: str = ""
     replicas: int = 1
     has_keeper: bool = False
     cluster: str = "sandbox"
@@ -165,16 +171,18 @@ class Sandbox:
     @property
     def airflow_conn_clickhouse(self) -> str:
         """The Airflow connection to the cluster, as JSON. Holds the password."""
+        ports = self.https_ports or self.http_ports
         connection = {
             "conn_type": "clickhouse_s3",
             "host": "127.0.0.1",
-            "port": self.http_ports[0],
+            "port": ports[0],
             "login": self.user,
             "password": self.password,
             "schema": self.database,
             "extra": {
                 "cluster": self.cluster,
-                "http_endpoints": [f"127.0.0.1:{port}" for port in self.http_ports],
+                "http_endpoints": [f"127.0.0.1:{port}" for port in ports],
+                **({"secure": True, "ca_cert": self.ca_cert} if self.https_ports else {}),
             },
         }
         return json.dumps(connection)
@@ -199,6 +207,8 @@ class Sandbox:
         document = {
             "http": self.http_ports,
             "tcp": self.tcp_ports,
+            "https": self.https_ports,
+            "ca_cert": self.ca_cert,
             "replicas": self.replicas,
             "has_keeper": self.has_keeper,
             "cluster": self.cluster,
@@ -226,6 +236,8 @@ class Sandbox:
             return cls(
                 http_ports=tuple(document["http"]),
                 tcp_ports=tuple(document["tcp"]),
+                https_ports=tuple(document.get("https", ())),
+                ca_cert=document.get("ca_cert", ""),
                 replicas=document.get("replicas", 1),
                 has_keeper=document.get("has_keeper", False),
                 cluster=document["cluster"],

@@ -100,6 +100,8 @@ def _launch(config: SandboxConfig, options: Sequence[str], *, stdin: int) -> tup
     command = [sys.executable, "-m", "airflow_provider_ch_s3", "sandbox", "up", "--json", *options]
     command += ["--shards", str(config.shards), "--replicas", str(config.replicas), "--library", str(library)]
     command += ["--engine", config.engine, "--database-engine", config.database_engine]
+    if config.tls:
+        command.append("--tls")
     if config.zookeeper is not None:
         command += ["--zookeeper", str(config.zookeeper)]
     if config.directory is not None:

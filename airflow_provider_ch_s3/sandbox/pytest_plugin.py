@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.sandbox.info import Sandbox, SandboxConfig
 if TYPE_CHECKING:
     from botocore.client import BaseClient
 
-TOPOLOGY = ("shards", "replicas", "engine", "database_engine", "zookeeper")
+TOPOLOGY = ("shards", "replicas", "engine", "database_engine", "tls", "zookeeper")
 
 CLUSTER_VARIABLE = "CH_S3_TEST_CLUSTER"
 
@@ -34,6 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--ch-s3-database-engine", default="Atomic", help="of the databases: Atomic or Replicated (Atomic)"
     )
+    group.addoption("--ch-s3-tls", action="store_true", help="connections speak HTTPS")
     group.addoption("--ch-s3-zookeeper", type=Path, help="folder with ZooKeeper's jars (Debian's package)")
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from airflow_provider_ch_s3.errors import SandboxError
+from airflow_provider_ch_s3.sandbox.certificates import Authority
 from airflow_provider_ch_s3.sandbox.config import NodeConfig, memory_bytes_per_node
 from airflow_provider_ch_s3.sandbox.embedded import EmbeddedNode
 from airflow_provider_ch_s3.sandbox.engine import ensure_library, package_of
@@ -30,6 +31,7 @@ from airflow_provider_ch_s3.sandbox.zookeeper import ZooKeeper, find_classpath
 from airflow_provider_ch_s3.units import count_of
 
 LOG_NAME = "supervisor.log"
+TLS_NAME = "tls"
 
 START_TIMEOUT_SECONDS = 30.0
 STOP_TIMEOUT_SECONDS = 10.0
@@ -58,15 +60,17 @@ def supervise(config: SandboxConfig, on_ready: Callable[[Sandbox], None]) -> Non
         directory, created = _make_directory(config.directory)
         with acquire_lock(directory), _log_file(directory / LOG_NAME) as log:
             (directory / INFO_NAME).unlink(missing_ok=True)
-            ports = iter(free_ports(3 * config.nodes + 2))
+            ports = iter(free_ports(4 * config.nodes + 2))
             sandbox = _describe(config, directory, ports)
+            if config.tls:
+                Authority.create(directory / TLS_NAME).issue("server")
             keeper_port = next(ports)
             nodes = _nodes(config, sandbox, library, keeper_port=keeper_port, interserver_ports=ports)
             keeper = [ZooKeeper(directory / "zookeeper", port=keeper_port, classpath=classpath)] if classpath else []
             # in the order in which they need each other
             groups: Sequence[Sequence[SandboxProcess]] = (keeper, nodes)
             processes = [process for group in groups for process in group]
-            paths = [process.directory for process in processes]
+            paths = [*(process.directory for process in processes), directory / TLS_NAME]
             for path in [directory] if created else [path for path in paths if not path.exists()]:
                 removals.callback(shutil.rmtree, path, ignore_errors=True)
             with _stopped_at_the_end(groups):
@@ -129,6 +133,8 @@ def _describe(config: SandboxConfig, directory: Path, ports: Iterator[int]) -> S
     return Sandbox(
         http_ports=tuple(islice(ports, config.nodes)),
         tcp_ports=tuple(islice(ports, config.nodes)),
+        https_ports=tuple(islice(ports, config.nodes)) if config.tls else (),
+        ca_cert=str(directory / TLS_NAME / "ca.crt") if config.tls else "",
         replicas=config.replicas,
         has_keeper=config.has_keeper,
         password=secrets.token_urlsafe(18),

@@ -10,6 +10,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,7 +124,7 @@ def test_an_extra_that_is_no_json_object_is_refused_and_not_shown(make_hook: Mak
         pytest.param("clustr", "did you mean 'cluster'?", id="typo"),
         pytest.param("Cluster", "did you mean 'cluster'?", id="capitals"),
         pytest.param("http_endpoint", "did you mean 'http_endpoints'?", id="singular"),
-        pytest.param("qqq", "use client_kwargs, client_name, cluster, compress,", id="nothing-like-it"),
+        pytest.param("qqq", "use ca_cert, client_cert, client_cert_key, client_kwargs,", id="nothing-like-it"),
     ],
 )
 def test_an_unknown_key_of_the_extra_is_refused(make_hook: MakeHook, key: str, remedy: str) -> None:
@@ -503,3 +504,16 @@ def test_an_insert_is_never_sent_twice(
     with pytest.raises(ServerUnreachableError, match="no answer from ClickHouse"):
         hook.execute(Statement(text="INSERT INTO t SELECT 1", parameters=parameters), query_id="ch-s3-1")
     assert faulty_server.insert_count == 1
+
+
+@pytest.mark.parametrize(("extra", "port"), [({}, 8123), ({"secure": True}, 8443)])
+def test_the_default_port_is_that_of_the_protocol(make_hook: MakeHook, extra: dict[str, Any], port: int) -> None:
+    assert make_hook(extra, port=None)._get_client_kwargs()["port"] == port
+
+
+def test_a_password_beside_a_client_certificate_is_the_login(make_hook: MakeHook, tmp_path: Path) -> None:
+    certificate = tmp_path / "client.crt"
+    certificate.touch()
+    extra = {"secure": True, "client_cert": str(certificate)}
+    assert make_hook(extra)._get_client_kwargs()["tls_mode"] == "strict"
+    assert "tls_mode" not in make_hook(extra, password="")._get_client_kwargs()
