@@ -1,0 +1,122 @@
+"""A user with exactly the rights of docs/permissions.md."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.cli import main
+from airflow_provider_ch_s3.errors import ChS3Error
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
+from tests.marks import thorough
+from tests.sandbox.conftest import Lab, bag
+from tests.sandbox.few import EVEN_AND_ODD, is_clean, put_numbers
+from tests.sandbox.topologies import topologies
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+
+PAGE = Path(__file__).parents[2] / "docs" / "permissions.md"
+ROWS = [{"n": n} for n in range(24)]
+MODES: dict[str, dict[str, Any]] = {
+    "append": {},
+    "replace_partitions": {"on_partial_partitions": "replace"},
+    "replace_table": {},
+    "replace_where": {"replace_where": "n < 1000"},
+}
+
+
+@pytest.fixture
+def table(replicated_lab: Lab) -> str:
+    return replicated_lab.create("t", "n UInt32", EVEN_AND_ODD)
+
+
+@pytest.fixture
+def grants(replicated_lab: Lab, table: str) -> list[str]:
+    """The statements of the page, for a user of this test, who has them and loads from now on."""
+    lab = replicated_lab
+    user = f"least_{lab.database}"
+    lab.query(f"CREATE USER {user} ON CLUSTER {lab.sandbox.cluster} IDENTIFIED BY 'secret of {user}'")
+    named = PAGE.read_text().replace("analytics.", f"{lab.database}.").replace("TO loader", f"TO {user}")
+    found = re.findall(r"^GRANT (.*);$", named, re.MULTILINE)
+    for grant in found:
+        lab.query(f"GRANT ON CLUSTER {lab.sandbox.cluster} {grant}")
+    for number in range(3):
+        put_numbers(lab, f"in/{number}.csv", ROWS[number::3])
+    lab.connect_clickhouse(login=user, password=f"secret of {user}")
+    return found
+
+
+@topologies("on-cluster")
+def test_they_are_enough(replicated_lab: Lab, table: str, grants: list[str]) -> None:
+    assert len(grants) > 20
+    use_all(replicated_lab, table, "all")
+    assert bag(replicated_lab.rows(table)) == bag(ROWS)
+    assert is_clean(replicated_lab)
+
+
+def use_all(lab: Lab, table: str, name: str) -> None:
+    """Everything that the package does there; the table holds the rows of the files then."""
+    works, said = ClickHouseS3Hook(clickhouse_conn_id="ch").test_connection()
+    if not works:
+        raise ChS3Error(said)
+    for mode, arguments in MODES.items():
+        lab.load("in/*.csv", table, load_mode=mode, task_id=f"{name}-{mode}", **arguments)
+    lab.load("in/*.csv", table, staging=False, task_id=f"{name}-direct")
+    sensor = ClickHousePartsSettledSensor(task_id="s", table=table, clickhouse_conn_id="ch", stable_seconds=0)
+    sensor.poke({})
+    operator = lab.operator("in/*.csv", table, load_mode="replace_table", task_id=f"{name}-killed")
+    operator.execute(lab.context(operator))
+    operator.on_kill()
+    for options in ((), ("prune", "--older-than-days", "0")):
+        if lab.loads(*options):
+            raise ChS3Error("loads failed")
+    if main(["plan", *lab.arguments(table)]):
+        raise ChS3Error("plan failed")
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1800)
+@topologies("on-cluster")
+def test_none_of_them_is_too_many(replicated_lab: Lab, table: str, grants: list[str]) -> None:
+    lab = replicated_lab
+    unused = []
+    rights = [(right, what, user) for grant in grants for right, what, user in split(grant)]
+    for number, (right, what, user) in enumerate(rights):
+        lab.query(f"REVOKE ON CLUSTER {lab.sandbox.cluster} {right} ON {what} FROM {user}")
+        with suppress(ChS3Error):
+            use_all(lab, table, str(number))
+            unused.append(f"{right} ON {what}")
+        lab.query(f"GRANT ON CLUSTER {lab.sandbox.cluster} {right} ON {what} TO {user}")
+    assert unused == []
+
+
+def split(grant: str) -> list[tuple[str, str, str]]:
+    """The single rights of a statement: what, on what, to whom."""
+    match = re.fullmatch(r"(.+) ON (\S+) TO (\S+)", grant)
+    assert match
+    return [(right, match[2], match[3]) for right in match[1].split(", ")]
+
+
+@pytest.mark.parametrize(
+    "right", ["ALTER SETTINGS", *map(thorough, ("S3", "CREATE TABLE", "SELECT ON system.query_log"))]
+)
+@topologies("on-cluster")
+def test_one_that_is_missing_is_named(replicated_lab: Lab, table: str, grants: list[str], right: str) -> None:
+    lab = replicated_lab
+    (grant,) = (grant for grant in grants if right in grant)
+    ((_, what, user), *_) = split(grant)
+    change = f"ON CLUSTER {lab.sandbox.cluster} {right if ' ON ' in right else f'{right} ON {what}'}"
+    lab.query(f"REVOKE {change} FROM {user}")
+    with pytest.raises(ChS3Error) as caught:
+        lab.load("in/*.csv", table)
+    assert re.search(rf"GRANT {right.partition('(')[0]}", str(caught.value)), str(caught.value)
+    assert lab.rows(table) == []
+    lab.query(f"GRANT {change} TO {user}")
+    lab.load("in/*.csv", table, try_number=2)
+    assert bag(lab.rows(table)) == bag(ROWS)
+    assert is_clean(lab)
