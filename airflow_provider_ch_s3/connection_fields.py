@@ -161,19 +161,19 @@ DRIVER_FIELDS = (
     ConnectionField(
         name="ca_cert",
         label="CA file",
-        description="Path, on the workers, of the authority that signed the certificates. Empty: the system's.",
+        description="Path, on each machine of Airflow, of the authority to trust. Empty: the system's.",
         kind=FieldKind.STRING,
     ),
     ConnectionField(
         name="client_cert",
         label="Client certificate file",
-        description="Path, on the workers. Without a password it is the login, too.",
+        description="Path, on each machine of Airflow. Without a password it is the login, too.",
         kind=FieldKind.STRING,
     ),
     ConnectionField(
         name="client_cert_key",
         label="Client key file",
-        description="Path, on the workers, of the key of the client certificate.",
+        description="Path, on each machine of Airflow, of the key of the client certificate.",
         kind=FieldKind.STRING,
     ),
     ConnectionField(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from airflow.providers.clickhousedb.hooks.clickhouse import ClickHouseHook
 
@@ -68,8 +68,9 @@ QUEUED_SETTINGS = {
 }
 
 HTTPS_PORT = 8443
-# Fields of the connection that are arguments of the driver's, and paths of files.
 _CERTIFICATES = ("ca_cert", "client_cert", "client_cert_key")
+# Fields of the connection that are arguments of the driver's under the same names.
+_TLS_ARGUMENTS = (*_CERTIFICATES, "server_host_name")
 
 ON_CLUSTER_TOKEN = "{on_cluster}"
 # QUERY_IS_PROHIBITED: without <distributed_ddl>; NO_ZOOKEEPER: without <zookeeper>
@@ -292,7 +293,9 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
     def get_uri(self) -> str:
         """Get the SQLAlchemy URI; the official one breaks on a login such as ``me@example.com``."""
         login = self.get_connection(self.get_conn_id()).login or "default"
-        return str(super().get_uri()).replace(f"//{login}", f"//{quote(login, safe='')}", 1)
+        uri = str(super().get_uri()).replace(f"//{login}", f"//{quote(login, safe='')}", 1)
+        tls = {name: self._driver_kwargs[name] for name in _TLS_ARGUMENTS if name in self._driver_kwargs}
+        return uri + ("&" if "?" in uri else "?") * bool(tls) + urlencode(tls)
 
     def keep_secret(self, find: Callable[[], Iterable[str]]) -> None:
         """Keep more texts out of what a server says of errors, beside those that this hook sends itself.
@@ -424,14 +427,15 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
         # Those of the official hook, which takes what is about TLS in client_kwargs only.
         kwargs: dict[str, Any] = super()._get_client_kwargs()
         extra = self.get_connection(self.get_conn_id()).extra_dejson
-        for name in (*_CERTIFICATES, "server_host_name"):
-            if name in extra:
-                kwargs[name] = extra[name]
+        kwargs.update({name: extra[name] for name in _TLS_ARGUMENTS if name in extra})
         for name in _CERTIFICATES:
             path = kwargs.get(name, "certifi")
             if path != "certifi" and not os.access(path, os.R_OK):
-                remedy = "give the path of a file that this worker can read"
-                raise field_error(name, path, conn_id=self.get_conn_id(), remedy=remedy)
+                shown = (
+                    path if path.isprintable() and "-----" not in path else "(no path)"
+                )  # it may be the key itself
+                remedy = "give the path of a file that this process can read"
+                raise field_error(name, shown, conn_id=self.get_conn_id(), remedy=remedy)
         if "client_cert" in kwargs and kwargs["password"]:
             kwargs.setdefault("tls_mode", "strict")  # the login is the password's, not the certificate's
         return kwargs

@@ -26,7 +26,7 @@ _TLS_REMEDIES = (
         " server_host_name",
     ),
     (
-        re.compile("CERTIFICATE_VERIFY_FAILED"),
+        re.compile(r"CERTIFICATE_VERIFY_FAILED|\[X509|NO_CERTIFICATE_OR_CRL_FOUND"),
         "name the file of the authority that signed the server's certificate in the connection's field ca_cert",
     ),
     (

@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -67,11 +68,14 @@ class Replicas:
     are_there: bool
     sleep: Callable[[float], None] = time.sleep
 
-    def agree(self, table: TableName, *, is_exact: bool, is_staged: bool) -> Mapping[str, str]:
+    def agree(
+        self, table: TableName, *, is_exact: bool, is_staged: bool, with_merges: bool = False
+    ) -> Mapping[str, str]:
         """Wait until all replicas of a table hold all that was written before this call.
 
         :param is_exact: merges leave every row as it is, so that rows can be compared, too.
         :param is_staged: nobody else writes to it.
+        :param with_merges: wait for merges that are queued, too.
         :returns: one node for each group of replicas; without replicas all nodes. Together they hold each row once.
             Each with the node that a statement for its group has to be sent to.
         :raises LoadError: if a replica gets nothing done any more.
@@ -79,33 +83,35 @@ class Replicas:
         every = {node.host: node.host for node in self.nodes}
         if not self.are_there:
             return every
-        look = self._wait(table, is_exact=is_exact, is_staged=is_staged)
+        wait = partial(self._wait, table, is_exact=is_exact, is_staged=is_staged, with_merges=with_merges)
+        look = wait()
         if not is_exact:
             # A replica says that it has taken a change over a moment before it has it in its queue; where rows cannot
             # be compared, only a second look tells.
             self.sleep(POLL_SECONDS)
-            look = self._wait(table, is_exact=is_exact, is_staged=is_staged)
+            look = wait()
         replicas = {node for nodes in look.groups.values() for node in nodes}
         alone = {node: node for node in every if node not in replicas}
         return alone | {min(nodes): self._first_reachable(nodes) for nodes in look.groups.values()}
 
-    def _wait(self, table: TableName, *, is_exact: bool, is_staged: bool) -> Look:
+    def _wait(self, table: TableName, *, is_exact: bool, is_staged: bool, with_merges: bool) -> Look:
         """Look until nobody is late; returns the last look."""
-        look = self._look(table)
+        look = self._look(table, with_merges=with_merges)
         race = _Race.start(look, is_exact=is_exact, is_staged=is_staged)
-        last, since, pace = [""], time.monotonic(), Pace()
+        last, since, pace = None, time.monotonic(), Pace()
         while late := race.find_late(look):
             if pace.is_due():
                 log.info("waiting until all replicas of %s hold the same: %s", table, "; ".join(late))
-            if late != last:
-                last, since = late, time.monotonic()
+            # What others get done is no sign of life.
+            if (late, look.fetching_bytes) != last:
+                last, since = (late, look.fetching_bytes), time.monotonic()
             elif time.monotonic() - since > STALL_SECONDS:
                 raise LoadError(
                     f"the replicas of {table} differ, and for {format_seconds(STALL_SECONDS)} none of them has got"
                     f" anything done: {'; '.join(late)}; look at system.replication_queue there, then load again"
                 )
             self.sleep(POLL_SECONDS)
-            look = self._look(table)
+            look = self._look(table, with_merges=with_merges)
         return look
 
     def _first_reachable(self, nodes: Sequence[str]) -> str:
@@ -152,13 +158,14 @@ class Replicas:
     def _cluster(self) -> str:
         return f"the cluster {self.cluster!r}" if self.cluster else "a connection without a cluster"
 
-    def _look(self, table: TableName) -> Look:
+    def _look(self, table: TableName, *, with_merges: bool = False) -> Look:
         def query(render: Callable[[TableName, str | None], Statement]) -> list[dict[str, Any]]:
             return self.client.query(render(table, self.cluster))
 
         # The log before the queue: what has been taken over when the log is read is in the queue by then.
         found = query(replica_queries.render_read_replicas)
-        queue = query(replica_queries.render_read_replication_queue) if found else []
+        render_queue = partial(replica_queries.render_read_replication_queue, with_merges=with_merges)
+        queue = query(render_queue) if found else []
         fetches = query(replica_queries.render_read_fetches) if queue else []
         stored = query(staging_queries.render_read_partitions) if found else []
         groups: dict[str, list[str]] = defaultdict(list)

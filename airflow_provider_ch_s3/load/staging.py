@@ -71,14 +71,15 @@ class Staging:
         name = f"{self._prefix}{load}_{attempt.generation}_{attempt.number}_{table.epoch}{table.role}"
         return TableName(database=self.target.database, table=name)
 
-    def agree(self, table: TableName, *, is_exact: bool) -> Mapping[str, str]:
+    def agree(self, table: TableName, *, is_exact: bool, with_merges: bool = False) -> Mapping[str, str]:
         """Wait until all replicas of the target, or of a table that is staged for it, hold the same rows.
 
         :param is_exact: merges leave every row as it is.
+        :param with_merges: wait for merges that are queued, too.
         :returns: nodes that together hold each row once, and for each where to send a statement to.
         """
         is_staged = table.database == self.target.database and table.table.startswith(self._prefix)
-        return self.replicas.agree(table, is_exact=is_exact, is_staged=is_staged)
+        return self.replicas.agree(table, is_exact=is_exact, is_staged=is_staged, with_merges=with_merges)
 
     def look_at(
         self, table: TableName, render: Callable[[TableName, str | None], Statement], *, is_exact: bool

@@ -87,16 +87,23 @@ class Survivors:
         )
         # The new rows first, for the answer alone: one that a repeated commit would keep would be there twice.
         self._copy(merged, staged, self.staged_partitions)
-        if left := self._delete(merged):
+        new, left = self._delete(merged)
+        if left:
             raise LoadError(
                 f"replace_where={self.condition!r} does not hold any more for {format_count(left)} of the staged"
                 f" rows, which cannot be told from the rows to keep; {_INDEPENDENT}"
             )
         self._copy(merged, self.staging.target, touched)
-        self._delete(merged)
-        # The only ATTACH: Keeper knows a part that was attached before, even if its rows have been deleted since.
+        _, kept = self._delete(merged)
+        # After a REPLACE Keeper has forgotten what was attached; a second ATTACH it would take for a repetition.
         for some in batches(self.staged_partitions, PARTITIONS_PER_STATEMENT):
             self._send(staging_queries.render_attach_partitions(merged, staged, partitions=some), reads=staged)
+        found, _ = self._count(merged)
+        if self.keeps_all_rows and found != kept + new:
+            raise LoadError(
+                f"{format_count(kept)} rows are kept and {format_count(new)} are new, and {merged} holds"
+                f" {format_count(found)}; nothing was committed: load again"
+            )
 
     def _copy(self, merged: TableName, source: TableName, partitions: Sequence[str]) -> None:
         for some in batches(partitions, PARTITIONS_PER_STATEMENT):
@@ -110,12 +117,12 @@ class Survivors:
         for statement in statements:
             self.client.execute_on(nodes, statement, query_id=self.next_query_id())
 
-    def _delete(self, merged: TableName) -> int:
-        """Delete the rows that the condition holds for; returns how many are left.
+    def _delete(self, merged: TableName) -> tuple[int, int]:
+        """Delete the rows that the condition holds for; returns how many there were, and how many are left.
 
         :raises LoadError: if the mutation, which runs with settings of the server's own, saw that differently.
         """
-        _, expected = self._count(merged)
+        rows, expected = self._count(merged)
         self._send(
             staging_queries.render_delete_rows(merged, condition=self.condition),
             staging_queries.render_await_deletion(merged),
@@ -128,7 +135,7 @@ class Survivors:
                 f" partitions of {self.staging.target} and a mutation, which runs with settings of the server's own,"
                 f" {format_count(left)}; {_INDEPENDENT}"
             )
-        return left
+        return rows, left
 
     def _count(self, merged: TableName) -> tuple[int, int]:
         self._agree(merged)

@@ -62,8 +62,6 @@ def supervise(config: SandboxConfig, on_ready: Callable[[Sandbox], None]) -> Non
             (directory / INFO_NAME).unlink(missing_ok=True)
             ports = iter(free_ports(4 * config.nodes + 2))
             sandbox = _describe(config, directory, ports)
-            if config.tls:
-                Authority.create(directory / TLS_NAME).issue("server")
             keeper_port = next(ports)
             nodes = _nodes(config, sandbox, library, keeper_port=keeper_port, interserver_ports=ports)
             keeper = [ZooKeeper(directory / "zookeeper", port=keeper_port, classpath=classpath)] if classpath else []
@@ -73,6 +71,8 @@ def supervise(config: SandboxConfig, on_ready: Callable[[Sandbox], None]) -> Non
             paths = [*(process.directory for process in processes), directory / TLS_NAME]
             for path in [directory] if created else [path for path in paths if not path.exists()]:
                 removals.callback(shutil.rmtree, path, ignore_errors=True)
+            if config.tls:
+                Authority.create(directory / TLS_NAME).issue("server")
             with _stopped_at_the_end(groups):
                 start_object_store(
                     port=int(sandbox.s3_endpoint.rpartition(":")[2]),

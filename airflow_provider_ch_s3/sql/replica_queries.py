@@ -12,9 +12,9 @@ def render_read_replicas(table: TableName, cluster: str | None) -> Statement:
     return render("read_replicas", table=table, cluster=cluster)
 
 
-def render_read_replication_queue(table: TableName, cluster: str | None) -> Statement:
+def render_read_replication_queue(table: TableName, cluster: str | None, *, with_merges: bool = False) -> Statement:
     """What replicas have taken over from the log and not done yet."""
-    return render("read_replication_queue", table=table, cluster=cluster)
+    return render("read_replication_queue", table=table, cluster=cluster, with_merges=with_merges)
 
 
 def render_read_fetches(table: TableName, cluster: str | None) -> Statement:

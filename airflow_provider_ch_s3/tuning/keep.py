@@ -49,7 +49,6 @@ KEPT: Mapping[str, Kept] = {
     "type_json_skip_invalid_typed_paths": Kept(value=0, reason=_REPLACED),
     "s3_ignore_file_doesnt_exist": Kept(value=0, reason="a file that vanishes must fail the load, not be left out"),
     "materialized_views_ignore_errors": Kept(value=0, reason="a view that fails must fail the load, not lack rows"),
-    "insert_quorum": Kept(value=0, reason="the commit waits for all replicas; with a quorum each block would"),
     "prefer_column_name_to_alias": Kept(value=0, reason=_NAMES),
     "short_circuit_function_evaluation": Kept(
         value="enable", reason="what fails for a value that is not there must not be computed"

@@ -93,6 +93,7 @@ def test_none_of_them_is_too_many(replicated_lab: Lab, table: str, grants: list[
             unused.append(f"{right} ON {what}")
         lab.query(f"GRANT ON CLUSTER {lab.sandbox.cluster} {right} ON {what} TO {user}")
     assert unused == []
+    use_all(lab, table, "again")  # nothing but the missing rights was in the way
 
 
 def split(grant: str) -> list[tuple[str, str, str]]:

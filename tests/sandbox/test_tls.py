@@ -79,6 +79,9 @@ def look() -> None:
         pytest.param({"days": -1}, {}, "renew the server's certificate", id="expired"),
         pytest.param({"hosts": ("elsewhere.example",)}, {}, "its field server_host_name", id="other-host"),
         pytest.param({}, {"ca_cert": "/nowhere/ca.crt"}, "ca_cert is '/nowhere/ca.crt'; give the path", id="no-file"),
+        pytest.param(
+            {}, {"client_cert_key": "-----BEGIN PRIVATE KEY-----\nMIGH"}, "client_cert_key is '(no path)'", id="key"
+        ),
     ],
 )
 def test_what_cannot_be_trusted(

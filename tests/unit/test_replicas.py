@@ -30,6 +30,8 @@ class Shard:
     rows: dict[str, int] = field(default_factory=dict)
     read_only: Sequence[str] = ()
     failure: str = ""
+    merges: dict[str, list[str]] = field(default_factory=dict)
+    left_bytes: int = 3 * 1024**3
 
 
 @dataclass
@@ -60,7 +62,8 @@ class Client:
             ],
             "read_replication_queue": lambda: [
                 {"node": host, "entry": entry, "failure": look.failure}
-                for host, entries in look.queue.items()
+                for kinds in ((look.queue,) if "MERGE_PARTS" in statement.text else (look.queue, look.merges))
+                for host, entries in kinds.items()
                 for entry in entries
             ],
             "read_partitions": lambda: [
@@ -68,7 +71,7 @@ class Client:
                 for host in SHARDS
                 if (rows := look.rows.get(host, 10))
             ],
-            "read_fetches": lambda: [{"node": host, "left_bytes": 3 * 1024**3} for host in look.queue],
+            "read_fetches": lambda: [{"node": host, "left_bytes": look.left_bytes} for host in look.queue],
         }
         return answers[statement.name]()
 
@@ -162,6 +165,25 @@ def test_the_first_change_of_a_staging_table_is_waited_for() -> None:
     replicas = replicas_of(*looks)
     agree(replicas, is_exact=False)
     assert looks_of(replicas) == 3
+
+
+def test_queued_merges_are_waited_for_where_asked() -> None:
+    """They would hide in the staging table which of its parts have been moved."""
+    replicas = replicas_of(Shard(merges={"a2": ["m1"]}), Shard(merges={"a2": ["m1"]}), Shard())
+    agree(replicas)
+    assert looks_of(replicas) == 1
+    replicas = replicas_of(Shard(merges={"a2": ["m1"]}), Shard(merges={"a2": ["m1"]}), Shard())
+    replicas.agree(TABLE, is_exact=True, is_staged=True, with_merges=True)
+    assert looks_of(replicas) == 3
+
+
+def test_a_fetch_that_goes_on_is_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even by fewer bytes than the text of what is left shows."""
+    monkeypatch.setattr(replicas_module, "STALL_SECONDS", 0.0)
+    looks = [Shard(queue={"a2": ["q1"]}, left_bytes=3 * 1024**3 - number) for number in range(5)]
+    replicas = replicas_of(*looks, Shard())
+    agree(replicas)
+    assert looks_of(replicas) == 6
 
 
 def test_what_others_get_done_is_no_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:

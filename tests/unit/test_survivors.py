@@ -54,7 +54,7 @@ class Server:
 
 
 def server(**changes: list[list[dict[str, Any]]]) -> Server:
-    counts = [counted(3, 0), counted(0, 0), counted(5, 2), counted(2, 2)]
+    counts = [counted(3, 0), counted(0, 0), counted(5, 2), counted(2, 2), counted(5, 2)]
     answers = {
         "touched_partitions": [[{"_partition_id": "p"}]],
         "read_partitions": [[partition("p"), partition("other")]],
@@ -129,6 +129,11 @@ def test_a_hundred_partitions_are_linked_at_once() -> None:
             {"count_outside": [counted(3, 0), counted(0, 0), counted(5, 2), counted(1, 1)]},
             r"a SELECT keeps 2 rows of the touched partitions of d.t and a mutation, .* 1; write .* session_timezone",
             id="a-mutation-took-too-much",
+        ),
+        pytest.param(
+            {"count_outside": [counted(3, 0), counted(0, 0), counted(5, 2), counted(2, 2), counted(4, 2)]},
+            "2 rows are kept and 3 are new, and .*_merged holds 4; nothing was committed: load again",
+            id="a-part-was-left-out",
         ),
         pytest.param(
             {"unapplied_changes": [[{"node": "n1", "name": "mutation_3.txt", "change": "UPDATE v = 1 WHERE 1"}]]},

@@ -1,0 +1,49 @@
+"""A commit that broke off, and whose nodes are others by now; all else of commits: test_protocol, and the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import UnknownStateError
+from airflow_provider_ch_s3.load.commit import Commit
+from airflow_provider_ch_s3.load.commit_plan import CommitPlan
+from airflow_provider_ch_s3.load.moved import Before
+from airflow_provider_ch_s3.load.story import AttemptId
+from airflow_provider_ch_s3.target import TableName
+
+ATTEMPT = AttemptId(load_id="ch-s3-0123456789abcdef0123", generation=0, number=7)
+
+
+def commit_on(nodes: Mapping[str, str], asked: list[Any]) -> Commit:
+    staging: Any = SimpleNamespace(
+        target=TableName(database="d", table="t"),
+        cluster="c",
+        name=lambda _: TableName(database="d", table="staged"),
+        agree=lambda *_, **__: nodes,
+        look_at=lambda *_, **__: asked.append("look") or [],
+    )
+    plan = CommitPlan(
+        load_mode="append",
+        partitions={"p": 3},
+        table_uuids=["u"],
+        allow_empty=False,
+        keeps_all_rows=True,
+        before={"": {"a1": {"p": Before(staged_rows=3)}}},
+    )
+    return Commit(client=SimpleNamespace(), staging=staging, attempt=ATTEMPT, epoch=9, plan=plan)  # type: ignore[arg-type]
+
+
+def test_nobody_guesses_what_nodes_hold_that_are_gone() -> None:
+    asked: list[Any] = []
+    with pytest.raises(UnknownStateError) as caught:
+        commit_on({"a2": "a2", "b1": "b1"}, asked).resume()
+    assert str(caught.value) == (
+        "the commit of ch-s3-0123456789abcdef0123-0-7-insert broke off, and a1 took part in it and is no node, or not"
+        " the first replica, of the cluster any more; see what d.t holds of the rows in d.staged, move the rest by"
+        " hand, and drop that table"
+    )
+    assert asked == []
