@@ -63,6 +63,7 @@ def test_database_and_table(lab: Lab, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["it's", "a`b", "a\tb"])
+@pytest.mark.thorough
 def test_a_distributed_table_over_a_hostile_one(lab: Lab, name: str) -> None:
     local = f"{lab.database}.{identifier(name)}"
     lab.ddl(f"CREATE TABLE {local} (n UInt8) ENGINE = MergeTree ORDER BY ()")
@@ -118,6 +119,7 @@ def test_many_file_names_beside_look_alikes(lab: Lab) -> None:
     assert bag(lab.rows(table)) == bag(expected)
 
 
+@pytest.mark.thorough
 def test_the_schema_is_read_from_a_file_of_the_load(lab: Lab) -> None:
     # the look-alike sorts before, and matches what ClickHouse is told to read of a list with "[1].csv"
     table = lab.create("t", "n UInt8")

@@ -235,6 +235,7 @@ class TestColumns:
         ]
         assert bag(lab.rows(local)) == bag(expected)
 
+    @pytest.mark.thorough
     def test_path_columns_of_csv_without_a_header(self, lab: Lab) -> None:
         local = lab.create("t", "dt Date, id UInt32, name String")
         lab.put("in/dt=2013-01-01/a.csv", b'1,"x"\n')
@@ -243,6 +244,7 @@ class TestColumns:
         expected = [{"dt": "2013-01-01", "id": 1, "name": "x"}, {"dt": "2013-01-02", "id": 2, "name": "y"}]
         assert bag(lab.rows(local)) == bag(expected)
 
+    @pytest.mark.thorough
     def test_columns_choose(self, lab: Lab) -> None:
         local = lab.create("t", "id UInt32, name String DEFAULT 'none', extra UInt8")
         lab.put("in/a.parquet", parquet(ROWS[:3]))
@@ -266,6 +268,7 @@ class TestColumns:
         assert bag(lab.rows(local)) == bag(expected)
         assert report["rows_written"] == 11
 
+    @pytest.mark.thorough
     def test_rows_read_and_rows_written_differ_by_what_is_filtered(self, lab: Lab) -> None:
         local = lab.create("t", COLUMNS)
         put_rows(lab, csv, "csv", files=4)
@@ -273,6 +276,7 @@ class TestColumns:
         assert bag(lab.rows(local)) == bag(ROWS[:9])
         assert (report["rows_read"], report["rows_written"]) == (240, 9)
 
+    @pytest.mark.thorough
     def test_where_may_name_a_column_of_the_path(self, lab: Lab) -> None:
         local = lab.create("t", "dt Date, id UInt32")
         for day in (1, 2, 3):
@@ -280,12 +284,14 @@ class TestColumns:
         lab.load("in/dt=*/*.parquet", local, where="dt != '2013-01-02'")
         assert bag(lab.rows(local)) == bag([{"dt": "2013-01-01", "id": 1}, {"dt": "2013-01-03", "id": 3}])
 
+    @pytest.mark.thorough
     def test_columns_in_another_order(self, lab: Lab) -> None:
         local = lab.create("t", "b String, a String")
         lab.put_parquet("in/a.parquet", {"a": ["A"], "b": ["B"]})
         lab.load("in/a.parquet", local)
         assert lab.rows(local) == [{"b": "B", "a": "A"}]
 
+    @pytest.mark.thorough
     def test_computed_columns_are_left_to_the_table(self, lab: Lab) -> None:
         local = lab.create("t", "a UInt8, twice UInt16 MATERIALIZED a * 2, thrice UInt16 ALIAS a * 3")
         lab.put_parquet("in/a.parquet", {"a": pa.array([4], pa.uint8())})
@@ -351,6 +357,7 @@ class TestNarrowing:
         expected = {"a": 255, "b": -32768, "c": 18446744073709551615, "d": -9223372036854775808, "e": None, "f": -128}
         assert lab.rows(local) == [expected]
 
+    @pytest.mark.thorough
     def test_a_structure_of_the_user_narrows_no_more_than_the_table(self, lab: Lab) -> None:
         local = lab.create("t", "n UInt16")
         lab.put("in/a.csv", b"70000\n")
@@ -392,6 +399,7 @@ class TestNarrowing:
             lab.load("in/a.parquet", local)
         assert lab.rows(local) == []
 
+    @pytest.mark.thorough
     def test_numbers_and_times_written_as_text_arrive(self, lab: Lab) -> None:
         local = lab.create("t", "n Nullable(Int16), d Date, f Float64, t DateTime64(1, 'UTC')")
         text = {"n": ["-7", None], "d": ["2013-01-02", "2013-12-31"], "f": ["0.5", "-1e3"]}
@@ -435,6 +443,7 @@ class TestNarrowing:
         assert lab.rows(local) == []
 
     @pytest.mark.parametrize("values", [["2200-01-01"], [None, "2200-01-01"]], ids=["text", "nullable-text"])
+    @pytest.mark.thorough
     def test_text_of_a_date_in_a_typed_file_that_does_not_fit_fails(self, lab: Lab, values: list[Any]) -> None:
         local = lab.create("t", "v Nullable(Date)")
         field = pa.field("v", pa.string(), nullable=None in values)
@@ -500,6 +509,7 @@ class TestNull:
             lab.load(key, local)
         assert lab.rows(local) == []
 
+    @pytest.mark.thorough
     def test_an_empty_text_and_nulls_for_nullable_columns_arrive(self, lab: Lab) -> None:
         local = lab.create("t", "s String, n Nullable(UInt8), d Nullable(Date), e UInt8 DEFAULT 7")
         lab.put("in/a.csv", b"s,n,d\n,,\nx,1,2013-01-02\n")
@@ -544,6 +554,7 @@ class TestFilesThatDiffer:
         with pytest.raises((LoadError, SourceError), match=r"'in/x' has a column 'b', and 'in/y' has none"):
             lab.load("in/*", local, data_format=data_format)
 
+    @pytest.mark.thorough
     def test_columns_let_a_column_of_a_later_file_go_unused(self, lab: Lab) -> None:
         local = lab.create("t", "a UInt32, b UInt32")
         lab.put("in/x.jsonl", b'{"a":1,"b":2}\n')
@@ -598,12 +609,14 @@ class TestRefusedBeforeTheInsert:
             lab.load("in/*", local, select={"a": expression, "b": "t"})
         assert lab.inserts() == []
 
+    @pytest.mark.thorough
     def test_columns_may_have_the_names_of_clauses(self, lab: Lab) -> None:
         local = lab.create("t", "`offset` UInt64, `limit` UInt64")
         lab.put_parquet("in/a.parquet", {"offset": pa.array([1], pa.uint64()), "limit": pa.array([2], pa.uint64())})
         lab.load("in/*", local, select={"offset": "offset + 1", "limit": "`limit`"}, where="limit NOT IN (3, 4)")
         assert lab.rows(local) == [{"offset": 2, "limit": 2}]
 
+    @pytest.mark.thorough
     def test_a_structure_may_name_types_as_users_do(self, lab: Lab) -> None:
         local = lab.create("t", "a Int32, b Decimal(9, 2)")
         lab.put("in/a.csv", b"1,2.50\n")
@@ -630,6 +643,7 @@ def test_a_value_behind_the_sample_fails_the_insert(lab: Lab) -> None:
     assert len(lab.inserts()) == 1
 
 
+@pytest.mark.thorough
 def test_many_files_are_all_read_once(lab: Lab) -> None:
     local = lab.create("t", "n UInt32")
     for number in range(150):
@@ -656,6 +670,7 @@ def test_nodes_share_the_row_groups_of_few_files(lab: Lab, staging: bool) -> Non
     assert report["files_listed"] == 2
 
 
+@pytest.mark.thorough
 def test_only_the_matching_files_are_read(lab: Lab) -> None:
     local = lab.create("t", "n UInt32")
     for number, key in enumerate(

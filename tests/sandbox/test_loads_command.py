@@ -41,6 +41,7 @@ def test_an_unknown_load_and_a_missing_ledger(lab: Lab, table: str, capsys: pyte
     assert "knows no load 'ch-s3-nothing'; `ch-s3 loads` lists" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_pruning_forgets_no_file_that_the_table_holds(
     lab: Lab, table: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

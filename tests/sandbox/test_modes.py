@@ -55,6 +55,7 @@ def test_append(lab: Lab, table: str) -> None:
     assert rows(lab, table[:-4]) == bag(first + second + third)
 
 
+@pytest.mark.thorough
 def test_more_partitions_in_a_block_than_a_server_takes_by_default(lab: Lab) -> None:
     table = lab.distribute(lab.create("many", "p UInt32, n UInt32", "MergeTree PARTITION BY p ORDER BY n"))
     lab.put("in/a.csv", "".join(f"{p},1\n" for p in range(101)).encode())
@@ -99,6 +100,7 @@ def test_replace_table(lab: Lab, table: str) -> None:
     assert left_overs(lab) == []
 
 
+@pytest.mark.thorough
 def test_changed_files(lab: Lab, table: str) -> None:
     first = put_day(lab, "2013-01-01", 1)
     lab.load("in/**", table, **STRUCTURE)
@@ -114,6 +116,7 @@ def test_changed_files(lab: Lab, table: str) -> None:
     assert rows(lab, table[:-4]) == bag(first + second + second)
 
 
+@pytest.mark.thorough
 def test_no_partition_key(lab: Lab) -> None:
     put_day(lab, "2013-01-01", 1)
     table = lab.create("t", DAYS)

@@ -107,6 +107,7 @@ def split(grant: str) -> list[tuple[str, str, str]]:
     "right", ["ALTER SETTINGS", *map(thorough, ("S3", "CREATE TABLE", "SELECT ON system.query_log"))]
 )
 @topologies("on-cluster")
+@pytest.mark.thorough
 def test_one_that_is_missing_is_named(replicated_lab: Lab, table: str, grants: list[str], right: str) -> None:
     lab = replicated_lab
     (grant,) = (grant for grant in grants if right in grant)

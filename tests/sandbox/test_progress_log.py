@@ -98,6 +98,7 @@ def test_a_trigger_says_how_far_the_load_is(lab: Lab, table: str, caplog: pytest
     assert f"no node runs {trigger.query_id} any more; the task goes on from here" in said
 
 
+@pytest.mark.thorough
 def test_a_killed_trigger_says_what_was_ended_and_that_nothing_changed(
     lab: Lab, table: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -122,6 +123,7 @@ def test_a_killed_task_says_so_too(lab: Lab, table: str, caplog: pytest.LogCaptu
     assert f"killed: ended on 3 nodes; rows that it had written stay in {table} (staging=False)" in caplog.text
 
 
+@pytest.mark.thorough
 def test_files_that_are_left_out_are_told_once(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
     lab.put_parquet("in/a.parquet", {"n": [1]})
     lab.load("in/*", table)

@@ -37,6 +37,7 @@ def write(lab: Lab, table: str, **row: Any) -> None:
 
 
 @pytest.mark.parametrize("nth", [4, 7], ids=["before-the-beginnings-go", "before-the-ends-go"])
+@pytest.mark.thorough
 def test_a_load_between_two_steps_of_prune(lab: Lab, table: str, nth: int) -> None:
     for name in ("first", "second"):
         lab.load("in/*.csv", table, task_id=name, load_mode="replace_table", **CSV)

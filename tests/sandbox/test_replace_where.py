@@ -71,6 +71,7 @@ class TestKeptRows:
         assert sorted(row["n"] for row in lab.everywhere(f"SELECT n FROM {table} WHERE n < 100")) == [1, 2, 3]
         assert lab.left_overs() == []
 
+    @pytest.mark.thorough
     def test_a_null_condition_keeps(self, lab: Lab) -> None:
         table = lab.create("t", "day Date, n Nullable(UInt32)", "MergeTree PARTITION BY day ORDER BY day")
         lab.everywhere(f"INSERT INTO {table} VALUES ('{DAY}', NULL), ('{DAY}', 5)")
@@ -87,6 +88,7 @@ class TestKeptRows:
         lab.load("in/*.csv", table, **where("n = 1", structure="p UInt32, n UInt32"))
         assert bag(lab.rows(table)) == bag([{"p": 7, "n": 1}, *({"p": p, "n": 2} for p in range(130))])
 
+    @pytest.mark.thorough
     def test_rows_that_a_lightweight_delete_took_stay_away(self, lab: Lab, table: str) -> None:
         lab.everywhere(f"DELETE FROM {table} WHERE n = 50")
         new = put_day(lab, 1)
@@ -108,6 +110,7 @@ class TestKeptRows:
         # a sum of kept rows is in place of them sooner or later, and none is gone
         assert len(lab.rows(table)) == 9 + 1
 
+    @pytest.mark.thorough
     def test_columns_with_the_names_that_our_statements_use(self, lab: Lab) -> None:
         table = lab.create("t", "rows UInt32, node UInt32, partition_id UInt32", "MergeTree ORDER BY rows")
         lab.query(f"INSERT INTO {table} VALUES (1, 1, 1), (2, 2, 2)")
@@ -207,7 +210,7 @@ class TestBrokenOff:
             thorough("replace_partition", 4, id="second-partition"),
         ],
     )
-    @pytest.mark.parametrize("finisher", ["retry", "other"])
+    @pytest.mark.parametrize("finisher", ["retry", thorough("other")])
     def test_and_finished(self, lab: Lab, name: str, nth: int, finisher: str) -> None:
         table = lab.create("t", "day Date, n UInt32, at DateTime64(9) MATERIALIZED now64(9)", BY_DAY)
         lab.everywhere(f"INSERT INTO {table} (day, n) SELECT toDate('{DAY}') + number % 2, number FROM numbers(40)")

@@ -108,6 +108,7 @@ def test_a_retry_after_a_failure_submits_the_next_attempt(lab: Lab, caplog: pyte
     assert bag(lab.rows(table)) == bag(ROWS)
 
 
+@pytest.mark.thorough
 def test_a_retry_of_a_try_that_submitted_nothing_loads(
     lab: Lab, table: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -118,6 +119,7 @@ def test_a_retry_of_a_try_that_submitted_nothing_loads(
     assert bag(lab.rows(table)) == bag(ROWS)
 
 
+@pytest.mark.thorough
 def test_a_result_that_no_log_has_yet_is_found(lab: Lab, table: str) -> None:
     # the first look at the log is one before the flush; the engine's own timing cannot be made to order
     first = lab.load("in/*.csv", table, staging=False)
@@ -133,6 +135,7 @@ def test_a_result_that_no_log_has_yet_is_found(lab: Lab, table: str) -> None:
     assert lab.inserts() == [first["query_id"]]
 
 
+@pytest.mark.thorough
 def test_a_cleared_task_loads_again(lab: Lab, table: str) -> None:
     first = lab.load("in/*.csv", table, staging=False)
     second = lab.load("in/*.csv", table, try_number=2, max_tries=1, staging=False)
@@ -243,6 +246,7 @@ def test_on_kill_just_before_the_query_is_submitted_ends_it(lab: Lab, table: str
 
 
 @BOTH_WAYS
+@pytest.mark.thorough
 def test_on_kill_does_not_need_the_table(
     lab: Lab, table: str, staging: bool, background: Callable[..., Future[Any]]
 ) -> None:
@@ -281,6 +285,7 @@ def test_a_retry_finds_the_load_though_the_clocks_differ(lab: Lab, table: str, s
 
 
 @BOTH_WAYS
+@pytest.mark.thorough
 def test_on_kill_before_anything_was_submitted(lab: Lab, table: str, staging: bool) -> None:
     lab.operator("in/*.csv", table, staging=staging).on_kill()
     assert lab.rows(table) == []
@@ -296,6 +301,7 @@ def ended_with(lab: Lab, query_id: str) -> int:
     return int(row["code"])
 
 
+@pytest.mark.thorough
 def test_two_tasks_at_once(lab: Lab, table: str, background: Callable[..., Future[Any]]) -> None:
     tasks = [background(lab.load, "in/*.csv", table, task_id=name, staging=False, **SLOW) for name in ("one", "two")]
     reports = [task.result() for task in tasks]

@@ -57,6 +57,7 @@ class TestTriggeredAgain:
         assert lab.load("in/*.csv", table, load_mode=mode)["rows_written"] == 30
         assert bag(lab.rows(table)) == bag(FEW)
 
+    @pytest.mark.thorough
     def test_new_files_came(self, lab: Lab, table: str) -> None:
         load_long_ago(lab, table)
         put_numbers(lab, "in/new.csv", OTHER)
@@ -65,6 +66,7 @@ class TestTriggeredAgain:
         assert (report["files_skipped"], report["files_read"]) == (3, 1)
         assert bag(lab.rows(table)) == bag(FEW + OTHER)
 
+    @pytest.mark.thorough
     def test_nothing_new_came(self, lab: Lab, table: str) -> None:
         load_long_ago(lab, table)
         delete_and_trigger_again(lab)
@@ -98,6 +100,7 @@ class TestTriggeredAgain:
 
 
 class TestRetried:
+    @pytest.mark.thorough
     def test_a_retry_takes_what_its_own_run_committed(self, lab: Lab, table: str) -> None:
         first = load_long_ago(lab, table)
         put_numbers(lab, "in/new.csv", OTHER)

@@ -76,6 +76,7 @@ class TestOtherNamesOfTheNodes:
         assert bag(lab.rows(table)) == bag(FEW + OTHER)
         assert is_clean(lab)
 
+    @pytest.mark.thorough
     def test_files_of_a_load_that_failed_are_not_taken_for_loaded(self, lab: Lab, table: str, race: Race) -> None:
         broken = {"where": "throwIf(n = 103, 'n is 103') = 0", "settings": {"max_insert_threads": 1}}
         one, two = race("other/*.csv", **broken)
@@ -86,6 +87,7 @@ class TestOtherNamesOfTheNodes:
         assert (again["files_skipped"], again["rows_written"]) == (0, 4)
         assert bag(lab.rows(table)) == bag(FEW + OTHER)
 
+    @pytest.mark.thorough
     def test_the_same_files_at_the_same_time(self, lab: Lab, table: str, race: Race) -> None:
         one, two = race("in/*.csv")
         assert (one.wake(), two.wake()) == (None, None)
@@ -201,6 +203,7 @@ class TestTwoLedgers:
         lab.load("other/*.csv", table, task_id="later", on_loaded_files="load")
         assert bag(lab.rows(table)) == bag(FEW + others + OTHER)
 
+    @pytest.mark.thorough
     def test_both_at_the_same_time(self, lab: Lab, table: str, background: Background) -> None:
         others = load_or_refuse(lab, table, "first")
         slow = background(lab.load, "in/*.csv", table, **SLOW_FEW)
