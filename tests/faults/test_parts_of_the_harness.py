@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -14,12 +14,11 @@ import pytest
 from tests.faults.harness import other_names
 from tests.faults.judge import Outcome
 from tests.faults.oracle import MODES, Difference, Row, between, closest, expected, file_rows
-from tests.faults.plans import DURING_INSERT, Kind, Plan, Points, random_plan
+from tests.faults.plans import DURING_INSERT, REPLICATED_WEIGHTS, WEIGHTS, Kind, Plan, Points, random_plan
 from tests.faults.points import boundaries
 from tests.faults.proxies import Loop, Proxy
 from tests.faults.report import format_report, is_good
 
-KINDS = 24
 BODY = b"0123456789"
 
 
@@ -148,7 +147,8 @@ def test_what_each_mode_must_leave(mode: str, rows: int) -> None:
     assert expected(mode, 2, file_rows(0)).total() == rows
 
 
-def test_a_plan_repeats_and_numbers_differ() -> None:
+@pytest.mark.parametrize("weights", [WEIGHTS, REPLICATED_WEIGHTS], ids=["shards", "replicas"])
+def test_a_plan_repeats_and_numbers_differ(weights: Mapping[Kind, int]) -> None:
     writes = [
         "execute:after:write_event_planned#1",
         "execute:before:create_staging#1",
@@ -157,10 +157,16 @@ def test_a_plan_repeats_and_numbers_differ() -> None:
     ]
     some = Points(all=["execute:before:x#1", "execute:after:x#1"], writes=writes)
     points = {(mode, way): some for mode in MODES for way in (False, True)}
-    first = [random_plan(7, number, points) for number in range(KINDS)]
-    assert first == [random_plan(7, number, points) for number in range(KINDS)]
-    assert {plan.kind for plan in first} == set(Kind) - {Kind.NONE}
-    assert first != [random_plan(8, number, points) for number in range(KINDS)]
+    first, again, other = (
+        [random_plan(seed, number, points, weights) for number in range(len(weights))] for seed in (7, 7, 8)
+    )
+    assert first == again
+    assert {plan.kind for plan in first} == set(weights)
+    assert first != other
+
+
+def test_every_kind_happens_somewhere() -> None:
+    assert set(REPLICATED_WEIGHTS) == set(Kind) - {Kind.NONE}
 
 
 def test_a_node_is_killed_before_the_first_move_and_a_table_altered_before_the_first_change() -> None:
