@@ -116,7 +116,8 @@ def test_one_that_is_missing_is_named(replicated_lab: Lab, table: str, grants: l
     lab.query(f"REVOKE {change} FROM {user}")
     with pytest.raises(ChS3Error) as caught:
         lab.load("in/*.csv", table)
-    assert re.search(rf"GRANT {right.partition('(')[0]}", str(caught.value)), str(caught.value)
+    # S3 is READ ON S3 by now
+    assert re.search(rf"GRANT [^;]*{right}", str(caught.value)), str(caught.value)
     assert lab.rows(table) == []
     lab.query(f"GRANT {change} TO {user}")
     lab.load("in/*.csv", table, try_number=2)
