@@ -36,15 +36,20 @@ def _accept(listener: socket.socket, context: ssl.SSLContext, target_port: int) 
 
 
 def _serve(accepted: socket.socket, context: ssl.SSLContext, target_port: int) -> None:
-    with (
-        suppress(OSError),
-        context.wrap_socket(accepted, server_side=True) as client,
-        socket.create_connection(("127.0.0.1", target_port)) as server,
-    ):
-        back = threading.Thread(target=_pump, args=(server, client), daemon=True)
-        back.start()
-        _pump(client, server)
-        back.join()
+    with suppress(OSError), accepted.dup() as raw:
+        try:
+            client = context.wrap_socket(accepted, server_side=True)
+        except ssl.SSLError:
+            # what the client has sent already, unread, would reset the connection, and the alert be lost
+            raw.shutdown(socket.SHUT_WR)
+            while raw.recv(65536):
+                pass
+            return
+        with client, socket.create_connection(("127.0.0.1", target_port)) as server:
+            back = threading.Thread(target=_pump, args=(server, client), daemon=True)
+            back.start()
+            _pump(client, server)
+            back.join()
 
 
 def _pump(source: socket.socket, sink: socket.socket) -> None:
