@@ -424,10 +424,7 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
         return self._get_client_kwargs()
 
     def _get_client_kwargs(self) -> dict[str, Any]:
-        # Those of the official hook, which takes what is about TLS in client_kwargs only.
         kwargs: dict[str, Any] = super()._get_client_kwargs()
-        extra = self.get_connection(self.get_conn_id()).extra_dejson
-        kwargs.update({name: extra[name] for name in _TLS_ARGUMENTS if name in extra})
         for name in _CERTIFICATES:
             path = kwargs.get(name, "certifi")
             if path != "certifi" and not os.access(path, os.R_OK):
@@ -475,7 +472,10 @@ def _check_connection(connection: Connection, conn_id: str) -> None:
 
 def _clean_extra(text: str | None, conn_id: str) -> dict[str, Any]:
     given = parse_extra(text, conn_id)
-    return {**given, **parse_fields(given, DRIVER_FIELDS, conn_id=conn_id)}
+    extra = {**given, **parse_fields(given, DRIVER_FIELDS, conn_id=conn_id)}
+    # The official hook takes these in client_kwargs only.
+    tls = {name: extra[name] for name in _TLS_ARGUMENTS if name in extra}
+    return {**extra, "client_kwargs": {**extra.get("client_kwargs", {}), **tls}} if tls else extra
 
 
 def _settings(query_id: str | None) -> dict[str, Any]:

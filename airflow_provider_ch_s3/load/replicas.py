@@ -123,10 +123,9 @@ class Replicas:
         :raises TargetError: if it lacks a replica, or takes those of one group for several shards.
         """
         shards = {node.host: node.shard for node in self.nodes}
-        rows = self.client.query(replica_queries.render_read_replicas(table, self.cluster))
-        for path in sorted({row["path"] for row in rows}):
-            nodes = [row["node"] for row in rows if row["path"] == path]
-            count = max(row["replicas"] for row in rows if row["path"] == path)
+        for path, rows in sorted(self._read_groups(table).items()):
+            nodes = [row["node"] for row in rows]
+            count = max(row["replicas"] for row in rows)
             if len(nodes) < count:
                 raise TargetError(
                     f"{table} has {count} replicas under {path}, and {self._cluster} has {len(nodes)} of them"
@@ -146,13 +145,23 @@ class Replicas:
         """
         if not self.are_there:
             return
-        mine, its = ({frozenset(nodes) for nodes in self._look(one).groups.values()} for one in (table, like))
+        mine, its = (
+            {frozenset(row["node"] for row in rows) for rows in self._read_groups(one).values()}
+            for one in (table, like)
+        )
         if mine != its:
             raise TargetError(
                 f"replicas of {like} are {_name_groups(its)}, and of a table that is made like it"
                 f" {_name_groups(mine)}: the servers' macros {{shard}} and {{replica}}, or default_replica_path, do"
                 " not fit the table's path in Keeper; correct them, or make the table anew without a path"
             )
+
+    def _read_groups(self, table: TableName) -> dict[str, list[dict[str, Any]]]:
+        """Path in Keeper → what each replica of it says, in the order of their names."""
+        groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for row in self.client.query(replica_queries.render_read_replicas(table, self.cluster)):
+            groups[row["path"]].append(row)
+        return groups
 
     @property
     def _cluster(self) -> str:
@@ -163,20 +172,18 @@ class Replicas:
             return self.client.query(render(table, self.cluster))
 
         # The log before the queue: what has been taken over when the log is read is in the queue by then.
-        found = query(replica_queries.render_read_replicas)
+        groups = self._read_groups(table)
+        found = [row for rows in groups.values() for row in rows]
         render_queue = partial(replica_queries.render_read_replication_queue, with_merges=with_merges)
         queue = query(render_queue) if found else []
         fetches = query(replica_queries.render_read_fetches) if queue else []
         stored = query(staging_queries.render_read_partitions) if found else []
-        groups: dict[str, list[str]] = defaultdict(list)
-        log_ends: dict[str, int] = defaultdict(int)
-        for row in found:
-            groups[row["path"]].append(row["node"])
-            # The one that has written knows of it before Keeper has told all others.
-            log_ends[row["path"]] = max(log_ends[row["path"]], row["log_end"], row["log_taken"])
         return Look(
-            groups=groups,
-            log_ends=log_ends,
+            groups={path: [row["node"] for row in rows] for path, rows in groups.items()},
+            # The one that has written knows of it before Keeper has told all others.
+            log_ends={
+                path: max(max(row["log_end"], row["log_taken"]) for row in rows) for path, rows in groups.items()
+            },
             taken={row["node"]: row["log_taken"] for row in found},
             queue={node: {row["entry"]: row["failure"] for row in rows} for node, rows in groupby(queue, key=_node)},
             read_only={row["node"]: row["failure"] for row in found if row["readonly"]},

@@ -96,8 +96,13 @@ class Survivors:
         self._copy(merged, self.staging.target, touched)
         _, kept = self._delete(merged)
         # After a REPLACE Keeper has forgotten what was attached; a second ATTACH it would take for a repetition.
-        for some in batches(self.staged_partitions, PARTITIONS_PER_STATEMENT):
-            self._send(staging_queries.render_attach_partitions(merged, staged, partitions=some), reads=staged)
+        self._send(
+            *(
+                staging_queries.render_attach_partitions(merged, staged, partitions=some)
+                for some in batches(self.staged_partitions, PARTITIONS_PER_STATEMENT)
+            ),
+            reads=staged,
+        )
         found, _ = self._count(merged)
         if self.keeps_all_rows and found != kept + new:
             raise LoadError(
@@ -106,11 +111,13 @@ class Survivors:
             )
 
     def _copy(self, merged: TableName, source: TableName, partitions: Sequence[str]) -> None:
-        for some in batches(partitions, PARTITIONS_PER_STATEMENT):
-            statement = staging_queries.render_copy_partitions(
-                merged, source, partitions=some, allow_empty=self.allow_empty
-            )
-            self._send(statement, reads=source)
+        self._send(
+            *(
+                staging_queries.render_copy_partitions(merged, source, partitions=some, allow_empty=self.allow_empty)
+                for some in batches(partitions, PARTITIONS_PER_STATEMENT)
+            ),
+            reads=source,
+        )
 
     def _send(self, *statements: Statement, reads: TableName) -> None:
         nodes = self._agree(reads).values()

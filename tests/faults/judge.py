@@ -207,11 +207,11 @@ class Judge:
         return [self._expected(version) for version in versions]
 
     def _expected(self, files: Mapping[int, list[oracle.Row]]) -> oracle.Bag:
-        shards = len(oracle.first_replicas(self.scene.sandbox))
+        shards = self.scene.sandbox.shards
         return oracle.expected(self.scene.plan.mode, shards, [row for rows in files.values() for row in rows])
 
     def _old_rows(self) -> list[oracle.Row]:
-        return [row for rows in oracle.old_rows(len(oracle.first_replicas(self.scene.sandbox))) for row in rows]
+        return [row for rows in oracle.old_rows(self.scene.sandbox.shards) for row in rows]
 
     def _last_error(self) -> dict[str, Any]:
         return next(reversed(read_errors(self.scene)), {})

@@ -139,8 +139,7 @@ def make_tables(sandbox: Sandbox, database: str, *, has_slow_fetches: bool = Fal
         f"CREATE TABLE {local} {{}} ({COLUMNS}) ENGINE = {engine}",
         f"CREATE TABLE {database}.events {{}} AS {local} ENGINE = {all_engine}",
     )
-    firsts = first_replicas(sandbox)
-    for node, rows in zip(firsts, old_rows(len(firsts)), strict=True):
+    for node, rows in zip(first_replicas(sandbox), old_rows(sandbox.shards), strict=True):
         lines = "\n".join(row.text for row in rows)
         sandbox.query(f"INSERT INTO {local} FORMAT TSV\n{lines}\n", node=node)
     return f"{database}.events"

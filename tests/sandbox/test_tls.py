@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,21 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 @pytest.fixture
 def proxied(lab: Lab, authority: Authority) -> Iterator[dict[str, Any]]:
     """The cluster of the engine without HTTPS, behind proxies; the connection's extra."""
-    certificate = authority.issue("server")
-    with ExitStack() as stack:
-        ports = [stack.enter_context(tls_proxy(port, certificate)) for port in lab.sandbox.http_ports]
-        endpoints = [f"127.0.0.1:{port}" for port in ports]
+    with proxies(lab, authority.issue("server")) as endpoints:
         extra = {"secure": True, "http_endpoints": endpoints, "ca_cert": str(authority.directory / "ca.crt")}
-        lab.connect_clickhouse(extra, port=ports[0])
+        lab.connect_clickhouse(extra, port=port_of(endpoints[0]))
         yield extra
+
+
+@contextmanager
+def proxies(lab: Lab, certificate: Path) -> Iterator[list[str]]:
+    """One before each node; yields their endpoints."""
+    with ExitStack() as stack:
+        yield [f"127.0.0.1:{stack.enter_context(tls_proxy(port, certificate))}" for port in lab.sandbox.http_ports]
+
+
+def port_of(endpoint: str) -> int:
+    return int(endpoint.rpartition(":")[2])
 
 
 def check_load(lab: Lab) -> None:
@@ -97,12 +105,9 @@ def test_what_cannot_be_trusted(
 
 
 def test_another_name_in_the_certificate(lab: Lab, proxied: dict[str, Any], authority: Authority) -> None:
-    certificate = authority.issue("elsewhere", hosts=("elsewhere.example",))
-    with ExitStack() as stack:
-        ports = [stack.enter_context(tls_proxy(port, certificate)) for port in lab.sandbox.http_ports]
-        endpoints = [f"127.0.0.1:{port}" for port in ports]
+    with proxies(lab, authority.issue("elsewhere", hosts=("elsewhere.example",))) as endpoints:
         extra = {**proxied, "http_endpoints": endpoints, "server_host_name": "elsewhere.example"}
-        lab.connect_clickhouse(extra, port=ports[0])
+        lab.connect_clickhouse(extra, port=port_of(endpoints[0]))
         look()
 
 
@@ -113,7 +118,7 @@ def test_a_port_that_speaks_plain_http(lab: Lab, proxied: dict[str, Any]) -> Non
 
 
 def test_plain_http_to_a_port_with_tls(lab: Lab, proxied: dict[str, Any]) -> None:
-    port = int(proxied["http_endpoints"][0].rpartition(":")[2])
+    port = port_of(proxied["http_endpoints"][0])
     lab.connect_clickhouse({"http_endpoints": proxied["http_endpoints"]}, port=port)
     with pytest.raises((ServerUnreachableError, ServerError), match="secure is set if, and only if"):
         look()
