@@ -106,8 +106,9 @@ class S3Access:
     """How the ClickHouse servers reach the bucket, and with whose rights.
 
     At most one of: ``access_key`` and ``secret_key`` (with ``session_token`` when temporary), ``anonymous``,
-    ``named_collection``. None of them: the servers' own role.
+    ``named_collection``, ``role_arn``. None of them: the servers' own role.
 
+    :param role_arn: of a role that the servers assume.
     :param parameter_prefix: begins the names of the query parameters that carry the secrets. Nobody who writes an
         expression of the load can know it.
     """
@@ -118,6 +119,7 @@ class S3Access:
     session_token: str = field(default="", repr=False)
     anonymous: bool = False
     named_collection: str = ""
+    role_arn: str = ""
     parameter_prefix: str = field(default_factory=lambda: f"ch_s3_{secrets.token_hex(8)}_", repr=False, compare=False)
 
     @property

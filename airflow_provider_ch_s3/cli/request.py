@@ -20,6 +20,7 @@ def add_load_arguments(parser: argparse.ArgumentParser) -> None:
         "--aws-conn-id", default="aws_default", help="Airflow connection to S3; empty: the servers' own role"
     )
     parser.add_argument("--named-collection", default="", help="named collection on the servers with the S3 keys")
+    parser.add_argument("--role-arn", default="", help="ARN of a role that the servers assume to read the files")
     parser.add_argument("--source", action="append", required=True, help="s3://bucket/key, with globs; repeatable")
     parser.add_argument("--table", required=True, help="table or database.table, local or Distributed")
     parser.add_argument("--columns", type=parse_columns, help="columns to load, separated by commas")
@@ -83,7 +84,9 @@ def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook) -> LoadRun:
 
     return LoadRun(
         client=hook,
-        store=S3FileStore(aws_conn_id=args.aws_conn_id or None, named_collection=args.named_collection),
+        store=S3FileStore(
+            aws_conn_id=args.aws_conn_id or None, named_collection=args.named_collection, role_arn=args.role_arn
+        ),
         declaration=hook.declaration,
         request=LoadRequest(
             pattern=parse_source(args.source),

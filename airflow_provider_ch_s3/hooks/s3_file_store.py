@@ -31,11 +31,19 @@ class S3FileStore:
         (environment, instance profile), and the ClickHouse servers read with theirs.
     :param named_collection: a named collection of the servers that holds the keys; the connection then only
         serves the listing.
+    :param role_arn: of a role that the servers assume; the connection serves the listing, as before.
+    :raises ConfigError: if both of the last two are given.
     """
 
-    def __init__(self, *, aws_conn_id: str | None, named_collection: str = "") -> None:
+    def __init__(self, *, aws_conn_id: str | None, named_collection: str = "", role_arn: str = "") -> None:
+        if named_collection and role_arn:
+            raise ConfigError(
+                f"named_collection={named_collection!r} and role_arn={role_arn!r} are two ways to read the files;"
+                " give one of them"
+            )
         self.aws_conn_id = aws_conn_id
         self.named_collection = named_collection
+        self.role_arn = role_arn
 
     @cached_property
     def _hook(self) -> S3Hook:
@@ -104,6 +112,8 @@ class S3FileStore:
         endpoint_url = self._client.meta.endpoint_url
         if self.named_collection:
             return S3Access(endpoint_url=endpoint_url, named_collection=self.named_collection)
+        if self.role_arn:
+            return S3Access(endpoint_url=endpoint_url, role_arn=self.role_arn)
         if self.aws_conn_id is None:
             return S3Access(endpoint_url=endpoint_url)
         if self._client.meta.config.signature_version is UNSIGNED:

@@ -61,6 +61,8 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         the servers use their own roles. (templated)
     :param named_collection: named collection on the servers that holds the keys, instead of those of
         ``aws_conn_id``. (templated)
+    :param role_arn: ARN of a role that the servers assume to read the files, as in ClickHouse Cloud
+        (``extra_credentials``). (templated)
     :param load_mode: ``append``; ``replace_partitions``: the partitions that the files have rows for are replaced;
         ``replace_where``: the rows that ``replace_where`` holds for are; ``replace_table``: all are.
     :param replace_where: flat SQL condition over the columns of the table; all new rows must fulfil it. (templated)
@@ -93,6 +95,7 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         "clickhouse_conn_id",
         "aws_conn_id",
         "named_collection",
+        "role_arn",
         "data_format",
         "compression",
         "structure",
@@ -121,6 +124,7 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         clickhouse_conn_id: str = ClickHouseS3Hook.default_conn_name,
         aws_conn_id: str | None = "aws_default",
         named_collection: str = "",
+        role_arn: str = "",
         load_mode: str = "append",
         replace_where: str = "",
         staging: bool = True,
@@ -148,6 +152,7 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self.clickhouse_conn_id = clickhouse_conn_id
         self.aws_conn_id = aws_conn_id
         self.named_collection = named_collection
+        self.role_arn = role_arn
         self.load_mode = load_mode
         self.replace_where = replace_where
         self.staging = staging
@@ -206,7 +211,9 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
 
         self._check_arguments()
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
-        store = S3FileStore(aws_conn_id=self.aws_conn_id, named_collection=self.named_collection)
+        store = S3FileStore(
+            aws_conn_id=self.aws_conn_id, named_collection=self.named_collection, role_arn=self.role_arn
+        )
         hook.keep_secret(store.secrets)
         kind: type[TaskLoad] = LoadRun if self.staging else DirectLoadRun
         self._load = kind(
@@ -227,7 +234,7 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
 
         :raises ConfigError: names the first that is not.
         """
-        for name in ("table", "clickhouse_conn_id", "named_collection", "where", "replace_where"):
+        for name in ("table", "clickhouse_conn_id", "named_collection", "role_arn", "where", "replace_where"):
             check_text(name, getattr(self, name))
         for name in ("aws_conn_id", "data_format", "compression", "structure"):
             check_text(name, getattr(self, name), is_optional=True)

@@ -14,14 +14,16 @@ from collections.abc import Mapping
 from airflow_provider_ch_s3.sandbox import SandboxConfig
 from tests.faults.harness import Harness, running_harness
 from tests.faults.judge import Outcome
-from tests.faults.plans import REPLICATED_WEIGHTS, WEIGHTS, Kind, Plan, random_plan
+from tests.faults.plans import CLOUD_WEIGHTS, REPLICATED_WEIGHTS, WEIGHTS, Kind, Plan, random_plan
 from tests.faults.points import kill_plans, trace_loads
 from tests.faults.report import format_report, is_good
+from tests.sandbox.topologies import CLOUD, TOPOLOGIES
 
 CLUSTERS = {
-    "shards": SandboxConfig(shards=3),
-    "replicated": SandboxConfig(shards=2, replicas=2, engine="25.8"),
-    "replicated-old": SandboxConfig(shards=2, replicas=2, engine="24.8"),
+    "shards": (SandboxConfig(shards=3), WEIGHTS),
+    "replicated": (SandboxConfig(shards=2, replicas=2, engine="25.8"), REPLICATED_WEIGHTS),
+    "replicated-old": (SandboxConfig(shards=2, replicas=2, engine="24.8"), REPLICATED_WEIGHTS),
+    "cloud": (TOPOLOGIES[CLOUD], CLOUD_WEIGHTS),
 }
 
 
@@ -39,13 +41,14 @@ def main() -> int:
     seed = secrets.randbelow(10**6) if options.seed is None else options.seed
     # the cluster and Airflow are ended on the way out
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with running_harness(CLUSTERS[options.cluster], has_airflow=not options.forked) as harness:
+    config, weights = CLUSTERS[options.cluster]
+    is_balanced = options.cluster == "cloud"
+    with running_harness(config, has_airflow=not options.forked, is_balanced=is_balanced) as harness:
         if options.points:
             plans = point_plans(harness)
         else:
             print(f"seed {seed}", flush=True)
             numbers = range(options.runs) if options.only is None else [options.only]
-            weights = REPLICATED_WEIGHTS if harness.sandbox.replicas > 1 else WEIGHTS
             plans = random_plans(harness, seed, numbers, weights)
             plans = [plan for plan in plans if not (options.forked and plan.kind.needs_airflow)]
         outcomes = harness.run_all(plans, on_outcome=say)

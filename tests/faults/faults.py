@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from tests.faults.proxies import Proxy
 from tests.faults.scene import BUCKET, WAIT_SECONDS, Scene, key, wait_for
 
 COPY_SECONDS = 20.0
+# of the sandbox's servers with ZooKeeper
+SESSION_SECONDS = 3.0
 
 
 def kill_worker(scene: Scene) -> None:
@@ -103,6 +106,39 @@ def kill_keeper(scene: Scene) -> None:
     scene.go()
 
 
+def stand_still(scene: Scene) -> None:
+    """A server gets no time for longer than its session with ZooKeeper lasts; then it goes on with what it was at."""
+    scene.wait_for_the_insert()
+    pid = pid_of(scene.sandbox, f"node{scene.plan.amount % len(scene.sandbox.http_ports) + 1}")
+    os.kill(pid, signal.SIGSTOP)
+    scene.go()
+    time.sleep(SESSION_SECONDS + scene.plan.seconds)
+    os.kill(pid, signal.SIGCONT)
+
+
+def node_down(scene: Scene) -> None:
+    """A server dies, and is not started again for some time: DDL that is for all replicas waits for it."""
+    scene.wait_for_the_insert()
+    name = f"node{scene.plan.amount % len(scene.sandbox.http_ports) + 1}"
+    with kept_down(scene.sandbox, name):
+        scene.go()
+        time.sleep(5 * scene.plan.seconds)
+
+
+def cut_replicas(scene: Scene) -> None:
+    """No replica gets a part of the run's tables from another one."""
+    scene.wait_for_the_insert()
+    for verb in ("STOP", "START"):
+        for node in range(len(scene.sandbox.http_ports)):
+            # the load may make and drop its tables meanwhile
+            for table in oracle.replicated_tables(scene.sandbox, scene.database, node):
+                with suppress(ServerError):
+                    scene.sandbox.query(f"SYSTEM {verb} FETCHES {scene.database}.{table}", node=node)
+        if verb == "STOP":
+            scene.go()
+            time.sleep(2 * scene.plan.seconds)
+
+
 def kill_cluster(scene: Scene) -> None:
     scene.wait_for_the_insert()
     for node in range(len(scene.sandbox.http_ports)):
@@ -168,9 +204,23 @@ def ledger_away(scene: Scene) -> None:
 
 def kill_process(sandbox: Sandbox, name: str) -> None:
     """SIGKILL one of the sandbox's processes, by the name of its folder; the supervisor starts it again."""
-    assert sandbox.directory is not None
     with suppress(ProcessLookupError):
-        os.kill(int((sandbox.directory / name / "pid").read_text()), signal.SIGKILL)
+        os.kill(pid_of(sandbox, name), signal.SIGKILL)
+
+
+def pid_of(sandbox: Sandbox, name: str) -> int:
+    assert sandbox.directory is not None
+    return int((sandbox.directory / name / "pid").read_text())
+
+
+@contextmanager
+def kept_down(sandbox: Sandbox, name: str) -> Iterator[None]:
+    """Kill a process, and let its successor wait until the end of the block: it starts when it gets its lock."""
+    assert sandbox.directory is not None
+    with (sandbox.directory / name / "lock").open("a") as lock:
+        kill_process(sandbox, name)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def all_nodes_answer(sandbox: Sandbox) -> bool:

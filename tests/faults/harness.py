@@ -26,6 +26,7 @@ from tests.faults.plans import Kind, Plan
 from tests.faults.proxies import Loop, Proxy
 from tests.faults.runners import AirflowRunner, ForkRunner, Runner
 from tests.faults.scene import BUCKET, Scene, Slot, key, wait_for
+from tests.sandbox.balancer import balancer
 
 SLOTS = 4
 POLL_SECONDS = 0.05
@@ -196,11 +197,14 @@ def put_files(sandbox: Sandbox, prefix: str) -> None:
 
 
 @contextmanager
-def running_harness(config: SandboxConfig | None = None, *, has_airflow: bool = True) -> Iterator[Harness]:
+def running_harness(
+    config: SandboxConfig | None = None, *, has_airflow: bool = True, is_balanced: bool = False
+) -> Iterator[Harness]:
     """Everything, for as long as the block lasts.
 
     :param config: of the cluster; by default three nodes without replicas.
     :param has_airflow: False for the runner that forks.
+    :param is_balanced: loads know one address, behind which every statement reaches another node.
     """
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ch-s3-faults-")))
@@ -211,8 +215,11 @@ def running_harness(config: SandboxConfig | None = None, *, has_airflow: bool = 
         stack.callback(loop.close)
         slots: SimpleQueue[Slot] = SimpleQueue()
         environment = {"PYTHONPATH": str(REPOSITORY)}
+        ports: Sequence[int] = sandbox.http_ports
+        if is_balanced:
+            ports = [stack.enter_context(balancer(ports))]
         for number in range(SLOTS):
-            slot = make_slot(sandbox, loop, number)
+            slot = make_slot(sandbox, loop, number, ports)
             environment.update(connections(sandbox, slot))
             slots.put(slot)
         for name in ("airflow", "runs"):
@@ -240,8 +247,8 @@ def running_harness(config: SandboxConfig | None = None, *, has_airflow: bool = 
         )
 
 
-def make_slot(sandbox: Sandbox, loop: Loop, number: int) -> Slot:
-    nodes = [Proxy(loop, port) for port in sandbox.http_ports]
+def make_slot(sandbox: Sandbox, loop: Loop, number: int, ports: Sequence[int]) -> Slot:
+    nodes = [Proxy(loop, port) for port in ports]
     store = Proxy(loop, int(sandbox.s3_endpoint.rpartition(":")[2]))
     for proxy in (*nodes, store):
         proxy.start()
@@ -252,9 +259,12 @@ def connections(sandbox: Sandbox, slot: Slot) -> Mapping[str, str]:
     """The slot's Airflow connections: the same cluster and store, through its proxies."""
     clickhouse = json.loads(sandbox.airflow_conn_clickhouse)
     clickhouse["port"] = slot.nodes[0].port
-    clickhouse["extra"]["http_endpoints"] = [f"127.0.0.1:{proxy.port}" for proxy in slot.nodes]
+    endpoints = [f"127.0.0.1:{proxy.port}" for proxy in slot.nodes]
+    is_balanced = len(slot.nodes) < len(sandbox.http_ports)
+    endpoints = [] if is_balanced else [f"127.0.0.1:{proxy.port}" for proxy in slot.nodes]
+    clickhouse["extra"]["http_endpoints"] = endpoints
     other = json.loads(json.dumps(clickhouse))
-    other["extra"]["http_endpoints"] = other_names(clickhouse["extra"]["http_endpoints"])
+    other["extra"]["http_endpoints"] = other_names(endpoints) if endpoints else []
     aws = json.loads(sandbox.airflow_conn_aws)
     aws["extra"]["endpoint_url"] = f"http://127.0.0.1:{slot.store.port}"
     return {

@@ -133,9 +133,10 @@ def make_tables(sandbox: Sandbox, database: str, *, has_slow_fetches: bool = Fal
         slow = ", max_replicated_fetches_network_bandwidth = 2000" if has_slow_fetches else ""
         engine = f"Replicated{engine} SETTINGS replicated_max_ratio_of_wrong_parts = 1{slow}"
     all_engine = f"Distributed('{sandbox.cluster}', '{database}', 'events_local', rand())"
+    for node in range(len(sandbox.http_ports)):
+        sandbox.create_database(database, node=node)
     run_everywhere(
         sandbox,
-        f"CREATE DATABASE IF NOT EXISTS {database} {{}} ENGINE = Atomic",
         f"CREATE TABLE {local} {{}} ({COLUMNS}) ENGINE = {engine}",
         f"CREATE TABLE {database}.events {{}} AS {local} ENGINE = {all_engine}",
     )
@@ -148,7 +149,9 @@ def make_tables(sandbox: Sandbox, database: str, *, has_slow_fetches: bool = Fal
 def run_everywhere(sandbox: Sandbox, *statements: str) -> None:
     """DDL, with a place for ``ON CLUSTER``."""
     for statement in statements:
-        if sandbox.has_keeper:
+        if sandbox.database_engine == "Replicated":
+            sandbox.query(statement.format(""), settings={"distributed_ddl_output_mode": "throw"})
+        elif sandbox.has_keeper:
             sandbox.query(statement.format(f"ON CLUSTER {sandbox.cluster}"))
         else:
             for node in range(len(sandbox.http_ports)):
@@ -161,7 +164,8 @@ def drop_table(sandbox: Sandbox, database: str) -> None:
 
 
 def drop_tables(sandbox: Sandbox, database: str) -> None:
-    run_everywhere(sandbox, f"DROP DATABASE IF EXISTS {database} {{}} SYNC")
+    for node in range(len(sandbox.http_ports)):
+        sandbox.query(f"DROP DATABASE IF EXISTS {database} SYNC", node=node)
 
 
 def read_rows(sandbox: Sandbox, database: str) -> Bag:
@@ -249,6 +253,12 @@ def _read_ledger(sandbox: Sandbox, database: str, columns: str, how: str) -> lis
         return []
     table = f"clusterAllReplicas({sandbox.cluster}, {database}.ch_s3_ledger)"
     return sandbox.query(f"SELECT {columns} FROM {table} {how}")
+
+
+def replicated_tables(sandbox: Sandbox, database: str, node: int) -> list[str]:
+    """Names of the tables there that have replicas."""
+    rows = sandbox.query(f"SELECT table FROM system.replicas WHERE database = '{database}'", node=node)
+    return [row["table"] for row in rows]
 
 
 def find_leftovers(sandbox: Sandbox, database: str) -> list[str]:

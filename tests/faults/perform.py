@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tests.faults.faults import (
     change_object,
     cut_network,
+    cut_replicas,
     kill_cluster,
     kill_keeper,
     kill_node,
@@ -15,8 +16,10 @@ from tests.faults.faults import (
     kill_worker,
     late_statement,
     ledger_away,
+    node_down,
     second_copy,
     stall_network,
+    stand_still,
     stop_worker,
     trouble_store,
 )
@@ -49,6 +52,9 @@ PERFORM: dict[Kind, Callable[[Scene], None]] = {
     Kind.OTHER_NAMES: other_names,
     Kind.KILL_SHARD: kill_shard,
     Kind.KILL_KEEPER: kill_keeper,
+    Kind.STAND_STILL: stand_still,
+    Kind.NODE_DOWN: node_down,
+    Kind.CUT_REPLICAS: cut_replicas,
 }
 ACTIONS = {
     Kind.KILL_WORKER: "kill",

@@ -46,11 +46,14 @@ class Kind(Enum):
     SLOW_REPLICA = "slow_replica"
     KILL_SHARD = "kill_shard"
     KILL_KEEPER = "kill_keeper"
+    STAND_STILL = "stand_still"
+    NODE_DOWN = "node_down"
+    CUT_REPLICAS = "cut_replicas"
 
     @property
     def is_for_all(self) -> bool:
         """It hits every load that runs."""
-        return self in (Kind.KILL_TRIGGERER, Kind.KILL_KEEPER) or self.kills_nodes
+        return self in (Kind.KILL_TRIGGERER, Kind.KILL_KEEPER, Kind.STAND_STILL) or self.kills_nodes
 
     @property
     def needs_airflow(self) -> bool:
@@ -63,7 +66,7 @@ class Kind(Enum):
 
     @property
     def kills_nodes(self) -> bool:
-        return self in (Kind.KILL_NODE, Kind.KILL_SHARD, Kind.KILL_CLUSTER, Kind.KILL_IN_MOVE)
+        return self in (Kind.KILL_NODE, Kind.KILL_SHARD, Kind.KILL_CLUSTER, Kind.KILL_IN_MOVE, Kind.NODE_DOWN)
 
     @property
     def has_point(self) -> bool:
@@ -73,7 +76,7 @@ class Kind(Enum):
     @property
     def takes_servers_away(self) -> bool:
         """For a while no load can reach ClickHouse, or what it keeps there."""
-        away = (Kind.CUT_NETWORK, Kind.STALL_NETWORK, Kind.LEDGER_AWAY, Kind.KILL_KEEPER)
+        away = (Kind.CUT_NETWORK, Kind.STALL_NETWORK, Kind.LEDGER_AWAY, Kind.KILL_KEEPER, Kind.STAND_STILL)
         return self.kills_nodes or self in away
 
     @property
@@ -117,9 +120,14 @@ REPLICATED_WEIGHTS = {
     Kind.SLOW_REPLICA: 6,
     Kind.KILL_SHARD: 3,
     Kind.KILL_KEEPER: 3,
+    Kind.STAND_STILL: 3,
+    Kind.NODE_DOWN: 3,
+    Kind.CUT_REPLICAS: 3,
     **WEIGHTS,
 }
 """Where the table has replicas."""
+CLOUD_WEIGHTS = {kind: weight for kind, weight in REPLICATED_WEIGHTS.items() if kind is not Kind.OTHER_NAMES}
+"""Where the connection has one address, and so one name, for all replicas."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError, SourceError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sql.expressions import parse_expression
 from airflow_provider_ch_s3.sql.statement import Statement
@@ -77,6 +77,18 @@ def test_a_named_collection(lab: Lab, table: str) -> None:
     text = only_text(lab, report)
     assert "s3Cluster('sandbox',`sandbox_s3`,url='http" in text
     assert "HIDDEN" not in text
+
+
+def test_a_role_that_the_servers_assume(lab: Lab, table: str) -> None:
+    """There is nobody here whom they could ask for it; with their own role they can read the file."""
+    with pytest.raises(SourceError, match=r"S3_ERROR.*credentials may read the bucket"):
+        lab.load("in/*", table, role_arn="arn:aws:iam::123456789012:role/reader")
+    assert lab.rows(table) == []
+
+
+def test_two_ways_to_read_the_files(lab: Lab, table: str) -> None:
+    with pytest.raises(ConfigError, match="named_collection='sandbox_s3' and role_arn='arn:x' are two ways"):
+        lab.load("in/*", table, named_collection="sandbox_s3", role_arn="arn:x")
 
 
 @pytest.fixture

@@ -8,11 +8,13 @@ from _pytest.mark import ParameterSet
 from airflow_provider_ch_s3.sandbox import SandboxConfig
 from tests.marks import thorough
 
+CLOUD = "cloud"
 TOPOLOGIES = {
     "on-cluster": SandboxConfig(shards=2, replicas=2, engine="25.8"),
     "database": SandboxConfig(shards=2, replicas=2, engine="25.8", database_engine="Replicated"),
     "old": SandboxConfig(shards=2, replicas=2, engine="24.8"),
     "old-database": SandboxConfig(shards=2, replicas=2, engine="24.8", database_engine="Replicated"),
+    CLOUD: SandboxConfig(shards=1, replicas=3, engine="25.8", database_engine="Replicated"),
 }
 
 

@@ -74,6 +74,13 @@ WIDEN = "widen the column, say how the value is meant with select={'v': '…'}, 
             id="expression",
         ),
         pytest.param(
+            "Code: 47. DB::Exception: Missing columns: 'role_arn' while processing query: 'extra_credentials("
+            "role_arn = 'arn:x')', required columns: 'role_arn' 'role_arn'. (UNKNOWN_IDENTIFIER)",
+            "Code: 47. ",
+            "use a named collection, or the keys of the connection",
+            id="no-roles",
+        ),
+        pytest.param(
             "Code: 117. DB::Exception: Unknown field found in format header: 'c' at position 2. (INCORRECT_DATA)",
             "Code: 117. ",
             "the files differ in their columns: load those that are alike, or name what to load with columns=[…]",

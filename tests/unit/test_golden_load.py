@@ -26,6 +26,7 @@ KEYS = dataclasses.replace(ROLE, access_key="AKIA-KEY", secret_key="SECRET-KEY")
 TEMPORARY = dataclasses.replace(KEYS, session_token="SECRET-TOKEN")
 ANONYMOUS = dataclasses.replace(ROLE, anonymous=True)
 COLLECTION = dataclasses.replace(ROLE, named_collection="my`keys")
+ASSUMED = dataclasses.replace(ROLE, role_arn="arn:aws:iam::1:role/it's")
 
 TABLE = TableName(database="it's", table="a`b")
 CLUSTER = "it's"
@@ -106,6 +107,7 @@ CASES: dict[str, Statement] = {
     "insert_load_nosign": insert(source(ANONYMOUS)),
     "insert_load_named_collection": insert(source(COLLECTION)),
     "insert_load_server_role": insert(source(ROLE)),
+    "insert_load_assumed_role": insert(source(ASSUMED)),
     "insert_load_single": insert(source(KEYS), LOCAL, cluster=None),
     "insert_load_single_named_collection": insert(source(COLLECTION), LOCAL, cluster=None),
     "insert_load_spanning": insert(source(KEYS), SPANNING),

@@ -75,6 +75,7 @@ def test_arguments_arrive() -> None:
         ({"clickhouse_conn_id": 3}, "clickhouse_conn_id=3 is of the type int; give a text"),
         ({"aws_conn_id": ["a"]}, "aws_conn_id=['a'] is of the type list; give a text, or leave it out"),
         ({"named_collection": None}, "named_collection=None is of the type NoneType; give a text"),
+        ({"role_arn": None}, "role_arn=None is of the type NoneType; give a text"),
         ({"where": None}, "where=None is of the type NoneType; give a text"),
         ({"replace_where": ["a"]}, "replace_where=['a'] is of the type list; give a text"),
         ({"data_format": 1}, "data_format=1 is of the type int; give a text, or leave it out"),
