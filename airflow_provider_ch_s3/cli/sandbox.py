@@ -10,7 +10,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_ch_s3.sandbox.info import DATABASE_ENGINES, EMBEDDED, SERVERS, Sandbox, SandboxConfig
+from airflow_provider_ch_s3.cli.topology import add_topology, read_topology
+from airflow_provider_ch_s3.sandbox.info import Sandbox, SandboxConfig
 
 if TYPE_CHECKING:
     # Known to type checkers only.
@@ -25,29 +26,12 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
     up = actions.add_parser("up", help="start a sandbox; Ctrl-C ends it")
-    up.add_argument("--shards", type=int, default=3, help="parts of the cluster with rows of their own (default: 3)")
-    up.add_argument("--replicas", type=int, default=1, help="nodes of each shard (default: 1)")
-    up.add_argument(
-        "--engine",
-        default="",
-        choices=("", EMBEDDED, *SERVERS),
-        metavar="VERSION",
-        help=f"ClickHouse {EMBEDDED}, without replicas; {' or '.join(SERVERS)}, whole servers with ZooKeeper"
-        " (default: the newest that can do what is asked)",
-    )
-    up.add_argument("--zookeeper", type=Path, help="folder with ZooKeeper's jars (default: Debian's package)")
+    add_topology(up)
     up.add_argument(
         "--dir",
         type=Path,
         help="keeps the tables between two runs (default: a temporary directory, removed at the end)",
     )
-    up.add_argument(
-        "--database-engine",
-        default="Atomic",
-        choices=DATABASE_ENGINES,
-        help="of the database sandbox (default: Atomic)",
-    )
-    up.add_argument("--tls", action="store_true", help="HTTPS, with certificates of an authority of its own")
     up.add_argument("--json", action="store_true", help="print ports and credentials as one line of JSON")
     up.add_argument("--library", type=Path, help="shared library of the engine (default: the pinned one)")
     up.add_argument("--memory-bytes-per-node", type=int, help="default: 60%% of the available memory, shared")
@@ -71,12 +55,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run_up(args: argparse.Namespace) -> int:
     """Run a sandbox in the foreground, or start one in the background."""
     config = SandboxConfig(
-        shards=args.shards,
-        replicas=args.replicas,
-        engine=args.engine,
-        zookeeper=args.zookeeper,
-        database_engine=args.database_engine,
-        tls=args.tls,
+        **read_topology(args),
         directory=args.dir,
         library=args.library,
         memory_bytes_per_node=args.memory_bytes_per_node,

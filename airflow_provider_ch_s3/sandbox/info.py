@@ -24,6 +24,9 @@ SERVERS = ("25.8", "24.8")
 """Whole servers, the newest first."""
 
 DATABASE_ENGINES = ("Atomic", "Replicated")
+TOPOLOGY = ("shards", "replicas", "engine", "database_engine", "tls", "zookeeper")
+"""Which fields of a configuration say what cluster it is."""
+
 QUERY_TIMEOUT_SECONDS = 300
 
 

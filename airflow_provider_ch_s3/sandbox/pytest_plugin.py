@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_ch_s3.sandbox.info import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.info import TOPOLOGY, Sandbox, SandboxConfig
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
-
-TOPOLOGY = ("shards", "replicas", "engine", "database_engine", "tls", "zookeeper")
 
 CLUSTER_VARIABLE = "CH_S3_TEST_CLUSTER"
 

@@ -14,11 +14,12 @@ from urllib.request import Request, urlopen
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
+from airflow_provider_ch_s3.cli.demo import EXAMPLES
 from airflow_provider_ch_s3.sandbox.flights import upload_flights
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow, serving_airflow
 
-EXAMPLES = Path(__file__).parents[2] / "example_dags"
+ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium")
 UI_TIMEOUT_MS = 120_000
 """The other half of the tests may keep both cores busy."""

@@ -12,16 +12,20 @@ import pytest
 
 from airflow_provider_ch_s3.cli import demo
 from airflow_provider_ch_s3.sandbox.info import Sandbox
-from tests.airflow.conftest import EXAMPLES
+from tests.airflow.conftest import ROOT
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
 
-def test_demo_loads_and_compares(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "nodes"),
+    [pytest.param([], 3, id="shards"), pytest.param(["--shards", "2", "--replicas", "2"], 4, id="replicas")],
+)
+def test_demo_loads_and_compares(tmp_path: Path, options: list[str], nodes: int) -> None:
     report_path = tmp_path / "build" / "demo-report.json"
     done = subprocess.run(
-        [sys.executable, "-m", "airflow_provider_ch_s3", "demo", "--report", str(report_path)],
-        cwd=EXAMPLES.parent,
+        [sys.executable, "-m", "airflow_provider_ch_s3", "demo", *options, "--report", str(report_path)],
+        cwd=ROOT,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -30,7 +34,7 @@ def test_demo_loads_and_compares(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     last = done.stdout.splitlines()[-1]
     assert re.fullmatch(
-        r"demo: OK rows=336776 nodes=3 load_seconds=\d+\.\d\d settle_seconds=\d+\.\d\d parts=\d+", last
+        rf"demo: OK rows=336776 nodes={nodes} load_seconds=\d+\.\d\d settle_seconds=\d+\.\d\d parts=\d+", last
     )
     report = json.loads(report_path.read_text())
     assert report["source"] == report["table"]

@@ -13,11 +13,10 @@ from airflow_provider_ch_s3.connection_fields import render_field_table
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow
 from airflow_provider_ch_s3.sandbox.zookeeper import DEBIAN_JAR
-from tests.airflow.conftest import EXAMPLES, no_tables
+from tests.airflow.conftest import ROOT, no_tables
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
-ROOT = EXAMPLES.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # These run in tests of their own, or run the tests.
 ELSEWHERE = {

@@ -23,10 +23,9 @@ def _no_tables(flights_sandbox: Sandbox) -> Iterator[None]:
         yield
 
 
-def test_all_examples_import(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_examples_import() -> None:
     from airflow.dag_processing.dagbag import DagBag
 
-    monkeypatch.syspath_prepend(EXAMPLES)  # as Airflow does with its DAGs folder
     bag = DagBag(dag_folder=str(EXAMPLES), bundle_path=EXAMPLES)
     assert bag.import_errors == {}
     assert sorted(bag.dags) == ["bulk_load_flights", "flights_by_month", "nightly_flights"]

@@ -44,8 +44,7 @@ def api(flights_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (block,) = code_blocks("python")
     (dags / "readme.py").write_text(block)
     monkeypatch.setenv("AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT", flights_sandbox.airflow_conn_clickhouse)
-    monkeypatch.syspath_prepend(EXAMPLES)
-    from flights_tables import create_tables
+    from airflow_provider_ch_s3.example_dags.flights_tables import create_tables
 
     with no_tables(flights_sandbox):
         create_tables.function()

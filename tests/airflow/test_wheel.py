@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.airflow.conftest import EXAMPLES
+from tests.airflow.conftest import ROOT
 
 pytestmark = pytest.mark.airflow_run
 
@@ -20,19 +20,19 @@ pytestmark = pytest.mark.airflow_run
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*build, "--wheel-dir", str(target), "."], cwd=EXAMPLES.parent, check=True)
+    subprocess.run([*build, "--wheel-dir", str(target), "."], cwd=ROOT, check=True)
     (built,) = target.glob("*.whl")
     return built
 
 
 def test_wheel_holds_templates_and_nothing_of_the_tests(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    package = EXAMPLES.parent / "airflow_provider_ch_s3"
-    templates = {template.relative_to(package.parent).as_posix() for template in package.rglob("*.jinja")}
+    templates = {path.relative_to(ROOT).as_posix() for path in (ROOT / "airflow_provider_ch_s3").rglob("*.jinja")}
     assert {template.split("/")[1] for template in templates} == {"bench", "sandbox", "sql"}
     assert templates <= names
     assert "airflow_provider_ch_s3/py.typed" in names
-    assert not [name for name in names if name.startswith(("tests", "example_dags"))]
+    assert "airflow_provider_ch_s3/example_dags/bulk_load_flights.py" in names
+    assert not [name for name in names if name.startswith("tests")]
 
 
 def test_airflow_finds_the_installed_provider(wheel: Path, tmp_path: Path) -> None:

@@ -114,7 +114,17 @@ def test_no_airflow_and_no_driver(place: str) -> None:
 
 
 def test_every_place_exists_and_has_a_rule() -> None:
-    glue = {"hooks", "transfers", "operators", "sensors", "triggers", "cli", "bench", "get_provider_info"}
+    glue = {
+        "example_dags",
+        "hooks",
+        "transfers",
+        "operators",
+        "sensors",
+        "triggers",
+        "cli",
+        "bench",
+        "get_provider_info",
+    }
     places = {path.stem for path in ROOT.iterdir() if (path.is_dir() or path.suffix == ".py") and path.stem[0] != "_"}
     assert places <= {*MAY_IMPORT, *glue}
     assert all(path.exists() for place in MAY_IMPORT for path in modules(place))

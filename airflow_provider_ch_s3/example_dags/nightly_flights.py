@@ -14,8 +14,8 @@ import datetime
 
 from airflow.providers.common.compat.sdk import DAG
 from airflow.timetables.interval import CronDataIntervalTimetable
-from flights_tables import create_tables
 
+from airflow_provider_ch_s3.example_dags.flights_tables import create_tables
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airflow.providers.common.compat.sdk import task
 
+from airflow_provider_ch_s3.cluster import DdlMode
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 
 LOCAL_TABLE = """
@@ -30,7 +31,7 @@ CREATE TABLE IF NOT EXISTS <table>_local {on_cluster}
     minute UInt8,
     time_hour DateTime('UTC')
 )
-ENGINE = MergeTree
+ENGINE = <engine>
 PARTITION BY <partition>
 ORDER BY (carrier, dt, sched_dep_time)
 """
@@ -44,6 +45,10 @@ ENGINE = Distributed('{cluster}', currentDatabase(), <table>_local, rand())
 @task
 def create_tables(table: str = "flights", partition: str = "toYYYYMM(dt)") -> None:
     """Create both tables on every node, where they are missing."""
-    ClickHouseS3Hook().run_ddl(
-        *(ddl.replace("<table>", table).replace("<partition>", partition) for ddl in (LOCAL_TABLE, DISTRIBUTED_TABLE))
+    hook = ClickHouseS3Hook()
+    # a cluster that carries DDL to its nodes has Keeper, and so perhaps replicas
+    has_keeper = hook.ddl_mode in (DdlMode.ON_CLUSTER, DdlMode.DATABASE)
+    local = LOCAL_TABLE.replace("<partition>", partition).replace(
+        "<engine>", "ReplicatedMergeTree" if has_keeper else "MergeTree"
     )
+    hook.run_ddl(*(ddl.replace("<table>", table) for ddl in (local, DISTRIBUTED_TABLE)))

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from airflow.providers.common.compat.sdk import DAG, Param
 from airflow.providers.common.sql.operators.sql import SQLExecuteQueryOperator
-from flights_tables import create_tables
 
+from airflow_provider_ch_s3.example_dags.flights_tables import create_tables
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from airflow.providers.amazon.aws.hooks.s3 import S3Hook
 from airflow.providers.common.compat.sdk import DAG, task
-from flights_tables import create_tables
 
+from airflow_provider_ch_s3.example_dags.flights_tables import create_tables
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 

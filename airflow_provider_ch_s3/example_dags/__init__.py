@@ -1,0 +1,1 @@
+"""Example DAGs, which `ch-s3 demo` runs."""
