@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import threading
+import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -31,6 +32,7 @@ from airflow_provider_ch_s3.connection_fields import (
 )
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ConfigError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR, build_form_widgets
+from airflow_provider_ch_s3.hooks.ddl_queue import TIMEOUT_EXCEEDED, wait_for_nodes
 from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
 from airflow_provider_ch_s3.load.detect import detect_cluster, list_members
 from airflow_provider_ch_s3.sql.cluster_queries import render_read_node
@@ -63,9 +65,12 @@ EXECUTE_SETTINGS = {"send_progress_in_http_headers": 0, "alter_sync": 1}
 # for. Only an answer that is sent at its end can say that a node has failed after others were done.
 QUEUED_SETTINGS = {
     "distributed_ddl_output_mode": "throw",
-    "distributed_ddl_task_timeout": 3600,
+    "distributed_ddl_task_timeout": 30,
     "wait_end_of_query": 1,
 }
+
+# The queue of a Replicated database cannot be looked at.
+DATABASE_SETTINGS = {**QUEUED_SETTINGS, "distributed_ddl_task_timeout": 300}
 
 HTTPS_PORT = 8443
 _CERTIFICATES = ("ca_cert", "client_cert", "client_cert_key")
@@ -215,7 +220,7 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
             case DdlMode.PER_HOST:
                 self._execute_at_each(self.declaration.http_endpoints, render(None), query_id)
             case DdlMode.DATABASE:
-                self._execute_at(None, render(None), query_id=query_id, settings=QUEUED_SETTINGS)
+                self._execute_at(None, render(None), query_id=query_id, settings=DATABASE_SETTINGS)
             case DdlMode.SINGLE | DdlMode.AUTO:
                 self.execute(render(None), query_id=query_id)
 
@@ -242,7 +247,7 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
         if self.ddl_mode is DdlMode.DATABASE:
             chosen, settings = (
                 sorted(nodes, key=lambda node: (node not in self._addresses, node))[:1],
-                QUEUED_SETTINGS,
+                DATABASE_SETTINGS,
             )
         if lacking := [node for node in chosen if node not in self._addresses]:
             raise ConfigError(
@@ -332,9 +337,13 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
         return [self._without_secrets(row) for row in rows]
 
     def _execute_on_cluster(self, statement: Statement, query_id: str | None) -> None:
+        mark = f"ch-s3-ddl-{uuid.uuid4().hex}"
         try:
-            self._execute_at(None, statement, query_id=query_id, settings=QUEUED_SETTINGS)
+            self._execute_at(None, statement, query_id=query_id, settings=QUEUED_SETTINGS | {"log_comment": mark})
         except ServerError as error:
+            if error.code == TIMEOUT_EXCEEDED:
+                wait_for_nodes(self.query, statement.name or "a statement", mark)
+                return
             if error.code not in _NO_KEEPER_CODES:
                 raise
             raise ClusterError(

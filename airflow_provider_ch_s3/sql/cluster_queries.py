@@ -19,6 +19,14 @@ def render_detect_nodes(cluster: str | None) -> Statement:
     return render("detect_nodes", cluster=cluster)
 
 
+def render_read_ddl_entry(mark: str) -> Statement:
+    """How far each node is with a statement in the queue of ``ON CLUSTER``.
+
+    :param mark: the statement's ``log_comment``.
+    """
+    return render("read_ddl_entry", mark=mark)
+
+
 def render_read_node() -> Statement:
     """The name of the server that answers."""
     return render("read_node")

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from http.client import HTTPException
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from airflow_provider_ch_s3.errors import ServerError
-from airflow_provider_ch_s3.sandbox.info import Sandbox
 from tests.faults import oracle
 from tests.faults.oracle import FILES, file_rows, write_parquet
 from tests.faults.plans import Kind
 from tests.faults.proxies import Proxy
 from tests.faults.scene import BUCKET, WAIT_SECONDS, Scene, key, wait_for
+from tests.sandbox import processes
 
 COPY_SECONDS = 20.0
 # of the sandbox's servers with ZooKeeper
@@ -86,7 +84,7 @@ def kill_triggerer(scene: Scene) -> None:
 def kill_node(scene: Scene) -> None:
     scene.wait_for_the_insert()
     nodes = len(scene.sandbox.http_ports)
-    kill_process(scene.sandbox, f"node{scene.plan.amount % nodes + 1}")
+    processes.kill_node(scene.sandbox, scene.plan.amount % nodes)
     scene.go()
 
 
@@ -96,20 +94,20 @@ def kill_shard(scene: Scene) -> None:
     firsts = oracle.first_replicas(scene.sandbox)
     first = firsts[scene.plan.amount % len(firsts)]
     for node in range(first, first + scene.sandbox.replicas):
-        kill_process(scene.sandbox, f"node{node + 1}")
+        processes.kill_node(scene.sandbox, node)
     scene.go()
 
 
 def kill_keeper(scene: Scene) -> None:
     scene.wait_for_the_insert()
-    kill_process(scene.sandbox, "zookeeper")
+    processes.kill_process(scene.sandbox, processes.ZOOKEEPER)
     scene.go()
 
 
 def stand_still(scene: Scene) -> None:
     """A server gets no time for longer than its session with ZooKeeper lasts; then it goes on with what it was at."""
     scene.wait_for_the_insert()
-    pid = pid_of(scene.sandbox, f"node{scene.plan.amount % len(scene.sandbox.http_ports) + 1}")
+    pid = processes.pid_of(scene.sandbox, processes.node_name(scene.plan.amount % len(scene.sandbox.http_ports)))
     os.kill(pid, signal.SIGSTOP)
     scene.go()
     time.sleep(SESSION_SECONDS + scene.plan.seconds)
@@ -119,8 +117,7 @@ def stand_still(scene: Scene) -> None:
 def node_down(scene: Scene) -> None:
     """A server dies, and is not started again for some time: DDL that is for all replicas waits for it."""
     scene.wait_for_the_insert()
-    name = f"node{scene.plan.amount % len(scene.sandbox.http_ports) + 1}"
-    with kept_down(scene.sandbox, name):
+    with processes.kept_down(scene.sandbox, scene.plan.amount % len(scene.sandbox.http_ports)):
         scene.go()
         time.sleep(5 * scene.plan.seconds)
 
@@ -142,7 +139,7 @@ def cut_replicas(scene: Scene) -> None:
 def kill_cluster(scene: Scene) -> None:
     scene.wait_for_the_insert()
     for node in range(len(scene.sandbox.http_ports)):
-        kill_process(scene.sandbox, f"node{node + 1}")
+        processes.kill_node(scene.sandbox, node)
     scene.go()
 
 
@@ -200,34 +197,6 @@ def ledger_away(scene: Scene) -> None:
             time.sleep(scene.plan.seconds)
         scene.sandbox.query(f"ATTACH TABLE {table}")
     scene.go()
-
-
-def kill_process(sandbox: Sandbox, name: str) -> None:
-    """SIGKILL one of the sandbox's processes, by the name of its folder; the supervisor starts it again."""
-    with suppress(ProcessLookupError):
-        os.kill(pid_of(sandbox, name), signal.SIGKILL)
-
-
-def pid_of(sandbox: Sandbox, name: str) -> int:
-    assert sandbox.directory is not None
-    return int((sandbox.directory / name / "pid").read_text())
-
-
-@contextmanager
-def kept_down(sandbox: Sandbox, name: str) -> Iterator[None]:
-    """Kill a process, and let its successor wait until the end of the block: it starts when it gets its lock."""
-    assert sandbox.directory is not None
-    with (sandbox.directory / name / "lock").open("a") as lock:
-        kill_process(sandbox, name)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def all_nodes_answer(sandbox: Sandbox) -> bool:
-    try:
-        return all(sandbox.query("SELECT 1", node=node) for node in range(len(sandbox.http_ports)))
-    except (OSError, HTTPException, ServerError):
-        return False
 
 
 def send_signal(hit: dict[str, Any] | None, who: str, number: signal.Signals) -> None:

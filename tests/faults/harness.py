@@ -19,7 +19,6 @@ from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from tests.airflow.conftest import AirflowApi
 from tests.faults import oracle
 from tests.faults.airflow_parts import REPOSITORY, AirflowParts, running_airflow
-from tests.faults.faults import all_nodes_answer
 from tests.faults.judge import END_SECONDS, Judge, Outcome, read_errors, remove_cause
 from tests.faults.perform import ACTIONS, PERFORM
 from tests.faults.plans import Kind, Plan
@@ -27,6 +26,7 @@ from tests.faults.proxies import Loop, Proxy
 from tests.faults.runners import AirflowRunner, ForkRunner, Runner
 from tests.faults.scene import BUCKET, Scene, Slot, key, wait_for
 from tests.sandbox.balancer import balancer
+from tests.sandbox.processes import all_answer
 
 SLOTS = 4
 POLL_SECONDS = 0.05
@@ -81,7 +81,7 @@ class Harness:
                     for future in as_completed([pool.submit(self.run, plan, leader) for plan in batch]):
                         outcomes.append(outcome := future.result())
                         on_outcome(outcome)
-                    wait_for(lambda: all_nodes_answer(self.sandbox))
+                    wait_for(lambda: all_answer(self.sandbox))
             except BaseException:
                 self._is_stopped.set()
                 pool.shutdown(wait=False, cancel_futures=True)

@@ -12,10 +12,11 @@ from typing import Any
 
 from airflow_provider_ch_s3.errors import UnknownStateError
 from tests.faults import oracle
-from tests.faults.faults import all_nodes_answer, replace_object
+from tests.faults.faults import replace_object
 from tests.faults.plans import Kind, Plan
 from tests.faults.runners import OVER
 from tests.faults.scene import Scene, read_lines, wait_for
+from tests.sandbox.processes import all_answer
 
 END_SECONDS = 240.0
 LEFTOVER_SECONDS = 5.0
@@ -225,7 +226,7 @@ def read_errors(scene: Scene) -> list[dict[str, Any]]:
 def remove_cause(scene: Scene) -> None:
     """End the fault, where it would last."""
     scene.slot.heal()
-    wait_for(lambda: all_nodes_answer(scene.sandbox))
+    wait_for(lambda: all_answer(scene.sandbox))
     spec = json.loads(scene.run_file.read_text())
     if spec["arguments"]["settings"].pop("max_memory_usage", None):
         new = scene.run_file.with_suffix(".new")

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from tests.faults import oracle
 from tests.faults.airflow_parts import RETRIES
-from tests.faults.faults import kill_process
 from tests.faults.scene import WAIT_SECONDS, Scene, wait_for
 from tests.sandbox.move_killer import MoveKiller
+from tests.sandbox.processes import kill_node
 
 MOVE_SECONDS = 30.0
 OTHER_SECONDS = 50.0
@@ -29,7 +30,7 @@ def kill_in_move(scene: Scene) -> None:
     killer = MoveKiller(
         scene.sandbox,
         f"{scene.database}.events_local",
-        lambda node: kill_process(scene.sandbox, f"node{node + 1}"),
+        partial(kill_node, scene.sandbox),
     )
     scene.go()
     wait_for(lambda: killer.has_killed or scene.has_ended(), MOVE_SECONDS)

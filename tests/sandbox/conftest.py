@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -12,11 +10,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.client import HTTPException
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,16 +20,16 @@ import pytest
 from botocore.client import BaseClient
 
 from airflow_provider_ch_s3.cli import main
-from airflow_provider_ch_s3.errors import SandboxError, ServerError
+from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load import lock, refusals
 from airflow_provider_ch_s3.load.batches import batches
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.engine import package_of
-from airflow_provider_ch_s3.sandbox.lock import lock_owner
 from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.sandbox.gates import Gate, watch_statements
+from tests.sandbox.processes import all_answer
 from tests.sandbox.topologies import TOPOLOGIES
 from tests.sandbox.written import parquet_file
 
@@ -71,13 +66,6 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"still waiting for {what}"
         time.sleep(0.05)
-
-
-def all_answer(sandbox: Sandbox) -> bool:
-    try:
-        return all(sandbox.query("SELECT 1", node=node) for node in range(len(sandbox.http_ports)))
-    except (OSError, HTTPException, ServerError):
-        return False
 
 
 @dataclass(kw_only=True)
@@ -358,25 +346,3 @@ def lab_in(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Lab:
     made.connect_clickhouse()
     made.connect_aws()
     return made
-
-
-def kill_node(sandbox: Sandbox, node: int) -> None:
-    """SIGKILL one node of a sandbox of our own."""
-    assert sandbox.directory is not None
-    os.kill(int((sandbox.directory / f"node{node + 1}" / "pid").read_text()), signal.SIGKILL)
-
-
-@contextmanager
-def paused_supervisor(sandbox: Sandbox) -> Iterator[None]:
-    """Nobody starts dead nodes again inside the block.
-
-    The object store lives in the supervisor, so it does not answer either.
-    """
-    assert sandbox.directory is not None
-    pid = lock_owner(Path(sandbox.directory))
-    assert pid is not None
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)

@@ -21,7 +21,8 @@ from airflow_provider_ch_s3.load.request import LoadIdentity
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger
-from tests.sandbox.conftest import Lab, all_answer, kill_node, paused_supervisor, wait_until
+from tests.sandbox.conftest import Lab, wait_until
+from tests.sandbox.processes import all_answer, kept_down
 
 pytestmark = pytest.mark.sandbox
 
@@ -287,8 +288,7 @@ def test_servers_that_go_and_come_back_end_no_trigger(fragile_lab: Lab, caplog: 
     trigger = deferred(table, max_parts=1).trigger
 
     def outage() -> None:
-        with paused_supervisor(lab.sandbox):
-            kill_node(lab.sandbox, 1)
+        with kept_down(lab.sandbox, 1):
             wait_until(lambda: "cannot look at" in caplog.text, "a look that fails")
         wait_until(lambda: all_answer(lab.sandbox), "the nodes")
         lab.ddl(f"ALTER TABLE {table} DROP PARTITION 0")

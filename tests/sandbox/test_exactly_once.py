@@ -30,9 +30,7 @@ from tests.sandbox.conftest import (
     Background,
     Freeze,
     Lab,
-    all_answer,
     bag,
-    kill_node,
     put_slow_files,
     start_worker,
     wait_until,
@@ -50,6 +48,7 @@ from tests.sandbox.few import (
     stopped_worker,
 )
 from tests.sandbox.gates import Gate
+from tests.sandbox.processes import all_answer, kill_node
 
 pytestmark = pytest.mark.sandbox
 

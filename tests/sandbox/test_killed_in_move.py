@@ -8,9 +8,10 @@ from functools import partial
 import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, UnknownStateError
-from tests.sandbox.conftest import Lab, all_answer, bag, kill_node, wait_until
+from tests.sandbox.conftest import Lab, bag, wait_until
 from tests.sandbox.few import put_numbers
 from tests.sandbox.move_killer import MoveKiller
+from tests.sandbox.processes import all_answer, kill_node
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 

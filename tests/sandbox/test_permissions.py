@@ -86,6 +86,8 @@ def test_none_of_them_is_too_many(replicated_lab: Lab, table: str, grants: list[
     lab = replicated_lab
     unused = []
     rights = [(right, what, user) for grant in grants for right, what, user in split(grant)]
+    # needed where a node is away: test_replicas.py
+    rights = [right for right in rights if right[1] != "system.distributed_ddl_queue"]
     for number, (right, what, user) in enumerate(rights):
         lab.query(f"REVOKE ON CLUSTER {lab.sandbox.cluster} {right} ON {what} FROM {user}")
         with suppress(ChS3Error):

@@ -17,7 +17,8 @@ from airflow_provider_ch_s3.errors import (
     SourceError,
     TargetError,
 )
-from tests.sandbox.conftest import Lab, all_answer, kill_node, paused_supervisor, wait_until
+from tests.sandbox.conftest import Lab, wait_until
+from tests.sandbox.processes import all_answer, kept_down
 
 pytestmark = pytest.mark.sandbox
 
@@ -320,10 +321,8 @@ class TestCluster:
         lab.put_parquet("in/a.parquet", IDS)
         table = lab.create("t", "id UInt32")
         port = lab.sandbox.tcp_ports[1]
-        with paused_supervisor(lab.sandbox):
-            kill_node(lab.sandbox, 1)
-            with pytest.raises(ClusterError) as caught:
-                lab.load("in/*", table)
+        with kept_down(lab.sandbox, 1), pytest.raises(ClusterError) as caught:
+            lab.load("in/*", table)
         words = (f"127.0.0.1:{port} of cluster 'sandbox' does not answer", "start it", "leaves that node's shard")
         assert re.search(".*".join(map(re.escape, words)), str(caught.value)), str(caught.value)
         wait_until(lambda: all_answer(lab.sandbox), "the node")

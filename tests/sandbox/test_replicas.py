@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, UnknownStateError
+from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerError, UnknownStateError
+from airflow_provider_ch_s3.hooks import clickhouse_s3, ddl_queue
 from tests.marks import thorough
-from tests.sandbox.conftest import Lab, all_answer, bag, kill_node, paused_supervisor, wait_until
+from tests.sandbox.conftest import Lab, bag, wait_until
 from tests.sandbox.few import EVEN_AND_ODD, is_clean, put_numbers
 from tests.sandbox.move_killer import MoveKiller
+from tests.sandbox.processes import all_answer, kept_down, kill_node
 from tests.sandbox.topologies import topologies
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
@@ -104,13 +110,65 @@ def test_a_path_in_keeper_of_its_own(lab: Lab) -> None:
 @topologies("on-cluster")
 def test_a_replica_that_is_down_is_named(lab: Lab) -> None:
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
-    with paused_supervisor(lab.sandbox):
-        kill_node(lab.sandbox, 1)
-        with pytest.raises(ClusterError, match=f"{lab.sandbox.tcp_ports[1]} of cluster 'sandbox' does not answer"):
-            lab.load("in/*.csv", table)
+    says = f"{lab.sandbox.tcp_ports[1]} of cluster 'sandbox' does not answer"
+    with kept_down(lab.sandbox, 1), pytest.raises(ClusterError, match=says):
+        lab.load("in/*.csv", table)
     wait_until(lambda: all_answer(lab.sandbox), "the nodes")
     lab.load("in/*.csv", table, try_number=2)
     assert bag(lab.rows(table)) == bag(NEW)
+
+
+@pytest.fixture
+def _impatient_ddl(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(clickhouse_s3.QUEUED_SETTINGS, "distributed_ddl_task_timeout", 1)
+
+
+@contextmanager
+def away_until_waited_for(lab: Lab, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """The second node is down until somebody waits for it to run what is in the queue."""
+    is_down = threading.Event()
+
+    def come_back() -> None:
+        with kept_down(lab.sandbox, 1):
+            is_down.set()
+            waiting = f"waiting until 127.0.0.1:{lab.sandbox.tcp_ports[1]} has run"
+            wait_until(lambda: waiting in caplog.text, "a look at the queue")
+
+    with caplog.at_level("INFO"), ThreadPoolExecutor() as pool:
+        outage = pool.submit(come_back)
+        is_down.wait()
+        yield
+        outage.result()
+
+
+@pytest.mark.usefixtures("_impatient_ddl")
+@topologies("on-cluster")
+def test_ddl_waits_in_the_queue_for_a_node_that_is_down(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    with away_until_waited_for(lab, caplog):
+        table = lab.create("t", "n UInt32", EVEN_AND_ODD)
+    lab.load("in/*.csv", table)
+    assert bag(lab.rows(table)) == bag(NEW)
+
+
+@pytest.mark.usefixtures("_impatient_ddl")
+@topologies("on-cluster")
+def test_ddl_that_fails_on_the_node_that_was_waited_for(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    table = f"{lab.database}.t"
+    lab.ddl(f"CREATE TABLE {table} {{on_cluster}} (n UInt32) ENGINE = MergeTree ORDER BY n")
+    lab.query(f"DROP TABLE {table} SYNC", node=1)
+    says = f"failed on 127.0.0.1:{lab.sandbox.tcp_ports[1]}: .*Could not find table"
+    with away_until_waited_for(lab, caplog), pytest.raises(ServerError, match=says):
+        lab.ddl(f"ALTER TABLE {table} {{on_cluster}} ADD COLUMN m UInt8")
+
+
+@pytest.mark.usefixtures("_impatient_ddl")
+@topologies("on-cluster")
+def test_ddl_that_a_node_never_runs(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ddl_queue, "STALL_SECONDS", 1.0)
+    says = f"127.0.0.1:{lab.sandbox.tcp_ports[1]} has not run it for 1.0 s; start that server"
+    with kept_down(lab.sandbox, 1), pytest.raises(ClusterError, match=says):
+        lab.create("t", "n UInt32", EVEN_AND_ODD)
+    wait_until(lambda: all_answer(lab.sandbox), "the nodes")
 
 
 @pytest.mark.parametrize("after_parts", [1, thorough(8)], ids=["first-part", "later"])

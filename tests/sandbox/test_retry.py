@@ -19,13 +19,12 @@ from tests.sandbox.conftest import (
     SLOW,
     SLOW_FILES,
     Lab,
-    all_answer,
     bag,
-    kill_node,
     put_slow_files,
     start_worker,
     wait_until,
 )
+from tests.sandbox.processes import all_answer, kill_node
 
 pytestmark = pytest.mark.sandbox
 

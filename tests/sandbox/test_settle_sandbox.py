@@ -9,7 +9,8 @@ from airflow.providers.common.compat.sdk import PokeReturnValue
 
 from airflow_provider_ch_s3.errors import ClusterError, ServerUnreachableError, SettleError, TargetError
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
-from tests.sandbox.conftest import Lab, all_answer, kill_node, paused_supervisor, wait_until
+from tests.sandbox.conftest import Lab, wait_until
+from tests.sandbox.processes import all_answer, kept_down
 
 pytestmark = pytest.mark.sandbox
 
@@ -133,8 +134,7 @@ def test_a_server_that_does_not_answer(lab: Lab, local: str) -> None:
 def test_a_node_that_is_down(fragile_lab: Lab) -> None:
     lab = fragile_lab
     table = lab.create("t", "n UInt32")
-    with paused_supervisor(lab.sandbox):
-        kill_node(lab.sandbox, 1)
+    with kept_down(lab.sandbox, 1):
         port = lab.sandbox.tcp_ports[1]
         with pytest.raises(
             ClusterError, match=rf"127\.0\.0\.1:{port} of cluster 'sandbox' does not answer.*start it"

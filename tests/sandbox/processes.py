@@ -1,0 +1,56 @@
+"""The processes of a sandbox, killed and kept from coming back. Its supervisor starts a dead one again."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
+from pathlib import Path
+
+from airflow_provider_ch_s3.errors import ServerError
+from airflow_provider_ch_s3.sandbox.info import Sandbox
+
+ZOOKEEPER = "zookeeper"
+
+
+def node_name(node: int) -> str:
+    """The name of a node's folder; ``node`` counts from 0."""
+    return f"node{node + 1}"
+
+
+def pid_of(sandbox: Sandbox, name: str) -> int:
+    return int((_directory(sandbox) / name / "pid").read_text())
+
+
+def kill_process(sandbox: Sandbox, name: str) -> None:
+    """SIGKILL one process, by the name of its folder."""
+    with suppress(ProcessLookupError):
+        os.kill(pid_of(sandbox, name), signal.SIGKILL)
+
+
+def kill_node(sandbox: Sandbox, node: int) -> None:
+    kill_process(sandbox, node_name(node))
+
+
+@contextmanager
+def kept_down(sandbox: Sandbox, node: int) -> Iterator[None]:
+    """Kill a node, and let its successor wait for its folder's lock until the end of the block."""
+    with (_directory(sandbox) / node_name(node) / "lock").open("a") as lock:
+        kill_node(sandbox, node)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def all_answer(sandbox: Sandbox) -> bool:
+    try:
+        return all(sandbox.query("SELECT 1", node=node) for node in range(len(sandbox.http_ports)))
+    except (OSError, HTTPException, ServerError):
+        return False
+
+
+def _directory(sandbox: Sandbox) -> Path:
+    assert sandbox.directory is not None
+    return sandbox.directory
