@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -16,8 +16,6 @@ from airflow_provider_ch_s3.sql.cluster_queries import (
 from airflow_provider_ch_s3.sql.nodes import all_nodes, on_cluster
 from airflow_provider_ch_s3.sql.statement import Statement
 
-GOLDEN = Path(__file__).parents[1] / "golden"
-
 
 @pytest.mark.parametrize(
     ("name", "statement"),
@@ -29,8 +27,10 @@ GOLDEN = Path(__file__).parents[1] / "golden"
         pytest.param("detect_nodes_single", render_detect_nodes(None), id="detect_nodes-single"),
     ],
 )
-def test_statement_is_as_the_golden_file(name: str, statement: Statement) -> None:
-    assert statement.text + "\n" == (GOLDEN / f"{name}.sql").read_text()
+def test_statement_is_as_the_golden_file(
+    name: str, statement: Statement, check_golden: Callable[[str, str], None]
+) -> None:
+    check_golden(name, statement.text)
 
 
 def test_on_cluster_quotes_the_name() -> None:
