@@ -331,7 +331,9 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
     ) -> list[dict[str, Any]]:
         def run(client: Client) -> list[dict[str, Any]]:
             result = client.query(statement.text, parameters=dict(statement.parameters), settings=_settings(query_id))
-            return list(result.named_results())
+            # The driver takes CHECK for a command, and leaves the name of its column out.
+            names = result.column_names or ("result",)
+            return [dict(zip(names, row, strict=True)) for row in result.result_rows]
 
         rows = self._run(statement, run, address=address, is_patient=False)
         return [self._without_secrets(row) for row in rows]

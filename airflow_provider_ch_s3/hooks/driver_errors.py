@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError, ServerUnreachableError
-from airflow_provider_ch_s3.sql.filters import identifier, literal
+from airflow_provider_ch_s3.sql.filters import literal, short_identifier
 from airflow_provider_ch_s3.sql.statement import MESSAGE_LIMIT, shorten_lines
 
 # UNKNOWN_USER, WRONG_PASSWORD, REQUIRED_PASSWORD, AUTHENTICATION_FAILED
@@ -86,9 +86,7 @@ def grant_remedy(reason: str) -> str:
     missing = _MISSING_GRANT.search(reason)
     if missing is None:
         return ""
-    user = (
-        missing["user"] if re.fullmatch(r"[A-Za-z_]\w*", missing["user"], re.ASCII) else identifier(missing["user"])
-    )
+    user = short_identifier(missing["user"])
     return f"; have an administrator run GRANT {missing['grant']} TO {user} on every node"
 
 

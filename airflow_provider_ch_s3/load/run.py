@@ -58,6 +58,7 @@ from airflow_provider_ch_s3.load.refusals import check_mode, check_partial_parti
 from airflow_provider_ch_s3.load.replace_where import check_replace_where, check_staged_rows
 from airflow_provider_ch_s3.load.report import LoadReport, build_report, describe_plan, is_complete
 from airflow_provider_ch_s3.load.request import LoadIdentity, LoadMode, OnLoadedFiles
+from airflow_provider_ch_s3.load.rights import check_rights
 from airflow_provider_ch_s3.load.site import Site, find_site
 from airflow_provider_ch_s3.load.staging import VIEW
 from airflow_provider_ch_s3.load.story import Attempt, AttemptId, EventKind, Story
@@ -98,6 +99,7 @@ class LoadRun(TaskLoad):
     def _start(self) -> LoadReport | str:
         check_mode(self._site.target, self.request)
         self._site.check_commit()
+        check_rights(self.client, self._site)
         self._site.ledger.open([node.host for node in self._site.cluster.nodes])
         wait_for_query_log(self.client, self._site.cluster, sleep=self.sleep)
         story = self._site.ledger.read()

@@ -49,6 +49,11 @@ def literal(value: str | bool | int | float) -> Sql:
     raise UnquotedValueError(f"cannot write {type(value).__name__} as an SQL literal")
 
 
+def short_identifier(name: str) -> str:
+    """A name as people write it: quoted only where it has to be."""
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else identifier(name)
+
+
 def identifier(name: str) -> Sql:
     """Quote one identifier: a database, a table, a column, a named collection.
 

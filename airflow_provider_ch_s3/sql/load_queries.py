@@ -8,7 +8,7 @@ from typing import Any
 from airflow_provider_ch_s3.mapping import MappedColumn
 from airflow_provider_ch_s3.source import SourceSpec
 from airflow_provider_ch_s3.sql.conversions import checks
-from airflow_provider_ch_s3.sql.filters import server_sql
+from airflow_provider_ch_s3.sql.filters import Sql, server_sql
 from airflow_provider_ch_s3.sql.render import render
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName, TargetSpec
@@ -38,6 +38,16 @@ def render_find_on_nodes(table: TableName, cluster: str) -> Statement:
 def render_read_session() -> Statement:
     """The session's database, and the server's macros, which a Distributed table may use for its cluster."""
     return render("read_session")
+
+
+def render_read_user() -> Statement:
+    """The name of the user who asks."""
+    return render("read_user")
+
+
+def render_check_grant(rights: Sequence[str], database: str, table: TableName | None) -> Statement:
+    """Whether the user has all of some rights on a table, or on a whole database."""
+    return render("check_grant", rights=Sql(", ".join(rights)), database=database, table=table)
 
 
 def render_read_settings() -> Statement:

@@ -1,0 +1,1 @@
+CHECK GRANT INSERT ON `it's`.`a\`b`
