@@ -155,6 +155,13 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
         conn_id = self.get_conn_id()
         return parse_declaration(self.get_connection(conn_id).extra_dejson, conn_id)
 
+    def read_connection(self) -> None:
+        """Ask Airflow for the connection now; later nothing asks again.
+
+        :raises ConfigError: if it says something wrong.
+        """
+        _ = self.declaration, self._driver_kwargs
+
     @property
     def connection_settings(self) -> dict[str, Any]:
         """The ClickHouse settings in the connection's ``session_settings``."""

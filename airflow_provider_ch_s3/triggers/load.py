@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import datetime
 import logging
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -17,7 +19,8 @@ from airflow_provider_ch_s3.load.progress import ProgressMeter
 from airflow_provider_ch_s3.load.request import LoadIdentity
 from airflow_provider_ch_s3.load.run import kill_load
 from airflow_provider_ch_s3.load.running import read_running
-from airflow_provider_ch_s3.triggers.polling import in_thread, join_poller, until
+from airflow_provider_ch_s3.triggers.cancelled import HAS_ON_KILL, finish, is_ended_by_user
+from airflow_provider_ch_s3.triggers.polling import connect, in_thread, join_poller, until
 
 log = logging.getLogger(__name__)
 
@@ -73,11 +76,21 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, then say how that ended."""
-        yield TriggerEvent({"status": await self._wait(), "query_id": self.query_id})
+        try:
+            status = await self._wait()
+        except asyncio.CancelledError:
+            if not HAS_ON_KILL:
+                await finish(self._kill_if_ended_by_user())
+            raise
+        yield TriggerEvent({"status": status, "query_id": self.query_id})
 
     async def on_kill(self) -> None:
         """End the load on all nodes, and see that nothing is left running; called when a user ends the task."""
-        await in_thread(self._kill)
+        await in_thread(partial(self._kill, await connect(self.clickhouse_conn_id)))
+
+    async def _kill_if_ended_by_user(self) -> None:
+        if await is_ended_by_user(parse_identity(self.identity)):
+            await self.on_kill()
 
     async def _wait(self) -> str:
         meter, pace = ProgressMeter(), Pace()
@@ -101,8 +114,7 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
         log.info("no node runs %s any more; the task goes on from here", self.query_id)
         return "over"
 
-    def _kill(self) -> None:
-        hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
+    def _kill(self, hook: ClickHouseS3Hook) -> None:
         try:
             # a connection may leave the cluster to the Distributed table, and the task has found it there
             declaration = dataclasses.replace(hook.declaration, cluster=self.cluster)

@@ -19,6 +19,8 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
+from asgiref.sync import sync_to_async
+
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.pace import Pace
@@ -111,7 +113,9 @@ class Poller(Generic[Item, Answer]):
     async def _ask_for(self, looks: Sequence[_Look[Item, Answer]]) -> None:
         items = list(dict.fromkeys(look.item for look in looks))
         try:
-            answers = await in_thread(partial(self._ask_all, items))
+            if self._hook is None:
+                self._hook = await connect(self._conn_id)
+            answers = await in_thread(partial(self._ask_all, self._hook, items))
         except Exception as error:  # whatever it is, it tells nothing of the items
             for look in looks:
                 if not look.answer.done():
@@ -121,11 +125,9 @@ class Poller(Generic[Item, Answer]):
             if not look.answer.done():
                 look.answer.set_result(answers[look.item])
 
-    def _ask_all(self, items: Sequence[Item]) -> Mapping[Item, Answer]:
-        if self._hook is None:
-            self._hook = ClickHouseS3Hook(clickhouse_conn_id=self._conn_id)
+    def _ask_all(self, hook: ClickHouseS3Hook, items: Sequence[Item]) -> Mapping[Item, Answer]:
         try:
-            return self._ask(self._hook, items, self._cluster)
+            return self._ask(hook, items, self._cluster)
         except BaseException:
             self._close()  # the next round reads the connection anew: it may be what was wrong
             raise
@@ -167,6 +169,21 @@ def next_beat(now: float, interval_seconds: float) -> float:
 def until(deadline: float | None) -> asyncio.Timeout:
     """A block that ends with ``TimeoutError`` at a Unix time; never without one."""
     return asyncio.timeout(None if deadline is None else max(0.0, deadline - time.time()))
+
+
+async def connect(clickhouse_conn_id: str) -> ClickHouseS3Hook:
+    """A hook that knows its connection.
+
+    A triggerer asks its supervisor for it, and until Airflow 3.1 mixes up the answers of threads that it does not
+    know; so this one is asgiref's.
+    """
+
+    def read() -> ClickHouseS3Hook:
+        hook = ClickHouseS3Hook(clickhouse_conn_id=clickhouse_conn_id)
+        hook.read_connection()
+        return hook
+
+    return await sync_to_async(read, thread_sensitive=False)()
 
 
 async def in_thread(function: Callable[[], Result]) -> Result:

@@ -27,9 +27,11 @@ CONNECTION = "clickhouse_s3_default"
 LOAD, KILLED, PARTS = 0, 1, 2
 
 
-def identify(database: str, generation: int) -> LoadIdentity:
+def identify(database: str, index: int) -> LoadIdentity:
     now = datetime.datetime.now(datetime.UTC)
-    return LoadIdentity(dag_id="d", task_id="t", run_id=database, table="t", generation=generation, since=now)
+    return LoadIdentity(
+        dag_id="deferred", task_id="wait", run_id="run", map_index=index, table=f"{database}.t", since=now
+    )
 
 
 def load_trigger(identity: LoadIdentity) -> LoadTrigger:
@@ -58,7 +60,7 @@ def parts_trigger(sandbox: Sandbox, database: str) -> PartsSettledTrigger:
 @pytest.fixture
 def loads(ch_s3_sandbox: Sandbox, ch_s3_database: str) -> Iterator[list[LoadIdentity]]:
     """Two loads whose queries run until they are killed."""
-    identities = [identify(ch_s3_database, generation) for generation in range(2)]
+    identities = [identify(ch_s3_database, index) for index in (LOAD, KILLED)]
 
     def submit(query_id: str) -> None:
         sql = "SELECT sleepEachRow(0.1) FROM numbers(3000) SETTINGS max_block_size = 1"

@@ -1,0 +1,47 @@
+"""Why a trigger is cancelled, where Airflow does not say: before 3.3, which calls ``on_kill``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger
+from asgiref.sync import sync_to_async
+
+from airflow_provider_ch_s3.load.request import LoadIdentity
+
+log = logging.getLogger(__name__)
+
+HAS_ON_KILL = hasattr(BaseTrigger, "on_kill")
+
+
+async def is_ended_by_user(identity: LoadIdentity) -> bool:
+    """Whether the load's task is not deferred any more: after a triggerer's end another one goes on with it."""
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    def read_states() -> Mapping[str, object]:
+        states = RuntimeTaskInstance.get_task_states(
+            dag_id=identity.dag_id,
+            task_ids=[identity.task_id],
+            run_ids=[identity.run_id],
+            map_index=identity.map_index,
+        )
+        return dict(states.get(identity.run_id, {}))  # keys differ for mapped tasks
+
+    try:
+        states = await sync_to_async(read_states, thread_sensitive=False)()
+        return "deferred" not in map(str, states.values())
+    except Exception as error:  # whatever it is, the query goes on rather than end by mistake
+        log.warning("Airflow does not say why %s was cancelled: %s", identity.load_id, error)
+        return False
+
+
+async def finish(work: Coroutine[Any, Any, None]) -> None:
+    """Do something to its end, although Airflow cancels a trigger again every second until it has ended."""
+    task = asyncio.create_task(work)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
