@@ -2,6 +2,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# The oldest Airflow that is supported.
+LOWEST := .venv-lowest
 
 .PHONY: demo demo-ui test test-all test-matrix test-unit faults faults-points bench-quick bench-exactly-once bench-planning deferral-scale lint clean
 
@@ -19,9 +21,10 @@ test: lint
 test-all: lint
 	CH_S3_PROTOCOL_EXAMPLES=3000 $(BIN)/pytest --numprocesses logical --dist loadgroup
 
-# Each topology of replicas in each mode.
-test-matrix: $(READY)
-	$(BIN)/pytest --numprocesses logical --dist loadgroup tests/sandbox/test_replicas.py
+# Each topology of replicas in each mode; the demo, a deferral and a kill on the oldest Airflow.
+test-matrix: $(READY) $(LOWEST)/.ready
+	$(BIN)/pytest --numprocesses logical --dist loadgroup tests/sandbox/test_replicas.py tests/sandbox/test_cloud.py
+	$(LOWEST)/bin/pytest tests/airflow/test_deferral.py tests/airflow/test_demo.py -k "not replicas"
 
 test-unit: $(READY)
 	$(BIN)/pytest tests/unit
@@ -57,11 +60,13 @@ lint: $(READY)
 
 # Versions and hashes come from the lock; the project itself is installed editable and brings nothing with it.
 $(READY): requirements-dev.lock setup.cfg
+$(LOWEST)/.ready: requirements-lowest.lock setup.cfg
+$(READY) $(LOWEST)/.ready:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Python 3.11 or newer is needed: make PYTHON=…')"
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(LOWEST) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -1,8 +1,8 @@
 """Load the flights of the day before every night, into a table that is partitioned by day.
 
 The timetable gives each run a data interval, from 02:00 to 02:00, and a run begins when its interval is over: so
-``data_interval_start`` is in the day before, with Airflow 2 and 3 alike. With ``schedule="@daily"`` it is not: in
-Airflow 3 such an interval has no length, and the run at midnight means the day that has just begun.
+``data_interval_start`` is in the day before. With ``schedule="@daily"`` it is not: in Airflow 3 such an interval has
+no length, and the run at midnight means the day that has just begun.
 
 Safe to retry, to clear and to backfill: each run replaces the partition of its day, in one step and not before all
 rows are there.

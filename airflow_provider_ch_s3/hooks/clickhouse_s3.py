@@ -325,7 +325,7 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
 
     @classmethod
     def get_connection_form_widgets(cls) -> dict[str, Any]:
-        """Get the form fields for Airflow 2; Airflow 3 reads them from the provider info."""
+        """Get the form fields for Airflow 3.1; later ones read them from the provider info."""
         return build_form_widgets(CONNECTION_FIELDS)
 
     @classmethod

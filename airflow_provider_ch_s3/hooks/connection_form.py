@@ -1,4 +1,4 @@
-"""The connection form, made from the field table: JSON schemas for Airflow 3, widgets for Airflow 2."""
+"""The connection form, made from the field table: JSON schemas, and widgets for Airflow 3.1."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _build_schema(field: ConnectionField) -> dict[str, Any]:
 
 
 def build_form_widgets(fields: Iterable[ConnectionField]) -> dict[str, Any]:
-    """Build the widgets that Airflow 2 asks of a hook.
+    """Build the widgets that Airflow asks of a hook before 3.2.
 
     Every field is a text but the booleans: the values are parsed where they are used anyway.
     """

@@ -9,9 +9,6 @@ from airflow_provider_ch_s3.load.story import AttemptId, Story
 from airflow_provider_ch_s3.target import TargetSpec
 from airflow_provider_ch_s3.units import count_of
 
-REFUSED_ENGINES: tuple[str, ...] = ("Replicated", "Shared")
-"""Beginnings of the engines that have replicas."""
-
 
 def check_mode(target: TargetSpec, request: LoadRequest) -> None:
     """See that the table can be loaded in this mode, by way of a staging table.
@@ -30,11 +27,10 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             f"{target.local} is a {target.engine}, which has no partitions to commit; use a MergeTree table, or"
             " staging=False, which loads at least once"
         )
-    if target.engine.startswith(REFUSED_ENGINES):
+    if target.engine.startswith("Shared"):
         raise TargetError(
-            f"{target.local} is a {target.engine}, and not every fault of a cluster with replicas has been tried"
-            " on loads by way of a staging table yet; use staging=False, which loads at least once, or a table"
-            " without replicas"
+            f"{target.local} is a {target.engine} of ClickHouse Cloud, where loads by way of a staging table have not"
+            " been tried; use staging=False, which loads at least once"
         )
     if mode is LoadMode.REPLACE_PARTITIONS and not target.partition_key:
         raise TargetError(

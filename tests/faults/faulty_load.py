@@ -26,15 +26,11 @@ from botocore.loaders import JSONFileLoader
 
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.load import refusals
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
-
-# Tables with replicas are refused to users still; here they are tried.
-refusals.REFUSED_ENGINES = ("Shared",)
 
 READS = ("SELECT", "DESCRIBE", "SHOW", "EXISTS", "WITH", "EXPLAIN")
 GO_SECONDS = 60.0

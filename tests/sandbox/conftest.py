@@ -22,7 +22,7 @@ from botocore.client import BaseClient
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.load import lock, refusals
+from airflow_provider_ch_s3.load import lock
 from airflow_provider_ch_s3.load.batches import batches
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.engine import package_of
@@ -329,8 +329,7 @@ def replicated_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def replicated_lab(replicated_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    """Where tables with replicas are loaded, although users' still are refused."""
-    monkeypatch.setattr(refusals, "REFUSED_ENGINES", ("Shared",))
+    """Whose tables have replicas."""
     return lab_in(replicated_sandbox, monkeypatch)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.marks import thorough
 from tests.sandbox.balancer import balancer
 from tests.sandbox.conftest import Lab
 from tests.sandbox.test_replicas import MODES, check_mode, lab
@@ -25,7 +26,7 @@ def cloud_lab(lab: Lab) -> Iterator[Lab]:
         yield lab
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [MODES[0], *map(thorough, MODES[1:])])
 @on_cloud
 def test_every_statement_reaches_another_replica(cloud_lab: Lab, mode: str) -> None:
     check_mode(cloud_lab, mode)

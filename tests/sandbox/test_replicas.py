@@ -150,6 +150,7 @@ def test_ddl_waits_in_the_queue_for_a_node_that_is_down(lab: Lab, caplog: pytest
     assert bag(lab.rows(table)) == bag(NEW)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("_impatient_ddl")
 @topologies("on-cluster")
 def test_ddl_that_fails_on_the_node_that_was_waited_for(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
@@ -161,6 +162,7 @@ def test_ddl_that_fails_on_the_node_that_was_waited_for(lab: Lab, caplog: pytest
         lab.ddl(f"ALTER TABLE {table} {{on_cluster}} ADD COLUMN m UInt8")
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("_impatient_ddl")
 @topologies("on-cluster")
 def test_ddl_that_a_node_never_runs(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

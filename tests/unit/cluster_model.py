@@ -552,6 +552,9 @@ class Cluster:
     def _read_database_engine(self, node: Node, *_: object) -> list[dict[str, Any]]:
         return [{"engine": "Atomic"}]
 
+    def _check_grant(self, *_: object) -> list[dict[str, Any]]:
+        return [{"result": 1}]
+
     def _read_uptimes(self, node: Node, *_: object) -> list[dict[str, Any]]:
         return [{"node": node.name, "uptime_seconds": self.now - node.started}]
 

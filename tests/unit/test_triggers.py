@@ -33,9 +33,10 @@ NEVER = 3600.0 * 24 * 365
 
 @pytest.fixture(autouse=True)
 def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection to a port where nobody listens."""
+    """Connections to a port where nobody listens."""
     connection = {"conn_type": "clickhouse_s3", "host": "127.0.0.1", "port": 1, "password": "SECRET"}
-    monkeypatch.setenv("AIRFLOW_CONN_AWAY", json.dumps(connection))
+    for name in ("AWAY", "ANOTHER"):
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps(connection))
 
 
 def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
