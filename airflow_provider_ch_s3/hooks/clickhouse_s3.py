@@ -24,14 +24,13 @@ from airflow_provider_ch_s3.cluster import (
     resolve_ddl_mode,
 )
 from airflow_provider_ch_s3.connection_fields import (
-    CONNECTION_FIELDS,
     DRIVER_FIELDS,
     field_error,
     parse_extra,
     parse_fields,
 )
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ConfigError, ServerError, ServerUnreachableError
-from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR, build_form_widgets
+from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR
 from airflow_provider_ch_s3.hooks.ddl_queue import TIMEOUT_EXCEEDED, wait_for_nodes
 from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
 from airflow_provider_ch_s3.load.detect import detect_cluster, list_members
@@ -322,11 +321,6 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
             for client in self._clients.values():
                 client.close()
             self._clients.clear()
-
-    @classmethod
-    def get_connection_form_widgets(cls) -> dict[str, Any]:
-        """Get the form fields for Airflow 3.1; later ones read them from the provider info."""
-        return build_form_widgets(CONNECTION_FIELDS)
 
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:

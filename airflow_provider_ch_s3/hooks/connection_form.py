@@ -1,4 +1,4 @@
-"""The connection form, made from the field table: JSON schemas, and widgets for Airflow 3.1."""
+"""The connection form, made from the field table."""
 
 from __future__ import annotations
 
@@ -35,21 +35,3 @@ def _build_schema(field: ConnectionField) -> dict[str, Any]:
         schema["enum"] = list(field.choices)
     optional = {"minimum": field.minimum, "maximum": field.maximum, "default": field.default}
     return schema | {key: value for key, value in optional.items() if value is not None}
-
-
-def build_form_widgets(fields: Iterable[ConnectionField]) -> dict[str, Any]:
-    """Build the widgets that Airflow asks of a hook before 3.2.
-
-    Every field is a text but the booleans: the values are parsed where they are used anyway.
-    """
-    from flask_appbuilder.fieldwidgets import BS3TextFieldWidget
-    from flask_babel import lazy_gettext
-    from wtforms import BooleanField, StringField
-
-    def build(field: ConnectionField) -> Any:
-        label, description = lazy_gettext(field.label), f"{field.description} Expected: {field.expected}."
-        if field.kind is FieldKind.BOOLEAN:
-            return BooleanField(label, default=field.default or False, description=description)
-        return StringField(label, widget=BS3TextFieldWidget(), description=description)
-
-    return {field.name: build(field) for field in fields}
