@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 # The oldest Airflow that is supported.
 LOWEST := .venv-lowest
 
-.PHONY: demo demo-ui test test-all test-matrix test-unit faults faults-points bench-quick bench-exactly-once bench-planning deferral-scale lint clean
+.PHONY: demo demo-ui test test-all test-matrix test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning deferral-scale lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -48,6 +48,10 @@ bench-quick: $(READY)
 # What staging, verification and commit cost beside a direct load of the same data.
 bench-exactly-once: $(READY)
 	$(BIN)/python bench/exactly_once.py
+
+# What replicas cost a load.
+bench-replicas: $(READY)
+	$(BIN)/python -m bench.replicas
 
 # Seconds and memory of a worker that plans a load of 1,000,000 objects; takes a minute or two.
 bench-planning: $(READY)

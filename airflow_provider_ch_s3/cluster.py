@@ -72,12 +72,14 @@ class NodeSpec:
 class ClusterDeclaration:
     """What the connection says about the cluster; ``None`` where the cluster is to be asked.
 
+    :param lacks_replicas: the cluster may have fewer replicas of a table than there are.
     :param http_endpoints: ``host:port`` of each node.
     :param ledger_table: ``table`` or ``database.table`` that remembers what loads did.
     :param tuned: what was measured on this cluster.
     """
 
     cluster: str | None = None
+    lacks_replicas: bool = False
     node_count: int | None = None
     vcpus_per_node: int | None = None
     memory_gib_per_node: float | None = None
@@ -132,6 +134,7 @@ def parse_declaration(extra: Mapping[str, Any], conn_id: str) -> ClusterDeclarat
     secure = fields.get("secure", False)
     declaration = ClusterDeclaration(
         cluster=fields.get("cluster"),
+        lacks_replicas=fields.get("replicas") == "one",
         node_count=fields.get("node_count"),
         vcpus_per_node=fields.get("vcpus_per_node"),
         memory_gib_per_node=fields.get("memory_gib_per_node"),

@@ -79,6 +79,16 @@ CLUSTER_FIELDS = (
         kind=FieldKind.STRING,
     ),
     ConnectionField(
+        name="replicas",
+        label="Replicas",
+        description=(
+            "all, the default: the cluster has every replica of a table, and loads wait for each. one: it may lack"
+            " some, such as a server that is away for days; they catch up by themselves."
+        ),
+        kind=FieldKind.STRING,
+        choices=("all", "one"),
+    ),
+    ConnectionField(
         name="node_count",
         label="Nodes",
         description="Nodes that share a load. Empty: asked of the cluster.",

@@ -46,8 +46,9 @@ def make_table(sandbox: Sandbox, name: str, partition: str) -> None:
 
 def load(name: str, prefix: str, number: int, **arguments: Any) -> tuple[float, dict[str, Any]]:
     """Load once, as a task of its own; returns the seconds of the task and its report."""
+    arguments = {"table": f"bench.{name}"} | arguments
     operator = S3ToClickHouseOperator(
-        task_id=f"{name}_{number}", source=f"s3://{BUCKET}/{prefix}/*.parquet", table=f"bench.{name}", **arguments
+        task_id=f"{name}_{number}", source=f"s3://{BUCKET}/{prefix}/*.parquet", **arguments
     )
     ti = SimpleNamespace(
         dag_id="bench", task_id=operator.task_id, run_id="bench", map_index=-1, try_number=1, max_tries=0

@@ -345,7 +345,7 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
             self._execute_at(None, statement, query_id=query_id, settings=QUEUED_SETTINGS | {"log_comment": mark})
         except ServerError as error:
             if error.code == TIMEOUT_EXCEEDED:
-                wait_for_nodes(self.query, statement.name or "a statement", mark)
+                wait_for_nodes(self.query, statement.name or "a statement", mark, error)
                 return
             if error.code not in _NO_KEEPER_CODES:
                 raise

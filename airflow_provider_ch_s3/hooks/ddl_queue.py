@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from airflow_provider_ch_s3.errors import ClusterError, ServerError
+from airflow_provider_ch_s3.errors import ClusterError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.load.pace import Pace
 from airflow_provider_ch_s3.sql.cluster_queries import render_read_ddl_entry
 from airflow_provider_ch_s3.sql.statement import Statement
@@ -16,37 +16,61 @@ from airflow_provider_ch_s3.units import format_seconds
 log = logging.getLogger(__name__)
 
 TIMEOUT_EXCEEDED = 159
-POLL_SECONDS = 1.0
-# As long as nodes come back and run it, it is waited for.
+_ACCESS_DENIED = 497
+# Each look makes the server read the whole queue.
+POLL_SECONDS = 2.0
+# As long as nodes come back, or are at it, it is waited for.
 STALL_SECONDS = 300.0
 
 
-def wait_for_nodes(query: Callable[[Statement], list[dict[str, Any]]], name: str, mark: str) -> None:
+def wait_for_nodes(
+    query: Callable[[Statement], list[dict[str, Any]]], name: str, mark: str, timeout: ServerError
+) -> None:
     """Wait until every node has run a statement of the queue.
 
     :param query: asks the connected server.
     :param name: of the statement.
     :param mark: its ``log_comment``.
-    :raises ServerError: if it failed on a node.
-    :raises ClusterError: if nodes do not run it, or it is gone from the queue.
+    :param timeout: what the server said when it stopped waiting.
+    :raises ServerError: if the statement failed on a node, or is not in the queue.
+    :raises ClusterError: if nodes do not run it, or nobody may look.
     """
     statement, pace = render_read_ddl_entry(mark), Pace()
-    left, since = None, time.monotonic()
+    left: list[str] = []
+    since = time.monotonic()
     while True:
-        rows = query(statement)
-        if failed := next((row for row in rows if row["code"]), None):
-            raise ServerError(f"{name} failed on {failed['node']}: {failed['failure']}", code=failed["code"])
-        late = [row["node"] for row in rows if not row["finished"]]
-        if rows and not late:
-            return
-        if late != left:
-            left, since = late, time.monotonic()
-        if not rows or time.monotonic() - since > STALL_SECONDS:
-            who = ", ".join(late) or "nobody knows which node"
+        rows = _look(query, statement, timeout)
+        if rows is not None:
+            if not rows:
+                raise timeout
+            if failed := next((row for row in rows if row["code"]), None):
+                raise ServerError(f"{name} failed on {failed['node']}: {failed['failure']}", code=failed["code"])
+            late = [row for row in rows if not row["finished"]]
+            if not late:
+                return
+            nodes = [row["node"] for row in late]
+            if nodes != left or any(row["active"] for row in late):
+                left, since = nodes, time.monotonic()
+            if pace.is_due(left):
+                log.info("waiting until %s has run %s, which is in the queue of ON CLUSTER", ", ".join(left), name)
+        if time.monotonic() - since > STALL_SECONDS:
+            who = ", ".join(left) or "perhaps a node (nobody can read the queue)"
             raise ClusterError(
-                f"{name} is in the queue of ON CLUSTER, and {who} has not run it for {format_seconds(STALL_SECONDS)};"
-                " start that server, or look at system.distributed_ddl_queue, then load again"
+                f"{who} has not run {name}, which is in the queue of ON CLUSTER, for {format_seconds(STALL_SECONDS)};"
+                f" start that server, or look at system.distributed_ddl_queue, then load again ({timeout})"
             )
-        if pace.is_due(late):
-            log.info("waiting until %s has run %s, which is in the queue of ON CLUSTER", ", ".join(late), name)
         time.sleep(POLL_SECONDS)
+
+
+def _look(
+    query: Callable[[Statement], list[dict[str, Any]]], statement: Statement, timeout: ServerError
+) -> list[dict[str, Any]] | None:
+    """What each node has done; None where Keeper or the server does not answer now."""
+    try:
+        return query(statement)
+    except ServerUnreachableError:
+        return None
+    except ServerError as error:
+        if error.code == _ACCESS_DENIED:
+            raise ClusterError(f"{timeout}; and nobody can tell which node it waits for: {error}") from error
+        return None

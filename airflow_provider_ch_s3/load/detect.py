@@ -91,8 +91,9 @@ def _away(cluster: str | None, addresses: Sequence[str], reason: str = "") -> Cl
     which = ", ".join(addresses) or "a node"
     why = f" ({reason})" if reason else ""
     return ClusterError(
-        f"{which} of cluster {cluster!r} does not answer the connected server{why}; start it, or name a "
-        "cluster without it: a load that goes on without a node leaves that node's shard as it was"
+        f"{which} of cluster {cluster!r} does not answer the connected server{why}; start it, or name a cluster"
+        " without it: a load that goes on without a node leaves that node's shard as it was, unless it has replicas"
+        " (field replicas: one)"
     )
 
 

@@ -119,7 +119,7 @@ class DirectLoadRun(TaskLoad):
     @cached_property
     def _found(self) -> tuple[FoundTable, ClusterSpec]:
         found = find_table(self.client, self.request.table)
-        self.declaration = declare_cluster(self.declaration, found)
+        self.declaration = declare_cluster(self.client, self.declaration, found)
         self.client = self.client.within(self.declaration)
         return found, detect_cluster(self.client, self.declaration)
 

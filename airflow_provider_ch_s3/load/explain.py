@@ -102,7 +102,7 @@ def _other_remedy(code: str, message: str, endpoint: str) -> str:
     if code in _ACCESS:
         where = f"reach {endpoint}" if endpoint else "reach the object store"
         return f"check that the servers {where}, and that the credentials may read the bucket"
-    if "extra_credentials" in message and code in _EXPRESSION:
+    if re.search(r"(Missing columns: '|identifier [`'])role_arn", message):
         return "this version of ClickHouse knows no role_arn; use a named collection, or the keys of the connection"
     if code in _EXPRESSION:
         return "correct select and where, which see the columns of the files"

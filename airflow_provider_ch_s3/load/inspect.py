@@ -32,6 +32,7 @@ from airflow_provider_ch_s3.target import (
     parse_table,
 )
 from airflow_provider_ch_s3.tuning import SettingValue
+from airflow_provider_ch_s3.units import count_of
 
 _NOT_AN_AGGREGATE = 215
 # What takes inserts on several threads and nodes at once, beside the MergeTree family.
@@ -114,10 +115,13 @@ def _read_views(row: Mapping[str, Any]) -> tuple[TableName, ...]:
     return tuple(TableName(database=database, table=table) for database, table in row["views"])
 
 
-def declare_cluster(declaration: ClusterDeclaration, found: FoundTable) -> ClusterDeclaration:
+def declare_cluster(
+    client: ClickHouseClient, declaration: ClusterDeclaration, found: FoundTable
+) -> ClusterDeclaration:
     """A Distributed table names its cluster, where the connection does not.
 
-    :raises ConfigError: if they name different ones: what runs on a node of one is not seen through the other.
+    :raises ConfigError: if they name different ones: what runs on a node of one is not seen through the other. One
+        that lacks replicas may differ, as long as it has each shard.
     """
     if found.distribution is None and declaration.cluster is None and declaration.http_endpoints:
         raise ConfigError(
@@ -127,6 +131,9 @@ def declare_cluster(declaration: ClusterDeclaration, found: FoundTable) -> Clust
         )
     if found.distribution is None or declaration.cluster == found.distribution.cluster:
         return declaration
+    if declaration.cluster is not None and declaration.lacks_replicas:
+        _check_same_shards(client, declaration.cluster, found)
+        return declaration
     if declaration.cluster is not None:
         raise ConfigError(
             f"the connection names the cluster {declaration.cluster!r}, and the Distributed table {found.name} the"
@@ -134,6 +141,18 @@ def declare_cluster(declaration: ClusterDeclaration, found: FoundTable) -> Clust
             f" {found.distribution.cluster!r}, or leave it empty"
         )
     return replace(declaration, cluster=found.distribution.cluster)
+
+
+def _check_same_shards(client: ClickHouseClient, cluster: str, found: FoundTable) -> None:
+    assert found.distribution is not None
+    other = found.distribution.cluster
+    mine, its = (sorted({member.shard for member in list_members(client, name)}) for name in (cluster, other))
+    if mine != its:
+        raise ConfigError(
+            f"the connection's cluster {cluster!r} has {count_of(len(mine), 'shard')}, and {other!r}, that of the"
+            f" Distributed table {found.name}, has {len(its)}: with replicas='one' it may lack replicas, but no"
+            " shard; name a cluster with a replica of each"
+        )
 
 
 def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec) -> TargetSpec:

@@ -60,12 +60,14 @@ class Replicas:
 
     :param nodes: of the cluster.
     :param are_there: whether any table of the load may have replicas.
+    :param lacks_some: some may be no nodes of the cluster: nobody waits for them.
     """
 
     client: ClickHouseClient
     cluster: str | None
     nodes: Sequence[NodeSpec]
     are_there: bool
+    lacks_some: bool = False
     sleep: Callable[[float], None] = time.sleep
 
     def agree(
@@ -126,11 +128,14 @@ class Replicas:
         for path, rows in sorted(self._read_groups(table).items()):
             nodes = [row["node"] for row in rows]
             count = max(row["replicas"] for row in rows)
-            if len(nodes) < count:
+            has = f"{table} has {count} replicas under {path}, and {self._cluster} has {len(nodes)} of them"
+            if len(nodes) < count and self.lacks_some:
+                log.info("%s (%s): the others catch up by themselves", has, ", ".join(nodes))
+            elif len(nodes) < count:
                 raise TargetError(
-                    f"{table} has {count} replicas under {path}, and {self._cluster} has {len(nodes)} of them"
-                    f" ({', '.join(nodes)}): a commit has to wait for all of them; set the connection's field cluster"
-                    " to one with every replica, or drop a replica that is gone for good (SYSTEM DROP REPLICA)"
+                    f"{has} ({', '.join(nodes)}): a commit has to wait for all of them; set the connection's field"
+                    " cluster to one with every replica, its field replicas to 'one' to go on without, or drop a"
+                    " replica that is gone for good (SYSTEM DROP REPLICA)"
                 )
             if len({shards.get(node) for node in nodes}) > 1:
                 raise TargetError(

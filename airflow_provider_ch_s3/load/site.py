@@ -88,7 +88,7 @@ def find_site(
     :raises ClusterError: if the cluster is unknown, or a node does not answer.
     """
     found = find_table(client, identity.table)
-    declaration = declare_cluster(declaration, found)
+    declaration = declare_cluster(client, declaration, found)
     ddl_mode = choose_ddl_mode(client, declaration, found)
     client = client.within(declaration, ddl_mode)
     cluster = detect_cluster(client, declaration)
@@ -108,6 +108,7 @@ def find_site(
         cluster=cluster.name,
         nodes=cluster.nodes,
         are_there=target.is_replicated or bool(target.views),
+        lacks_some=declaration.lacks_replicas,
         sleep=sleep,
     )
     staging = Staging(client=client, cluster=cluster.name, target=target.local, replicas=replicas)

@@ -69,7 +69,7 @@ class SandboxConfig:
                 f"a sandbox's database cannot be {self.database_engine!r}; set database_engine (--database-engine) to"
                 f" {' or '.join(DATABASE_ENGINES)}"
             )
-        needs_server = self.replicas > 1 or self.database_engine == "Replicated" or self.tls
+        needs_server = self.replicas > 1 or self.database_engine == "Replicated"
         if not self.engine:
             object.__setattr__(self, "engine", SERVERS[0] if needs_server else EMBEDDED)
         elif self.engine not in (EMBEDDED, *SERVERS):
@@ -78,7 +78,7 @@ class SandboxConfig:
             )
         elif needs_server and not self.has_keeper:
             raise ConfigError(
-                f"the engine {self.engine} has neither replicas nor Replicated databases nor TLS here; set engine"
+                f"the engine {self.engine} has neither replicas nor Replicated databases here; set engine"
                 f" (--engine) to {' or '.join(SERVERS)}"
             )
 

@@ -27,6 +27,7 @@ from airflow_provider_ch_s3.sandbox.lock import acquire_lock
 from airflow_provider_ch_s3.sandbox.object_store import new_access_key, start_object_store
 from airflow_provider_ch_s3.sandbox.process import SandboxProcess, write_private
 from airflow_provider_ch_s3.sandbox.server import Server
+from airflow_provider_ch_s3.sandbox.tls_proxy import tls_proxy
 from airflow_provider_ch_s3.sandbox.zookeeper import ZooKeeper, find_classpath
 from airflow_provider_ch_s3.units import count_of
 
@@ -73,7 +74,11 @@ def supervise(config: SandboxConfig, on_ready: Callable[[Sandbox], None]) -> Non
                 removals.callback(shutil.rmtree, path, ignore_errors=True)
             if config.tls:
                 Authority.create(directory / TLS_NAME).issue("server")
-            with _stopped_at_the_end(groups):
+            with _stopped_at_the_end(groups), ExitStack() as proxies:
+                if config.tls and not config.has_keeper:  # an embedded node does not listen for HTTPS itself
+                    for http_port, https_port in zip(sandbox.http_ports, sandbox.https_ports, strict=True):
+                        certificate = directory / TLS_NAME / "server"
+                        proxies.enter_context(tls_proxy(http_port, certificate, port=https_port))
                 start_object_store(
                     port=int(sandbox.s3_endpoint.rpartition(":")[2]),
                     access_key=sandbox.s3_access_key,

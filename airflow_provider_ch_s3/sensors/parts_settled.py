@@ -141,7 +141,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
         try:
             found = find_table(hook, self.table)
-            cluster = detect_cluster(hook, declare_cluster(hook.declaration, found))
+            cluster = detect_cluster(hook, declare_cluster(hook, hook.declaration, found))
             nodes = read_parts(hook, found, cluster)
         finally:
             hook.close()

@@ -45,9 +45,9 @@ def render_read_user() -> Statement:
     return render("read_user")
 
 
-def render_check_grant(rights: Sequence[str], database: str, table: TableName | None) -> Statement:
-    """Whether the user has all of some rights on a table, or on a whole database."""
-    return render("check_grant", rights=Sql(", ".join(rights)), database=database, table=table)
+def render_check_grant(rights: Sequence[str], table: TableName) -> Statement:
+    """Whether the user has all of some rights on a table, which need not be there."""
+    return render("check_grant", rights=Sql(", ".join(rights)), table=table)
 
 
 def render_read_settings() -> Statement:

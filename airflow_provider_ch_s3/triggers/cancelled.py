@@ -15,11 +15,16 @@ from airflow_provider_ch_s3.load.request import LoadIdentity
 
 log = logging.getLogger(__name__)
 
+_GOES_ON = frozenset({"deferred", "scheduled", "queued", "running"})
 HAS_ON_KILL = hasattr(BaseTrigger, "on_kill")
 
 
 async def is_ended_by_user(identity: LoadIdentity) -> bool:
-    """Whether the load's task is not deferred any more: after a triggerer's end another one goes on with it."""
+    """Whether the load's task has ended, or is to be tried again.
+
+    It stays deferred where only its triggerer ended, and where another triggerer has seen the end of the query it
+    goes on by now.
+    """
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
     def read_states() -> Mapping[str, object]:
@@ -33,7 +38,7 @@ async def is_ended_by_user(identity: LoadIdentity) -> bool:
 
     try:
         states = await sync_to_async(read_states, thread_sensitive=False)()
-        return "deferred" not in map(str, states.values())
+        return not _GOES_ON.intersection(map(str, states.values()))
     except Exception as error:  # whatever it is, the query goes on rather than end by mistake
         log.warning("Airflow does not say why %s was cancelled: %s", identity.load_id, error)
         return False

@@ -13,13 +13,14 @@ import pytest
 from airflow_provider_ch_s3.cli import demo
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from tests.airflow.conftest import ROOT
+from tests.marks import thorough
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
 
 @pytest.mark.parametrize(
     ("options", "nodes"),
-    [pytest.param([], 3, id="shards"), pytest.param(["--shards", "2", "--replicas", "2"], 4, id="replicas")],
+    [pytest.param([], 3, id="shards"), thorough(["--shards", "2", "--replicas", "2"], 4, id="replicas")],
 )
 def test_demo_loads_and_compares(tmp_path: Path, options: list[str], nodes: int) -> None:
     report_path = tmp_path / "build" / "demo-report.json"

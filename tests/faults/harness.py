@@ -259,7 +259,6 @@ def connections(sandbox: Sandbox, slot: Slot) -> Mapping[str, str]:
     """The slot's Airflow connections: the same cluster and store, through its proxies."""
     clickhouse = json.loads(sandbox.airflow_conn_clickhouse)
     clickhouse["port"] = slot.nodes[0].port
-    endpoints = [f"127.0.0.1:{proxy.port}" for proxy in slot.nodes]
     is_balanced = len(slot.nodes) < len(sandbox.http_ports)
     endpoints = [] if is_balanced else [f"127.0.0.1:{proxy.port}" for proxy in slot.nodes]
     clickhouse["extra"]["http_endpoints"] = endpoints

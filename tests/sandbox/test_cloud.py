@@ -26,7 +26,7 @@ def cloud_lab(lab: Lab) -> Iterator[Lab]:
         yield lab
 
 
-@pytest.mark.parametrize("mode", [MODES[0], *map(thorough, MODES[1:])])
+@pytest.mark.parametrize("mode", map(thorough, MODES))  # make test has test_connection_examples.py
 @on_cloud
 def test_every_statement_reaches_another_replica(cloud_lab: Lab, mode: str) -> None:
     check_mode(cloud_lab, mode)

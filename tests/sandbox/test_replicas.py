@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerError, UnknownStateError
+from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerError, TargetError, UnknownStateError
 from airflow_provider_ch_s3.hooks import clickhouse_s3, ddl_queue
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag, wait_until
 from tests.sandbox.few import EVEN_AND_ODD, is_clean, put_numbers
 from tests.sandbox.move_killer import MoveKiller
 from tests.sandbox.processes import all_answer, kept_down, kill_node
-from tests.sandbox.topologies import topologies
+from tests.sandbox.topologies import only_on, topologies
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
@@ -118,6 +120,50 @@ def test_a_replica_that_is_down_is_named(lab: Lab) -> None:
     assert bag(lab.rows(table)) == bag(NEW)
 
 
+def connect_first_replicas(lab: Lab) -> None:
+    """A cluster that lacks the second replica of each shard."""
+    endpoints = [f"127.0.0.1:{port}" for port in lab.sandbox.http_ports[:: lab.sandbox.replicas]]
+    lab.connect_clickhouse({"cluster": "first_replicas", "replicas": "one", "http_endpoints": endpoints})
+
+
+@pytest.mark.parametrize("mode", [MODES[0], *map(thorough, MODES[1:])])
+@only_on("on-cluster")
+def test_replicas_that_the_cluster_lacks_catch_up(lab: Lab, mode: str) -> None:
+    table = lab.create("t", "n UInt32", EVEN_AND_ODD)
+    distributed = lab.distribute(table)
+    lab.load("old/*.csv", table, task_id="old")
+    connect_first_replicas(lab)
+    with kept_down(lab.sandbox, 1), kept_down(lab.sandbox, 3):
+        report = load_by_mode(lab, distributed, mode)
+        assert report["rows_written"] == len(NEW)
+    wait_until(lambda: all_answer(lab.sandbox), "the nodes")
+    wanted = len(after(mode))
+    count = f"SELECT count() AS n FROM clusterAllReplicas(sandbox, {table})"
+    wait_until(lambda: lab.query(count) == [{"n": 2 * wanted}], "all replicas")
+    assert bag(lab.rows(table)) == bag(after(mode))
+    assert is_clean(lab)
+    lab.connect_clickhouse()
+    lab.load("in/*.csv", distributed, task_id="again")
+    assert bag(lab.rows(table)) == bag(after(mode))
+
+
+@pytest.mark.thorough
+@only_on("on-cluster")
+def test_a_cluster_that_lacks_replicas_is_for_those_that_are_away(lab: Lab) -> None:
+    table = lab.create("t", "n UInt32", EVEN_AND_ODD)
+    connect_first_replicas(lab)
+    with pytest.raises(
+        TargetError, match=r"lies on .* too, and the connection names only the cluster 'first_replicas'"
+    ):
+        lab.load("in/*.csv", table)
+    extra = json.loads(os.environ["AIRFLOW_CONN_CH"])["extra"]
+    lab.connect_clickhouse({**extra, "replicas": None})
+    says = r"has 2 replicas under .* has 1 of them .*field replicas to 'one'"
+    with kept_down(lab.sandbox, 1), kept_down(lab.sandbox, 3), pytest.raises(TargetError, match=says):
+        lab.load("in/*.csv", table)
+    wait_until(lambda: all_answer(lab.sandbox), "the nodes")
+
+
 @pytest.fixture
 def _impatient_ddl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(clickhouse_s3.QUEUED_SETTINGS, "distributed_ddl_task_timeout", 1)
@@ -142,7 +188,7 @@ def away_until_waited_for(lab: Lab, caplog: pytest.LogCaptureFixture) -> Iterato
 
 
 @pytest.mark.usefixtures("_impatient_ddl")
-@topologies("on-cluster")
+@only_on("on-cluster")
 def test_ddl_waits_in_the_queue_for_a_node_that_is_down(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     with away_until_waited_for(lab, caplog):
         table = lab.create("t", "n UInt32", EVEN_AND_ODD)
@@ -152,7 +198,7 @@ def test_ddl_waits_in_the_queue_for_a_node_that_is_down(lab: Lab, caplog: pytest
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("_impatient_ddl")
-@topologies("on-cluster")
+@only_on("on-cluster")
 def test_ddl_that_fails_on_the_node_that_was_waited_for(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     table = f"{lab.database}.t"
     lab.ddl(f"CREATE TABLE {table} {{on_cluster}} (n UInt32) ENGINE = MergeTree ORDER BY n")
@@ -164,10 +210,10 @@ def test_ddl_that_fails_on_the_node_that_was_waited_for(lab: Lab, caplog: pytest
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("_impatient_ddl")
-@topologies("on-cluster")
+@only_on("on-cluster")
 def test_ddl_that_a_node_never_runs(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ddl_queue, "STALL_SECONDS", 1.0)
-    says = f"127.0.0.1:{lab.sandbox.tcp_ports[1]} has not run it for 1.0 s; start that server"
+    says = f"127.0.0.1:{lab.sandbox.tcp_ports[1]} has not run .* for 1.0 s; start that server"
     with kept_down(lab.sandbox, 1), pytest.raises(ClusterError, match=says):
         lab.create("t", "n UInt32", EVEN_AND_ODD)
     wait_until(lambda: all_answer(lab.sandbox), "the nodes")

@@ -13,10 +13,10 @@ from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError, S
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.certificates import Authority
+from airflow_provider_ch_s3.sandbox.tls_proxy import tls_proxy
 from airflow_provider_ch_s3.sandbox.zookeeper import DEBIAN_JAR
 from tests.sandbox.conftest import Lab, bag, lab_in
 from tests.sandbox.few import EVEN_AND_ODD, is_clean, put_numbers
-from tests.sandbox.tls_proxy import tls_proxy
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
@@ -59,7 +59,7 @@ def check_load(lab: Lab) -> None:
 
 @pytest.mark.skipif(not DEBIAN_JAR.exists(), reason="whole servers need ZooKeeper")
 def test_a_server_with_https(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Sandbox.start(SandboxConfig(shards=2, tls=True)) as sandbox:
+    with Sandbox.start(SandboxConfig(shards=2, engine="25.8", tls=True)) as sandbox:
         lab = lab_in(sandbox, monkeypatch)
         check_load(lab)
         lab.query("SYSTEM FLUSH LOGS query_log")
@@ -70,9 +70,10 @@ def test_a_server_with_https(monkeypatch: pytest.MonkeyPatch) -> None:
             look()
 
 
-@pytest.mark.usefixtures("proxied")
-def test_a_proxy_with_https(lab: Lab) -> None:
-    check_load(lab)
+@pytest.mark.thorough
+def test_the_newest_engine_behind_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Sandbox.start(SandboxConfig(shards=2, tls=True)) as sandbox:
+        check_load(lab_in(sandbox, monkeypatch))
 
 
 def look() -> None:

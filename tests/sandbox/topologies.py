@@ -18,6 +18,11 @@ TOPOLOGIES = {
 }
 
 
+def only_on(*names: str) -> pytest.MarkDecorator:
+    """Run a test in these topologies: what it tries is not there in others."""
+    return pytest.mark.parametrize("replicated_sandbox", names, indirect=True)
+
+
 def topologies(*usual: str) -> pytest.MarkDecorator:
     """Run a test in each topology; in ``make test`` in the usual ones."""
     cases: list[ParameterSet] = [pytest.param(name) if name in usual else thorough(name) for name in TOPOLOGIES]

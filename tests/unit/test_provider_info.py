@@ -37,6 +37,7 @@ def test_info_agrees_with_the_hook(connection_type: dict[str, Any]) -> None:
 def test_every_key_of_the_design_is_a_field(connection_type: dict[str, Any]) -> None:
     assert list(connection_type["conn-fields"]) == [
         "cluster",
+        "replicas",
         "node_count",
         "vcpus_per_node",
         "memory_gib_per_node",

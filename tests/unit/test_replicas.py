@@ -238,8 +238,8 @@ def test_a_cluster_that_lacks_a_replica_is_refused() -> None:
         SHARDS["b2"] = 2
     assert str(caught.value) == (
         "d.t has 2 replicas under /2, and the cluster 'c' has 1 of them (b1): a commit has to wait for all of them;"
-        " set the connection's field cluster to one with every replica, or drop a replica that is gone for good"
-        " (SYSTEM DROP REPLICA)"
+        " set the connection's field cluster to one with every replica, its field replicas to 'one' to go on without,"
+        " or drop a replica that is gone for good (SYSTEM DROP REPLICA)"
     )
 
 

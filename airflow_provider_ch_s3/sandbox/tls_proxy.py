@@ -11,10 +11,13 @@ from pathlib import Path
 
 
 @contextmanager
-def tls_proxy(target_port: int, certificate: Path, *, client_authority: Path | None = None) -> Iterator[int]:
+def tls_proxy(
+    target_port: int, certificate: Path, *, port: int = 0, client_authority: Path | None = None
+) -> Iterator[int]:
     """Yields the port.
 
     :param certificate: path without ``.crt`` and ``.key``.
+    :param port: where to listen; by default any that is free.
     :param client_authority: clients need a certificate that it has signed.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -22,7 +25,7 @@ def tls_proxy(target_port: int, certificate: Path, *, client_authority: Path | N
     if client_authority is not None:
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(client_authority)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", port)) as listener:
         threading.Thread(target=_accept, args=(listener, context, target_port), daemon=True).start()
         yield listener.getsockname()[1]
         listener.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,1 @@
+CHECK GRANT SELECT, ALTER DELETE ON `it's`.`a\`b`

@@ -1,1 +1,0 @@
-CHECK GRANT INSERT ON `it's`.`a\`b`

@@ -1,0 +1,90 @@
+"""Why a trigger is cancelled, where Airflow does not say.
+
+Airflow's answer is made up here: a version that is that old is tried by ``make test-matrix`` only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+from airflow_provider_ch_s3.load.request import LoadIdentity
+from airflow_provider_ch_s3.triggers import load
+from airflow_provider_ch_s3.triggers.cancelled import finish
+from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity
+
+NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+IDENTITY = LoadIdentity(dag_id="d", task_id="t", run_id="r", table="x", since=NOW)
+
+
+def cancel(monkeypatch: pytest.MonkeyPatch, get_task_states: Callable[..., Any], *, is_old: bool = True) -> list[str]:
+    """Cancel a trigger that waits; who was killed."""
+    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", get_task_states)
+    monkeypatch.setattr(load, "HAS_ON_KILL", not is_old)
+    killed: list[str] = []
+    trigger = LoadTrigger(
+        clickhouse_conn_id="ch", cluster=None, query_id="q", identity=dump_identity(IDENTITY), poll_interval=1
+    )
+
+    async def wait() -> str:
+        await asyncio.sleep(60)
+        return "over"
+
+    async def on_kill() -> None:
+        await asyncio.sleep(0.1)
+        killed.append(trigger.query_id)
+
+    monkeypatch.setattr(trigger, "_wait", wait)
+    monkeypatch.setattr(trigger, "on_kill", on_kill)
+
+    async def scene() -> None:
+        task = asyncio.ensure_future(anext(trigger.run()))
+        while not task.done():
+            await asyncio.sleep(0.02)
+            task.cancel()  # Airflow repeats that
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(scene())
+    return killed
+
+
+@pytest.mark.parametrize("state", ["failed", "success", "up_for_retry", "None"])
+def test_a_task_that_a_user_ended_ends_its_load(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+    assert cancel(monkeypatch, lambda **_: {"r": {"t": state}}) == ["q"]
+
+
+def test_a_run_that_was_deleted_ends_its_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cancel(monkeypatch, lambda **_: {}) == ["q"]
+
+
+@pytest.mark.parametrize("state", ["deferred", "scheduled", "queued", "running"])
+def test_a_task_that_goes_on_keeps_its_load(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+    assert cancel(monkeypatch, lambda **_: {"r": {"t": state}}) == []
+
+
+def test_where_nobody_says_the_load_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(**_: object) -> None:
+        raise RuntimeError("no answer")
+
+    assert cancel(monkeypatch, fail) == []
+
+
+def test_later_versions_of_airflow_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cancel(monkeypatch, lambda **_: {"r": {"t": "failed"}}, is_old=False) == []
+
+
+def test_work_that_fails_is_over() -> None:
+    async def work() -> None:
+        raise OSError("away")
+
+    async def scene(do: Callable[..., Awaitable[None]]) -> None:
+        with pytest.raises(OSError, match="away"):
+            await do(work())
+
+    asyncio.run(scene(finish))
