@@ -25,7 +25,16 @@ def check(harness: Harness, points: Mapping[tuple[str, bool], Points], kinds: se
 
 
 # much like others
-SIMILAR = {Kind.S3_503, Kind.S3_SLOW, Kind.S3_RESET, Kind.OBJECT_DELETED, Kind.KILL_WORKER, Kind.KILL_CLUSTER}
+SIMILAR = {
+    Kind.S3_503,
+    Kind.S3_SLOW,
+    Kind.S3_RESET,
+    Kind.OBJECT_DELETED,
+    Kind.OBJECT_NEW,
+    Kind.KILL_WORKER,
+    Kind.KILL_CLUSTER,
+    Kind.CUT_NETWORK,
+}
 
 
 def test_in_forked_processes(forking: Harness, points: Mapping[tuple[str, bool], Points]) -> None:

@@ -83,9 +83,9 @@ def test_the_same_rows_replace_themselves(lab: Lab) -> None:
         assert bag(lab.rows(table)) == bag(NEW)
 
 
-@topologies("database", "old")
+@topologies("old")
 def test_appended_elsewhere(lab: Lab) -> None:
-    """On other versions, and where the database carries DDL."""
+    """On other versions, and where the database carries DDL, as it does in test_connection_examples.py, too."""
     check_mode(lab, "append")
 
 
