@@ -34,6 +34,7 @@ SIMILAR = {
     Kind.KILL_WORKER,
     Kind.KILL_CLUSTER,
     Kind.CUT_NETWORK,
+    Kind.KILL_IN_MOVE,  # test_killed_in_move.py
 }
 
 

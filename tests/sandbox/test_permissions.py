@@ -105,6 +105,7 @@ def split(grant: str) -> list[tuple[str, str, str]]:
     return [(right, match[2], match[3]) for right in match[1].split(", ")]
 
 
+@pytest.mark.thorough
 @only_on("on-cluster")
 def test_rights_on_each_table_by_its_name(replicated_lab: Lab, table: str, grants: list[str]) -> None:
     """An administrator may give no rights on the whole database."""
