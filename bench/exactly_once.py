@@ -44,11 +44,10 @@ def make_table(sandbox: Sandbox, name: str, partition: str) -> None:
         )
 
 
-def load(name: str, prefix: str, number: int, **arguments: Any) -> tuple[float, dict[str, Any]]:
+def load(table: str, prefix: str, number: int, **arguments: Any) -> tuple[float, dict[str, Any]]:
     """Load once, as a task of its own; returns the seconds of the task and its report."""
-    arguments = {"table": f"bench.{name}"} | arguments
     operator = S3ToClickHouseOperator(
-        task_id=f"{name}_{number}", source=f"s3://{BUCKET}/{prefix}/*.parquet", **arguments
+        task_id=f"{table}_{number}", source=f"s3://{BUCKET}/{prefix}/*.parquet", table=table, **arguments
     )
     ti = SimpleNamespace(
         dag_id="bench", task_id=operator.task_id, run_id="bench", map_index=-1, try_number=1, max_tries=0
@@ -68,7 +67,7 @@ def compare(sandbox: Sandbox, rounds: int) -> None:
     for number in range(rounds + 1):
         for staging in (True, False) if number % 2 else (False, True):
             make_table(sandbox, "t", "tuple()")
-            wall, report = load("t", "big", 2 * number + staging, staging=staging, poll_interval=0.25)
+            wall, report = load("bench.t", "big", 2 * number + staging, staging=staging, poll_interval=0.25)
             if number:  # the first round warms up
                 seconds[staging].append(wall)
                 queries[staging].append(report["seconds"])
@@ -88,7 +87,7 @@ def measure_commits(sandbox: Sandbox) -> None:
         times = []
         for number in range(3):
             make_table(sandbox, f"p{count}", f"user % {count}")
-            times.append(load(f"p{count}", "small", number, poll_interval=0.25)[1]["commit_seconds"])
+            times.append(load(f"bench.p{count}", "small", number, poll_interval=0.25)[1]["commit_seconds"])
         nodes = len(sandbox.http_ports)
         print(f"commit seconds  {statistics.median(times):.3f} for {count} partitions on {nodes} nodes")
 

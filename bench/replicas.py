@@ -1,6 +1,6 @@
 """What replicas cost a load: two shards of two beside four shards without, the same engine and data, in alternation.
 
-``make bench-replicas``, or ``python bench/replicas.py --rows 2000000 --files 24 --rounds 5``. Starts two sandboxes;
+``make bench-replicas``, or ``python -m bench.replicas --rows 2000000 --files 24 --rounds 5``. Starts two sandboxes;
 prints medians, and their ratio.
 """
 
@@ -28,7 +28,7 @@ def measure(sandbox: Sandbox, number: int) -> tuple[float, ...]:
         f"CREATE TABLE t{number} {{on_cluster}} ({COLUMNS}) ENGINE = {engine}"
         f" PARTITION BY user % {PARTITIONS} ORDER BY (user, ts)"
     )
-    task, report = load("replicas", "files", number, table=f"t{number}", poll_interval=0.25)
+    task, report = load(f"t{number}", "files", number, poll_interval=0.25)
     hook.run_ddl(f"DROP TABLE t{number} {{on_cluster}} SYNC")
     hook.close()
     insert, commit = report["seconds"], report["commit_seconds"]

@@ -131,26 +131,25 @@ def declare_cluster(
         )
     if found.distribution is None or declaration.cluster == found.distribution.cluster:
         return declaration
-    if declaration.cluster is not None and declaration.lacks_replicas:
-        _check_same_shards(client, declaration.cluster, found)
+    if declaration.cluster is None:
+        return replace(declaration, cluster=found.distribution.cluster)
+    if declaration.lacks_replicas:
+        _check_same_shards(client, declaration.cluster, found.name, found.distribution.cluster)
         return declaration
-    if declaration.cluster is not None:
-        raise ConfigError(
-            f"the connection names the cluster {declaration.cluster!r}, and the Distributed table {found.name} the"
-            f" cluster {found.distribution.cluster!r}; set the connection's field cluster to"
-            f" {found.distribution.cluster!r}, or leave it empty"
-        )
-    return replace(declaration, cluster=found.distribution.cluster)
+    raise ConfigError(
+        f"the connection names the cluster {declaration.cluster!r}, and the Distributed table {found.name} the"
+        f" cluster {found.distribution.cluster!r}; set the connection's field cluster to"
+        f" {found.distribution.cluster!r}, or leave it empty"
+    )
 
 
-def _check_same_shards(client: ClickHouseClient, cluster: str, found: FoundTable) -> None:
-    assert found.distribution is not None
-    other = found.distribution.cluster
+def _check_same_shards(client: ClickHouseClient, cluster: str, table: TableName, other: str) -> None:
+    """:param other: the cluster of the Distributed table."""
     mine, its = (sorted({member.shard for member in list_members(client, name)}) for name in (cluster, other))
     if mine != its:
         raise ConfigError(
             f"the connection's cluster {cluster!r} has {count_of(len(mine), 'shard')}, and {other!r}, that of the"
-            f" Distributed table {found.name}, has {len(its)}: with replicas='one' it may lack replicas, but no"
+            f" Distributed table {table}, has {len(its)}: with replicas='one' it may lack replicas, but no"
             " shard; name a cluster with a replica of each"
         )
 

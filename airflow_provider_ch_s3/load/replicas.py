@@ -128,15 +128,15 @@ class Replicas:
         for path, rows in sorted(self._read_groups(table).items()):
             nodes = [row["node"] for row in rows]
             count = max(row["replicas"] for row in rows)
-            has = f"{table} has {count} replicas under {path}, and {self._cluster} has {len(nodes)} of them"
-            if len(nodes) < count and self.lacks_some:
+            if len(nodes) < count:
+                has = f"{table} has {count} replicas under {path}, and {self._cluster} has {len(nodes)} of them"
+                if not self.lacks_some:
+                    raise TargetError(
+                        f"{has} ({', '.join(nodes)}): a commit has to wait for all of them; set the connection's"
+                        " field cluster to one with every replica, its field replicas to 'one' to go on without, or"
+                        " drop a replica that is gone for good (SYSTEM DROP REPLICA)"
+                    )
                 log.info("%s (%s): the others catch up by themselves", has, ", ".join(nodes))
-            elif len(nodes) < count:
-                raise TargetError(
-                    f"{has} ({', '.join(nodes)}): a commit has to wait for all of them; set the connection's field"
-                    " cluster to one with every replica, its field replicas to 'one' to go on without, or drop a"
-                    " replica that is gone for good (SYSTEM DROP REPLICA)"
-                )
             if len({shards.get(node) for node in nodes}) > 1:
                 raise TargetError(
                     f"{', '.join(nodes)} are replicas of each other for {table}, and shards of their own in"

@@ -25,7 +25,7 @@ REMOVE = ("ALTER DELETE",)
 HOLD = ("ALTER SETTINGS",)
 
 
-def check_rights(client: ClickHouseClient, site: Site, mode: LoadMode, views: Iterable[View]) -> None:
+def check_rights(site: Site, mode: LoadMode, views: Iterable[View]) -> None:
     """See that the user may write to the ledger, stage and commit.
 
     :raises TargetError: if not; names what is missing.
@@ -42,8 +42,8 @@ def check_rights(client: ClickHouseClient, site: Site, mode: LoadMode, views: It
         **{view.table: READ_AND_WRITE for view in views},
     }
     for table, rights in needs.items():
-        if missing := _find_missing(client, rights, table):
-            user = client.query(load_queries.render_read_user())[0]["user"]
+        if missing := _find_missing(site.client, rights, table):
+            user = site.client.query(load_queries.render_read_user())[0]["user"]
             # The names of staging tables change with each load.
             name = "*" if table == staged else short_identifier(table.table)
             where = f"{short_identifier(table.database)}.{name}"

@@ -99,7 +99,7 @@ class LoadRun(TaskLoad):
     def _start(self) -> LoadReport | str:
         check_mode(self._site.target, self.request)
         self._site.check_commit()
-        check_rights(self.client, self._site, self.request.load_mode, self._views)
+        check_rights(self._site, self.request.load_mode, self._views)
         self._site.ledger.open([node.host for node in self._site.cluster.nodes])
         wait_for_query_log(self.client, self._site.cluster, sleep=self.sleep)
         story = self._site.ledger.read()

@@ -21,8 +21,8 @@ from tests.sandbox.topologies import CLOUD, TOPOLOGIES
 
 CLUSTERS = {
     "shards": (SandboxConfig(shards=3), WEIGHTS),
-    "replicated": (SandboxConfig(shards=2, replicas=2, engine="25.8"), REPLICATED_WEIGHTS),
-    "replicated-old": (SandboxConfig(shards=2, replicas=2, engine="24.8"), REPLICATED_WEIGHTS),
+    "replicated": (TOPOLOGIES["on-cluster"], REPLICATED_WEIGHTS),
+    "replicated-old": (TOPOLOGIES["old"], REPLICATED_WEIGHTS),
     "cloud": (TOPOLOGIES[CLOUD], CLOUD_WEIGHTS),
 }
 

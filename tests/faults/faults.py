@@ -81,10 +81,14 @@ def kill_triggerer(scene: Scene) -> None:
     scene.airflow.start("triggerer")
 
 
+def chosen_node(scene: Scene) -> int:
+    """The number of the node that the plan means."""
+    return scene.plan.amount % len(scene.sandbox.http_ports)
+
+
 def kill_node(scene: Scene) -> None:
     scene.wait_for_the_insert()
-    nodes = len(scene.sandbox.http_ports)
-    processes.kill_node(scene.sandbox, scene.plan.amount % nodes)
+    processes.kill_node(scene.sandbox, chosen_node(scene))
     scene.go()
 
 
@@ -107,7 +111,7 @@ def kill_keeper(scene: Scene) -> None:
 def stand_still(scene: Scene) -> None:
     """A server gets no time for longer than its session with ZooKeeper lasts; then it goes on with what it was at."""
     scene.wait_for_the_insert()
-    pid = processes.pid_of(scene.sandbox, processes.node_name(scene.plan.amount % len(scene.sandbox.http_ports)))
+    pid = processes.pid_of(scene.sandbox, processes.node_name(chosen_node(scene)))
     os.kill(pid, signal.SIGSTOP)
     scene.go()
     time.sleep(SESSION_SECONDS + scene.plan.seconds)
@@ -117,7 +121,7 @@ def stand_still(scene: Scene) -> None:
 def node_down(scene: Scene) -> None:
     """A server dies, and is not started again for some time: DDL that is for all replicas waits for it."""
     scene.wait_for_the_insert()
-    with processes.kept_down(scene.sandbox, scene.plan.amount % len(scene.sandbox.http_ports)):
+    with processes.kept_down(scene.sandbox, chosen_node(scene)):
         scene.go()
         time.sleep(5 * scene.plan.seconds)
 
@@ -125,15 +129,17 @@ def node_down(scene: Scene) -> None:
 def cut_replicas(scene: Scene) -> None:
     """No replica gets a part of the run's tables from another one."""
     scene.wait_for_the_insert()
-    for verb in ("STOP", "START"):
-        for node in range(len(scene.sandbox.http_ports)):
-            # the load may make and drop its tables meanwhile
-            for table in oracle.replicated_tables(scene.sandbox, scene.database, node):
-                with suppress(ServerError):
-                    scene.sandbox.query(f"SYSTEM {verb} FETCHES {scene.database}.{table}", node=node)
-        if verb == "STOP":
-            scene.go()
-            time.sleep(2 * scene.plan.seconds)
+    switch_fetches(scene, "STOP")
+    scene.go()
+    time.sleep(2 * scene.plan.seconds)
+    switch_fetches(scene, "START")
+
+
+def switch_fetches(scene: Scene, verb: str) -> None:
+    for node in range(len(scene.sandbox.http_ports)):
+        for table in oracle.replicated_tables(scene.sandbox, scene.database, node):
+            with suppress(ServerError):  # the load may drop its tables meanwhile
+                scene.sandbox.query(f"SYSTEM {verb} FETCHES {scene.database}.{table}", node=node)
 
 
 def kill_cluster(scene: Scene) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -120,10 +118,10 @@ def test_a_replica_that_is_down_is_named(lab: Lab) -> None:
     assert bag(lab.rows(table)) == bag(NEW)
 
 
-def connect_first_replicas(lab: Lab) -> None:
+def connect_first_replicas(lab: Lab, replicas: str | None = "one") -> None:
     """A cluster that lacks the second replica of each shard."""
     endpoints = [f"127.0.0.1:{port}" for port in lab.sandbox.http_ports[:: lab.sandbox.replicas]]
-    lab.connect_clickhouse({"cluster": "first_replicas", "replicas": "one", "http_endpoints": endpoints})
+    lab.connect_clickhouse({"cluster": "first_replicas", "replicas": replicas, "http_endpoints": endpoints})
 
 
 @pytest.mark.parametrize("mode", [MODES[0], *map(thorough, MODES[1:])])
@@ -156,8 +154,7 @@ def test_a_cluster_that_lacks_replicas_is_for_those_that_are_away(lab: Lab) -> N
         TargetError, match=r"lies on .* too, and the connection names only the cluster 'first_replicas'"
     ):
         lab.load("in/*.csv", table)
-    extra = json.loads(os.environ["AIRFLOW_CONN_CH"])["extra"]
-    lab.connect_clickhouse({**extra, "replicas": None})
+    connect_first_replicas(lab, replicas=None)
     says = r"has 2 replicas under .* has 1 of them .*field replicas to 'one'"
     with kept_down(lab.sandbox, 1), kept_down(lab.sandbox, 3), pytest.raises(TargetError, match=says):
         lab.load("in/*.csv", table)
