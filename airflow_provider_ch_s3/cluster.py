@@ -116,6 +116,11 @@ class ClusterSpec:
         return self.declared_node_count or len(self.nodes)
 
     @property
+    def fewest_replicas(self) -> int:
+        """Nodes of the shard that has the fewest."""
+        return min(Counter(node.shard for node in self.nodes).values())
+
+    @property
     def weakest(self) -> NodeSpec:
         """A node with the fewest cores and the least memory found anywhere: a plan must fit every node."""
         return replace(

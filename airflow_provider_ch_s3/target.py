@@ -100,7 +100,12 @@ class TargetSpec:
     @property
     def is_replicated(self) -> bool:
         """Whether other nodes hold the same rows, some time later."""
-        return self.engine.startswith("Replicated")
+        return has_replicas(self.engine)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether nodes work with the same parts, on object storage, as those of ClickHouse Cloud do."""
+        return self.engine.startswith("Shared")
 
     @property
     def keeps_all_rows(self) -> bool:
@@ -165,6 +170,11 @@ def engine_of(engine_full: str) -> str:
         return match["name"] if match else engine_full
     arguments = [argument for argument in split_expressions(match["arguments"]) if not argument.startswith("'")]
     return f"{match['name']}({', '.join(arguments)})" if arguments else match["name"]
+
+
+def has_replicas(engine: str) -> bool:
+    """Whether tables of an engine are on several nodes with the same rows."""
+    return engine.startswith(("Replicated", "Shared"))
 
 
 def unplaced_engine(engine_full: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from airflow_provider_ch_s3.cluster import ClusterSpec
+from airflow_provider_ch_s3.cluster import REPLICATED_DATABASES, ClusterSpec
 from airflow_provider_ch_s3.errors import ServerError, TargetError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.inspect import FoundTable
@@ -20,7 +20,7 @@ def check_alone(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
 
     :raises TargetError: if one has.
     """
-    if found.database_engine == "Replicated":
+    if found.database_engine in REPLICATED_DATABASES:
         return  # every node knows what one of them writes
     table = found.local
     mine = {node.host for node in cluster.nodes}

@@ -28,6 +28,7 @@ from airflow_provider_ch_s3.target import (
     TableName,
     TargetSpec,
     engine_of,
+    has_replicas,
     parse_distribution,
     parse_table,
 )
@@ -85,7 +86,7 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
     return FoundTable(
         name=name,
         distribution=distribution,
-        is_replicated=any(row["engine"].startswith("Replicated") for row in rows),
+        is_replicated=any(has_replicas(row["engine"]) for row in rows),
         database_engine=databases[0]["engine"] if databases else "",
         views=views,
     )

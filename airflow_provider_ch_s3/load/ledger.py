@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from airflow_provider_ch_s3.cluster import REPLICATED_DATABASES
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
 from airflow_provider_ch_s3.load.batches import batches
 from airflow_provider_ch_s3.load.client import ClickHouseClient
@@ -45,6 +46,7 @@ class Ledger:
     :param name: of the table of events; that of files has ``_files`` at its end.
     :param target: the local table, ``database.table``.
     :param is_replicated: the target is, so there is Keeper, and a lost node must forget nothing.
+    :param quorum: number of replicas that must have a row before it counts as written.
     """
 
     client: ClickHouseClient
@@ -52,6 +54,7 @@ class Ledger:
     name: TableName
     target: TableName
     is_replicated: bool = False
+    quorum: int = 0
 
     @property
     def files_name(self) -> TableName:
@@ -80,7 +83,7 @@ class Ledger:
                     renderer,
                     table,
                     comment=f"{_COMMENT}{SCHEMA_VERSION}",
-                    is_replicated=self.is_replicated or engines[0]["engine"] == "Replicated",
+                    is_replicated=self.is_replicated or engines[0]["engine"] in REPLICATED_DATABASES,
                 )
                 self.client.execute_everywhere(render)
 
@@ -109,7 +112,9 @@ class Ledger:
             "try_number": try_number,
             "detail": json.dumps(detail or {}),
         }
-        self.client.execute(ledger_queries.render_write_event(self.name, row))
+        # A sign of life is for those who look now.
+        quorum = 0 if kind is EventKind.ALIVE else self.quorum
+        self.client.execute(ledger_queries.render_write_event(self.name, row, quorum=quorum))
 
     def write_files(self, attempt: AttemptId, files: Sequence[SourceFile], bucket: str) -> None:
         """Append the manifest of an attempt."""
@@ -125,7 +130,7 @@ class Ledger:
                 }
                 for file in some
             )
-            self.client.execute(ledger_queries.render_write_files(self.files_name, list(rows)))
+            self.client.execute(ledger_queries.render_write_files(self.files_name, list(rows), quorum=self.quorum))
 
     def read_manifest(self, attempt: AttemptId) -> dict[str, str]:
         """Path (``bucket/key``) → ETag of the files of an attempt."""

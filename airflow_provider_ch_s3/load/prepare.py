@@ -102,10 +102,12 @@ def prepare_load(
     access: S3Access,
     files: tuple[SourceFile, ...],
     past: Mapping[str, PastLoad] = MappingProxyType({}),
+    waits_for_replicas: bool = False,
 ) -> PreparedLoad:
     """Inspect the source, match its columns with the target's, measure a sample, plan the settings.
 
     :param past: format → what the table's newest load of it measured.
+    :param waits_for_replicas: the load does so itself, after the INSERT.
     :raises TargetError: if the table cannot take the files.
     :raises SourceError: if the files cannot be read.
     :raises ConfigError: if the request contradicts itself or what was found.
@@ -126,7 +128,7 @@ def prepare_load(
     def plan(source: SourceSpec, tuned: Tuned) -> LoadPlan:
         facts = _facts(cluster, source, target, mapping, request, past.get(source.data_format))
         return plan_load(
-            replace(facts, tuned=tuned),
+            replace(facts, tuned=tuned, waits_for_replicas=waits_for_replicas),
             server=server,
             operator=request.settings,
             connection=request.connection_settings,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
 from airflow_provider_ch_s3.load.request import LoadMode, LoadRequest, MaterializedViews, OnPartialPartitions
 from airflow_provider_ch_s3.load.site import Site
 from airflow_provider_ch_s3.load.story import AttemptId, Story
 from airflow_provider_ch_s3.target import TargetSpec
 from airflow_provider_ch_s3.units import count_of
+
+log = logging.getLogger(__name__)
 
 
 def check_mode(target: TargetSpec, request: LoadRequest) -> None:
@@ -27,10 +31,12 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             f"{target.local} is a {target.engine}, which has no partitions to commit; use a MergeTree table, or"
             " staging=False, which loads at least once"
         )
-    if target.engine.startswith("Shared"):
-        raise TargetError(
-            f"{target.local} is a {target.engine} of ClickHouse Cloud, where loads by way of a staging table have not"
-            " been tried; use staging=False, which loads at least once"
+    if target.is_shared:
+        log.warning(
+            "%s is a %s of ClickHouse Cloud, where this package has never been run: docs/topologies.md says what was"
+            " tried instead, and how to try a service of yours",
+            target.local,
+            target.engine,
         )
     if mode is LoadMode.REPLACE_PARTITIONS and not target.partition_key:
         raise TargetError(

@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 POLL_SECONDS = 0.2
 # As long as a replica gets anything done it is waited for; the task's execution_timeout ends that, too.
 STALL_SECONDS = 300.0
+_NO_LOG = {"log_end": 0, "log_taken": 0, "readonly": False}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +42,7 @@ class Look:
     :param taken: node → number of changes that it has taken over from the log.
     :param queue: node → changes that it has taken over and not done yet → why not, or ''.
     :param read_only: node → why it is.
-    :param rows: node → partition → rows there.
+    :param rows: node → partition, and what stands for its parts where these are shared → rows there.
     :param fetching_bytes: node → what is on its way to it.
     """
 
@@ -50,7 +51,7 @@ class Look:
     taken: Mapping[str, int]
     queue: Mapping[str, Mapping[str, str]]
     read_only: Mapping[str, str]
-    rows: Mapping[str, Mapping[str, int]]
+    rows: Mapping[str, Mapping[tuple[str, int], int]]
     fetching_bytes: Mapping[str, int]
 
 
@@ -60,6 +61,7 @@ class Replicas:
 
     :param nodes: of the cluster.
     :param are_there: whether any table of the load may have replicas.
+    :param are_shared: all of them work with the same parts, on object storage (SharedMergeTree).
     :param lacks_some: some may be no nodes of the cluster: nobody waits for them.
     """
 
@@ -67,6 +69,7 @@ class Replicas:
     cluster: str | None
     nodes: Sequence[NodeSpec]
     are_there: bool
+    are_shared: bool = False
     lacks_some: bool = False
     sleep: Callable[[float], None] = time.sleep
 
@@ -85,6 +88,9 @@ class Replicas:
         every = {node.host: node.host for node in self.nodes}
         if not self.are_there:
             return every
+        if self.are_shared:
+            # Without a log that could be compared; and whatever merges do, the same parts have the same rows.
+            is_exact, is_staged = True, False
         wait = partial(self._wait, table, is_exact=is_exact, is_staged=is_staged, with_merges=with_merges)
         look = wait()
         if not is_exact:
@@ -120,10 +126,21 @@ class Replicas:
         return min(nodes, key=lambda node: (node not in self.client.reachable, node))
 
     def check(self, table: TableName) -> None:
-        """See that the cluster has the same shards as the table has groups of replicas.
+        """See that the cluster has the same shards as the table has groups of replicas, each with parts of its own.
 
-        :raises TargetError: if it lacks a replica, or takes those of one group for several shards.
+        :raises TargetError: if it lacks a replica, takes those of one group for several shards, or has zero-copy
+            replication.
         """
+        if self.are_shared:
+            return
+        if rows := self.client.query(replica_queries.render_read_zero_copy(table, self.cluster)):
+            names = ", ".join(row["node"] for row in rows)
+            raise TargetError(
+                f"{table} has zero-copy replication (allow_remote_fs_zero_copy_replication) on {names}, which"
+                " ClickHouse does not call ready for production, and which loads by way of a staging table were not"
+                " tried with; use staging=False, which loads at least once, or, if the table's disks are local, ALTER"
+                " TABLE … MODIFY SETTING allow_remote_fs_zero_copy_replication = 0"
+            )
         shards = {node.host: node.shard for node in self.nodes}
         for path, rows in sorted(self._read_groups(table).items()):
             nodes = [row["node"] for row in rows]
@@ -162,7 +179,13 @@ class Replicas:
             )
 
     def _read_groups(self, table: TableName) -> dict[str, list[dict[str, Any]]]:
-        """Path in Keeper → what each replica of it says, in the order of their names."""
+        """Path in Keeper → what each replica of it says, in the order of their names; shared parts know no path."""
+        if self.are_shared:
+            by_shard = sorted(self.nodes, key=lambda node: (node.shard, node.host))
+            return {
+                f"shard {shard}": [{**_NO_LOG, "node": node.host} for node in nodes]
+                for shard, nodes in groupby(by_shard, key=lambda node: node.shard)
+            }
         groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for row in self.client.query(replica_queries.render_read_replicas(table, self.cluster)):
             groups[row["path"]].append(row)
@@ -193,7 +216,7 @@ class Replicas:
             queue={node: {row["entry"]: row["failure"] for row in rows} for node, rows in groupby(queue, key=_node)},
             read_only={row["node"]: row["failure"] for row in found if row["readonly"]},
             rows={
-                node: {row["partition_id"]: row["rows"] for row in rows}
+                node: {(row["partition_id"], row["names"] if self.are_shared else 0): row["rows"] for row in rows}
                 for node, rows in groupby(sorted(stored, key=_node), key=_node)
             },
             fetching_bytes={row["node"]: row["left_bytes"] for row in fetches},

@@ -451,6 +451,7 @@ class LoadRun(TaskLoad):
             access=self.store.access(),
             files=files,
             past=read_past_loads(story, site.cluster),
+            waits_for_replicas=site.staging.replicas.are_there,
         )
 
     def _planned_detail(self, prepared: PreparedLoad, choice: Choice) -> dict[str, Any]:

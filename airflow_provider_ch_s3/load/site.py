@@ -102,12 +102,15 @@ def find_site(
         name=ledger_name(declaration.ledger_table, target.local.database),
         target=target.local,
         is_replicated=target.is_replicated,
+        # The disk of one node may be lost; what is shared lies on none.
+        quorum=min(2, cluster.fewest_replicas) if target.is_replicated and not target.is_shared else 0,
     )
     replicas = Replicas(
         client=client,
         cluster=cluster.name,
         nodes=cluster.nodes,
         are_there=target.is_replicated or bool(target.views),
+        are_shared=target.is_shared,
         lacks_some=declaration.lacks_replicas,
         sleep=sleep,
     )

@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.load.story import AttemptId
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import Sql, server_sql
 from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.target import TableName, short_hash, unplaced_engine
+from airflow_provider_ch_s3.target import TableName, has_replicas, short_hash, unplaced_engine
 
 _NAME = re.compile(
     r"(?P<load>[0-9a-f]{20})_(?P<generation>\d+)_(?P<number>\d+)_(?P<epoch>\d+)(?P<role>(_[a-z]+\d*)?)"
@@ -126,7 +126,7 @@ class Staging:
         if not self.replicas.are_there:
             return None
         engine = str(self.client.query(load_queries.render_read_table(like, None))[0]["engine_full"])
-        return server_sql(unplaced_engine(engine)) if engine.startswith("Replicated") else None
+        return server_sql(unplaced_engine(engine)) if has_replicas(engine) else None
 
     def fence(self, attempt: AttemptId, epoch: int) -> dict[StagingTable, set[str]]:
         """Take what an attempt has from its earlier owner, by renaming it.

@@ -33,16 +33,18 @@ def render_create_ledger_files(
     return render("create_ledger_files", ledger=ledger, cluster=cluster, comment=comment, is_replicated=is_replicated)
 
 
-def render_write_event(ledger: TableName, event: Mapping[str, Any]) -> Statement:
-    """Append one event. Its kind is part of the statement's name."""
-    return render(
-        "write_ledger", name=f"write_event_{event['event']}", table=ledger, columns=list(event), rows=[event]
-    )
+def render_write_event(ledger: TableName, event: Mapping[str, Any], *, quorum: int) -> Statement:
+    """Append one event. Its kind is part of the statement's name.
+
+    :param quorum: number of replicas that must have it before the statement ends.
+    """
+    name = f"write_event_{event['event']}"
+    return render("write_ledger", name=name, table=ledger, columns=list(event), rows=[event], quorum=quorum)
 
 
-def render_write_files(ledger: TableName, rows: Sequence[Mapping[str, Any]]) -> Statement:
-    """Append a manifest, or a piece of one."""
-    return render("write_ledger", name="write_files", table=ledger, columns=list(rows[0]), rows=rows)
+def render_write_files(ledger: TableName, rows: Sequence[Mapping[str, Any]], *, quorum: int) -> Statement:
+    """Append a manifest, or a piece of one; ``quorum`` as of :func:`render_write_event`."""
+    return render("write_ledger", name="write_files", table=ledger, columns=list(rows[0]), rows=rows, quorum=quorum)
 
 
 def render_read_events(ledger: TableName, cluster: str | None, *, target: str) -> Statement:

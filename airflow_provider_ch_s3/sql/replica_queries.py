@@ -17,6 +17,11 @@ def render_read_replication_queue(table: TableName, cluster: str | None, *, with
     return render("read_replication_queue", table=table, cluster=cluster, with_merges=with_merges)
 
 
+def render_read_zero_copy(table: TableName, cluster: str | None) -> Statement:
+    """Nodes where zero-copy replication is on for a table."""
+    return render("read_zero_copy", table=table, cluster=cluster)
+
+
 def render_read_fetches(table: TableName, cluster: str | None) -> Statement:
     """Bytes of parts that are on their way to replicas."""
     return render("read_fetches", table=table, cluster=cluster)

@@ -41,7 +41,10 @@ def render_drop_staging(staging: TableName, cluster: str | None) -> Statement:
 
 
 def render_read_partitions(table: TableName, cluster: str | None) -> Statement:
-    """Partitions with rows, for each node; ``last_block`` rises with every insert, ``version`` with mutations."""
+    """Partitions with rows, for each node.
+
+    ``last_block`` rises with every insert, ``version`` with mutations; ``names`` stands for the names of the parts.
+    """
     return render("read_partitions", table=table, cluster=cluster)
 
 

@@ -45,6 +45,7 @@ class LoadFacts:
     :param reads_other_files: the address matches more files than the load's, and a filter drops their rows.
     :param has_path_columns: folders are named ``name=value/``.
     :param parses_times: text becomes dates or times on the way.
+    :param waits_for_replicas: the load goes on when all replicas hold the rows, whatever the INSERT waited for.
     :param timeout_seconds: the task's ``execution_timeout``.
     """
 
@@ -69,6 +70,7 @@ class LoadFacts:
     reads_other_files: bool = False
     has_path_columns: bool = False
     parses_times: bool = False
+    waits_for_replicas: bool = False
     timeout_seconds: float | None = None
 
     def __post_init__(self) -> None:

@@ -156,6 +156,14 @@ def deduplicate_insert_select(_: LoadFacts) -> Setting:
     return Setting(name="deduplicate_insert_select", value="disable", reason=_WINS)
 
 
+def insert_quorum(facts: LoadFacts) -> Setting:
+    """Off where the load waits for replicas by itself: a quorum would make each block wait, and fail without one."""
+    name = "insert_quorum"
+    if not facts.waits_for_replicas:
+        return Setting(name=name, value=None, reason="no replica is waited for by the load")
+    return Setting(name=name, value=0, reason="the load waits for all replicas once, when all rows are staged")
+
+
 def insert_null_as_default(_: LoadFacts) -> Setting:
     """Off: a missing value fails the load where the column takes none; by default it becomes 0 or ''."""
     return Setting(

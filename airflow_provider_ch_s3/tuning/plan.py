@@ -23,6 +23,7 @@ RULES: tuple[Callable[[LoadFacts], Setting], ...] = (
     insert.insert_deduplicate,
     insert.deduplicate_insert,
     insert.deduplicate_insert_select,
+    insert.insert_quorum,
     insert.insert_null_as_default,
     insert.optimize_on_insert,
     insert.parallel_distributed_insert_select,

@@ -1,4 +1,10 @@
-SELECT concat(hostName(), ':', toString(tcpPort())) AS node, partition_id, sum(rows) AS rows, max(max_block_number) AS last_block, max(data_version) AS version
+SELECT
+    concat(hostName(), ':', toString(tcpPort())) AS node,
+    partition_id,
+    sum(rows) AS rows,
+    max(max_block_number) AS last_block,
+    max(data_version) AS version,
+    sum(cityHash64(name)) AS names
 FROM system.parts
 WHERE database = 'it\'s' AND table = 'a`b' AND active
 GROUP BY node, partition_id

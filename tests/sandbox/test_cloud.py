@@ -1,16 +1,24 @@
 """What ClickHouse Cloud looks like from outside, as far as it can be had here: one shard, whose database carries DDL,
-behind an address where every statement reaches another replica."""
+behind an address where every statement reaches another replica.
+
+Its engines are in no server that one can run oneself: tables with replicas are disguised as shared ones, which do not
+tell how far each replica is."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.sql.statement import Statement
 from tests.marks import thorough
 from tests.sandbox.balancer import balancer
 from tests.sandbox.conftest import Lab
-from tests.sandbox.test_replicas import MODES, check_mode, lab
+from tests.sandbox.few import EVEN_AND_ODD
+from tests.sandbox.test_replicas import MANY_PARTS, MODES, SLOW_FETCHES, check_mode, lab
 
 __all__ = ["lab"]
 
@@ -26,7 +34,40 @@ def cloud_lab(lab: Lab) -> Iterator[Lab]:
         yield lab
 
 
-@pytest.mark.parametrize("mode", map(thorough, MODES))  # make test has test_connection_examples.py
+@pytest.fixture
+def _disguise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mock: every answer calls replicated engines shared ones, and none tells of logs and queues of replicas."""
+    query = ClickHouseS3Hook.query
+    execute_at = ClickHouseS3Hook._execute_at
+
+    def disguised(hook: ClickHouseS3Hook, statement: Statement, **named: Any) -> list[dict[str, Any]]:
+        if re.search(r"system\.(replicas|replication_queue|replicated_fetches)", statement.text):
+            return []
+        rows = query(hook, statement, **named)
+        return [{name: _disguised(name, value) for name, value in row.items()} for row in rows]
+
+    def undisguised(hook: ClickHouseS3Hook, address: str | None, statement: Statement, **named: Any) -> None:
+        text = re.sub(r"\bShared(\w*MergeTree)", r"Replicated\1", statement.text)
+        execute_at(hook, address, Statement(text=text, parameters=statement.parameters, name=statement.name), **named)
+
+    monkeypatch.setattr(ClickHouseS3Hook, "query", disguised)
+    monkeypatch.setattr(ClickHouseS3Hook, "_execute_at", undisguised)
+
+
+def _disguised(name: str, value: Any) -> Any:
+    return re.sub(r"^Replicated", "Shared", value) if "engine" in name else value
+
+
+@pytest.mark.parametrize("mode", [*map(thorough, MODES)])  # make test has test_connection_examples.py
 @on_cloud
 def test_every_statement_reaches_another_replica(cloud_lab: Lab, mode: str) -> None:
     check_mode(cloud_lab, mode)
+
+
+@pytest.mark.parametrize("mode", ["append", *map(thorough, MODES[1:])])
+@pytest.mark.usefixtures("_disguise")
+@on_cloud
+def test_tables_that_say_that_they_are_shared(cloud_lab: Lab, mode: str, caplog: pytest.LogCaptureFixture) -> None:
+    check_mode(cloud_lab, mode, EVEN_AND_ODD + SLOW_FETCHES, settings=MANY_PARTS)
+    assert "is a SharedMergeTree of ClickHouse Cloud" in caplog.text
+    assert "waiting until all replicas of" in caplog.text

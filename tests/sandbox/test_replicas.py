@@ -161,6 +161,49 @@ def test_a_cluster_that_lacks_replicas_is_for_those_that_are_away(lab: Lab) -> N
     wait_until(lambda: all_answer(lab.sandbox), "the nodes")
 
 
+@only_on("on-cluster")
+def test_the_ledger_is_on_two_replicas_before_the_load_goes_on(lab: Lab) -> None:
+    """The disk of the node that wrote it may be lost."""
+    table = lab.create("t", "n UInt32", EVEN_AND_ODD)
+    lab.load("old/*.csv", table, task_id="old")
+    ledgers = [f"{lab.database}.ch_s3_ledger", f"{lab.database}.ch_s3_ledger_files"]
+    for ledger in ledgers:
+        lab.everywhere(f"SYSTEM STOP FETCHES {ledger}")
+    lab.connect_clickhouse({"session_settings": {"insert_quorum_timeout": 1000}})
+    with pytest.raises(ServerError, match="quorum"):
+        lab.load("in/*.csv", table, max_tries=1)
+    for ledger in ledgers:
+        lab.everywhere(f"SYSTEM START FETCHES {ledger}")
+    lab.load("in/*.csv", table, try_number=2, max_tries=1)
+    assert bag(lab.rows(table)) == bag(NEW + OLD)
+    assert is_clean(lab)
+
+
+@only_on("on-cluster")
+def test_a_quorum_that_a_profile_asks_for(lab: Lab) -> None:
+    """By itself it would let the blocks of a parallel INSERT fail each other."""
+    user = f"quorum_{lab.database}"
+    settings = "SETTINGS insert_quorum = 2, insert_quorum_parallel = 0"
+    lab.everywhere(f"CREATE USER {user} IDENTIFIED BY 'p' {settings}")
+    lab.everywhere(f"GRANT CURRENT GRANTS ON *.* TO {user}")
+    lab.connect_clickhouse(login=user, password="p")
+    table = lab.create("t", "n UInt32", EVEN_AND_ODD)
+    report = lab.load("in/*.csv", table, settings=MANY_PARTS)
+    assert report["settings"]["insert_quorum"]["value"] == 0
+    assert bag(lab.rows(table)) == bag(NEW)
+
+
+@only_on("on-cluster")
+def test_zero_copy_replication_is_refused(lab: Lab) -> None:
+    zero_copy = "allow_remote_fs_zero_copy_replication"
+    table = lab.create("t", "n UInt32", f"{EVEN_AND_ODD} SETTINGS {zero_copy} = 1")
+    with pytest.raises(TargetError, match=f"{table} has zero-copy replication .* on .*, which"):
+        lab.load("in/*.csv", table)
+    lab.ddl(f"ALTER TABLE {table} {{on_cluster}} MODIFY SETTING {zero_copy} = 0")
+    lab.load("in/*.csv", table, try_number=2)
+    assert bag(lab.rows(table)) == bag(NEW)
+
+
 @pytest.fixture
 def _impatient_ddl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(clickhouse_s3.QUEUED_SETTINGS, "distributed_ddl_task_timeout", 1)

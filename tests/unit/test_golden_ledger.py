@@ -79,8 +79,8 @@ CASES: dict[str, Statement] = {
     "create_ledger_files_replicated": ledger_queries.render_create_ledger_files(
         FILES, None, comment=COMMENT, is_replicated=True
     ),
-    "write_ledger_event": ledger_queries.render_write_event(LEDGER, EVENT),
-    "write_ledger_files": ledger_queries.render_write_files(FILES, MANIFEST),
+    "write_ledger_event": ledger_queries.render_write_event(LEDGER, EVENT, quorum=2),
+    "write_ledger_files": ledger_queries.render_write_files(FILES, MANIFEST, quorum=0),
     "read_events_cluster": ledger_queries.render_read_events(LEDGER, CLUSTER, target="it's.a`b"),
     "read_events_single": ledger_queries.render_read_events(LEDGER, None, target="it's.a`b"),
     "read_attempt_files_cluster": ledger_queries.render_read_attempt_files(
@@ -127,6 +127,8 @@ CASES: dict[str, Statement] = {
         engine=server_sql("ReplicatedReplacingMergeTree(version) ORDER BY id SETTINGS index_granularity = 8192"),
     ),
     "read_replicas_cluster": replica_queries.render_read_replicas(TARGET, CLUSTER),
+    "read_zero_copy_cluster": replica_queries.render_read_zero_copy(TARGET, CLUSTER),
+    "read_zero_copy_single": replica_queries.render_read_zero_copy(TARGET, None),
     "read_replicas_single": replica_queries.render_read_replicas(TARGET, None),
     "read_replication_queue_cluster": replica_queries.render_read_replication_queue(TARGET, CLUSTER),
     "read_replication_queue_single": replica_queries.render_read_replication_queue(TARGET, None),
@@ -211,11 +213,11 @@ def test_no_golden_file_is_left_over() -> None:
 
 @pytest.mark.parametrize("kind", ["locked", "planned", "committing", "committed", "abandoned"])
 def test_an_event_is_part_of_the_statements_name(kind: str) -> None:
-    assert ledger_queries.render_write_event(LEDGER, EVENT | {"event": kind}).name == f"write_event_{kind}"
+    assert ledger_queries.render_write_event(LEDGER, EVENT | {"event": kind}, quorum=0).name == f"write_event_{kind}"
 
 
 def test_a_statement_is_called_as_its_template() -> None:
-    assert ledger_queries.render_write_files(FILES, MANIFEST).name == "write_files"
+    assert ledger_queries.render_write_files(FILES, MANIFEST, quorum=0).name == "write_files"
     assert {s.name for n, s in CASES.items() if not n.startswith("write_")} == {
         "read_database_engine",
         "read_ledger_comments",
@@ -234,6 +236,7 @@ def test_a_statement_is_called_as_its_template() -> None:
         "read_replicas",
         "read_replication_queue",
         "read_fetches",
+        "read_zero_copy",
         "create_staging",
         "read_view",
         "create_feed",

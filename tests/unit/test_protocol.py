@@ -202,6 +202,7 @@ def prepare_model_load(
     access: S3Access,
     files: tuple[SourceFile, ...],
     past: object,
+    waits_for_replicas: bool,
 ) -> PreparedLoad:
     """A plan without a look at the files."""
     source = SourceSpec(

@@ -28,6 +28,7 @@ class Shard:
     log_ends: dict[str, int] = field(default_factory=dict)
     queue: dict[str, list[str]] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
     read_only: Sequence[str] = ()
     failure: str = ""
     merges: dict[str, list[str]] = field(default_factory=dict)
@@ -48,6 +49,7 @@ class Client:
         self.asked += statement.name == "read_replicas"
         look = self.looks[min(self.asked, len(self.looks)) - 1]
         answers: dict[str, Callable[[], list[dict[str, Any]]]] = {
+            "read_zero_copy": list,
             "read_replicas": lambda: [
                 {
                     "node": host,
@@ -67,7 +69,7 @@ class Client:
                 for entry in entries
             ],
             "read_partitions": lambda: [
-                {"node": host, "partition_id": "p", "rows": rows}
+                {"node": host, "partition_id": "p", "rows": rows, "names": look.names.get(host, 0)}
                 for host in SHARDS
                 if (rows := look.rows.get(host, 10))
             ],
@@ -84,6 +86,31 @@ def replicas_of(*looks: Shard, **client: Any) -> Replicas:
         are_there=True,
         sleep=lambda _: None,
     )
+
+
+@pytest.mark.parametrize("is_staged", [True, False])
+def test_shared_parts_are_the_same_on_each_node(is_staged: bool) -> None:
+    """As many rows in other parts are other rows; what merges do is no reason to differ."""
+    late = Shard(names={"a2": 7}, taken={"a2": 2}, queue={"b2": ["q1"]})
+    client = Client(looks=[late, Shard(taken={"a2": 2})], asked=0)
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        client.asked += 1
+
+    replicas = Replicas(
+        client=client,  # type: ignore[arg-type]
+        cluster="c",
+        nodes=NODES,
+        are_there=True,
+        are_shared=True,
+        sleep=sleep,
+    )
+    client.asked = 1
+    assert agree(replicas, is_exact=False, is_staged=is_staged) == {"a1": "a1", "b1": "b1"}
+    assert len(waits) == 1
+    replicas.check(TABLE)
 
 
 def looks_of(replicas: Replicas) -> int:
