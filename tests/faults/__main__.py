@@ -34,6 +34,7 @@ def main() -> int:
     parser.add_argument("--only", type=int, default=None, help="of the series only the run of this number")
     parser.add_argument("--points", action="store_true", help="the named points of every mode instead")
     parser.add_argument("--cluster", choices=CLUSTERS, default="shards", help="which cluster (shards)")
+    parser.add_argument("--kind", type=Kind, choices=list(Kind), help="this kind of fault alone")
     parser.add_argument(
         "--forked", action="store_true", help="tasks in forked processes, five times as fast; not what needs Airflow"
     )
@@ -42,6 +43,8 @@ def main() -> int:
     # the cluster and Airflow are ended on the way out
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     config, weights = CLUSTERS[options.cluster]
+    if options.kind:
+        weights = {options.kind: 1}
     is_balanced = options.cluster == "cloud"
     with running_harness(config, has_airflow=not options.forked, is_balanced=is_balanced) as harness:
         if options.points:

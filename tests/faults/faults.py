@@ -126,6 +126,14 @@ def node_down(scene: Scene) -> None:
         time.sleep(5 * scene.plan.seconds)
 
 
+def leave_cluster(scene: Scene) -> None:
+    """A server is no node of the cluster any more, and after some time one again: by then others may be at work."""
+    scene.wait_for_the_insert()
+    with processes.left_out(scene.sandbox, chosen_node(scene)):
+        scene.go()
+        time.sleep(5 * scene.plan.seconds)
+
+
 def cut_replicas(scene: Scene) -> None:
     """No replica gets a part of the run's tables from another one."""
     scene.wait_for_the_insert()

@@ -15,6 +15,7 @@ from tests.faults.faults import (
     kill_triggerer,
     kill_worker,
     late_statement,
+    leave_cluster,
     ledger_away,
     node_down,
     second_copy,
@@ -55,6 +56,7 @@ PERFORM: dict[Kind, Callable[[Scene], None]] = {
     Kind.STAND_STILL: stand_still,
     Kind.NODE_DOWN: node_down,
     Kind.CUT_REPLICAS: cut_replicas,
+    Kind.LEAVE_CLUSTER: leave_cluster,
 }
 ACTIONS = {
     Kind.KILL_WORKER: "kill",

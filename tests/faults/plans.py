@@ -49,11 +49,13 @@ class Kind(Enum):
     STAND_STILL = "stand_still"
     NODE_DOWN = "node_down"
     CUT_REPLICAS = "cut_replicas"
+    LEAVE_CLUSTER = "leave_cluster"
 
     @property
     def is_for_all(self) -> bool:
         """It hits every load that runs."""
-        return self in (Kind.KILL_TRIGGERER, Kind.KILL_KEEPER, Kind.STAND_STILL) or self.kills_nodes
+        for_all = (Kind.KILL_TRIGGERER, Kind.KILL_KEEPER, Kind.STAND_STILL, Kind.LEAVE_CLUSTER)
+        return self in for_all or self.kills_nodes
 
     @property
     def needs_airflow(self) -> bool:
@@ -76,7 +78,8 @@ class Kind(Enum):
     @property
     def takes_servers_away(self) -> bool:
         """For a while no load can reach ClickHouse, or what it keeps there."""
-        away = (Kind.CUT_NETWORK, Kind.STALL_NETWORK, Kind.LEDGER_AWAY, Kind.KILL_KEEPER, Kind.STAND_STILL)
+        network = (Kind.CUT_NETWORK, Kind.STALL_NETWORK)
+        away = (*network, Kind.LEDGER_AWAY, Kind.KILL_KEEPER, Kind.STAND_STILL, Kind.LEAVE_CLUSTER)
         return self.kills_nodes or self in away
 
     @property
@@ -123,6 +126,7 @@ REPLICATED_WEIGHTS = {
     Kind.STAND_STILL: 3,
     Kind.NODE_DOWN: 3,
     Kind.CUT_REPLICAS: 3,
+    Kind.LEAVE_CLUSTER: 3,
     **WEIGHTS,
 }
 """Where the table has replicas."""

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
 
 from airflow_provider_ch_s3.errors import ServerError
+from airflow_provider_ch_s3.sandbox.config import CONFIG_NAME
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 
 ZOOKEEPER = "zookeeper"
+# A server looks at its configuration every two seconds.
+RELOAD_SECONDS = 4.0
 
 
 def node_name(node: int) -> str:
@@ -42,6 +47,30 @@ def kept_down(sandbox: Sandbox, node: int) -> Iterator[None]:
         kill_node(sandbox, node)
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def left_out(sandbox: Sandbox, node: int) -> Iterator[None]:
+    """Take a node out of the cluster that all servers know until the end of the block; it answers all the same."""
+    entry = rf"<replica>\s*<host>[^<]*</host>\s*<port>{sandbox.tcp_ports[node]}</port>.*?</replica>"
+    configs = [_directory(sandbox) / node_name(number) / CONFIG_NAME for number in range(len(sandbox.http_ports))]
+    originals = [config.read_text() for config in configs]
+    try:
+        for config, text in zip(configs, originals, strict=True):
+            _rewrite(config, re.sub(entry, "", text, flags=re.DOTALL))
+        time.sleep(RELOAD_SECONDS)
+        yield
+    finally:
+        for config, text in zip(configs, originals, strict=True):
+            _rewrite(config, text)
+        time.sleep(RELOAD_SECONDS)
+
+
+def _rewrite(config: Path, text: str) -> None:
+    """At once: the server may read it at any time."""
+    new = config.with_suffix(".new")
+    new.write_text(text)
+    new.replace(config)
 
 
 def all_answer(sandbox: Sandbox) -> bool:
