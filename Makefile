@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 # The oldest Airflow that is supported.
 LOWEST := .venv-lowest
 
-.PHONY: demo demo-ui test test-all test-matrix test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning deferral-scale lint clean
+.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning deferral-scale lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -25,6 +25,10 @@ test-all: lint
 test-matrix: $(READY) $(LOWEST)/.ready
 	$(BIN)/pytest --numprocesses logical --dist loadgroup tests/sandbox/test_replicas.py tests/sandbox/test_cloud.py
 	$(LOWEST)/bin/pytest tests/airflow/test_deferral.py tests/airflow/test_demo.py -k "not replicas"
+
+# All load modes on a cluster of your own, described in CH_S3_TEST_CLUSTER: see docs/topologies.md.
+test-own: $(READY)
+	$(BIN)/pytest tests/sandbox/test_modes.py
 
 test-unit: $(READY)
 	$(BIN)/pytest tests/unit

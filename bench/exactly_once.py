@@ -36,7 +36,7 @@ def make_files(sandbox: Sandbox, prefix: str, rows: int, files: int) -> None:
 
 def make_table(sandbox: Sandbox, name: str, partition: str) -> None:
     """Make an empty table on every node."""
-    for node in range(len(sandbox.http_ports)):
+    for node in range(sandbox.nodes):
         sandbox.query(f"DROP TABLE IF EXISTS bench.{name} SYNC", node=node)
         sandbox.query(
             f"CREATE TABLE bench.{name} ({COLUMNS}) ENGINE = MergeTree PARTITION BY {partition} ORDER BY (user, ts)",
@@ -88,7 +88,7 @@ def measure_commits(sandbox: Sandbox) -> None:
         for number in range(3):
             make_table(sandbox, f"p{count}", f"user % {count}")
             times.append(load(f"bench.p{count}", "small", number, poll_interval=0.25)[1]["commit_seconds"])
-        nodes = len(sandbox.http_ports)
+        nodes = sandbox.nodes
         print(f"commit seconds  {statistics.median(times):.3f} for {count} partitions on {nodes} nodes")
 
 

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     config = SandboxConfig(**read_topology(args))
     with Sandbox.start(config) as sandbox, tempfile.TemporaryDirectory(prefix="ch-s3-demo-") as home:
         print(
-            f"sandbox: {count_of(len(sandbox.http_ports), 'ClickHouse node')}, S3 at {sandbox.s3_endpoint}",
+            f"sandbox: {count_of(sandbox.nodes, 'ClickHouse node')}, S3 at {sandbox.s3_endpoint}",
             flush=True,
         )
         count = flights.upload_flights(sandbox.s3_client())

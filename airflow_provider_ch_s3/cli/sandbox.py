@@ -109,7 +109,7 @@ def _summary(sandbox: Sandbox) -> str:
     http = ", ".join(f"http://127.0.0.1:{port}" for port in sandbox.http_ports)
     directory = shlex.quote(str(sandbox.directory))
     return (
-        f"A ClickHouse cluster of {len(sandbox.http_ports)} runs: {http}\n"
+        f"A ClickHouse cluster of {sandbox.nodes} runs: {http}\n"
         f"An object store runs: {sandbox.s3_endpoint}\n"
         f'Use it from Airflow: eval "$(ch-s3 sandbox env --dir {directory})"\n'
         f"Stop it: ch-s3 sandbox down --dir {directory}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -132,17 +133,19 @@ class Sandbox:
     The nodes have a named collection ``sandbox_s3``, and ``s3()`` without keys uses the nodes' own.
     Anyone may read the bucket ``public`` (``NOSIGN``).
 
-    :param http_ports: one per node, all on 127.0.0.1, those of a shard's replicas side by side; ``tcp_ports``
-        likewise.
-    :param https_ports: likewise, where the sandbox has TLS.
-    :param ca_cert: file with the authority that their certificates are signed by.
+    :param host: where all nodes listen.
+    :param http_ports: one per node, those of a shard's replicas side by side; ``tcp_ports`` likewise. None where only
+        ``https_ports`` are open.
+    :param https_ports: likewise, where the sandbox has TLS; a single one where a balancer stands before all nodes.
+    :param ca_cert: file with the authority that their certificates are signed by; '' for those that everybody trusts.
     :param replicas: nodes of each shard.
     :param has_keeper: whether ``ON CLUSTER`` and Replicated tables work.
     :param database: a database on every node, empty at first.
-    :param database_engine: its engine.
+    :param database_engine: its engine; '' for what the servers choose.
     :param directory: the sandbox's files; None for a cluster that we did not start.
     """
 
+    host: str = "127.0.0.1"
     http_ports: tuple[int, ...]
     tcp_ports: tuple[int, ...]
     https_ports: tuple[int, ...] = ()
@@ -175,25 +178,32 @@ class Sandbox:
     def airflow_conn_clickhouse(self) -> str:
         """The Airflow connection to the cluster, as JSON. Holds the password."""
         ports = self.https_ports or self.http_ports
+        endpoints = [f"{self.host}:{port}" for port in ports]
+        tls = {"secure": True, **({"ca_cert": self.ca_cert} if self.ca_cert else {})}
         connection = {
             "conn_type": "clickhouse_s3",
-            "host": "127.0.0.1",
+            "host": self.host,
             "port": ports[0],
             "login": self.user,
             "password": self.password,
             "schema": self.database,
             "extra": {
                 "cluster": self.cluster,
-                "http_endpoints": [f"127.0.0.1:{port}" for port in ports],
-                **({"secure": True, "ca_cert": self.ca_cert} if self.https_ports else {}),
+                **({"http_endpoints": endpoints} if len(ports) > 1 else {}),
+                **(tls if self.https_ports else {}),
             },
         }
         return json.dumps(connection)
 
     @property
+    def nodes(self) -> int:
+        """Nodes that can be asked one by one."""
+        return len(self.http_ports or self.https_ports)
+
+    @property
     def shards(self) -> int:
         """Parts of the cluster that hold rows of their own."""
-        return len(self.http_ports) // self.replicas
+        return self.nodes // self.replicas
 
     @property
     def s3(self) -> S3Server:
@@ -208,6 +218,7 @@ class Sandbox:
     def to_json(self) -> str:
         """One line that :meth:`from_json` reads. Holds all secrets."""
         document = {
+            "host": self.host,
             "http": self.http_ports,
             "tcp": self.tcp_ports,
             "https": self.https_ports,
@@ -237,8 +248,9 @@ class Sandbox:
         try:
             document = json.loads(text)
             return cls(
+                host=document.get("host", "127.0.0.1"),
                 http_ports=tuple(document["http"]),
-                tcp_ports=tuple(document["tcp"]),
+                tcp_ports=tuple(document.get("tcp", ())),
                 https_ports=tuple(document.get("https", ())),
                 ca_cert=document.get("ca_cert", ""),
                 replicas=document.get("replicas", 1),
@@ -266,11 +278,20 @@ class Sandbox:
 
     def create_database(self, name: str, *, node: int) -> None:
         """Make a database of the sandbox's :attr:`database_engine` on one node, unless it is there."""
-        engine = self.database_engine
-        if engine == "Replicated":
-            engine = f"Replicated('/clickhouse/databases/{name}', '{{shard}}', '{{replica}}')"
-        statement = f"CREATE DATABASE IF NOT EXISTS {name} ENGINE = {engine}"
+        engine = f" ENGINE = {self.database_engine}" if self.database_engine else ""
+        if self.database_engine == "Replicated":
+            engine += f"('/clickhouse/databases/{name}', '{{shard}}', '{{replica}}')"
+        statement = f"CREATE DATABASE IF NOT EXISTS {name}{self._on_cluster}{engine}"
         self.query(statement, node=node, settings={"database": "system"})
+
+    def drop_database(self, name: str, *, node: int) -> None:
+        """Drop a database with all its tables on one node."""
+        self.query(f"DROP DATABASE {name}{self._on_cluster} SYNC", node=node)
+
+    @property
+    def _on_cluster(self) -> str:
+        """For what has to be done on each node, where one has to do it for all."""
+        return f" ON CLUSTER {self.cluster}" if self.has_keeper and self.nodes == 1 else ""
 
     def query(self, sql: str, *, node: int = 0, settings: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """Run one statement on one node over HTTP and return its rows.
@@ -280,8 +301,7 @@ class Sandbox:
         :raises ServerError: if ClickHouse refuses it.
         """
         parameters = {"database": self.database, "default_format": "JSONEachRow", **(settings or {})}
-        connection = HTTPConnection("127.0.0.1", self.http_ports[node], timeout=QUERY_TIMEOUT_SECONDS)
-        with closing(connection):
+        with closing(self._connect(node)) as connection:
             headers = {"X-ClickHouse-User": self.user, "X-ClickHouse-Key": self.password}
             connection.request("POST", f"/?{urlencode(parameters)}", body=sql.encode(), headers=headers)
             response = connection.getresponse()
@@ -289,3 +309,9 @@ class Sandbox:
         if response.status != HTTPStatus.OK:
             raise ServerError(body.strip(), code=int(response.headers.get("X-ClickHouse-Exception-Code", 0)))
         return [json.loads(line) for line in body.splitlines()]
+
+    def _connect(self, node: int) -> HTTPConnection:
+        if self.http_ports:
+            return HTTPConnection(self.host, self.http_ports[node], timeout=QUERY_TIMEOUT_SECONDS)
+        context = ssl.create_default_context(cafile=self.ca_cert or None)
+        return HTTPSConnection(self.host, self.https_ports[node], timeout=QUERY_TIMEOUT_SECONDS, context=context)

@@ -65,12 +65,12 @@ def ch_s3_query(ch_s3_sandbox: Sandbox) -> Query:
 def ch_s3_database(ch_s3_sandbox: Sandbox) -> Iterator[str]:
     """The name of a fresh database on every node; dropped with all its tables after the test."""
     name = f"test_{secrets.token_hex(6)}"
-    nodes = range(len(ch_s3_sandbox.http_ports))
+    nodes = range(ch_s3_sandbox.nodes)
     for node in nodes:
         ch_s3_sandbox.create_database(name, node=node)
     yield name
     for node in nodes:
-        ch_s3_sandbox.query(f"DROP DATABASE {name} SYNC", node=node)
+        ch_s3_sandbox.drop_database(name, node=node)
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def no_tables(sandbox: Sandbox) -> Iterator[None]:
 
 
 def _drop_tables(sandbox: Sandbox) -> None:
-    for node in range(len(sandbox.http_ports)):
+    for node in range(sandbox.nodes):
         for table in ("flights", "flights_local", "flights_by_day", "flights_by_day_local"):
             sandbox.query(f"DROP TABLE IF EXISTS {table} SYNC", node=node)
 

@@ -51,7 +51,7 @@ def _tables(ch_s3_sandbox: Sandbox) -> Iterator[None]:
     client.create_bucket(Bucket=BUCKET)
     for key, content in islice(daily_files(), len(DAYS)):
         client.put_object(Bucket=BUCKET, Key=key, Body=content)
-    nodes = range(len(ch_s3_sandbox.http_ports))
+    nodes = range(ch_s3_sandbox.nodes)
     for node in nodes:
         ch_s3_sandbox.query(f"CREATE DATABASE {DATABASE} ENGINE = Atomic", node=node)
         for name, partition in PARTITION_BY.items():

@@ -17,7 +17,7 @@ def test_plan_with_connections_of_the_database(examples: LocalAirflow, flights_s
     examples.run("connections", "add", "in_db", "--conn-json", flights_sandbox.airflow_conn_clickhouse)
     examples.run("connections", "add", "in_db_s3", "--conn-json", flights_sandbox.airflow_conn_aws)
     name = f"{flights_sandbox.database}.stored_connections"
-    for node in range(len(flights_sandbox.http_ports)):
+    for node in range(flights_sandbox.nodes):
         columns = "year UInt16, month UInt8"
         flights_sandbox.query(f"CREATE TABLE {name} ({columns}) ENGINE = MergeTree ORDER BY ()", node=node)
     try:
@@ -31,7 +31,7 @@ def test_plan_with_connections_of_the_database(examples: LocalAirflow, flights_s
             check=False,
         )
     finally:
-        for node in range(len(flights_sandbox.http_ports)):
+        for node in range(flights_sandbox.nodes):
             flights_sandbox.query(f"DROP TABLE {name} SYNC", node=node)
     assert done.returncode == 0, done.stderr
     assert "842 rows" in done.stdout

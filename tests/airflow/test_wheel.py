@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -33,6 +34,18 @@ def test_wheel_holds_templates_and_nothing_of_the_tests(wheel: Path) -> None:
     assert "airflow_provider_ch_s3/py.typed" in names
     assert "airflow_provider_ch_s3/example_dags/bulk_load_flights.py" in names
     assert not [name for name in names if name.startswith("tests")]
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="only a clone says which files the project has")
+def test_the_source_distribution_is_all_that_the_project_is_tested_with(tmp_path: Path) -> None:
+    build = f"from setuptools import build_meta; build_meta.build_sdist({str(tmp_path)!r})"
+    subprocess.run([sys.executable, "-c", build], cwd=ROOT, check=True, capture_output=True)
+    (built,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(built) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    lacking = set(tracked.splitlines()) - names
+    assert lacking <= {".ci/run", ".gitignore"}
 
 
 def test_airflow_finds_the_installed_provider(wheel: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ DAG, TASK = "slow_load", "load"
 
 @pytest.fixture
 def table(flights_sandbox: Sandbox, ch_s3_database: str) -> str:
-    for node in range(len(flights_sandbox.http_ports)):
+    for node in range(flights_sandbox.nodes):
         local = f"{ch_s3_database}.slow_local"
         flights_sandbox.query(f"CREATE TABLE {local} (dt Date, flight Int64) ENGINE MergeTree ORDER BY dt", node=node)
         distributed = f"Distributed(sandbox, {ch_s3_database}, slow_local)"

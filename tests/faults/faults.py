@@ -83,7 +83,7 @@ def kill_triggerer(scene: Scene) -> None:
 
 def chosen_node(scene: Scene) -> int:
     """The number of the node that the plan means."""
-    return scene.plan.amount % len(scene.sandbox.http_ports)
+    return scene.plan.amount % scene.sandbox.nodes
 
 
 def kill_node(scene: Scene) -> None:
@@ -144,7 +144,7 @@ def cut_replicas(scene: Scene) -> None:
 
 
 def switch_fetches(scene: Scene, verb: str) -> None:
-    for node in range(len(scene.sandbox.http_ports)):
+    for node in range(scene.sandbox.nodes):
         for table in oracle.replicated_tables(scene.sandbox, scene.database, node):
             with suppress(ServerError):  # the load may drop its tables meanwhile
                 scene.sandbox.query(f"SYSTEM {verb} FETCHES {scene.database}.{table}", node=node)
@@ -152,7 +152,7 @@ def switch_fetches(scene: Scene, verb: str) -> None:
 
 def kill_cluster(scene: Scene) -> None:
     scene.wait_for_the_insert()
-    for node in range(len(scene.sandbox.http_ports)):
+    for node in range(scene.sandbox.nodes):
         processes.kill_node(scene.sandbox, node)
     scene.go()
 

@@ -57,7 +57,7 @@ class Harness:
 
     @property
     def nodes(self) -> int:
-        return len(self.sandbox.http_ports)
+        return self.sandbox.nodes
 
     def run_file(self, plan: Plan) -> Path:
         """Where a plan's spec is; its trace and errors are beside it."""
@@ -259,7 +259,7 @@ def connections(sandbox: Sandbox, slot: Slot) -> Mapping[str, str]:
     """The slot's Airflow connections: the same cluster and store, through its proxies."""
     clickhouse = json.loads(sandbox.airflow_conn_clickhouse)
     clickhouse["port"] = slot.nodes[0].port
-    is_balanced = len(slot.nodes) < len(sandbox.http_ports)
+    is_balanced = len(slot.nodes) < sandbox.nodes
     endpoints = [] if is_balanced else [f"127.0.0.1:{proxy.port}" for proxy in slot.nodes]
     clickhouse["extra"]["http_endpoints"] = endpoints
     other = json.loads(json.dumps(clickhouse))

@@ -118,7 +118,7 @@ def expected(mode: str, shards: int, loaded: list[Row]) -> Bag:
 
 def first_replicas(sandbox: Sandbox) -> range:
     """The number of the first node of each shard."""
-    return range(0, len(sandbox.http_ports), sandbox.replicas)
+    return range(0, sandbox.nodes, sandbox.replicas)
 
 
 def make_tables(sandbox: Sandbox, database: str, *, has_slow_fetches: bool = False) -> str:
@@ -133,7 +133,7 @@ def make_tables(sandbox: Sandbox, database: str, *, has_slow_fetches: bool = Fal
         slow = ", max_replicated_fetches_network_bandwidth = 2000" if has_slow_fetches else ""
         engine = f"Replicated{engine} SETTINGS replicated_max_ratio_of_wrong_parts = 1{slow}"
     all_engine = f"Distributed('{sandbox.cluster}', '{database}', 'events_local', rand())"
-    for node in range(len(sandbox.http_ports)):
+    for node in range(sandbox.nodes):
         sandbox.create_database(database, node=node)
     run_everywhere(
         sandbox,
@@ -154,7 +154,7 @@ def run_everywhere(sandbox: Sandbox, *statements: str) -> None:
         elif sandbox.has_keeper:
             sandbox.query(statement.format(f"ON CLUSTER {sandbox.cluster}"))
         else:
-            for node in range(len(sandbox.http_ports)):
+            for node in range(sandbox.nodes):
                 sandbox.query(statement.format(""), node=node)
 
 
@@ -164,7 +164,7 @@ def drop_table(sandbox: Sandbox, database: str) -> None:
 
 
 def drop_tables(sandbox: Sandbox, database: str) -> None:
-    for node in range(len(sandbox.http_ports)):
+    for node in range(sandbox.nodes):
         sandbox.query(f"DROP DATABASE IF EXISTS {database} SYNC", node=node)
 
 
@@ -220,7 +220,7 @@ def find_wrong_defaults(sandbox: Sandbox, database: str) -> int:
     table = f"database = '{database}' AND table = 'events_local'"
     has_it = f"SELECT 1 AS yes FROM system.columns WHERE {table} AND name = '{ADDED_COLUMN}'"
     wrong = f"SELECT countIf({ADDED_COLUMN} != {ADDED_DEFAULT}) AS n FROM {database}.events_local"
-    nodes = range(len(sandbox.http_ports))
+    nodes = range(sandbox.nodes)
     return sum(int(sandbox.query(wrong, node=node)[0]["n"]) for node in nodes if sandbox.query(has_it, node=node))
 
 
@@ -249,7 +249,7 @@ def find_shared_epochs(sandbox: Sandbox, database: str) -> list[int]:
 def _read_ledger(sandbox: Sandbox, database: str, columns: str, how: str) -> list[dict[str, Any]]:
     """Rows of the ledger on all nodes; none where no load has made it on all of them yet."""
     exists = f"SELECT 1 AS yes FROM system.tables WHERE database = '{database}' AND name = 'ch_s3_ledger'"
-    if not all(sandbox.query(exists, node=node) for node in range(len(sandbox.http_ports))):
+    if not all(sandbox.query(exists, node=node) for node in range(sandbox.nodes)):
         return []
     table = f"clusterAllReplicas({sandbox.cluster}, {database}.ch_s3_ledger)"
     return sandbox.query(f"SELECT {columns} FROM {table} {how}")
@@ -264,7 +264,7 @@ def replicated_tables(sandbox: Sandbox, database: str, node: int) -> list[str]:
 def find_leftovers(sandbox: Sandbox, database: str) -> list[str]:
     """Staging tables, locks, and queries of loads that still run."""
     found = []
-    for node in range(len(sandbox.http_ports)):
+    for node in range(sandbox.nodes):
         tables = sandbox.query(
             f"SELECT name FROM system.tables WHERE database = '{database}' "
             "AND (startsWith(name, 'ch_s3_stage_') OR startsWith(name, 'ch_s3_lock_'))",

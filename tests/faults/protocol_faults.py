@@ -43,7 +43,7 @@ def alter_table(scene: Scene) -> None:
     alter = ALTERS[scene.plan.amount % len(ALTERS)]
     firsts = oracle.first_replicas(scene.sandbox)
     carries_ddl = scene.sandbox.database_engine == "Replicated"
-    for node in range(1 if carries_ddl else len(scene.sandbox.http_ports)):
+    for node in range(1 if carries_ddl else scene.sandbox.nodes):
         # replicas hand an ALTER on to each other
         for table in ("events_local", "events") if node in firsts else ("events",):
             scene.sandbox.query(f"ALTER TABLE {scene.database}.{table} {alter}", node=node)

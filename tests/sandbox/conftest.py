@@ -88,7 +88,7 @@ class Lab:
 
     def connect_one_node(self) -> None:
         """Leave the cluster out of the connection, and the test's tables on the connected node alone."""
-        for node in range(1, len(self.sandbox.http_ports)):
+        for node in range(1, self.sandbox.nodes):
             self.query(f"DROP DATABASE {self.database} SYNC", node=node)
             self.sandbox.create_database(self.database, node=node)
         self.has_cluster = False
@@ -178,7 +178,7 @@ class Lab:
         return self.sandbox.query(sql, node=node)
 
     def nodes(self) -> range:
-        return range(len(self.sandbox.http_ports) if self.has_cluster else 1)
+        return range(self.sandbox.nodes if self.has_cluster else 1)
 
     def everywhere(self, sql: str) -> list[dict[str, Any]]:
         return [row for node in self.nodes() for row in self.query(sql, node=node)]
@@ -339,7 +339,7 @@ def lab_in(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Lab:
     s3 = sandbox.s3_client()
     name = f"lab{time.monotonic_ns()}"
     s3.create_bucket(Bucket=name)
-    for node in range(len(sandbox.http_ports)):
+    for node in range(sandbox.nodes):
         sandbox.create_database(name, node=node)
     made = Lab(sandbox=sandbox, database=name, bucket=name, s3=s3, monkeypatch=monkeypatch)
     made.connect_clickhouse()

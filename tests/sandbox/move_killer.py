@@ -17,7 +17,7 @@ class MoveKiller:
     """
 
     def __init__(self, sandbox: Sandbox, table: str, kill: Callable[[int], None], *, after_parts: int = 1) -> None:
-        self._folders = [data_folder(sandbox, table, node) for node in range(len(sandbox.http_ports))]
+        self._folders = [data_folder(sandbox, table, node) for node in range(sandbox.nodes)]
         self._old = [part_names(folder) for folder in self._folders]
         self._kill = kill
         self._after_parts = after_parts

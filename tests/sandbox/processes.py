@@ -53,7 +53,7 @@ def kept_down(sandbox: Sandbox, node: int) -> Iterator[None]:
 def left_out(sandbox: Sandbox, node: int) -> Iterator[None]:
     """Take a node out of the cluster that all servers know until the end of the block; it answers all the same."""
     entry = rf"<replica>\s*<host>[^<]*</host>\s*<port>{sandbox.tcp_ports[node]}</port>.*?</replica>"
-    configs = [_directory(sandbox) / node_name(number) / CONFIG_NAME for number in range(len(sandbox.http_ports))]
+    configs = [_directory(sandbox) / node_name(number) / CONFIG_NAME for number in range(sandbox.nodes)]
     originals = [config.read_text() for config in configs]
     try:
         for config, text in zip(configs, originals, strict=True):
@@ -75,7 +75,7 @@ def _rewrite(config: Path, text: str) -> None:
 
 def all_answer(sandbox: Sandbox) -> bool:
     try:
-        return all(sandbox.query("SELECT 1", node=node) for node in range(len(sandbox.http_ports)))
+        return all(sandbox.query("SELECT 1", node=node) for node in range(sandbox.nodes))
     except (OSError, HTTPException, ServerError):
         return False
 

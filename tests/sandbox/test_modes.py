@@ -67,24 +67,24 @@ def test_replace_partitions(lab: Lab, table: str) -> None:
     # old rows of the same partition on every shard, and a partition that is not touched
     lab.everywhere(f"INSERT INTO {table[:-4]} VALUES ('2013-01-01', 100), ('2013-01-03', 300)")
     first = put_day(lab, "2013-01-01", 1)
-    with pytest.raises(LoadError, match=r"partition 20130101 of \S+ holds 3 rows that no load in the ledger brought"):
+    with pytest.raises(LoadError, match=r"partition 20130101 of \S+ holds \d rows? that no load in the ledger"):
         lab.load("in/**", table, load_mode="replace_partitions", **STRUCTURE)
-    assert len(lab.rows(table[:-4])) == 6
+    assert len(lab.rows(table[:-4])) == 2 * len(lab.nodes())
     assert left_overs(lab) == []
     lab.load(
         "in/**", table, load_mode="replace_partitions", on_partial_partitions="replace", try_number=2, **STRUCTURE
     )
-    assert rows(lab, table[:-4]) == bag(first + [{"day": "2013-01-03", "n": 300}] * 3)
+    assert rows(lab, table[:-4]) == bag(first + [{"day": "2013-01-03", "n": 300}] * len(lab.nodes()))
     again = put_day(lab, "2013-01-01", 7, 8)
     lab.load("in/**", table, load_mode="replace_partitions", max_tries=1, try_number=3, **STRUCTURE)
-    assert rows(lab, table[:-4]) == bag(again + [{"day": "2013-01-03", "n": 300}] * 3)
+    assert rows(lab, table[:-4]) == bag(again + [{"day": "2013-01-03", "n": 300}] * len(lab.nodes()))
 
 
 def test_replace_where(lab: Lab, table: str) -> None:
     lab.everywhere(f"INSERT INTO {table[:-4]} VALUES ('2013-01-01', 100), ('2013-01-01', 5), ('2013-01-03', 300)")
     first = put_day(lab, "2013-01-01", 1)
     lab.load("in/**", table, load_mode="replace_where", replace_where="n < 100", **STRUCTURE)
-    kept = [{"day": "2013-01-01", "n": 100}, {"day": "2013-01-03", "n": 300}] * 3
+    kept = [{"day": "2013-01-01", "n": 100}, {"day": "2013-01-03", "n": 300}] * len(lab.nodes())
     assert rows(lab, table[:-4]) == bag(first + kept)
     with pytest.raises(LoadError, match="replace_where='n > 1' does not hold for 1 of 1 rows of the files"):
         lab.load("in/**", table, load_mode="replace_where", replace_where="n > 1", task_id="other", **STRUCTURE)

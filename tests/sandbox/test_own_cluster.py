@@ -1,0 +1,32 @@
+"""The project's tests on a cluster that the sandbox did not start, described in ``CH_S3_TEST_CLUSTER``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.pytest_plugin import CLUSTER_VARIABLE
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.thorough]
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "topologies.md"
+
+
+def test_one_https_address_of_a_cluster_with_replicas() -> None:
+    """As a service offers it: neither HTTP nor the other nodes can be reached."""
+    (description,) = (json.loads(line) for line in PAGE.read_text().splitlines() if line.startswith('{"host"'))
+    config = SandboxConfig(shards=1, replicas=3, engine="25.8", database_engine="Replicated", tls=True)
+    with Sandbox.start(config) as sandbox:
+        mine = json.loads(sandbox.to_json())
+        own = {name: mine[name] for name in (*description, "ca_cert", "has_keeper")}
+        own |= {"http": [], "https": mine["https"][1:2]}
+        told = {**os.environ, CLUSTER_VARIABLE: json.dumps(own)}
+        done = subprocess.run(["make", "test-own"], cwd=ROOT, env=told, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert " passed" in done.stdout
