@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError, UnknownStateError
 from airflow_provider_ch_s3.load.request import LoadMode, LoadRequest, MaterializedViews, OnPartialPartitions
 from airflow_provider_ch_s3.load.site import Site
 from airflow_provider_ch_s3.load.story import AttemptId, Story
+from airflow_provider_ch_s3.load.turn import BROKEN
+from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.target import TargetSpec
 from airflow_provider_ch_s3.units import count_of
 
@@ -51,6 +54,21 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             else "their old rows cannot be told from others; detach them, load, and fill them again"
         )
         raise TargetError(f"{target.name} feeds {names}, and a commit of staged partitions does not: {remedy}")
+
+
+def check_unbroken(site: Site, request: LoadRequest, story: Story, files: Sequence[SourceFile]) -> None:
+    """See that no commit that broke for good left a part of these files' rows in the table.
+
+    :raises UnknownStateError: if one did, and this load would add them again.
+    """
+    uuids = set(site.target.uuids)
+    broken = [a for a in story.attempts.values() if a.is_broken and uuids & set(a.committing_uuids)]
+    if not (broken and request.skips_loaded):
+        return
+    paths = {file.path(request.pattern.bucket) for file in files}
+    for attempt in broken:
+        if site.ledger.read_loaded(paths, [attempt.id]):
+            raise UnknownStateError(BROKEN.format(query_id=attempt.id.query_id, target=site.ledger.target))
 
 
 def check_partial_partitions(site: Site, request: LoadRequest, story: Story, partitions: set[str]) -> None:

@@ -100,6 +100,11 @@ class LoadRequest:
     min_rows: int = 1
     settle_before_commit: bool = False
 
+    @property
+    def skips_loaded(self) -> bool:
+        """Whether files that the table holds are left out."""
+        return self.load_mode is LoadMode.APPEND and self.on_loaded_files is OnLoadedFiles.SKIP
+
 
 @dataclass(frozen=True, kw_only=True)
 class Life:

@@ -1,4 +1,4 @@
-"""The whole way of a load, on one screen.
+"""The life of a load: `LoadRun._advance` has all of its steps.
 
 ::
 
@@ -14,14 +14,11 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import time
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from airflow_provider_ch_s3.cluster import ClusterDeclaration
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
     ConfigError,
@@ -29,49 +26,45 @@ from airflow_provider_ch_s3.errors import (
     LockLostError,
     OvertakenError,
     ServerError,
-    UnknownStateError,
 )
 from airflow_provider_ch_s3.load.choose import Choice, choose_from, read_loaded
-from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.commit_plan import CommitPlan
+from airflow_provider_ch_s3.load.decide import (
+    Begin,
+    Done,
+    Recover,
+    Resume,
+    Step,
+    Submit,
+    decide_next,
+    decide_start,
+    done,
+)
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.explain import explain
 from airflow_provider_ch_s3.load.feedback import read_past_loads
-from airflow_provider_ch_s3.load.killed import describe_end, describe_kill
+from airflow_provider_ch_s3.load.kill import kill_load
 from airflow_provider_ch_s3.load.lock import UNKNOWN_TABLE
 from airflow_provider_ch_s3.load.parts import wait_until_settled
-from airflow_provider_ch_s3.load.prepare import (
-    PreparedLoad,
-    check_expressions,
-    list_files,
-    prepare_load,
-    read_server_settings,
-)
-from airflow_provider_ch_s3.load.queries import (
-    LOG_PATIENCE_SECONDS,
-    QueryState,
-    Submission,
-    kill_queries,
-    wait_for_query_log,
-)
-from airflow_provider_ch_s3.load.refusals import check_mode, check_partial_partitions
-from airflow_provider_ch_s3.load.replace_where import check_replace_where, check_staged_rows
+from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, list_files, prepare_load
+from airflow_provider_ch_s3.load.queries import LOG_PATIENCE_SECONDS, QueryState, wait_for_query_log
+from airflow_provider_ch_s3.load.refusals import check_mode, check_partial_partitions, check_unbroken
+from airflow_provider_ch_s3.load.replace_where import check_replace_where
 from airflow_provider_ch_s3.load.report import LoadReport, build_report, describe_plan, is_complete
-from airflow_provider_ch_s3.load.request import LoadIdentity, LoadMode, OnLoadedFiles
+from airflow_provider_ch_s3.load.request import LoadMode
 from airflow_provider_ch_s3.load.rights import check_rights
 from airflow_provider_ch_s3.load.site import Site, find_site
 from airflow_provider_ch_s3.load.staging import VIEW
 from airflow_provider_ch_s3.load.story import Attempt, AttemptId, EventKind, Story
 from airflow_provider_ch_s3.load.task_load import TaskLoad
-from airflow_provider_ch_s3.load.turn import BROKEN
-from airflow_provider_ch_s3.load.verify import verify_files, verify_rows
+from airflow_provider_ch_s3.load.verify_staged import verify_staged
 from airflow_provider_ch_s3.load.views import View, read_views
 from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.target import TableName
 
 log = logging.getLogger(__name__)
 
 MAX_ALTERATIONS = 3
-EMPTY_SOURCE_SETTING = "allow_replace_partition_from_empty_source"
 
 
 @dataclass(kw_only=True)
@@ -89,68 +82,199 @@ class LoadRun(TaskLoad):
         :raises ChS3Error: as :meth:`run`.
         """
         check_expressions(self.request)
-        while True:
-            try:
-                return self._start()
-            except LockLostError as error:
-                self._check_overtaken(error)
-                self.sleep(self.poll_seconds)
-
-    def _start(self) -> LoadReport | str:
-        check_mode(self._site.target, self.request)
-        self._site.check_commit()
-        check_rights(self._site, self.request.load_mode, self._views)
-        self._site.ledger.open([node.host for node in self._site.cluster.nodes])
-        wait_for_query_log(self.client, self._site.cluster, sleep=self.sleep)
-        story = self._site.ledger.read()
-        latest = self._latest(story)
-        if latest is not None and self._is_committed(latest):
-            with self._site.turns.take():
-                pass  # it removes what the process that committed could not
-            return _recorded_report(latest)
-        if latest is not None and latest.state is EventKind.PLANNED and self._may_be_staged(latest):
-            log.info("an earlier process submitted %s: taking it over", latest.id.query_id)
-            if self._site.staging.is_torn(latest.id):
-                with self._site.turns.take(latest) as turn:
-                    turn.staging.fence(latest.id, turn.epoch)
-            if not self._is_given_up(self._site.ledger.read(), latest.id):
-                return latest.id.query_id
-        return self._begin(story)
+        step = self._advance(Recover(), until_it_runs=True)
+        return step.report if isinstance(step, Done) else step.attempt.query_id
 
     def complete(self, query_id: str) -> LoadReport:
         """Wait for the end of the INSERT, verify what it staged, and commit that.
 
         :raises ChS3Error: as :meth:`run`.
         """
-        attempts = self._site.ledger.read().attempts.values()
-        attempt = next((a for a in attempts if a.id.query_id == query_id), None)
+        step = self._advance(Resume(AttemptId.parse(query_id)))
+        assert isinstance(step, Done)
+        return step.report
+
+    def _advance(self, step: Step, *, until_it_runs: bool = False) -> Done | Resume:
+        """Take one step after the other: to the end, or until the INSERT runs, which another process can wait for."""
+        while True:
+            try:
+                match step:
+                    case Done(report):
+                        log.info("%s", report)
+                        return step
+                    case Resume() if until_it_runs:
+                        return step
+                    case Recover():
+                        self._forget()
+                        step = self._recover()
+                    case Begin(story):
+                        choice = self._choose_files(story)
+                        step = self._stage(choice, self._plan(choice, story))
+                    case Submit(attempt, prepared, staging):
+                        step = self._send(attempt, prepared, staging)
+                    case Resume(attempt):
+                        step = self._finish(attempt)
+            except LockLostError as error:
+                self._check_overtaken(error)
+                self.sleep(self.poll_seconds)
+                step = Recover()
+
+    def _recover(self) -> Step:
+        """Check what the load needs, and go on where an earlier process stopped."""
+        site = self._site
+        check_mode(site.target, self.request)
+        site.check_commit()
+        check_rights(site, self.request.load_mode, self._views)
+        site.ledger.open([node.host for node in site.cluster.nodes])
+        wait_for_query_log(self.client, site.cluster, sleep=self.sleep)
+        story = site.ledger.read()
+        step = decide_start(story, self.identity, site.target.uuids)
+        match step:
+            case Done():
+                site.turns.tidy_up()  # the process that committed could not
+            case Resume(attempt):
+                return self._reattach(story.attempts[attempt]) or Begin(story)
+        return step
+
+    def _reattach(self, attempt: Attempt) -> Step | None:
+        """Take over what an earlier process submitted; None where nothing of it can be staged."""
+        if not self._may_be_staged(attempt):
+            return None
+        log.info("an earlier process submitted %s: taking it over", attempt.id.query_id)
+        if self._site.staging.is_torn(attempt.id):
+            with self._site.turns.take(attempt) as turn:
+                turn.staging.fence(attempt.id, turn.epoch)
+        return decide_next(self._site.ledger.read(), attempt.id)
+
+    def _choose_files(self, story: Story) -> Choice:
+        return self._choose(list_files(self.store, self.request), story)
+
+    def _plan(self, choice: Choice, story: Story) -> PreparedLoad | None:
+        """Inspect the files, and compute the settings; None where all are loaded already."""
+        check_replace_where(self._site, self.request)
+        if not choice.files:
+            return None
+        prepared = self._prepare(choice.files, story)
+        if prepared.source.is_pattern and choice.skipped_count:
+            raise ConfigError(
+                f"{len(choice.files)} files are too many to name one by one, and {self.request.pattern} would read"
+                " those that the table holds already, too; give one task to each folder (dynamic task mapping does"
+                " that)"
+            )
+        return prepared
+
+    def _stage(self, choice: Choice, prepared: PreparedLoad | None) -> Step:
+        """Write down what is about to be done, and create its staging table."""
+        views = self._views
+        with self._site.turns.take() as turn:
+            first = decide_start(turn.story, self.identity, self._site.target.uuids)
+            if isinstance(first, Done):
+                return first
+            for earlier in turn.story.of_load(self.identity.load_id):
+                if earlier.is_open:
+                    turn.give_up(earlier.id)
+            check_unbroken(self._site, self.request, turn.story, choice.files)
+            if self._choose(choice.listed, turn.story) != choice:
+                return Begin(turn.story)  # others brought something since the files were chosen
+            if prepared is not None:
+                attempt = AttemptId(
+                    load_id=self.identity.load_id, generation=self.identity.generation, number=turn.epoch
+                )
+                detail = self._planned_detail(prepared, choice)
+                staging = turn.plan(attempt, choice.files, self.request.pattern.bucket, detail, views)
+                step: Step = Submit(attempt, prepared, staging)
+            else:
+                step = Done(LoadReport.nothing_new(self.request.table, files_skipped=choice.skipped_count))
+        if skipped := choice.describe_skipped():
+            log.info("%s", skipped)
+        return step
+
+    def _send(self, attempt: AttemptId, prepared: PreparedLoad, staging: TableName) -> Step:
+        """Send the INSERT, and see that a server runs it."""
+        try:
+            self._watch.follow(0.0)
+            self._submit(prepared, attempt.query_id, into=staging)
+            self._watch.wait(attempt.query_id, until_seen=True)
+        except ChS3Error:
+            self._give_up(attempt)
+            raise
+        return Resume(attempt)
+
+    def _finish(self, attempt_id: AttemptId) -> Step:
+        """From the running INSERT to the commit; whatever fails leaves nothing behind, or what the next try needs."""
+        attempt = self._site.ledger.read().attempts.get(attempt_id)
         if attempt is None:
-            raise LoadError(f"the ledger {self._site.ledger.name} does not know {query_id}; clear the task")
+            raise LoadError(
+                f"the ledger {self._site.ledger.name} does not know {attempt_id.query_id}; clear the task"
+            )
         if attempt.state is EventKind.COMMITTED:
-            return _recorded_report(attempt)
+            return done(attempt)
         self._watch.follow(attempt.age_seconds)
         try:
-            report = self._finish(attempt)
-        except LockLostError as error:
-            self._check_overtaken(error)
-            return self.run()
+            return self._wait_and_commit(attempt)
+        except LockLostError:
+            raise
         except OvertakenError:
-            # Somebody took the turn over, but perhaps not before the commit was done.
-            found = self._site.ledger.read().attempts[attempt.id]
+            # Somebody took the lock over, but perhaps not before the commit was done.
+            found = self._site.ledger.read().attempts[attempt_id]
             if found.state is not EventKind.COMMITTED:
                 raise
-            report = _recorded_report(found)
+            return done(found)
         except ChS3Error as error:
             if not isinstance(error, LoadError) and not self.identity.is_last_try:
                 raise  # somebody could not be asked: what is staged may still be right, so it is kept for the retry
-            report = self._give_up(attempt.id)
-            if report is None:
+            if (step := self._give_up(attempt_id)) is None:
                 raise
             log.warning("the commit went through in the end, after: %s", error)
-        if report is None:
-            self._forget()
-            return self.run()
-        return report
+            return step
+
+    def _wait_and_commit(self, attempt: Attempt) -> Step:
+        """:raises LoadError: if the INSERT failed, or what it staged is not what was listed."""
+        status = self._watch.wait(attempt.id.query_id)
+        step = decide_next(self._site.ledger.read(), attempt.id)
+        if not isinstance(step, Resume):
+            return step
+        if status.state is QueryState.FAILED:
+            raise LoadError(
+                f"query {status.query_id} failed: {explain(status.error, self._site.target.column_types)}; nothing of"
+                f" {self.request.table} was changed"
+            )
+        status = self._watch.wait_for_logs(status)
+        if not is_complete(status) and (node := self._watch.restarted_node(self._watch.age_seconds)):
+            log.warning("%s, and what it knew of %s is lost: loading again", node, attempt.id.query_id)
+            return self._give_up(attempt.id) or Recover()
+        if self.request.settle_before_commit:
+            wait_until_settled(self.client, self._site.staged(attempt.id), self._site.cluster, self._watch)
+        report = build_report(status, table=self.request.table, attached=self._watch.submission is None)
+        return self._commit(attempt, verify_staged(self._site, self.store, self.request, attempt, report))
+
+    def _commit(self, attempt: Attempt, plan: CommitPlan) -> Step:
+        """Commit, unless somebody else did or interfered."""
+        with self._site.turns.take(attempt) as turn:
+            step = decide_next(turn.story, attempt.id)
+            if not isinstance(step, Resume):
+                return step
+            if self._is_loaded_meanwhile(turn.story, attempt.id):
+                log.info("another load brought some of the same files meanwhile: loading without them")
+                turn.give_up(attempt.id)
+                return Recover()
+            check_partial_partitions(self._site, self.request, turn.story, set(plan.partitions))
+            if not turn.commit(attempt.id, plan):
+                self._count_alteration()
+                turn.give_up(attempt.id)
+                return Recover()
+            return done(turn.story.attempts[attempt.id])
+
+    def _give_up(self, attempt: AttemptId) -> Done | None:
+        """Leave nothing of a failed attempt; done if it was committed in spite of all."""
+        try:
+            with self._site.turns.take() as turn:
+                turn.give_up(attempt)
+                found = turn.story.attempts[attempt]
+        except ChS3Error as error:
+            log.warning("cannot clean up after %s now, the next load will: %s", attempt.query_id, error)
+            return None
+        return done(found) if found.state is EventKind.COMMITTED else None
 
     def prepare(self, files: tuple[SourceFile, ...] | None = None) -> PreparedLoad:
         """Look, refuse and plan as :meth:`run` does, and write nothing.
@@ -193,8 +317,12 @@ class LoadRun(TaskLoad):
             )
         return self._known_site
 
+    @cached_property
+    def _views(self) -> tuple[View, ...]:
+        return read_views(self.client, self._site.target, self._site.cluster.name)
+
     def _forget(self) -> None:
-        """What is begun anew looks at the table anew: it may have been altered."""
+        """Look at the table anew: it may have been altered."""
         self._known_site = None
         vars(self).pop("_views", None)
 
@@ -206,138 +334,6 @@ class LoadRun(TaskLoad):
         if not self._site.turns.lock.is_last_of_task(self._site.ledger.read()):
             raise OvertakenError(str(error)) from error
         log.warning("%s; beginning again", error)
-        self._forget()
-
-    @cached_property
-    def _views(self) -> tuple[View, ...]:
-        return read_views(self.client, self._site.target, self._site.cluster.name)
-
-    def _begin(self, story: Story) -> LoadReport | str:
-        choice = self._choose(list_files(self.store, self.request), story)
-        check_replace_where(self._site, self.request)
-        views = self._views
-        prepared = self._prepare(choice.files, story) if choice.files else None
-        if prepared is not None and prepared.source.is_pattern and choice.skipped_count:
-            raise ConfigError(
-                f"{len(choice.files)} files are too many to name one by one, and {self.request.pattern} would read"
-                " those that the table holds already, too; give one task to each folder (dynamic task mapping does"
-                " that)"
-            )
-        with self._site.turns.take() as turn:
-            latest = self._latest(turn.story)
-            if latest is not None and self._is_committed(latest):
-                return _recorded_report(latest)
-            self._check_newest(turn.story)
-            for earlier in turn.story.of_load(self.identity.load_id):
-                if earlier.is_open:
-                    turn.give_up(earlier.id)
-            self._check_unbroken(turn.story, choice)
-            is_stale = self._choose(choice.listed, turn.story) != choice
-            if prepared is not None and not is_stale:
-                attempt = AttemptId(
-                    load_id=self.identity.load_id, generation=self.identity.generation, number=turn.epoch
-                )
-                detail = self._planned_detail(prepared, choice)
-                staging = turn.plan(attempt, choice.files, self._bucket, detail, views)
-        if is_stale:
-            return self._begin(turn.story)  # others brought something since the files were chosen
-        if skipped := choice.describe_skipped():
-            log.info("%s", skipped)
-        if prepared is None:
-            report = LoadReport.nothing_new(self.request.table, files_skipped=choice.skipped_count)
-            log.info("%s", report)
-            return report
-        try:
-            self._watch.follow(0.0)
-            self._submit(prepared, attempt.query_id, into=staging)
-            self._watch.wait(attempt.query_id, until_seen=True)
-        except ChS3Error:
-            self._give_up(attempt)
-            raise
-        return attempt.query_id
-
-    def _finish(self, attempt: Attempt) -> LoadReport | None:
-        """From the end of the INSERT to the commit; None to begin anew: others interfered, or a log is lost.
-
-        :raises LoadError: if the INSERT failed, or what it staged is not what was listed.
-        """
-        status = self._watch.wait(attempt.id.query_id)
-        if self._is_given_up(self._site.ledger.read(), attempt.id):
-            return None
-        if status.state is QueryState.FAILED:
-            raise LoadError(
-                f"query {status.query_id} failed: {explain(status.error, self._site.target.column_types)}; nothing of"
-                f" {self.request.table} was changed"
-            )
-        status = self._watch.wait_for_logs(status)
-        if not is_complete(status) and (node := self._watch.restarted_node(self._watch.age_seconds)):
-            log.warning("%s, and what it knew of %s is lost: loading again", node, attempt.id.query_id)
-            return self._give_up(attempt.id)
-        if self.request.settle_before_commit:
-            wait_until_settled(self.client, self._site.staged(attempt.id), self._site.cluster, self._watch)
-        report = build_report(status, table=self.request.table, attached=self._watch.submission is None)
-        return self._commit(attempt, self._verify(attempt, report))
-
-    def _verify(self, attempt: Attempt, report: LoadReport) -> CommitPlan:
-        request, site = self.request, self._site
-        planned = attempt.detail(EventKind.PLANNED)
-        folding = planned.get("settings", {}).get("optimize_on_insert", {"value": 0})
-        staged = site.staged(attempt.id)
-        partitions = site.partition_rows(staged)
-        checks = [
-            *verify_rows(
-                report,
-                sum(partitions.values()),
-                is_filtered=planned.get("is_filtered", True),
-                is_exact=site.target.keeps_all_rows,
-                is_pattern=planned.get("is_pattern", False),
-                is_counted=not self._views and str(folding["value"]) == "0",
-                min_rows=request.min_rows,
-            ),
-            verify_files(
-                site.ledger.read_manifest(attempt.id),
-                self.store.list_files(request.pattern),
-                self._bucket,
-            ),
-        ]
-        if request.replace_where:
-            checks.append(check_staged_rows(site, staged, request.replace_where))
-        told = {
-            name: planned[name]
-            for name in ("files_skipped", "settings", "left_out_settings", "predicted")
-            if name in planned
-        }
-        mode = request.load_mode.value
-        report = dataclasses.replace(report, load_mode=mode, checks=checks, partitions=partitions, **told)
-        return CommitPlan(
-            load_mode=mode,
-            partitions=partitions,
-            table_uuids=site.target.uuids,
-            allow_empty=request.load_mode is not LoadMode.APPEND
-            and EMPTY_SOURCE_SETTING in read_server_settings(self.client),
-            replace_where=request.replace_where,
-            keeps_all_rows=site.target.keeps_all_rows,
-            views=planned.get("views", {}),
-            report=report.as_dict(),
-        )
-
-    def _commit(self, attempt: Attempt, plan: CommitPlan) -> LoadReport | None:
-        """Commit, unless somebody else did; None to begin anew, because others interfered."""
-        with self._site.turns.take(attempt) as turn:
-            if turn.story.attempts[attempt.id].state is not EventKind.COMMITTED:
-                if self._is_given_up(turn.story, attempt.id):
-                    return None
-                if self._is_loaded_meanwhile(turn.story, attempt.id):
-                    log.info("another load brought some of the same files meanwhile: loading without them")
-                    turn.give_up(attempt.id)
-                    return None
-                check_partial_partitions(self._site, self.request, turn.story, set(plan.partitions))
-                if not turn.commit(attempt.id, plan):
-                    self._count_alteration()
-                    turn.give_up(attempt.id)
-                    return None
-            committed = turn.story.attempts[attempt.id]
-        return _recorded_report(committed)
 
     def _count_alteration(self) -> None:
         """Say that the target was altered meanwhile, so that its new rows have to be staged again.
@@ -352,15 +348,6 @@ class LoadRun(TaskLoad):
                 " load again when nobody alters it"
             )
         log.warning("%s was altered while its new rows were staged: loading again", target)
-
-    def _is_given_up(self, story: Story, attempt: AttemptId) -> bool:
-        """Whether another load gave the attempt up, because it waited too long for its turn to end: begin anew.
-
-        :raises OvertakenError: if another process of this task did, and goes on itself.
-        """
-        if story.of_load(self.identity.load_id)[-1].id != attempt:
-            raise OvertakenError(f"another process of this task gave {attempt.query_id} up, so this one stops")
-        return story.attempts[attempt].state is EventKind.ABANDONED
 
     def _may_be_staged(self, attempt: Attempt) -> bool:
         """Whether the INSERT of an earlier process runs, or may have ended well.
@@ -381,55 +368,6 @@ class LoadRun(TaskLoad):
                 return False
             self.sleep(self.poll_seconds)
 
-    def _give_up(self, attempt: AttemptId) -> LoadReport | None:
-        """Leave nothing of a failed attempt; its report if it was committed in spite of all."""
-        try:
-            with self._site.turns.take() as turn:
-                turn.give_up(attempt)
-                found = turn.story.attempts[attempt]
-        except ChS3Error as error:
-            log.warning("cannot clean up after %s now, the next load will: %s", attempt.query_id, error)
-            return None
-        return _recorded_report(found) if found.state is EventKind.COMMITTED else None
-
-    def _latest(self, story: Story) -> Attempt | None:
-        return story.latest(self.identity.load_id, self.identity.life)
-
-    def _is_committed(self, attempt: Attempt) -> bool:
-        """Whether its rows went into the table of today, not into one of that name that was dropped since."""
-        uuids = attempt.detail(EventKind.COMMITTED).get("table_uuids", ())
-        return attempt.state is EventKind.COMMITTED and bool(set(uuids) & set(self._site.target.uuids))
-
-    @property
-    def _bucket(self) -> str:
-        return self.request.pattern.bucket
-
-    def _check_newest(self, story: Story) -> None:
-        """See that no newer try of this task has begun, which this one would take its work from.
-
-        :raises OvertakenError: if one has.
-        """
-        if any(word.rank > self.identity.rank for word in story.words_of(self.identity.load_id)):
-            raise OvertakenError(f"a newer try of this task has begun to load into {self._site.ledger.target}")
-
-    def _check_unbroken(self, story: Story, choice: Choice) -> None:
-        """See that no commit that broke for good left a part of these files' rows in the table.
-
-        :raises UnknownStateError: if one did, and this load would add them again.
-        """
-        uuids = set(self._site.target.uuids)
-        broken = [a for a in story.attempts.values() if a.is_broken and uuids & set(a.committing_uuids)]
-        if not (broken and self._skips_loaded):
-            return
-        paths = {file.path(self._bucket) for file in choice.files}
-        for attempt in broken:
-            if self._site.ledger.read_loaded(paths, [attempt.id]):
-                raise UnknownStateError(BROKEN.format(query_id=attempt.id.query_id, target=self._site.ledger.target))
-
-    @property
-    def _skips_loaded(self) -> bool:
-        return self.request.load_mode is LoadMode.APPEND and self.request.on_loaded_files is OnLoadedFiles.SKIP
-
     def _choose(self, listed: tuple[SourceFile, ...], story: Story) -> Choice:
         if self.request.load_mode is not LoadMode.APPEND:
             return Choice(files=listed)
@@ -437,7 +375,7 @@ class LoadRun(TaskLoad):
 
     def _is_loaded_meanwhile(self, story: Story, attempt: AttemptId) -> bool:
         """Whether others committed some of the attempt's files after it was planned."""
-        paths = self._site.ledger.read_manifest(attempt).keys() if self._skips_loaded else frozenset()
+        paths = self._site.ledger.read_manifest(attempt).keys() if self.request.skips_loaded else frozenset()
         return bool(read_loaded(self._site, story, paths, after=attempt.number))
 
     def _prepare(self, files: tuple[SourceFile, ...], story: Story) -> PreparedLoad:
@@ -473,42 +411,3 @@ class LoadRun(TaskLoad):
             "views": {f"{VIEW}{n}": (v.table.database, v.table.table) for n, v in enumerate(self._views)},
             **describe_plan(prepared.plan),
         }
-
-
-def kill_load(
-    client: ClickHouseClient,
-    declaration: ClusterDeclaration,
-    identity: LoadIdentity,
-    *,
-    submission: Submission | None = None,
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
-    """End a task's load from any process: its queries on all nodes, its staging tables, a commit half done.
-
-    :param submission: a statement that may be on its way still.
-    :raises LoadError: if something may still run.
-    """
-    client = client.within(declaration)
-    nodes = kill_queries(client, declaration.cluster, identity.generation_prefix, submission=submission, sleep=sleep)
-    attempts: list[Attempt] = []
-    try:
-        site = find_site(client, declaration, identity, sleep=sleep)
-        attempts = site.ledger.read().of_load(identity.load_id)
-        if any(attempt.is_open for attempt in attempts):
-            with site.turns.take(is_urgent=True) as turn:
-                for attempt in attempts:
-                    if attempt.rank <= identity.rank:
-                        turn.give_up(attempt.id)
-            attempts = turn.story.of_load(identity.load_id)
-    except ChS3Error as error:
-        if not (isinstance(error, ServerError) and error.code == UNKNOWN_TABLE):  # no ledger: nothing was ever staged
-            log.warning("%s; what was staged stays for the next load to remove: %s", describe_end(nodes), error)
-            return
-    mine = [attempt for attempt in attempts if attempt.id.generation == identity.generation]
-    log.info("%s", describe_kill(nodes, identity.table, mine))
-
-
-def _recorded_report(attempt: Attempt) -> LoadReport:
-    report = LoadReport.of_commit(attempt.detail(EventKind.COMMITTED))
-    log.info("%s", report)
-    return report

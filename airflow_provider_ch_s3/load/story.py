@@ -11,6 +11,7 @@ no two attempts of one target ever share it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -51,6 +52,17 @@ class AttemptId:
     load_id: str
     generation: int
     number: int
+
+    @classmethod
+    def parse(cls, query_id: str) -> AttemptId:
+        """Read the query id of an INSERT.
+
+        :raises LoadError: if it is that of no staged load.
+        """
+        match = re.fullmatch(r"(?P<load>.+)-(?P<generation>\d+)-(?P<number>\d+)-insert", query_id)
+        if match is None:
+            raise LoadError(f"{query_id!r} is not the query id of a staged load; clear the task")
+        return cls(load_id=match["load"], generation=int(match["generation"]), number=int(match["number"]))
 
     @property
     def key(self) -> tuple[str, int]:

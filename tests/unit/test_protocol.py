@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.errors import ChS3Error
-from airflow_provider_ch_s3.load import lock, queries, run, turn, watch
+from airflow_provider_ch_s3.load import kill, lock, queries, run, turn, watch
 from airflow_provider_ch_s3.load.definition import read_definition
 from airflow_provider_ch_s3.load.ledger import Ledger
 from airflow_provider_ch_s3.load.lock import TargetLock
@@ -230,7 +230,7 @@ def prepare_model_load(
 @pytest.fixture(autouse=True)
 def model_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock of the model, its threads, and patience that is short beside the model's steps of 10 ms."""
-    for module in (lock, queries, run, turn, watch):
+    for module in (kill, lock, queries, turn, watch):
         monkeypatch.setattr(module, "time", Clock)
     monkeypatch.setattr(lock, "LOCK_PATIENCE_SECONDS", 1.0)
     monkeypatch.setattr(lock, "HEARTBEAT_SECONDS", 0.3)
@@ -241,7 +241,8 @@ def model_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(render._ENVIRONMENT, "auto_reload", False)  # a look at the disk for each statement
     for module in (queries, lock):
         monkeypatch.setattr(module, "threading", type("threading", (), {"Thread": ModelThread}))
-    monkeypatch.setattr(run, "find_site", find_model_site)
+    for module in (kill, run):
+        monkeypatch.setattr(module, "find_site", find_model_site)
     monkeypatch.setattr(run, "prepare_load", prepare_model_load)
 
 

@@ -1,0 +1,52 @@
+"""End a staged load from any process: its own, or that of a trigger."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from airflow_provider_ch_s3.cluster import ClusterDeclaration
+from airflow_provider_ch_s3.errors import ChS3Error, ServerError
+from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.killed import describe_end, describe_kill
+from airflow_provider_ch_s3.load.lock import UNKNOWN_TABLE
+from airflow_provider_ch_s3.load.queries import Submission, kill_queries
+from airflow_provider_ch_s3.load.request import LoadIdentity
+from airflow_provider_ch_s3.load.site import find_site
+from airflow_provider_ch_s3.load.story import Attempt
+
+log = logging.getLogger(__name__)
+
+
+def kill_load(
+    client: ClickHouseClient,
+    declaration: ClusterDeclaration,
+    identity: LoadIdentity,
+    *,
+    submission: Submission | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """End a task's load from any process: its queries on all nodes, its staging tables, a commit half done.
+
+    :param submission: a statement that may be on its way still.
+    :raises LoadError: if something may still run.
+    """
+    client = client.within(declaration)
+    nodes = kill_queries(client, declaration.cluster, identity.generation_prefix, submission=submission, sleep=sleep)
+    attempts: list[Attempt] = []
+    try:
+        site = find_site(client, declaration, identity, sleep=sleep)
+        attempts = site.ledger.read().of_load(identity.load_id)
+        if any(attempt.is_open for attempt in attempts):
+            with site.turns.take(is_urgent=True) as turn:
+                for attempt in attempts:
+                    if attempt.rank <= identity.rank:
+                        turn.give_up(attempt.id)
+            attempts = turn.story.of_load(identity.load_id)
+    except ChS3Error as error:
+        if not (isinstance(error, ServerError) and error.code == UNKNOWN_TABLE):  # no ledger: nothing was ever staged
+            log.warning("%s; what was staged stays for the next load to remove: %s", describe_end(nodes), error)
+            return
+    mine = [attempt for attempt in attempts if attempt.id.generation == identity.generation]
+    log.info("%s", describe_kill(nodes, identity.table, mine))

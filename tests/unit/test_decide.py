@@ -1,0 +1,127 @@
+"""What comes next, by what the ledger says."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from airflow_provider_ch_s3.errors import LoadError, OvertakenError
+from airflow_provider_ch_s3.load.decide import Begin, Done, Recover, Resume, Step, decide_next, decide_start
+from airflow_provider_ch_s3.load.request import LoadIdentity
+from airflow_provider_ch_s3.load.story import AttemptId, Event, EventKind, Story
+
+LOCKED, PLANNED, COMMITTING = EventKind.LOCKED, EventKind.PLANNED, EventKind.COMMITTING
+COMMITTED, ABANDONED = EventKind.COMMITTED, EventKind.ABANDONED
+
+RUN = datetime(2026, 11, 22, tzinfo=UTC)
+TABLE = ("u1", "u2")
+
+
+def identity(try_number: int = 2, since: datetime = RUN) -> LoadIdentity:
+    """Of a task whose first try may have begun before."""
+    return LoadIdentity(
+        dag_id="d",
+        task_id="t",
+        run_id="r",
+        table="d.t",
+        try_number=try_number,
+        generation=0,
+        first_try=1,
+        since=since,
+    )
+
+
+def attempt_of(number: int) -> AttemptId:
+    return AttemptId(load_id=identity().load_id, generation=0, number=number)
+
+
+def event(
+    kind: EventKind, number: int, *, epoch: int = 0, try_number: int = 1, since: datetime = RUN, table: str = "u1"
+) -> Event:
+    report = {"query_id": attempt_of(number).query_id, "table": "d.t"}
+    details = {COMMITTED: {"table_uuids": [table], "report": report}, ABANDONED: {}, COMMITTING: {}}
+    return Event(
+        kind=kind,
+        attempt=attempt_of(number),
+        epoch=epoch or number,
+        try_number=try_number,
+        detail=details.get(kind, {"since": since.timestamp()}),
+        time=RUN.timestamp(),
+    )
+
+
+EARLIER_RUN = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param([], Begin, id="nothing"),
+        pytest.param([event(PLANNED, 1)], Resume, id="planned-by-an-earlier-try"),
+        pytest.param([event(PLANNED, 1), event(ABANDONED, 1)], Begin, id="given-up"),
+        pytest.param([event(PLANNED, 1), event(COMMITTING, 1)], Begin, id="commit-broke-off"),
+        pytest.param([event(PLANNED, 1), event(COMMITTED, 1)], Done, id="committed"),
+        pytest.param(
+            [event(PLANNED, 1), event(COMMITTED, 1, table="dropped")], Begin, id="committed-into-another-table"
+        ),
+        pytest.param(
+            [event(PLANNED, 1, since=EARLIER_RUN), event(COMMITTED, 1)],
+            Begin,
+            id="committed-by-a-run-of-the-same-name",
+        ),
+        pytest.param([event(PLANNED, 1), event(COMMITTED, 1), event(PLANNED, 2)], Resume, id="begun-again"),
+        pytest.param([event(PLANNED, 1), event(LOCKED, 2, try_number=2)], Resume, id="a-copy-of-this-try"),
+        pytest.param([event(PLANNED, 1), event(LOCKED, 2, try_number=3)], OvertakenError, id="a-newer-try"),
+        pytest.param(
+            [event(PLANNED, 1), event(COMMITTED, 1), event(LOCKED, 2, try_number=3)],
+            Done,
+            id="newer-try-and-committed",
+        ),
+    ],
+)
+def test_what_a_process_does_first(events: list[Event], expected: type[Step] | type[OvertakenError]) -> None:
+    story = Story(events=events)
+    if expected is OvertakenError:
+        with pytest.raises(OvertakenError, match=r"a newer try of this task has begun to load into d\.t, so try 2"):
+            decide_start(story, identity(), TABLE)
+        return
+    step = decide_start(story, identity(), TABLE)
+    assert type(step) is expected
+    if isinstance(step, Resume):
+        assert step.attempt == max(story.attempts)
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param([], Resume, id="nothing-happened"),
+        pytest.param([event(ABANDONED, 1, epoch=2)], Recover, id="given-up-by-another-load"),
+        pytest.param([event(ABANDONED, 1, epoch=2), event(PLANNED, 3)], OvertakenError, id="given-up-by-this-task"),
+        pytest.param([event(COMMITTED, 1, epoch=2)], Done, id="finished-by-another-load"),
+        pytest.param([event(COMMITTED, 1, epoch=2), event(PLANNED, 3)], Done, id="committed-before-the-next-one"),
+        pytest.param([event(COMMITTING, 1, epoch=2)], Resume, id="commit-broke-off"),
+    ],
+)
+def test_what_the_owner_of_an_attempt_does_next(
+    events: list[Event], expected: type[Step] | type[OvertakenError]
+) -> None:
+    story = Story(events=[event(PLANNED, 1), *events])
+    if expected is OvertakenError:
+        with pytest.raises(OvertakenError, match=f"gave {attempt_of(1).query_id} up"):
+            decide_next(story, attempt_of(1))
+        return
+    step = decide_next(story, attempt_of(1))
+    assert type(step) is expected
+    if isinstance(step, Done):
+        assert step.report.query_id == attempt_of(1).query_id
+
+
+def test_a_query_id_names_its_attempt() -> None:
+    assert AttemptId.parse(attempt_of(7).query_id) == attempt_of(7)
+
+
+@pytest.mark.parametrize("query_id", ["ch-s3-a-0-1", "ch-s3-a-0-1-commit-1", "", "ch-s3-a-x-1-insert"])
+def test_other_query_ids_name_none(query_id: str) -> None:
+    with pytest.raises(LoadError, match="is not the query id of a staged load; clear the task"):
+        AttemptId.parse(query_id)
