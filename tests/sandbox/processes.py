@@ -74,8 +74,10 @@ def _rewrite(config: Path, text: str) -> None:
 
 
 def all_answer(sandbox: Sandbox) -> bool:
+    """Whether loads can work again: each node answers, and so does Keeper to it, where there is one."""
+    sql = "SELECT throwIf(countIf(is_session_expired) > 0) FROM system.replicas" if sandbox.has_keeper else "SELECT 1"
     try:
-        return all(sandbox.query("SELECT 1", node=node) for node in range(sandbox.nodes))
+        return all(sandbox.query(sql, node=node) for node in range(sandbox.nodes))
     except (OSError, HTTPException, ServerError):
         return False
 
