@@ -39,6 +39,24 @@ SETTINGS = {"s3_retry_attempts": 3, "max_threads": 2, "max_insert_threads": 1, "
 MANY_PARTS = {"max_block_size": 2, "input_format_parquet_max_block_size": 2, "min_insert_block_size_rows": 2}
 
 
+class SharedFault:
+    """A fault that hits all runs of a batch: whoever takes it first does it, and all are judged when it is over."""
+
+    def __init__(self) -> None:
+        self._taken = threading.Lock()
+        self._is_over = threading.Event()
+
+    def take(self) -> bool:
+        return self._taken.acquire(blocking=False)
+
+    def end(self) -> None:
+        self._is_over.set()
+
+    def wait_for_the_end(self) -> None:
+        if self._taken.locked():
+            self._is_over.wait(END_SECONDS)
+
+
 @dataclass(kw_only=True)
 class Harness:
     """Runs plans, several at once.
@@ -77,8 +95,8 @@ class Harness:
         with ThreadPoolExecutor(SLOTS) as pool:
             try:
                 for batch in batches:
-                    leader = threading.Lock()
-                    for future in as_completed([pool.submit(self.run, plan, leader) for plan in batch]):
+                    shared = SharedFault()
+                    for future in as_completed([pool.submit(self.run, plan, shared) for plan in batch]):
                         outcomes.append(outcome := future.result())
                         on_outcome(outcome)
                     wait_for(lambda: all_answer(self.sandbox))
@@ -88,26 +106,27 @@ class Harness:
                 raise
         return outcomes
 
-    def run(self, plan: Plan, leader: threading.Lock | None = None) -> Outcome:
+    def run(self, plan: Plan, shared: SharedFault | None = None) -> Outcome:
         """Run one plan from empty tables to the verdict.
 
-        :param leader: of a batch that shares one fault: whoever takes it first does it.
+        :param shared: the fault of the batch, where it hits all of its runs.
         """
         slot = self.slots.get()
         try:
             slot.heal()
-            return self._run(plan, slot, leader or threading.Lock())
+            return self._run(plan, slot, shared or SharedFault())
         finally:
             slot.heal()
             self.slots.put(slot)
 
-    def _run(self, plan: Plan, slot: Slot, leader: threading.Lock) -> Outcome:
+    def _run(self, plan: Plan, slot: Slot, shared: SharedFault) -> Outcome:
         started = time.monotonic()
         scene = self._set_up(plan, slot)
         outcome = Outcome(plan=plan, state="stuck", reached=False)
         try:
             scene.run_id = self.runner.start(scene.run_file)
-            self._watch(scene, leader)
+            self._watch(scene, shared)
+            shared.wait_for_the_end()
             Judge(scene=scene, outcome=outcome).judge()
         except Exception as error:  # one run that the harness could not do must not end the series
             outcome.state = "broken"
@@ -174,15 +193,20 @@ class Harness:
             "again": 5 * plan.amount if plan.kind is Kind.KILL_TWICE else 0,
         }
 
-    def _watch(self, scene: Scene, leader: threading.Lock) -> None:
+    def _watch(self, scene: Scene, shared: SharedFault) -> None:
         """Do the fault when its point comes, and see the task to its end."""
         done = not scene.plan.kind.has_point
         deadline = time.monotonic() + END_SECONDS
         while not scene.has_ended() and time.monotonic() < deadline and not self._is_stopped.is_set():
             if not done and scene.hit is not None:
                 done = True
-                if not scene.plan.kind.is_for_all or leader.acquire(blocking=False):
+                if not scene.plan.kind.is_for_all:
                     PERFORM[scene.plan.kind](scene)
+                elif shared.take():
+                    try:
+                        PERFORM[scene.plan.kind](scene)
+                    finally:
+                        shared.end()
                 else:
                     scene.go()
             if scene.plan.kind is Kind.OUT_OF_MEMORY and not scene.plan.lasts_to_the_end and read_errors(scene):
