@@ -20,6 +20,32 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
+
+class ErrorCode(IntEnum):
+    """ClickHouse's error codes that decide something here, by ClickHouse's names.
+
+    Source: ``src/Common/ErrorCodes.cpp`` of ClickHouse.
+    """
+
+    BAD_ARGUMENTS = 36
+    TABLE_ALREADY_EXISTS = 57
+    UNKNOWN_TABLE = 60
+    INCOMPATIBLE_COLUMNS = 122
+    TIMEOUT_EXCEEDED = 159
+    UNKNOWN_USER = 192
+    WRONG_PASSWORD = 193
+    REQUIRED_PASSWORD = 194
+    NOT_AN_AGGREGATE = 215
+    QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING = 216
+    NO_ZOOKEEPER = 225
+    ALL_CONNECTION_TRIES_FAILED = 279
+    QUERY_IS_PROHIBITED = 392
+    ACCESS_DENIED = 497
+    AUTHENTICATION_FAILED = 516
+    QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS = 704
+
 
 class ChS3Error(Exception):
     """Root of all errors raised by this package."""

@@ -84,7 +84,6 @@ class TargetSpec:
     engine: str
     columns: tuple[TableColumn, ...]
     partition_key: str
-    sorting_key: str
     distribution: Distribution | None = None
     spans_cluster: bool = False
     sharding_key: str = ""

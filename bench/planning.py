@@ -49,7 +49,6 @@ TARGET = TargetSpec(
     engine="MergeTree",
     columns=tuple(TableColumn(name=n, type=t) for n, t in (("id", "Int64"), ("dt", "Date"), ("hour", "UInt8"))),
     partition_key="dt",
-    sorting_key="id",
 )
 ATTEMPT = AttemptId(load_id="ch-s3-0123456789ab", generation=0, number=7)
 

@@ -29,9 +29,16 @@ from airflow_provider_ch_s3.connection_fields import (
     parse_extra,
     parse_fields,
 )
-from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ConfigError, ServerError, ServerUnreachableError
+from airflow_provider_ch_s3.errors import (
+    ChS3Error,
+    ClusterError,
+    ConfigError,
+    ErrorCode,
+    ServerError,
+    ServerUnreachableError,
+)
 from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR
-from airflow_provider_ch_s3.hooks.ddl_queue import TIMEOUT_EXCEEDED, wait_for_nodes
+from airflow_provider_ch_s3.hooks.ddl_queue import wait_for_nodes
 from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
 from airflow_provider_ch_s3.load.detect import detect_cluster, list_members
 from airflow_provider_ch_s3.sql.cluster_queries import render_read_node
@@ -77,8 +84,8 @@ _CERTIFICATES = ("ca_cert", "client_cert", "client_cert_key")
 _TLS_ARGUMENTS = (*_CERTIFICATES, "server_host_name")
 
 ON_CLUSTER_TOKEN = "{on_cluster}"
-# QUERY_IS_PROHIBITED: without <distributed_ddl>; NO_ZOOKEEPER: without <zookeeper>
-_NO_KEEPER_CODES = frozenset({392, 225})
+# The first without <distributed_ddl>, the second without <zookeeper>.
+_NO_KEEPER_CODES = frozenset({ErrorCode.QUERY_IS_PROHIBITED, ErrorCode.NO_ZOOKEEPER})
 _CONN_TYPES = ("clickhouse_s3", "clickhouse")
 # Columns of ClickHouse's logs that quote statements, with whatever stood in them.
 _ERROR_COLUMNS = ("exception", "failure")
@@ -344,7 +351,7 @@ class ClickHouseS3Hook(ClickHouseHook):  # type: ignore[misc]
         try:
             self._execute_at(None, statement, query_id=query_id, settings=QUEUED_SETTINGS | {"log_comment": mark})
         except ServerError as error:
-            if error.code == TIMEOUT_EXCEEDED:
+            if error.code == ErrorCode.TIMEOUT_EXCEEDED:
                 wait_for_nodes(self.query, statement.name or "a statement", mark, error)
                 return
             if error.code not in _NO_KEEPER_CODES:

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from airflow_provider_ch_s3.errors import ClusterError, ServerError, ServerUnreachableError
-from airflow_provider_ch_s3.hooks.driver_errors import ACCESS_DENIED
+from airflow_provider_ch_s3.errors import ClusterError, ErrorCode, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.load.pace import Pace
 from airflow_provider_ch_s3.sql.cluster_queries import render_read_ddl_entry
 from airflow_provider_ch_s3.sql.statement import Statement
@@ -16,7 +15,6 @@ from airflow_provider_ch_s3.units import format_seconds
 
 log = logging.getLogger(__name__)
 
-TIMEOUT_EXCEEDED = 159
 # Each look makes the server read the whole queue.
 POLL_SECONDS = 2.0
 # As long as nodes come back, or are at it, it is waited for.
@@ -71,6 +69,6 @@ def _look(
     except ServerUnreachableError:
         return None
     except ServerError as error:
-        if error.code == ACCESS_DENIED:
+        if error.code == ErrorCode.ACCESS_DENIED:
             raise ClusterError(f"{timeout}; and nobody can tell which node it waits for: {error}") from error
         return None

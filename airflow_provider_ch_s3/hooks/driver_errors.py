@@ -6,13 +6,18 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError, ServerUnreachableError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.sql.filters import literal, short_identifier
 from airflow_provider_ch_s3.sql.statement import MESSAGE_LIMIT, shorten_lines
 
-# UNKNOWN_USER, WRONG_PASSWORD, REQUIRED_PASSWORD, AUTHENTICATION_FAILED
-_LOGIN_CODES = frozenset({192, 193, 194, 516})
-ACCESS_DENIED = 497
+_LOGIN_CODES = frozenset(
+    {
+        ErrorCode.UNKNOWN_USER,
+        ErrorCode.WRONG_PASSWORD,
+        ErrorCode.REQUIRED_PASSWORD,
+        ErrorCode.AUTHENTICATION_FAILED,
+    }
+)
 _MISSING_GRANT = re.compile(
     r"DB::Exception: (?P<user>(?:(?!DB::Exception: ).)+?): Not enough privileges\."
     r".*? necessary to have the grant (?P<grant>.+?)(?:\. \(|$)",
@@ -63,7 +68,7 @@ def explain(error: Exception, *, address: str, conn_id: str, secrets: Iterable[s
         remedy = f"correct login and password of the connection {conn_id!r}"
         return ServerError(f"ClickHouse at {address} refuses the login: {reason}; {remedy}", code=code)
     if code:
-        remedy = grant_remedy(reason) if code == ACCESS_DENIED else ""
+        remedy = grant_remedy(reason) if code == ErrorCode.ACCESS_DENIED else ""
         return ServerError(f"ClickHouse at {address}: {reason}{remedy}", code=code)
     if _is_refused_by_driver(error):
         return ConfigError(f"the driver refuses the connection {conn_id!r}: {reason}; correct the connection's extra")

@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, NodeSpec, merge_cluster
-from airflow_provider_ch_s3.errors import ClusterError, ServerError
+from airflow_provider_ch_s3.errors import ClusterError, ErrorCode, ServerError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.names import show_name
 from airflow_provider_ch_s3.sql.cluster_queries import render_detect_nodes, render_list_members
 from airflow_provider_ch_s3.units import GIB
-
-_CONNECT_FAILED = 279  # ALL_CONNECTION_TRIES_FAILED
-_ACCESS_DENIED = 497
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,10 +73,10 @@ def list_members(client: ClickHouseClient, cluster: str) -> tuple[Member, ...]:
 
 def _explain(error: ServerError, cluster: str | None, members: Sequence[Member]) -> ClusterError | ServerError:
     message = str(error)
-    if error.code == _CONNECT_FAILED:
+    if error.code == ErrorCode.ALL_CONNECTION_TRIES_FAILED:
         named = [member.address for member in members if member.address in message]
         return _away(cluster, named, reason=message)
-    if error.code == _ACCESS_DENIED:
+    if error.code == ErrorCode.ACCESS_DENIED:
         remedy = (
             "" if "GRANT " in message else "; grant the user SELECT ON system.*, and REMOTE if a cluster is named"
         )

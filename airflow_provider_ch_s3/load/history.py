@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
-from airflow_provider_ch_s3.errors import ConfigError, ServerError
+from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.ledger import files_name, parse_event
-from airflow_provider_ch_s3.load.lock import UNKNOWN_TABLE
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.story import Attempt, EventKind, Story
 from airflow_provider_ch_s3.sql import ledger_queries
@@ -98,7 +97,7 @@ def read_history(client: ClickHouseClient, cluster: str | None, ledger: TableNam
     try:
         rows = client.query(ledger_queries.render_read_history(ledger, cluster))
     except ServerError as error:
-        if error.code != UNKNOWN_TABLE:
+        if error.code != ErrorCode.UNKNOWN_TABLE:
             raise
         raise ConfigError(
             f"there is no ledger {ledger} yet; the first load into a database makes it: name its database with"

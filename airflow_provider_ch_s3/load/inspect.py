@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
-from airflow_provider_ch_s3.errors import ConfigError, ServerError, SourceError, TargetError
+from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.file_format import infer_format, parse_structure, type_text_columns
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.detect import list_members
@@ -35,7 +35,6 @@ from airflow_provider_ch_s3.target import (
 from airflow_provider_ch_s3.tuning import SettingValue
 from airflow_provider_ch_s3.units import count_of
 
-_NOT_AN_AGGREGATE = 215
 # What takes inserts on several threads and nodes at once, beside the MergeTree family.
 _PARALLEL_ENGINES = frozenset({"Memory", "Log", "TinyLog", "StripeLog", "Null"})
 
@@ -187,7 +186,6 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
         engine=first["engine"],
         columns=columns,
         partition_key=first["partition_key"],
-        sorting_key=first["sorting_key"],
         distribution=found.distribution,
         spans_cluster=found.distribution is None and len({node.shard for node in cluster.nodes}) > 1,
         uuids=tuple(sorted({row["uuid"] for row in tables.values()})),
@@ -347,7 +345,7 @@ def read_select_types(
     try:
         described = client.query(statement)
     except ServerError as error:
-        if error.code == _NOT_AN_AGGREGATE:
+        if error.code == ErrorCode.NOT_AN_AGGREGATE:
             raise ConfigError(
                 f"select={dict(select)!r} holds an aggregate function, which would make one row of many; compute each"
                 " row's value alone, and aggregate in the table or a materialized view"

@@ -7,14 +7,12 @@ import time
 from collections.abc import Callable
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration
-from airflow_provider_ch_s3.errors import ChS3Error, ServerError
+from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.killed import describe_end, describe_kill
-from airflow_provider_ch_s3.load.lock import UNKNOWN_TABLE
 from airflow_provider_ch_s3.load.queries import Submission, kill_queries
 from airflow_provider_ch_s3.load.request import LoadIdentity
 from airflow_provider_ch_s3.load.site import find_site
-from airflow_provider_ch_s3.load.story import Attempt
 
 log = logging.getLogger(__name__)
 
@@ -34,10 +32,9 @@ def kill_load(
     """
     client = client.within(declaration)
     nodes = kill_queries(client, declaration.cluster, identity.generation_prefix, submission=submission, sleep=sleep)
-    attempts: list[Attempt] = []
     try:
         site = find_site(client, declaration, identity, sleep=sleep)
-        attempts = site.ledger.read().of_load(identity.load_id)
+        attempts = site.ledger.read_if_there().of_load(identity.load_id)
         if any(attempt.is_open for attempt in attempts):
             with site.turns.take(is_urgent=True) as turn:
                 for attempt in attempts:
@@ -45,8 +42,7 @@ def kill_load(
                         turn.give_up(attempt.id)
             attempts = turn.story.of_load(identity.load_id)
     except ChS3Error as error:
-        if not (isinstance(error, ServerError) and error.code == UNKNOWN_TABLE):  # no ledger: nothing was ever staged
-            log.warning("%s; what was staged stays for the next load to remove: %s", describe_end(nodes), error)
-            return
+        log.warning("%s; what was staged stays for the next load to remove: %s", describe_end(nodes), error)
+        return
     mine = [attempt for attempt in attempts if attempt.id.generation == identity.generation]
     log.info("%s", describe_kill(nodes, identity.table, mine))

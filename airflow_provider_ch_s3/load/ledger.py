@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from airflow_provider_ch_s3.cluster import REPLICATED_DATABASES
-from airflow_provider_ch_s3.errors import ConfigError, TargetError
+from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, TargetError
 from airflow_provider_ch_s3.load.batches import batches
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.codec import SCHEMA_VERSION
@@ -91,6 +91,15 @@ class Ledger:
         """All events of the target."""
         statement = ledger_queries.render_read_events(self.name, self.cluster, target=str(self.target))
         return Story(events=[parse_event(row) for row in self.client.query(statement)])
+
+    def read_if_there(self) -> Story:
+        """All events of the target; none where no load has made the ledger yet."""
+        try:
+            return self.read()
+        except ServerError as error:
+            if error.code != ErrorCode.UNKNOWN_TABLE:
+                raise
+            return Story(events=())
 
     def write(
         self,

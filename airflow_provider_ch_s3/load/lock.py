@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from airflow_provider_ch_s3.errors import ChS3Error, LoadError, LockLostError, OvertakenError, ServerError
+from airflow_provider_ch_s3.errors import ChS3Error, ErrorCode, LoadError, LockLostError, OvertakenError, ServerError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.codec import decode
 from airflow_provider_ch_s3.load.ledger import Ledger
@@ -33,8 +33,6 @@ from airflow_provider_ch_s3.target import TableName, short_hash
 
 log = logging.getLogger(__name__)
 
-TABLE_ALREADY_EXISTS = 57
-UNKNOWN_TABLE = 60
 # An owner that lives writes to the ledger, or runs a statement, more often than this.
 LOCK_PATIENCE_SECONDS = 10.0
 HEARTBEAT_SECONDS = 3.0
@@ -163,7 +161,7 @@ class TargetLock:
         try:
             self._drop(epoch, self.node)
         except ServerError as error:
-            if error.code != UNKNOWN_TABLE:
+            if error.code != ErrorCode.UNKNOWN_TABLE:
                 raise
             raise LockLostError(
                 f"another process took over the lock of {self.ledger.target} from this one, which was too slow or"
@@ -215,7 +213,7 @@ class TargetLock:
         try:
             self._drop(epoch, node)
         except ServerError as error:
-            if error.code != UNKNOWN_TABLE:
+            if error.code != ErrorCode.UNKNOWN_TABLE:
                 raise
 
     def _outranks(self, mine: Owner, owner: Owner, *, is_urgent: bool) -> bool:
@@ -260,7 +258,7 @@ class TargetLock:
         try:
             self.client.execute_on([self.node], statement)
         except ServerError as error:
-            if error.code == TABLE_ALREADY_EXISTS:
+            if error.code == ErrorCode.TABLE_ALREADY_EXISTS:
                 return False
             raise LoadError(f"cannot lock {self.ledger.target}: {error}; nothing was changed") from error
         return True

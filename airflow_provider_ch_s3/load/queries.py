@@ -19,7 +19,7 @@ from enum import Enum
 from typing import Any
 
 from airflow_provider_ch_s3.cluster import ClusterSpec
-from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, LoadError, ServerError
+from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ErrorCode, LoadError, ServerError
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.statement import MESSAGE_LIMIT, Statement, shorten_lines
@@ -27,7 +27,6 @@ from airflow_provider_ch_s3.sql.statement import MESSAGE_LIMIT, Statement, short
 log = logging.getLogger(__name__)
 
 # QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: somebody else submitted it, so there is a query to wait for.
-QUERY_RUNS_ALREADY = 216
 # query_log is flushed every 7.5 s, in ClickHouse Cloud every 30 s.
 LOG_PATIENCE_SECONDS = 35.0
 KILL_PATIENCE_SECONDS = 30.0
@@ -154,7 +153,7 @@ class Submission:
             client.execute(statement, query_id=self.query_id)
             self._is_answered = True
         except ServerError as error:
-            if error.code != QUERY_RUNS_ALREADY:
+            if error.code != ErrorCode.QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING:
                 self._refusal = error
         except ChS3Error:
             return  # the connection broke, which says nothing of the query

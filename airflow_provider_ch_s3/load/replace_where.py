@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, ServerError, TargetError
+from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, LoadError, ServerError, TargetError
 from airflow_provider_ch_s3.load.request import LoadRequest
 from airflow_provider_ch_s3.load.site import Site
 from airflow_provider_ch_s3.load.survivors import check_changes_applied, count_rows
@@ -11,7 +11,6 @@ from airflow_provider_ch_s3.sql.expressions import find_names
 from airflow_provider_ch_s3.target import TableName
 from airflow_provider_ch_s3.units import format_count
 
-QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS = 704
 # Functions that ClickHouse calls for a bare name, in quotes too, where no column has it (26.7). Its check of
 # functions does not see them.
 CALLED_BY_NAME = frozenset(
@@ -68,7 +67,7 @@ def _check_condition(site: Site, condition: str) -> None:
     try:
         site.client.query(statement)
     except ServerError as error:
-        if error.code == QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS:
+        if error.code == ErrorCode.QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS:
             raise _is_not_repeatable(condition, "calls a function such as now(), rand() or dictGet()") from error
         raise ConfigError(
             f"replace_where={condition!r} is no condition over the columns of {site.target.local}: {error}; its"

@@ -25,7 +25,6 @@ from airflow_provider_ch_s3.errors import (
     LoadError,
     LockLostError,
     OvertakenError,
-    ServerError,
 )
 from airflow_provider_ch_s3.load.choose import Choice, choose_from, read_loaded
 from airflow_provider_ch_s3.load.commit_plan import CommitPlan
@@ -44,7 +43,6 @@ from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.explain import explain
 from airflow_provider_ch_s3.load.feedback import read_past_loads
 from airflow_provider_ch_s3.load.kill import kill_load
-from airflow_provider_ch_s3.load.lock import UNKNOWN_TABLE
 from airflow_provider_ch_s3.load.parts import wait_until_settled
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, list_files, prepare_load
 from airflow_provider_ch_s3.load.queries import LOG_PATIENCE_SECONDS, QueryState, wait_for_query_log
@@ -282,13 +280,7 @@ class LoadRun(TaskLoad):
         :param files: some of those that match; None for all.
         """
         check_expressions(self.request)
-        try:
-            story = self._site.ledger.read()
-        except ServerError as error:
-            if error.code != UNKNOWN_TABLE:
-                raise
-            story = Story(events=())  # no load has made the ledger yet
-        return self._prepare(files or list_files(self.store, self.request), story)
+        return self._prepare(files or list_files(self.store, self.request), self._site.ledger.read_if_there())
 
     def kill(self) -> None:
         """Kill what this task submitted, see that it is gone on all nodes, and leave nothing half done.

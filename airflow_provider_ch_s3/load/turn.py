@@ -13,7 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_ch_s3.errors import ChS3Error, LoadError, LockLostError, ServerError, ServerUnreachableError
+from airflow_provider_ch_s3.errors import (
+    ChS3Error,
+    ErrorCode,
+    LoadError,
+    LockLostError,
+    ServerError,
+    ServerUnreachableError,
+)
 from airflow_provider_ch_s3.load.client import ClickHouseClient
 from airflow_provider_ch_s3.load.commit import Commit
 from airflow_provider_ch_s3.load.commit_plan import CommitPlan
@@ -33,8 +40,8 @@ log = logging.getLogger(__name__)
 # A DAG run that was deleted, or failed for good while nothing could be cleaned up, is never tried again.
 IDLE_SECONDS = 24 * 3600.0
 
-# INCOMPATIBLE_COLUMNS, BAD_ARGUMENTS: the two tables of a MOVE or a REPLACE are not defined alike.
-DIFFERENT_TABLES_CODES = frozenset({122, 36})
+# The two tables of a MOVE or a REPLACE are not defined alike.
+DIFFERENT_TABLES_CODES = frozenset({ErrorCode.INCOMPATIBLE_COLUMNS, ErrorCode.BAD_ARGUMENTS})
 
 BROKEN = (
     "the commit of {query_id} broke off, and cannot be finished, because its staging table was dropped or {target}"

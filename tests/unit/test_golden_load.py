@@ -67,7 +67,6 @@ LOCAL = TargetSpec(
     engine="MergeTree",
     columns=(TableColumn(name="id", type="UInt64"), TableColumn(name="tail`num", type="String")),
     partition_key="",
-    sorting_key="id",
 )
 SPANNING = dataclasses.replace(LOCAL, spans_cluster=True)
 DISTRIBUTED = dataclasses.replace(

@@ -16,9 +16,7 @@ NAME = TableName(database="d", table="t")
 
 
 def target(*columns: TableColumn) -> TargetSpec:
-    return TargetSpec(
-        name=NAME, local=NAME, engine="MergeTree", columns=columns, partition_key="", sorting_key=columns[0].name
-    )
+    return TargetSpec(name=NAME, local=NAME, engine="MergeTree", columns=columns, partition_key="")
 
 
 def column(name: str, type_name: str = "UInt32", default_kind: str = "") -> TableColumn:

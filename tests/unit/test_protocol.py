@@ -162,7 +162,6 @@ def find_model_site(
         engine="MergeTree",
         columns=(TableColumn(name="row", type="String"),),
         partition_key="p",
-        sorting_key="row",
         spans_cluster=True,
         uuids=tuple(node.tables["t"].uuid for node in client.cluster.nodes),
     )

@@ -21,7 +21,6 @@ TARGET = TargetSpec(
     engine="MergeTree",
     columns=(),
     partition_key="dt",
-    sorting_key="id",
 )
 WHOLE = dataclasses.replace(TARGET, partition_key="")
 VIEWS = dataclasses.replace(

@@ -22,7 +22,6 @@ TARGET = TargetSpec(
     engine="MergeTree",
     columns=(TableColumn(name="v", type="Int64"),),
     partition_key="",
-    sorting_key="v",
 )
 
 

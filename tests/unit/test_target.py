@@ -112,7 +112,7 @@ def test_columns_with_defaults(default_kind: str, is_insertable: bool, is_requir
 
 LOCAL = TableName(database="d", table="t")
 STAGING = TableName(database="d", table="stage")
-TARGET = TargetSpec(name=LOCAL, local=LOCAL, engine="MergeTree", columns=(), partition_key="", sorting_key="a")
+TARGET = TargetSpec(name=LOCAL, local=LOCAL, engine="MergeTree", columns=(), partition_key="")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_staged_rows_go_to_the_shards_of_the_target(
     staged = target.staged_in(STAGING)
     assert (staged.name, staged.local, staged.distribution) == (STAGING, STAGING, None)
     assert (staged.spans_cluster, staged.sharding_key) == (spans_cluster, sharding_key)
-    assert (staged.engine, staged.sorting_key) == ("MergeTree", "a")
+    assert staged.engine == "MergeTree"
 
 
 @pytest.mark.parametrize(
