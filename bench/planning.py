@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_ch_s3.cluster import ClusterSpec, NodeSpec
+from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
+from airflow_provider_ch_s3.exactly_once.story import AttemptId
 from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
-from airflow_provider_ch_s3.load.choose import choose_from
-from airflow_provider_ch_s3.load.ledger import FILES_PER_STATEMENT, Ledger
 from airflow_provider_ch_s3.load.prepare import format_plan, list_files, prepare_load
-from airflow_provider_ch_s3.load.request import LoadIdentity, LoadRequest
-from airflow_provider_ch_s3.load.story import AttemptId
+from airflow_provider_ch_s3.load.selection import choose_from
 from airflow_provider_ch_s3.load.verify import verify_files
+from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
 from airflow_provider_ch_s3.source import S3Access, parse_source
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_ch_s3.bench.latency import delayed
 from airflow_provider_ch_s3.bench.workloads import Dataset, Hardware, Workload
 from airflow_provider_ch_s3.cli.connections import clickhouse_hook
-from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.info import S3Server
 from airflow_provider_ch_s3.source import SourcePattern

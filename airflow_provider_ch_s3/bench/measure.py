@@ -18,15 +18,15 @@ from airflow_provider_ch_s3.bench.score import Measurement
 from airflow_provider_ch_s3.bench.workloads import Workload
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import LoadError, ServerError
-from airflow_provider_ch_s3.load.client import ClickHouseClient
-from airflow_provider_ch_s3.load.inspect import find_table, read_target
-from airflow_provider_ch_s3.load.parts import read_parts
+from airflow_provider_ch_s3.inspect.parts import read_parts
+from airflow_provider_ch_s3.inspect.table import find_table, read_target
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
-from airflow_provider_ch_s3.load.queries import LOG_PATIENCE_SECONDS, kill_queries
 from airflow_provider_ch_s3.load.report import LoadReport, build_report
-from airflow_provider_ch_s3.load.request import LoadIdentity, LoadRequest
-from airflow_provider_ch_s3.load.run import LoadRun
-from airflow_provider_ch_s3.load.watch import Watch
+from airflow_provider_ch_s3.load.staged import LoadRun
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.query.monitor import Watch
+from airflow_provider_ch_s3.query.state import LOG_PATIENCE_SECONDS, kill_queries
+from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
 from airflow_provider_ch_s3.settle import SettleRule, judge_parts
 from airflow_provider_ch_s3.sql import bench_queries
 from airflow_provider_ch_s3.target import TableName

@@ -19,10 +19,10 @@ from airflow_provider_ch_s3.bench.compare import rotate
 from airflow_provider_ch_s3.bench.measure import measure_load, with_settings
 from airflow_provider_ch_s3.bench.score import DEFAULTS, OURS, Measurement, Result
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.load import feedback
-from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load import past_loads
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
-from airflow_provider_ch_s3.load.run import LoadRun
+from airflow_provider_ch_s3.load.staged import LoadRun
+from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.target import TableName, short_hash
 from airflow_provider_ch_s3.tuned import Tuned
@@ -108,8 +108,8 @@ def _judge(result: Result, best: Tuned, sample: PreparedLoad) -> Tuning:
     winner = TUNED if seconds[TUNED] * MIN_GAIN < seconds[OURS] else OURS
     tuned = best if winner == TUNED else Tuned()
     volume_bytes = result.median(winner, "volume_bytes")
-    if volume_bytes >= feedback.MIN_VOLUME_BYTES:
-        core_seconds = feedback.core_seconds_per_gib(
+    if volume_bytes >= past_loads.MIN_VOLUME_BYTES:
+        core_seconds = past_loads.core_seconds_per_gib(
             result.median(winner, "load_seconds"),
             volume_bytes / cluster.node_count,
             cluster,

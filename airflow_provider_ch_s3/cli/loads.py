@@ -35,8 +35,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """List, show or prune."""
     from airflow_provider_ch_s3.cli.connections import clickhouse_hook
-    from airflow_provider_ch_s3.load.history import format_load, format_loads, read_history
-    from airflow_provider_ch_s3.load.ledger import ledger_name
+    from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
+    from airflow_provider_ch_s3.load.ledger_view import format_load, format_loads, read_history
     from airflow_provider_ch_s3.sql.load_queries import render_read_session
 
     with clickhouse_hook(args.conn_id) as hook:

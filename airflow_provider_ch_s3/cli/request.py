@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-    from airflow_provider_ch_s3.load.run import LoadRun
+    from airflow_provider_ch_s3.load.staged import LoadRun
     from airflow_provider_ch_s3.tuning import SettingValue
 
 
@@ -78,8 +78,8 @@ def parse_setting(text: str) -> tuple[str, SettingValue]:
 def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook) -> LoadRun:
     """The load that the arguments describe."""
     from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
-    from airflow_provider_ch_s3.load.request import LoadIdentity, LoadRequest
-    from airflow_provider_ch_s3.load.run import LoadRun
+    from airflow_provider_ch_s3.load.staged import LoadRun
+    from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
     from airflow_provider_ch_s3.source import parse_source
 
     return LoadRun(

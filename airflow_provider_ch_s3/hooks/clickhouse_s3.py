@@ -40,7 +40,7 @@ from airflow_provider_ch_s3.errors import (
 from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR
 from airflow_provider_ch_s3.hooks.ddl_queue import wait_for_nodes
 from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
-from airflow_provider_ch_s3.load.detect import detect_cluster, list_members
+from airflow_provider_ch_s3.inspect.cluster import detect_cluster, list_members
 from airflow_provider_ch_s3.sql.cluster_queries import render_read_node
 from airflow_provider_ch_s3.sql.load_queries import render_read_session
 from airflow_provider_ch_s3.sql.nodes import on_cluster

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from airflow_provider_ch_s3.errors import ClusterError, ErrorCode, ServerError, ServerUnreachableError
-from airflow_provider_ch_s3.load.pace import Pace
+from airflow_provider_ch_s3.pace import Pace
 from airflow_provider_ch_s3.sql.cluster_queries import render_read_ddl_entry
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.units import format_seconds

@@ -14,10 +14,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.errors import OvertakenError
+from airflow_provider_ch_s3.exactly_once.story import Attempt, AttemptId, EventKind, Story
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.load.request import LoadIdentity
-from airflow_provider_ch_s3.load.story import Attempt, AttemptId, EventKind, Story
+from airflow_provider_ch_s3.request import LoadIdentity
 from airflow_provider_ch_s3.target import TableName
 
 

@@ -15,13 +15,15 @@ from typing import ClassVar
 
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, UnknownStateError
-from airflow_provider_ch_s3.load.detect import detect_cluster
+from airflow_provider_ch_s3.inspect.cluster import detect_cluster
+from airflow_provider_ch_s3.inspect.explain import explain
+from airflow_provider_ch_s3.inspect.table import FoundTable, declare_cluster, find_table, read_target
+from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.endings import check_ends
-from airflow_provider_ch_s3.load.explain import explain
-from airflow_provider_ch_s3.load.inspect import FoundTable, declare_cluster, find_table, read_target
 from airflow_provider_ch_s3.load.killed import describe_kill
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, list_files, prepare_load
-from airflow_provider_ch_s3.load.queries import (
+from airflow_provider_ch_s3.load.report import LoadReport, build_report, check_report, describe_plan
+from airflow_provider_ch_s3.query.state import (
     LOG_PATIENCE_SECONDS,
     QueryState,
     QueryStatus,
@@ -29,9 +31,7 @@ from airflow_provider_ch_s3.load.queries import (
     read_statuses,
     wait_for_query_log,
 )
-from airflow_provider_ch_s3.load.report import LoadReport, build_report, check_report, describe_plan
-from airflow_provider_ch_s3.load.request import CLOCK_MARGIN_SECONDS, LoadMode
-from airflow_provider_ch_s3.load.task_load import TaskLoad
+from airflow_provider_ch_s3.request import CLOCK_MARGIN_SECONDS, LoadMode
 from airflow_provider_ch_s3.units import count_of, format_seconds
 
 log = logging.getLogger(__name__)

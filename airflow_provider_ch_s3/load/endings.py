@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from airflow_provider_ch_s3.batches import batches
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.frames import TAIL_BYTES, Compression, FileEnd, judge_end
-from airflow_provider_ch_s3.load.batches import batches
-from airflow_provider_ch_s3.load.object_store import ObjectStore
-from airflow_provider_ch_s3.load.request import LoadRequest
+from airflow_provider_ch_s3.protocols import ObjectStore
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.source import SourceFile
 
 log = logging.getLogger(__name__)

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration
 from airflow_provider_ch_s3.errors import ChS3Error
-from airflow_provider_ch_s3.load.client import ClickHouseClient
+from airflow_provider_ch_s3.load.context import find_site
 from airflow_provider_ch_s3.load.killed import describe_end, describe_kill
-from airflow_provider_ch_s3.load.queries import Submission, kill_queries
-from airflow_provider_ch_s3.load.request import LoadIdentity
-from airflow_provider_ch_s3.load.site import find_site
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.query.state import Submission, kill_queries
+from airflow_provider_ch_s3.request import LoadIdentity
 
 log = logging.getLogger(__name__)
 

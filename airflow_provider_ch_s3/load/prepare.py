@@ -12,12 +12,11 @@ from types import MappingProxyType
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ConfigError, ServerError, SourceError
 from airflow_provider_ch_s3.file_format import is_compressed, parse_structure
-from airflow_provider_ch_s3.load.client import ClickHouseClient
-from airflow_provider_ch_s3.load.inspect import query_files, read_select_types, read_source
-from airflow_provider_ch_s3.load.object_store import ObjectStore
-from airflow_provider_ch_s3.load.request import LoadIdentity, LoadRequest
+from airflow_provider_ch_s3.inspect.files import query_files, read_select_types, read_source
 from airflow_provider_ch_s3.mapping import MappedColumn, map_columns
 from airflow_provider_ch_s3.path_columns import type_path_columns
+from airflow_provider_ch_s3.protocols import ClickHouseClient, ObjectStore
+from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
 from airflow_provider_ch_s3.source import S3Access, SourceFile, SourceSpec, select_files
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.expressions import parse_expression

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, LoadError, ServerError, TargetError
-from airflow_provider_ch_s3.load.request import LoadRequest
-from airflow_provider_ch_s3.load.site import Site
-from airflow_provider_ch_s3.load.survivors import check_changes_applied, count_rows
+from airflow_provider_ch_s3.exactly_once.survivors import check_changes_applied, count_rows
+from airflow_provider_ch_s3.load.context import Site
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.expressions import find_names
 from airflow_provider_ch_s3.target import TableName

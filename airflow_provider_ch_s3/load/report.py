@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_provider_ch_s3.codec import decode
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.load.codec import decode
-from airflow_provider_ch_s3.load.progress import expected_work
-from airflow_provider_ch_s3.load.queries import QueryStatus
+from airflow_provider_ch_s3.query.progress import expected_work
+from airflow_provider_ch_s3.query.state import QueryStatus
 from airflow_provider_ch_s3.tuning import LoadPlan, Prediction
 from airflow_provider_ch_s3.units import count_of, format_bytes, format_seconds
 
@@ -235,24 +235,6 @@ def check_report(report: LoadReport, *, is_filtered: bool) -> None:
             f" {count_of(report.files_read, 'file')} with {count_of(report.rows_read, 'row')}, so the files changed"
             f" meanwhile; what was read is in {report.table}: remove it, then clear the task to load again"
         )
-
-
-def is_complete(status: QueryStatus) -> bool:
-    """Whether all nodes have logged their share: each flushes its log in its own time."""
-    initial = next((row for row in status.ended if row["is_initial"]), None)
-    if initial is None:
-        return False
-    workers = [row for row in status.ended if not row["is_initial"]]
-    if not workers:
-        # alone, or without any row from the others yet; only a node alone writes and reads itself
-        return bool(initial["files"])
-    # rows that travel to their shards are read a second time there
-    if sum(int(row["read_rows"]) for row in workers if row["files"]) < int(initial["read_rows"]):
-        return False
-    if initial["settings"].get("parallel_distributed_insert_select") != "0":
-        return True
-    rows_sent = int(initial["written_rows"]) - int(initial["part_rows"])
-    return sum(int(row["part_rows"]) for row in status.ended) >= rows_sent
 
 
 def _node_report(ended: Sequence[Mapping[str, Any]], name: str) -> NodeReport:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from airflow_provider_ch_s3.errors import TargetError
-from airflow_provider_ch_s3.load.client import ClickHouseClient
-from airflow_provider_ch_s3.load.request import LoadMode
-from airflow_provider_ch_s3.load.site import Site
-from airflow_provider_ch_s3.load.staging import StagingTable
-from airflow_provider_ch_s3.load.story import AttemptId
-from airflow_provider_ch_s3.load.views import View
+from airflow_provider_ch_s3.exactly_once.staging import StagingTable
+from airflow_provider_ch_s3.exactly_once.story import AttemptId
+from airflow_provider_ch_s3.exactly_once.views import View
+from airflow_provider_ch_s3.load.context import Site
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.target import TableName

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 
-from airflow_provider_ch_s3.load.commit_plan import CommitPlan
-from airflow_provider_ch_s3.load.object_store import ObjectStore
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
+from airflow_provider_ch_s3.exactly_once.story import Attempt, EventKind
+from airflow_provider_ch_s3.load.context import Site
 from airflow_provider_ch_s3.load.prepare import read_server_settings
 from airflow_provider_ch_s3.load.replace_where import check_staged_rows
 from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.load.request import LoadMode, LoadRequest
-from airflow_provider_ch_s3.load.site import Site
-from airflow_provider_ch_s3.load.story import Attempt, EventKind
 from airflow_provider_ch_s3.load.verify import verify_files, verify_rows
+from airflow_provider_ch_s3.protocols import ObjectStore
+from airflow_provider_ch_s3.request import LoadMode, LoadRequest
 
 EMPTY_SOURCE_SETTING = "allow_replace_partition_from_empty_source"
 

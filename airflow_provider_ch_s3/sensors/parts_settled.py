@@ -22,9 +22,9 @@ from airflow_provider_ch_s3.arguments import check_flag, check_seconds, check_te
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ChS3Error, SettleError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.load.detect import detect_cluster
-from airflow_provider_ch_s3.load.inspect import declare_cluster, find_table
-from airflow_provider_ch_s3.load.parts import read_parts, summarize_parts
+from airflow_provider_ch_s3.inspect.cluster import detect_cluster
+from airflow_provider_ch_s3.inspect.parts import read_parts, summarize_parts
+from airflow_provider_ch_s3.inspect.table import declare_cluster, find_table
 from airflow_provider_ch_s3.settle import (
     DEFAULT_MAX_PARTS,
     DEFAULT_STABLE_SECONDS,

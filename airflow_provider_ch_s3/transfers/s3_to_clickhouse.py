@@ -22,8 +22,9 @@ from airflow_provider_ch_s3.arguments import (
 )
 from airflow_provider_ch_s3.errors import ConfigError, LoadError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.load.request import (
+from airflow_provider_ch_s3.request import (
     LoadIdentity,
     LoadMode,
     LoadRequest,
@@ -32,7 +33,6 @@ from airflow_provider_ch_s3.load.request import (
     OnLoadedFiles,
     OnPartialPartitions,
 )
-from airflow_provider_ch_s3.load.task_load import TaskLoad
 from airflow_provider_ch_s3.source import parse_source
 from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
 from airflow_provider_ch_s3.tuning import SettingValue
@@ -207,7 +207,7 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         # Here, because a DAG file is imported every few seconds, and needs none of it.
         from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
         from airflow_provider_ch_s3.load.direct import DirectLoadRun
-        from airflow_provider_ch_s3.load.run import LoadRun
+        from airflow_provider_ch_s3.load.staged import LoadRun
 
         self._check_arguments()
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)

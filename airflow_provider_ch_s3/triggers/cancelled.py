@@ -11,7 +11,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger
 from asgiref.sync import sync_to_async
 
-from airflow_provider_ch_s3.load.request import LoadIdentity
+from airflow_provider_ch_s3.request import LoadIdentity
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_ch_s3.errors import SettleError, TargetError
-from airflow_provider_ch_s3.load.parts import read_tables, select_nodes, summarize_parts
+from airflow_provider_ch_s3.inspect.parts import read_tables, select_nodes, summarize_parts
 from airflow_provider_ch_s3.settle import SettleRule, judge_parts
 from airflow_provider_ch_s3.target import TableName
 from airflow_provider_ch_s3.triggers.polling import join_poller, until

@@ -180,7 +180,7 @@ ClickHouseS3Hook.query = _watch(ClickHouseS3Hook.query, 0)  # type: ignore[metho
 
 def warm_up() -> None:
     """For a process that forks many tasks: what each of them would read again, and botocore's description of S3."""
-    for module in ("hooks.s3_file_store", "load.run", "triggers.load"):
+    for module in ("hooks.s3_file_store", "load.staged", "triggers.load"):
         importlib.import_module(f"airflow_provider_ch_s3.{module}")
     JSONFileLoader.load_file = functools.cache(JSONFileLoader.load_file)
     boto3.client("s3", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none")

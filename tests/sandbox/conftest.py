@@ -19,11 +19,11 @@ import pyarrow as pa
 import pytest
 from botocore.client import BaseClient
 
+from airflow_provider_ch_s3.batches import batches
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import SandboxError
+from airflow_provider_ch_s3.exactly_once import lock
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.load import lock
-from airflow_provider_ch_s3.load.batches import batches
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.engine import package_of
 from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.load.watch import Watch
+from airflow_provider_ch_s3.query.monitor import Watch
 from airflow_provider_ch_s3.sql.statement import Statement
 
 GATE_SECONDS = 120

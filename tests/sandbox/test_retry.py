@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
-from airflow_provider_ch_s3.load import direct, queries, run, watch
+from airflow_provider_ch_s3.load import direct, staged
+from airflow_provider_ch_s3.query import monitor, state
 from tests.sandbox.conftest import (
     ROWS,
     SLOW,
@@ -122,7 +123,7 @@ def test_a_retry_of_a_try_that_submitted_nothing_loads(
 def test_a_result_that_no_log_has_yet_is_found(lab: Lab, table: str) -> None:
     # the first look at the log is one before the flush; the engine's own timing cannot be made to order
     first = lab.load("in/*.csv", table, staging=False)
-    real, looks = queries.read_statuses, []
+    real, looks = state.read_statuses, []
 
     def blind_at_first(*given: Any, **named: Any) -> Any:
         looks.append(given)
@@ -213,7 +214,7 @@ def test_on_kill_while_the_load_is_prepared_keeps_it_from_being_submitted(
     lab: Lab, table: str, staging: bool
 ) -> None:
     operator = lab.operator("in/*.csv", table, staging=staging)
-    module = run if staging else direct
+    module = staged if staging else direct
     real = module.prepare_load
 
     def killed_meanwhile(*given: Any, **named: Any) -> Any:
@@ -231,13 +232,13 @@ def test_on_kill_while_the_load_is_prepared_keeps_it_from_being_submitted(
 @BOTH_WAYS
 def test_on_kill_just_before_the_query_is_submitted_ends_it(lab: Lab, table: str, staging: bool) -> None:
     operator = lab.operator("in/*.csv", table, staging=staging, **SLOW)
-    real = queries.Submission
+    real = state.Submission
 
     def submitted_after_the_kill(*given: Any) -> Any:
         operator.on_kill()
         return real(*given)
 
-    lab.monkeypatch.setattr(watch, "Submission", submitted_after_the_kill)
+    lab.monkeypatch.setattr(monitor, "Submission", submitted_after_the_kill)
     with pytest.raises(LoadError, match="was killed, and ch-s3-"):
         operator.execute(lab.context(operator))
     assert (lab.running(), lab.left_overs()) == ([], [])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ch_s3.load import turn
+from airflow_provider_ch_s3.exactly_once import turn
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Background, Freeze, Lab, bag, start_worker, wait_until
 from tests.sandbox.few import (
@@ -47,7 +47,7 @@ def test_a_slow_owner_is_waited_for(lab: Lab, table: str, freeze: Freeze, tmp_pa
 import time
 from pathlib import Path
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.load import lock
+from airflow_provider_ch_s3.exactly_once import lock
 lock.HEARTBEAT_SECONDS = 0.3
 real = ClickHouseS3Hook._run
 def run(hook, statement, *given, **named):

@@ -14,7 +14,7 @@ import pytest
 from airflow_provider_ch_s3.bench import measure, tune
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS
-from airflow_provider_ch_s3.load import feedback
+from airflow_provider_ch_s3.load import past_loads
 from tests.sandbox.conftest import ROWS, SLOW, SLOW_FILES, Lab, wait_until
 
 pytestmark = pytest.mark.sandbox
@@ -40,7 +40,7 @@ def scratch_tables(lab: Lab) -> list[dict[str, Any]]:
 def test_what_is_printed_is_the_connections_extra(
     lab: Lab, table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feedback, "MIN_VOLUME_BYTES", 1)
+    monkeypatch.setattr(past_loads, "MIN_VOLUME_BYTES", 1)
     assert main(["tune", *lab.arguments(table)]) == 0
     lines = capsys.readouterr().out.splitlines()
     (first,) = (line for line in lines if line.startswith(f"up to {tune.MOST_LOADS} loads of 48 files, "))
@@ -129,7 +129,7 @@ def test_what_a_killed_search_left_is_removed(lab: Lab, table: str, capsys: pyte
 def test_the_next_plan_starts_from_what_the_last_load_measured(
     lab: Lab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feedback, "MIN_VOLUME_BYTES", 1)
+    monkeypatch.setattr(past_loads, "MIN_VOLUME_BYTES", 1)
     for number in range(3):
         lab.put(f"in/{number}.csv.gz", gzip.compress("".join(f"{n},x\n" for n in range(20_000)).encode()))
     table = lab.create("t", "n UInt64, name String")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
-from airflow_provider_ch_s3.load.request import LoadIdentity
+from airflow_provider_ch_s3.request import LoadIdentity
 from airflow_provider_ch_s3.triggers import load
 from airflow_provider_ch_s3.triggers.cancelled import finish
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity

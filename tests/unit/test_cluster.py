@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.cluster import (
 )
 from airflow_provider_ch_s3.connection_fields import parse_bool
 from airflow_provider_ch_s3.errors import ClusterError, ConfigError, ServerError
-from airflow_provider_ch_s3.load.detect import detect_cluster, list_members
+from airflow_provider_ch_s3.inspect.cluster import detect_cluster, list_members
 from airflow_provider_ch_s3.sql.statement import Statement
 
 GIB = 1_073_741_824

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.codec import decode
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.load.codec import decode
-from airflow_provider_ch_s3.load.commit import CommitPlan
-from airflow_provider_ch_s3.load.ledger import parse_event
-from airflow_provider_ch_s3.load.lock import Owner, parse_owner
-from airflow_provider_ch_s3.load.story import AttemptId, EventKind, Story
+from airflow_provider_ch_s3.exactly_once.commit import CommitPlan
+from airflow_provider_ch_s3.exactly_once.ledger import parse_event
+from airflow_provider_ch_s3.exactly_once.lock import Owner, parse_owner
+from airflow_provider_ch_s3.exactly_once.story import AttemptId, EventKind, Story
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError, OvertakenError
+from airflow_provider_ch_s3.exactly_once.story import AttemptId, Event, EventKind, Story
 from airflow_provider_ch_s3.load.decide import Begin, Done, Recover, Resume, Step, decide_next, decide_start
-from airflow_provider_ch_s3.load.request import LoadIdentity
-from airflow_provider_ch_s3.load.story import AttemptId, Event, EventKind, Story
+from airflow_provider_ch_s3.request import LoadIdentity
 
 LOCKED, PLANNED, COMMITTING = EventKind.LOCKED, EventKind.PLANNED, EventKind.COMMITTING
 COMMITTED, ABANDONED = EventKind.COMMITTED, EventKind.ABANDONED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ch_s3.load.explain import explain
+from airflow_provider_ch_s3.inspect.explain import explain
 
 TYPES = {"v": "UInt16", "dt": "Date", "a b": "UInt8"}
 WIDEN = "widen the column, say how the value is meant with select={'v': '…'}, or leave such rows out with where"

@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.frames import TAIL_BYTES, Compression, FileEnd, judge_end
 from airflow_provider_ch_s3.load.endings import check_ends, compression_of
-from airflow_provider_ch_s3.load.request import LoadRequest
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.source import S3Access, SourceFile, SourcePattern, parse_source
 
 # "a,1\nb,2\n" as the programs zstd 1.5 and lz4 1.9 write it

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_ch_s3.exactly_once.story import Attempt, AttemptId, Event, EventKind
 from airflow_provider_ch_s3.load.killed import describe_kill
-from airflow_provider_ch_s3.load.story import Attempt, AttemptId, Event, EventKind
 
 ID = AttemptId(load_id="ch-s3-a", generation=0, number=1)
 

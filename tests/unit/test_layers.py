@@ -35,7 +35,8 @@ VALUES = TEXT | {
     "mapping",
     "settle",
 }
-PURE = VALUES | {"tuning", "sql", "load"}
+ASKING = VALUES | {"tuning", "sql", "protocols", "request", "pace", "batches", "codec"}
+PURE = ASKING | {"inspect", "query", "exactly_once", "load"}
 
 # place -> what of ours it may import, beside itself
 MAY_IMPORT = {
@@ -63,6 +64,14 @@ MAY_IMPORT = {
     "settle": GROUND,
     "tuning": VALUES,
     "sql": VALUES | {"tuning.setting"},
+    "pace": set(),
+    "batches": set(),
+    "codec": GROUND,
+    "request": VALUES | {"tuning"},
+    "protocols": VALUES | {"sql"},
+    "inspect": ASKING,
+    "query": ASKING,
+    "exactly_once": ASKING | {"inspect", "query"},
     "load": PURE,
     "sandbox": GROUND,
 }
@@ -99,6 +108,11 @@ def test_imports_go_down_only(place: str) -> None:
         if name.startswith(f"{PACKAGE}.") and not is_inside(name, allowed)
     }
     assert wrong == set()
+
+
+def test_the_sensor_imports_nothing_of_a_load() -> None:
+    imported = {name for path in modules("sensors") for name in imports(path)}
+    assert not [name for name in imported if is_inside(name, {"load", "exactly_once"})]
 
 
 @pytest.mark.parametrize("place", MAY_IMPORT)

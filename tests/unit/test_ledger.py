@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
-from airflow_provider_ch_s3.load.ledger import check_schema, ledger_name
+from airflow_provider_ch_s3.exactly_once.ledger import check_schema, ledger_name
 from airflow_provider_ch_s3.target import TableName
 
 LEDGER = TableName(database="ops", table="ledger")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ch_s3.errors import UnknownStateError
-from airflow_provider_ch_s3.load.moved import Before, Part, find_moved, has_arrived, has_changed
+from airflow_provider_ch_s3.exactly_once.moved import Before, Part, find_moved, has_arrived, has_changed
 
 
 def part(digest: str, first: int, last: int | None = None, *, rows: int = 10, **more: bool) -> Part:

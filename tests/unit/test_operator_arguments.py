@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.load.request import (
+from airflow_provider_ch_s3.request import (
     LoadMode,
     LoadRequest,
     MaterializedViews,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ch_s3.load import pace
+from airflow_provider_ch_s3 import pace
 
 
 @pytest.fixture

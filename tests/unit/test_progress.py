@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.load.progress import Progress, ProgressMeter, expected_work
+from airflow_provider_ch_s3.query.progress import Progress, ProgressMeter, expected_work
 
 MIB = 1_048_576
 

@@ -22,18 +22,20 @@ from hypothesis import strategies as st
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.errors import ChS3Error
-from airflow_provider_ch_s3.load import kill, lock, queries, run, turn, watch
-from airflow_provider_ch_s3.load.definition import read_definition
-from airflow_provider_ch_s3.load.ledger import Ledger
-from airflow_provider_ch_s3.load.lock import TargetLock
+from airflow_provider_ch_s3.exactly_once import lock, turn
+from airflow_provider_ch_s3.exactly_once.ledger import Ledger
+from airflow_provider_ch_s3.exactly_once.lock import TargetLock
+from airflow_provider_ch_s3.exactly_once.replicas import Replicas
+from airflow_provider_ch_s3.exactly_once.staging import Staging
+from airflow_provider_ch_s3.exactly_once.turn import Turns
+from airflow_provider_ch_s3.inspect.definition import read_definition
+from airflow_provider_ch_s3.load import kill, staged
+from airflow_provider_ch_s3.load.context import Site
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
-from airflow_provider_ch_s3.load.replicas import Replicas
 from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.load.request import LoadIdentity, LoadMode, LoadRequest, OnPartialPartitions
-from airflow_provider_ch_s3.load.site import Site
-from airflow_provider_ch_s3.load.staging import Staging
-from airflow_provider_ch_s3.load.turn import Turns
 from airflow_provider_ch_s3.mapping import MappedColumn
+from airflow_provider_ch_s3.query import monitor, state
+from airflow_provider_ch_s3.request import LoadIdentity, LoadMode, LoadRequest, OnPartialPartitions
 from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourcePattern, SourceSpec
 from airflow_provider_ch_s3.sql import render
 from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
@@ -229,20 +231,20 @@ def prepare_model_load(
 @pytest.fixture(autouse=True)
 def model_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock of the model, its threads, and patience that is short beside the model's steps of 10 ms."""
-    for module in (kill, lock, queries, turn, watch):
+    for module in (kill, lock, monitor, state, turn):
         monkeypatch.setattr(module, "time", Clock)
     monkeypatch.setattr(lock, "LOCK_PATIENCE_SECONDS", 1.0)
     monkeypatch.setattr(lock, "HEARTBEAT_SECONDS", 0.3)
-    monkeypatch.setattr(queries, "KILL_PATIENCE_SECONDS", 3.0)
-    monkeypatch.setattr(run, "LOG_PATIENCE_SECONDS", 1.5)
-    monkeypatch.setattr(watch, "LOG_PATIENCE_SECONDS", 1.5)
-    monkeypatch.setattr(watch, "UNKNOWN_PATIENCE_SECONDS", 3.0)
+    monkeypatch.setattr(state, "KILL_PATIENCE_SECONDS", 3.0)
+    monkeypatch.setattr(staged, "LOG_PATIENCE_SECONDS", 1.5)
+    monkeypatch.setattr(monitor, "LOG_PATIENCE_SECONDS", 1.5)
+    monkeypatch.setattr(monitor, "UNKNOWN_PATIENCE_SECONDS", 3.0)
     monkeypatch.setattr(render._ENVIRONMENT, "auto_reload", False)  # a look at the disk for each statement
-    for module in (queries, lock):
+    for module in (lock, state):
         monkeypatch.setattr(module, "threading", type("threading", (), {"Thread": ModelThread}))
-    for module in (kill, run):
+    for module in (kill, staged):
         monkeypatch.setattr(module, "find_site", find_model_site)
-    monkeypatch.setattr(run, "prepare_load", prepare_model_load)
+    monkeypatch.setattr(staged, "prepare_load", prepare_model_load)
 
 
 class Play:
@@ -270,7 +272,7 @@ class Play:
     def _launch(self, load: Load, life: Life) -> Process:
         def main(process: Process) -> LoadReport:
             client = ModelClient(process)
-            load_run = run.LoadRun(
+            load_run = staged.LoadRun(
                 client=client,
                 store=ModelStore(),
                 declaration=ClusterDeclaration(cluster="c"),

@@ -10,8 +10,8 @@ import pytest
 
 from airflow_provider_ch_s3.cluster import NodeSpec
 from airflow_provider_ch_s3.errors import LoadError, TargetError
-from airflow_provider_ch_s3.load import replicas as replicas_module
-from airflow_provider_ch_s3.load.replicas import Replicas
+from airflow_provider_ch_s3.exactly_once import replicas as replicas_module
+from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.load.queries import QueryStatus
 from airflow_provider_ch_s3.load.report import (
     LoadReport,
     NodeReport,
@@ -17,8 +16,8 @@ from airflow_provider_ch_s3.load.report import (
     check_report,
     describe_partitions,
     describe_plan,
-    is_complete,
 )
+from airflow_provider_ch_s3.query.state import QueryStatus
 from airflow_provider_ch_s3.tuning import LoadPlan, Origin, Prediction, Setting
 
 MIB = 1_048_576
@@ -327,7 +326,7 @@ def test_the_ledger_s_commit_tells_what_it_replaced() -> None:
     ],
 )
 def test_is_complete(rows: list[dict[str, Any]], expected: bool) -> None:
-    assert is_complete(status(rows)) is expected
+    assert status(rows).is_complete is expected
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.load.request import Life
-from airflow_provider_ch_s3.load.story import Attempt, AttemptId, Event, EventKind, Story
+from airflow_provider_ch_s3.exactly_once.story import Attempt, AttemptId, Event, EventKind, Story
+from airflow_provider_ch_s3.request import Life
 
 LOCKED, PLANNED, COMMITTING = EventKind.LOCKED, EventKind.PLANNED, EventKind.COMMITTING
 COMMITTED, ABANDONED = EventKind.COMMITTED, EventKind.ABANDONED

@@ -17,11 +17,11 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowSensorTimeout, AirflowSkipException, AirflowTaskTimeout
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from airflow_provider_ch_s3.batches import batches
 from airflow_provider_ch_s3.errors import SettleError
 from airflow_provider_ch_s3.get_provider_info import get_provider_info
-from airflow_provider_ch_s3.load.batches import batches
-from airflow_provider_ch_s3.load.client import ClickHouseClient
-from airflow_provider_ch_s3.load.request import LoadIdentity
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.request import LoadIdentity
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity, parse_identity
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger

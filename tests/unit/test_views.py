@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ch_s3.errors import TargetError
-from airflow_provider_ch_s3.load.views import View, select_from
+from airflow_provider_ch_s3.exactly_once.views import View, select_from
 from airflow_provider_ch_s3.target import TableName
 
 STAGE = TableName(database="d", table="stage")

@@ -1,0 +1,1 @@
+"""The protocol: ledger, lock, staging tables, commit."""

@@ -1,0 +1,313 @@
+"""The commit: staged partitions become the target's, on every node, without a row being copied.
+
+Every step may be done again, by another process too. Replacing a partition by the same rows changes nothing. Moving
+it does, where a node died while it moved: so whoever finishes a commit looks first which parts have arrived.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
+from airflow_provider_ch_s3.exactly_once.moved import Before, Part, find_moved, has_arrived, has_changed
+from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
+from airflow_provider_ch_s3.exactly_once.story import AttemptId
+from airflow_provider_ch_s3.exactly_once.survivors import Survivors
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.request import LoadMode
+from airflow_provider_ch_s3.sql import ledger_queries, staging_queries
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import TableName
+
+log = logging.getLogger(__name__)
+
+Place = tuple[str, str]
+"""A node, and a partition there."""
+
+
+@dataclass(kw_only=True)
+class Commit:
+    """One attempt's commit, by the owner of one epoch.
+
+    :param epoch: of the lock that this process holds; the staging tables carry it already.
+    """
+
+    client: ClickHouseClient
+    staging: Staging
+    attempt: AttemptId
+    epoch: int
+    plan: CommitPlan
+    _count: int = field(default=0, init=False)
+
+    def is_possible(self) -> bool:
+        """Whether the target is the table that the rows were staged for: not dropped and made again, or exchanged."""
+        target = self.staging.target
+        rows = self.client.query(
+            ledger_queries.render_read_tables(target.database, target.table, self.staging.cluster)
+        )
+        return {row["uuid"] for row in rows if row["name"] == target.table} == set(self.plan.table_uuids)
+
+    def check_staged(self) -> None:
+        """See that nothing was lost or added since the rows were verified, which may be a long wait ago.
+
+        :raises LoadError: if the numbers differ.
+        """
+        staged: dict[str, int] = {}
+        for (_, partition), row in self._read_partitions(self._staged(), "").items():
+            staged[partition] = staged.get(partition, 0) + row["rows"]
+        if self.plan.keeps_all_rows and staged != dict(self.plan.partitions):
+            raise LoadError(
+                f"{sum(staged.values())} rows are staged in {self._staged()}, and there were"
+                f" {sum(self.plan.partitions.values())} when they were verified; nothing was committed: load again"
+            )
+
+    def prepare(self) -> None:
+        """Make ready what the commit needs beside the staged rows, and look at the target; nothing of it changes.
+
+        :raises LoadError: if the rows to keep cannot be kept as they are.
+        """
+        match self._mode:
+            case LoadMode.REPLACE_WHERE:
+                self.plan = replace(self.plan, touched=self._keep_survivors())
+            case LoadMode.APPEND:
+                for role in self._roles:
+                    # After a broken MOVE, each part must still be the one that was cloned.
+                    render = partial(staging_queries.render_hold_merges, self._staged(role))
+                    self.client.execute_everywhere(render, query_id=self._query_id())
+                    self.staging.agree(self._staged(role), is_exact=self._is_exact(role), with_merges=True)
+        self.plan = replace(self.plan, before={role: self._look(role) for role in self._roles})
+        if not self.plan.replaced:
+            self.plan = replace(self.plan, replaced=self._count_replaced())
+
+    def run(self) -> None:
+        """Bring the target to its new state; after :meth:`prepare`."""
+        match self._mode:
+            case LoadMode.APPEND:
+                for role in self._roles:
+                    self._move(role)
+            case LoadMode.REPLACE_PARTITIONS:
+                self._replace("", self.plan.partitions)
+            case LoadMode.REPLACE_TABLE:
+                old = self._read_partitions(self.staging.target, "")
+                self._replace("", {*self.plan.partitions, *(p for _, p in old)})
+            case LoadMode.REPLACE_WHERE:
+                self._replace(MERGED, self.plan.touched)
+
+    def resume(self) -> None:
+        """Make ready to run a commit again that broke off.
+
+        :raises UnknownStateError: if nobody can say what the target has already.
+        """
+        match self._mode:
+            case LoadMode.APPEND:
+                for role in self.plan.before:
+                    self._drop_moved(role)
+                self.prepare()
+            case LoadMode.REPLACE_WHERE if self._has_replaced():
+                # A partition that was half replaced holds the rows to keep twice: what was kept before counts.
+                log.info("going on with the rows that %s kept before", self.attempt.query_id)
+            case _:
+                self.prepare()
+
+    def has_changed_nothing(self) -> bool:
+        """Whether no step has reached the target: no staged part arrived, or nothing changed there at all."""
+        if self._mode is LoadMode.APPEND and self.plan.before:
+            return self._is_all_staged() and not any(self._find_moved(role) for role in self.plan.before)
+        looks = [(self._read_parts(self._destination(role), role), role) for role in self.plan.before]
+        return bool(looks) and not any(
+            has_changed(parts.get(place, ()), before) for parts, role in looks for place, before in self._before(role)
+        )
+
+    @property
+    def _mode(self) -> LoadMode:
+        return LoadMode(self.plan.load_mode)
+
+    @property
+    def _roles(self) -> Sequence[str]:
+        """Of the staging tables whose rows go to tables of their own."""
+        return ("", *self.plan.views)
+
+    def _before(self, role: str) -> Iterator[tuple[Place, Before]]:
+        for node, partitions in self.plan.before[role].items():
+            for partition, before in partitions.items():
+                yield (node, partition), before
+
+    def _look(self, role: str) -> dict[str, dict[str, Before]]:
+        """What the table holds on each node in each partition that changes."""
+        staged = {place: row["rows"] for place, row in self._read_partitions(self._staged(role), role).items()}
+        blocks = self._look_at(self._destination(role), role, staging_queries.render_read_blocks)
+        held = {_place(row): row for row in blocks}
+        places = {*staged, *held}
+        match self._mode:
+            case LoadMode.APPEND:
+                places = set(staged)
+            case LoadMode.REPLACE_PARTITIONS | LoadMode.REPLACE_WHERE:
+                changed = {*self.plan.partitions, *self.plan.touched}
+                places = {place for place in places if place[1] in changed}
+        found: dict[str, dict[str, Before]] = {}
+        for node, partition in sorted(places):
+            row = held.get((node, partition), {"last_block": -1, "rows": 0})
+            found.setdefault(node, {})[partition] = Before(
+                last_block=row["last_block"], rows=row["rows"], staged_rows=staged.get((node, partition), 0)
+            )
+        return found
+
+    def _count_replaced(self) -> dict[str, int]:
+        if self._mode is LoadMode.APPEND:
+            return {}
+        replaced: Counter[str] = Counter()
+        for (_, partition), before in self._before(""):
+            replaced[partition] += before.rows
+        if self._mode is LoadMode.REPLACE_WHERE:
+            for (_, partition), row in self._read_partitions(self._staged(MERGED), MERGED).items():
+                replaced[partition] -= row["rows"]
+            for partition, rows in self.plan.partitions.items():
+                replaced[partition] += rows
+        return {partition: rows for partition, rows in sorted(replaced.items()) if rows > 0}
+
+    def _move(self, role: str) -> None:
+        staged, target = self._staged(role), self._destination(role)
+        nodes = self._agree(staged, role).values()
+        for partition in sorted({partition for _, partition in self._read_partitions(staged, role)}):
+            statement = staging_queries.render_move_partition(staged, target, partition=partition)
+            self.client.execute_on(nodes, statement, query_id=self._query_id())
+        if left := self._read_partitions(staged, role):
+            raise LoadError(f"rows of {len(left)} partitions are still in {staged} after they were moved to {target}")
+        self._agree(target, role)
+
+    def _drop_moved(self, role: str) -> None:
+        """Drop what is staged still though the target has it: its node died while it was moved."""
+        nodes = self._agree(self._staged(role), role)
+        if gone := self.plan.before[role].keys() - nodes.keys():
+            raise UnknownStateError(
+                f"the commit of {self.attempt.query_id} broke off, and {', '.join(sorted(gone))} took part in it and"
+                f" is no node, or not the first replica, of the cluster any more; see what {self._destination(role)}"
+                f" holds of the rows in {self._staged(role)}, move the rest by hand, and drop that table"
+            )
+        for node, moved in self._find_moved(role):
+            log.warning("%s: %d staged parts have arrived already", node, len(moved))
+            statement = staging_queries.render_drop_parts(self._staged(role), parts=moved)
+            self.client.execute_on([nodes[node]], statement, query_id=self._query_id())
+
+    def _find_moved(self, role: str) -> list[tuple[str, Sequence[str]]]:
+        """Nodes, and the staged parts there whose rows the target has already.
+
+        :raises UnknownStateError: if nobody can tell.
+        """
+        target = self._read_parts(self._destination(role), role)
+        staged = self._read_parts(self._staged(role), role)
+        found: list[tuple[str, Sequence[str]]] = []
+        for (node, partition), before in self._before(role):
+            parts = [part for part in staged.get((node, partition), ()) if part.is_active and part.rows]
+            keeps_all_rows = self.plan.keeps_all_rows and not role
+            try:
+                arrived = target.get((node, partition), ())
+                moved = find_moved(parts, arrived, before, keeps_all_rows=keeps_all_rows)
+            except UnknownStateError as error:
+                raise UnknownStateError(
+                    f"{node} died while it moved partition {partition} from {self._staged(role)} to"
+                    f" {self._destination(role)}, and what has arrived cannot be told any more: {error}; compare the"
+                    " two tables there, drop from the staging table what the target has, and load again"
+                ) from error
+            if moved:
+                found.append((node, moved))
+        return found
+
+    def _is_all_staged(self) -> bool:
+        looks = [(self._read_partitions(self._staged(role), role), role) for role in self.plan.before]
+        return all(
+            staged.get(place, {"rows": 0})["rows"] == before.staged_rows
+            for staged, role in looks
+            for place, before in self._before(role)
+        )
+
+    def _replace(self, role: str, partitions: Iterable[str]) -> None:
+        source, target = self._staged(role), self.staging.target
+        nodes = self._agree(source, role).values()
+        for partition in sorted(partitions):
+            statement = staging_queries.render_replace_partition(
+                source, target, partition=partition, allow_empty=self.plan.allow_empty
+            )
+            self.client.execute_on(nodes, statement, query_id=self._query_id())
+        self._agree(target, role)
+
+    def _keep_survivors(self) -> Sequence[str]:
+        survivors = Survivors(
+            client=self.client,
+            staging=self.staging,
+            attempt=self.attempt,
+            epoch=self.epoch,
+            condition=self.plan.replace_where,
+            staged_partitions=sorted(self.plan.partitions),
+            keeps_all_rows=self.plan.keeps_all_rows,
+            allow_empty=self.plan.allow_empty,
+            next_query_id=self._query_id,
+        )
+        return survivors.merge()
+
+    def _has_replaced(self) -> bool:
+        """Whether an earlier owner has begun to replace partitions by those with the survivors."""
+        if not self.plan.before:
+            return False
+        target, merged = self._read_parts(self.staging.target, ""), self._read_parts(self._staged(MERGED), "")
+        return any(
+            has_arrived(merged.get(place, ()), target.get(place, ()), before) for place, before in self._before("")
+        )
+
+    def _read_partitions(self, table: TableName, role: str) -> dict[Place, Mapping[str, Any]]:
+        return {_place(row): row for row in self._look_at(table, role, staging_queries.render_read_partitions)}
+
+    def _look_at(
+        self, table: TableName, role: str, render: Callable[[TableName, str | None], Statement]
+    ) -> list[dict[str, Any]]:
+        return self.staging.look_at(table, render, is_exact=self._is_exact(role))
+
+    def _agree(self, table: TableName, role: str) -> Mapping[str, str]:
+        return self.staging.agree(table, is_exact=self._is_exact(role))
+
+    def _is_exact(self, role: str) -> bool:
+        return self.plan.keeps_all_rows and role not in self.plan.views
+
+    def _read_parts(self, table: TableName, role: str) -> dict[Place, list[Part]]:
+        """All parts of the partitions that change."""
+        partitions = sorted({partition for (_, partition), _ in self._before(role)})
+        if not partitions:
+            return {}
+        rows = self._look_at(table, role, partial(staging_queries.render_read_parts, partitions=partitions))
+        return {place: list(map(_parse_part, group)) for place, group in groupby(rows, key=_place)}
+
+    def _destination(self, role: str) -> TableName:
+        if not role:
+            return self.staging.target
+        database, table = self.plan.views[role]
+        return TableName(database=database, table=table)
+
+    def _staged(self, role: str = "") -> TableName:
+        return self.staging.name(StagingTable(attempt=self.attempt, epoch=self.epoch, role=role))
+
+    def _query_id(self) -> str:
+        self._count += 1
+        return f"{self.attempt.commit_prefix}{self.epoch}-{self._count}"
+
+
+def _place(row: Mapping[str, Any]) -> Place:
+    return row["node"], row["partition_id"]
+
+
+def _parse_part(row: Mapping[str, Any]) -> Part:
+    return Part(
+        name=row["name"],
+        rows=row["rows"],
+        first_block=row["first_block"],
+        last_block=row["last_block"],
+        digest=row["digest"],
+        is_active=bool(row["active"]),
+        is_fresh=bool(row["fresh"]),
+    )

@@ -1,0 +1,218 @@
+"""The ledger: two append-only tables in ClickHouse that remember what every load did.
+
+Written on the connected node, read from all nodes, so that it does not matter which node that is. Lost answers are
+no problem: every row is a fact that may be written twice.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from airflow_provider_ch_s3.batches import batches
+from airflow_provider_ch_s3.cluster import REPLICATED_DATABASES
+from airflow_provider_ch_s3.codec import SCHEMA_VERSION
+from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, TargetError
+from airflow_provider_ch_s3.exactly_once.story import AttemptId, Event, EventKind, Story
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.sql import ledger_queries
+from airflow_provider_ch_s3.target import TableName, parse_table
+
+DEFAULT_LEDGER = "ch_s3_ledger"
+_COMMENT = "airflow-provider-ch-s3: what its loads did, schema "
+# A statement takes a worker about 1 kB of memory for each file, its answer half of that.
+FILES_PER_STATEMENT = 10_000
+
+
+def ledger_name(text: str | None, database: str) -> TableName:
+    """The ledger's name as the connection gives it, in the given database where it names none."""
+    return parse_table(text or DEFAULT_LEDGER, database)
+
+
+def files_name(ledger: TableName) -> TableName:
+    """The table of manifests beside that of events."""
+    return TableName(database=ledger.database, table=f"{ledger.table}_files")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ledger:
+    """The story of one target, as all its loads wrote it.
+
+    :param name: of the table of events; that of files has ``_files`` at its end.
+    :param target: the local table, ``database.table``.
+    :param is_replicated: the target is, so there is Keeper, and a lost node must forget nothing.
+    :param quorum: number of replicas that must have a row before it counts as written.
+    """
+
+    client: ClickHouseClient
+    cluster: str | None
+    name: TableName
+    target: TableName
+    is_replicated: bool = False
+    quorum: int = 0
+
+    @property
+    def files_name(self) -> TableName:
+        return files_name(self.name)
+
+    def open(self, nodes: Collection[str]) -> None:
+        """Make the tables on every node where they are not there yet.
+
+        :param nodes: names of all nodes.
+        :raises ConfigError: if the database is missing, or a later version of this package made the tables.
+        """
+        tables = (self.name, self.files_name)
+        found = self.client.query(ledger_queries.render_read_ledger_comments(tables, self.cluster))
+        for row in found:
+            check_schema(self.name, row["name"], row["comment"])
+        engines = self.client.query(ledger_queries.render_read_database_engine(self.name.database))
+        if not engines:
+            raise ConfigError(
+                f"the ledger {self.name} cannot be made: there is no database {self.name.database!r}; create it, or"
+                " correct the connection's field ledger_table"
+            )
+        renderers = (ledger_queries.render_create_ledger, ledger_queries.render_create_ledger_files)
+        for table, renderer in zip(tables, renderers, strict=True):
+            if not set(nodes) <= {row["node"] for row in found if row["name"] == table.table}:
+                render = partial(
+                    renderer,
+                    table,
+                    comment=f"{_COMMENT}{SCHEMA_VERSION}",
+                    is_replicated=self.is_replicated or engines[0]["engine"] in REPLICATED_DATABASES,
+                )
+                self.client.execute_everywhere(render)
+
+    def read(self) -> Story:
+        """All events of the target."""
+        statement = ledger_queries.render_read_events(self.name, self.cluster, target=str(self.target))
+        return Story(events=[parse_event(row) for row in self.client.query(statement)])
+
+    def read_if_there(self) -> Story:
+        """All events of the target; none where no load has made the ledger yet."""
+        try:
+            return self.read()
+        except ServerError as error:
+            if error.code != ErrorCode.UNKNOWN_TABLE:
+                raise
+            return Story(events=())
+
+    def write(
+        self,
+        kind: EventKind,
+        attempt: AttemptId,
+        *,
+        epoch: int,
+        try_number: int,
+        detail: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Append one event."""
+        row = {
+            "target": str(self.target),
+            "load_id": attempt.load_id,
+            "generation": attempt.generation,
+            "attempt": attempt.number,
+            "epoch": epoch,
+            "event": kind.value,
+            "try_number": try_number,
+            "detail": json.dumps(detail or {}),
+        }
+        # A sign of life is for those who look now.
+        quorum = 0 if kind is EventKind.ALIVE else self.quorum
+        self.client.execute(ledger_queries.render_write_event(self.name, row, quorum=quorum))
+
+    def write_files(self, attempt: AttemptId, files: Sequence[SourceFile], bucket: str) -> None:
+        """Append the manifest of an attempt."""
+        for some in batches(files, FILES_PER_STATEMENT):
+            rows = (
+                {
+                    "target": str(self.target),
+                    "path": file.path(bucket),
+                    "etag": file.etag,
+                    "size_bytes": file.size_bytes,
+                    "load_id": attempt.load_id,
+                    "attempt": attempt.number,
+                }
+                for file in some
+            )
+            self.client.execute(ledger_queries.render_write_files(self.files_name, list(rows), quorum=self.quorum))
+
+    def read_manifest(self, attempt: AttemptId) -> dict[str, str]:
+        """Path (``bucket/key``) → ETag of the files of an attempt."""
+        manifest: dict[str, str] = {}
+        while True:
+            statement = ledger_queries.render_read_attempt_files(
+                self.files_name,
+                self.cluster,
+                target=str(self.target),
+                attempt=attempt.key,
+                after=next(reversed(manifest), ""),
+                limit=FILES_PER_STATEMENT,
+            )
+            rows = self.client.query(statement)
+            manifest |= ((row["path"], row["etag"]) for row in rows)
+            if len(rows) < FILES_PER_STATEMENT:
+                return manifest
+            del rows  # before the next ones come
+
+    def read_loaded(self, paths: Set[str], attempts: Iterable[AttemptId]) -> dict[str, set[str]]:
+        """Which versions (ETags) of the given paths the given attempts loaded."""
+        keys = {attempt.key for attempt in attempts}
+        if not keys:
+            return {}
+        loaded: dict[str, set[str]] = {}
+        for part in batches(sorted(paths), FILES_PER_STATEMENT):
+            statement = ledger_queries.render_read_loaded_files(
+                self.files_name,
+                self.cluster,
+                target=str(self.target),
+                first=part[0],
+                last=part[-1],
+                attempts=keys,
+            )
+            for row in self.client.query(statement):
+                if row["path"] in paths:
+                    loaded.setdefault(row["path"], set()).add(row["etag"])
+        return loaded
+
+
+def check_schema(ledger: TableName, name: str, comment: str) -> None:
+    """See that a table is a ledger that this version understands.
+
+    :raises TargetError: if it is another table.
+    :raises ConfigError: if another version of this package created it, which this one cannot read.
+    """
+    match = re.fullmatch(rf"{re.escape(_COMMENT)}(\d+)", comment)
+    if match is None:
+        raise TargetError(
+            f"{ledger.database}.{name} is no ledger of this package; rename it, or name another table in the"
+            " connection's field ledger_table"
+        )
+    if int(match[1]) > SCHEMA_VERSION:
+        raise ConfigError(
+            f"{ledger.database}.{name} has schema {match[1]}, and this version of airflow-provider-ch-s3 knows up to"
+            f" {SCHEMA_VERSION}; upgrade it on this worker"
+        )
+    if int(match[1]) < SCHEMA_VERSION:
+        raise ConfigError(
+            f"{ledger.database}.{name} has schema {match[1]}, of a version of airflow-provider-ch-s3 before its first"
+            f" release; drop {ledger} and {files_name(ledger)} on every node: what they remember is lost, so load"
+            " files that the tables hold in a mode that replaces"
+        )
+
+
+def parse_event(row: Mapping[str, Any]) -> Event:
+    """Read one row of the ledger."""
+    return Event(
+        kind=EventKind.parse(row["event"]),
+        attempt=AttemptId(load_id=row["load_id"], generation=row["generation"], number=row["attempt"]),
+        epoch=row["epoch"],
+        try_number=row["try_number"],
+        detail=json.loads(row["detail"]),
+        time=row["time_seconds"],
+        age_seconds=row["age_seconds"],
+    )

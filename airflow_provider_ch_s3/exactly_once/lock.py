@@ -1,0 +1,286 @@
+"""The lock of a target: one load at a time plans, commits or gives up there.
+
+ClickHouse has no compare-and-set, but of two that create the same table on one node one fails. A lock is a table
+whose name ends in an epoch; epochs only rise. Whoever finds a lock of a dead owner creates the one of the next
+epoch, and what the old owner still does is harmless: he works with staging tables that are renamed at once
+(:meth:`Staging.claim`), and the ledger tells his late words from true ones.
+
+The node that decides is the first by the name that the nodes give themselves, so that it does not matter how a
+connection calls them. Where it is another one for a while, because a node was added, the same epoch may be locked on
+two nodes: whoever sees that gives his lock back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from airflow_provider_ch_s3.codec import decode
+from airflow_provider_ch_s3.errors import ChS3Error, ErrorCode, LoadError, LockLostError, OvertakenError, ServerError
+from airflow_provider_ch_s3.exactly_once.ledger import Ledger
+from airflow_provider_ch_s3.exactly_once.story import AttemptId, EventKind, Story
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.request import LoadIdentity
+from airflow_provider_ch_s3.sql import ledger_queries, load_queries
+from airflow_provider_ch_s3.target import TableName, short_hash
+
+log = logging.getLogger(__name__)
+
+# An owner that lives writes to the ledger, or runs a statement, more often than this.
+LOCK_PATIENCE_SECONDS = 10.0
+HEARTBEAT_SECONDS = 3.0
+POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Owner:
+    """Who holds a lock, as the comment of its table says.
+
+    :param attempt: number of the attempt that is to be committed or given up; 0 while there is none.
+    :param token: of one process.
+    :param since: when the DAG run of the process began (Unix time).
+    """
+
+    load_id: str
+    generation: int
+    try_number: int
+    attempt: int
+    token: str
+    since: float = 0.0
+
+    @property
+    def attempt_id(self) -> AttemptId:
+        return AttemptId(load_id=self.load_id, generation=self.generation, number=self.attempt)
+
+    @property
+    def rank(self) -> tuple[float, int]:
+        """As :attr:`LoadIdentity.rank`."""
+        return self.since, self.try_number
+
+
+def parse_owner(comment: str) -> Owner:
+    """Read the comment of a lock; an owner that says nothing of itself is another load, which lives or does not."""
+    return decode(Owner, json.loads(comment), load_id="", generation=0, try_number=0, attempt=0, token="")
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Lock:
+    """One lock table."""
+
+    epoch: int
+    node: str
+    owner: Owner = field(compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """A lock that was taken.
+
+    :param story: the ledger as it was right after.
+    :param overtaken: owners of older locks, who will never give them back.
+    """
+
+    epoch: int
+    owner: Owner
+    story: Story
+    overtaken: Sequence[Owner]
+
+
+@dataclass(kw_only=True)
+class TargetLock:
+    """The lock of the ledger's target.
+
+    :param node: the one that decides.
+    """
+
+    client: ClickHouseClient
+    ledger: Ledger
+    identity: LoadIdentity
+    node: str
+    token: str
+    sleep: Callable[[float], None] = time.sleep
+
+    @property
+    def _prefix(self) -> str:
+        return f"ch_s3_lock_{short_hash(self.ledger.target)}_"
+
+    def acquire(self, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> Held:
+        """Take the lock, or take it over.
+
+        :param attempt: what is to be committed or given up.
+        :param is_urgent: take it over from another process of the same try, too.
+        :raises OvertakenError: if a newer try of the same task has it.
+        """
+        mine = Owner(
+            load_id=self.identity.load_id,
+            generation=self.identity.generation,
+            try_number=self.identity.try_number,
+            attempt=attempt.number if attempt else 0,
+            token=self.token,
+            since=self.identity.since.timestamp(),
+        )
+        patience = _Patience()
+        waits_for = ""
+        while True:
+            # The locks first: one that is given back in between has left its epoch in the ledger.
+            locks = self._read_locks()
+            story = self.ledger.read()
+            if locks and not (
+                self._outranks(mine, locks[-1].owner, is_urgent=is_urgent)
+                or self._is_silent(patience, locks[-1], story)
+            ):
+                if locks[-1].owner.token != waits_for:
+                    waits_for = locks[-1].owner.token
+                    log.info("waiting for %s, which works on %s", locks[-1].owner.load_id, self.ledger.target)
+                self._pause()
+                continue
+            epoch = max([story.epoch, *(lock.epoch for lock in locks)]) + 1
+            if self._create(epoch, mine):
+                # Somebody may have come and gone since the ledger was read: an epoch must not be used twice.
+                # Somebody may hold a lock that was not there when the locks were read, too, or this epoch elsewhere.
+                others = {lock for lock in self._read_locks() if lock.owner.token != mine.token} - set(locks)
+                story = self.ledger.read()
+                if story.epoch < epoch and not others:
+                    self._begin(epoch, mine, locks)
+                    return Held(epoch=epoch, owner=mine, story=story, overtaken=_owners(locks))
+                self._drop_if_there(epoch, self.node)
+            self._pause()
+
+    def release(self, epoch: int) -> None:
+        """Give the lock back.
+
+        :raises LockLostError: if somebody took it over: then nobody waits for what this process did since.
+        """
+        try:
+            self._drop(epoch, self.node)
+        except ServerError as error:
+            if error.code != ErrorCode.UNKNOWN_TABLE:
+                raise
+            raise LockLostError(
+                f"another process took over the lock of {self.ledger.target} from this one, which was too slow or"
+                " is not the newest try of its task; the other one goes on"
+            ) from error
+
+    def is_last_of_task(self, story: Story) -> bool:
+        """Whether no other process of the same task has had the lock since this one had it."""
+        words = [word for word in story.words_of(self.identity.load_id) if word.kind is EventKind.LOCKED]
+        return not words or words[-1].detail.get("token") == self.token
+
+    @contextmanager
+    def kept_alive(self, held: Held) -> Iterator[None]:
+        """Give others a sign of life every few seconds: a single statement may take longer than they wait."""
+        over: list[bool] = []
+
+        def beat() -> None:
+            while True:
+                self.sleep(HEARTBEAT_SECONDS)
+                if over:
+                    return
+                try:
+                    self._write(EventKind.ALIVE, held.epoch, held.owner)
+                except ChS3Error as error:
+                    log.debug("no sign of life could be written: %s", error)
+
+        threading.Thread(target=beat, name=f"{self._prefix}{held.epoch}", daemon=True).start()
+        try:
+            yield
+        finally:
+            over.append(True)
+
+    def _pause(self) -> None:
+        # Not all at once: those who wait for the same lock would go on colliding.
+        self.sleep(POLL_SECONDS * random.uniform(0.5, 1.5))
+
+    def _begin(self, epoch: int, mine: Owner, locks: Sequence[Lock]) -> None:
+        self._write(EventKind.LOCKED, epoch, mine)
+        for lock in locks:
+            log.warning("taking over the lock of %s from %s", self.ledger.target, lock.owner.attempt_id.prefix)
+            # A Replicated database has it on every node, and drops it from any.
+            self._drop_if_there(lock.epoch, lock.node if lock.node in self.client.reachable else self.node)
+
+    def _write(self, kind: EventKind, epoch: int, owner: Owner) -> None:
+        detail = {"since": owner.since, "token": owner.token}
+        self.ledger.write(kind, owner.attempt_id, epoch=epoch, try_number=owner.try_number, detail=detail)
+
+    def _drop_if_there(self, epoch: int, node: str) -> None:
+        try:
+            self._drop(epoch, node)
+        except ServerError as error:
+            if error.code != ErrorCode.UNKNOWN_TABLE:
+                raise
+
+    def _outranks(self, mine: Owner, owner: Owner, *, is_urgent: bool) -> bool:
+        if owner.load_id != mine.load_id:
+            return False
+        if owner.rank > mine.rank:
+            raise OvertakenError(
+                f"try {owner.try_number} of this task works on {self.ledger.target}, so this one (try"
+                f" {mine.try_number}) stops; nothing is left to do for it"
+            )
+        return owner.rank < mine.rank or is_urgent or owner.token == self.token
+
+    def _is_silent(self, patience: _Patience, lock: Lock, story: Story) -> bool:
+        # It may be at work on its own commit, or on one that another load left.
+        busy = [attempt.id for attempt in story.attempts.values() if attempt.state is EventKind.COMMITTING]
+        running = any(
+            self.client.query(load_queries.render_running_queries(attempt.commit_prefix, self.ledger.cluster))
+            for attempt in (lock.owner.attempt_id, *busy)
+        )
+        words = sum(event.epoch == lock.epoch for event in story.events)
+        return patience.is_over((lock.owner.token, words, running and time.monotonic()))
+
+    def _read_locks(self) -> list[Lock]:
+        """All that anybody holds, the latest one last."""
+        database = self.ledger.target.database
+        rows = self.client.query(ledger_queries.render_read_tables(database, self._prefix, self.ledger.cluster))
+        return sorted(
+            Lock(
+                epoch=int(row["name"].removeprefix(self._prefix)),
+                node=row["node"],
+                owner=parse_owner(row["comment"]),
+            )
+            for row in rows
+        )
+
+    def _table(self, epoch: int) -> TableName:
+        return TableName(database=self.ledger.target.database, table=f"{self._prefix}{epoch}")
+
+    def _create(self, epoch: int, owner: Owner) -> bool:
+        comment = json.dumps(dataclasses.asdict(owner))
+        statement = ledger_queries.render_create_lock(self._table(epoch), owner=comment)
+        try:
+            self.client.execute_on([self.node], statement)
+        except ServerError as error:
+            if error.code == ErrorCode.TABLE_ALREADY_EXISTS:
+                return False
+            raise LoadError(f"cannot lock {self.ledger.target}: {error}; nothing was changed") from error
+        return True
+
+    def _drop(self, epoch: int, node: str) -> None:
+        self.client.execute_on([node], ledger_queries.render_drop_lock(self._table(epoch)))
+
+
+def _owners(locks: Sequence[Lock]) -> list[Owner]:
+    # a Replicated database has the same lock on each node
+    return list({lock.owner.token: lock.owner for lock in locks}.values())
+
+
+class _Patience:
+    """Notices that something has not changed for a while."""
+
+    def __init__(self) -> None:
+        self._sign: object = None
+        self._since = time.monotonic()
+
+    def is_over(self, sign: object) -> bool:
+        """Whether this sign of life is as old as patience lasts."""
+        if sign != self._sign:
+            self._sign, self._since = sign, time.monotonic()
+        return time.monotonic() - self._since > LOCK_PATIENCE_SECONDS

@@ -1,0 +1,204 @@
+"""Staging tables: one like the target for each attempt, on every node, in the target's database.
+
+The last number in a name is the epoch of the lock whose owner works with it. A new owner renames the table to his
+epoch first, so that a statement of an older one, however late it arrives, names a table that is not there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from airflow_provider_ch_s3.errors import LoadError, LockLostError
+from airflow_provider_ch_s3.exactly_once.replicas import Replicas
+from airflow_provider_ch_s3.exactly_once.story import AttemptId
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.sql import ledger_queries, load_queries, staging_queries
+from airflow_provider_ch_s3.sql.filters import Sql, server_sql
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import TableName, has_replicas, short_hash, unplaced_engine
+
+_NAME = re.compile(
+    r"(?P<load>[0-9a-f]{20})_(?P<generation>\d+)_(?P<number>\d+)_(?P<epoch>\d+)(?P<role>(_[a-z]+\d*)?)"
+)
+
+
+# Once for each owner that was at it is enough.
+FENCE_ROUNDS = 10
+
+# Roles of tables beside the one with the rows of the target itself.
+MERGED = "_merged"
+VIEW = "_view"
+FEED = "_feed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagingTable:
+    """One staging table, on some nodes.
+
+    :param role: '' for the rows of the target itself; ``_merged``: with rows of the target that are kept; ``_view0``:
+        with rows of a materialized view; ``_feed0``: the view that fills it.
+    """
+
+    attempt: AttemptId
+    epoch: int
+    role: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staging:
+    """All staging tables of one target.
+
+    :param replicas: of the target and of the staging tables.
+    """
+
+    client: ClickHouseClient
+    cluster: str | None
+    target: TableName
+    replicas: Replicas
+
+    @property
+    def _prefix(self) -> str:
+        return f"ch_s3_stage_{short_hash(self.target)}_"
+
+    def name(self, table: StagingTable) -> TableName:
+        """Its full name."""
+        attempt = table.attempt
+        load = attempt.load_id.removeprefix("ch-s3-")
+        name = f"{self._prefix}{load}_{attempt.generation}_{attempt.number}_{table.epoch}{table.role}"
+        return TableName(database=self.target.database, table=name)
+
+    def agree(self, table: TableName, *, is_exact: bool, with_merges: bool = False) -> Mapping[str, str]:
+        """Wait until all replicas of the target, or of a table that is staged for it, hold the same rows.
+
+        :param is_exact: merges leave every row as it is.
+        :param with_merges: wait for merges that are queued, too.
+        :returns: nodes that together hold each row once, and for each where to send a statement to.
+        """
+        is_staged = table.database == self.target.database and table.table.startswith(self._prefix)
+        return self.replicas.agree(table, is_exact=is_exact, is_staged=is_staged, with_merges=with_merges)
+
+    def look_at(
+        self, table: TableName, render: Callable[[TableName, str | None], Statement], *, is_exact: bool
+    ) -> list[dict[str, Any]]:
+        """What nodes say of a table: of replicas, which agree then, one.
+
+        :param render: makes a statement whose rows have a column ``node``.
+        :param is_exact: as of :meth:`agree`.
+        """
+        nodes = self.agree(table, is_exact=is_exact)
+        return [row for row in self.client.query(render(table, self.cluster)) if row["node"] in nodes]
+
+    def find(self) -> dict[StagingTable, set[str]]:
+        """All that exist, and the nodes that have them."""
+        rows = self.client.query(ledger_queries.render_read_tables(self.target.database, self._prefix, self.cluster))
+        found: dict[StagingTable, set[str]] = {}
+        for row in rows:
+            match = _NAME.fullmatch(row["name"].removeprefix(self._prefix))
+            if match:
+                attempt = AttemptId(
+                    load_id=f"ch-s3-{match['load']}",
+                    generation=int(match["generation"]),
+                    number=int(match["number"]),
+                )
+                table = StagingTable(attempt=attempt, epoch=int(match["epoch"]), role=match["role"])
+                found.setdefault(table, set()).add(row["node"])
+        return found
+
+    def create(self, table: StagingTable, like: TableName) -> TableName:
+        """Make one on every node, empty.
+
+        :raises TargetError: if its replicas are others.
+        """
+        name = self.name(table)
+        comment = f"rows on their way into {like}, staged by {table.attempt.query_id}"
+        self.client.execute_everywhere(
+            partial(staging_queries.render_create_staging, name, like, comment=comment, engine=self._engine(like))
+        )
+        self.replicas.check_same(name, like)
+        return name
+
+    def _engine(self, like: TableName) -> Sql | None:
+        """What the engine of a table like another has to be; None for the same."""
+        if not self.replicas.are_there:
+            return None
+        engine = str(self.client.query(load_queries.render_read_table(like, None))[0]["engine_full"])
+        return server_sql(unplaced_engine(engine)) if has_replicas(engine) else None
+
+    def fence(self, attempt: AttemptId, epoch: int) -> dict[StagingTable, set[str]]:
+        """Take what an attempt has from its earlier owner, by renaming it.
+
+        :returns: its tables, and the nodes that have them.
+        :raises LockLostError: if the owner of a later epoch has it.
+        """
+        # Again until all of it is renamed: an earlier owner may rename a table, too, between a look and a RENAME.
+        for _ in range(FENCE_ROUNDS):
+            found = {table: nodes for table, nodes in self.find().items() if table.attempt == attempt}
+            others = [table for table in found if table.epoch != epoch or table.role.startswith(FEED)]
+            if not others:
+                return found
+            for table in _views_first(others):
+                if table.epoch > epoch:
+                    raise LockLostError(f"{self.name(table)} belongs to a newer process than this one, which stops")
+                if table.role.startswith(FEED):
+                    self.drop_table(table)
+                else:
+                    renamed = StagingTable(attempt=attempt, epoch=epoch, role=table.role)
+                    self.client.execute_everywhere(
+                        partial(staging_queries.render_rename_staging, self.name(table), self.name(renamed))
+                    )
+        raise LoadError(
+            f"the staging tables of {attempt.query_id} cannot be renamed on all nodes; see that http_endpoints of the"
+            " connection names every node of the cluster"
+        )
+
+    def is_torn(self, attempt: AttemptId) -> bool:
+        """Whether an owner died between two nodes while he renamed the tables; the INSERT is over then."""
+        return len({table.epoch for table in self._of(attempt)}) > 1
+
+    def is_gone(self, attempt: AttemptId) -> bool:
+        """Whether no node has the attempt's rows of the target itself any more."""
+        return not any(not table.role for table in self._of(attempt))
+
+    def claim(self, attempt: AttemptId, epoch: int) -> None:
+        """Fence, and see that every node has its table.
+
+        :raises LockLostError: if the owner of a later epoch has them, or dropped them.
+        :raises LoadError: if a node has lost its table.
+        """
+        mine = StagingTable(attempt=attempt, epoch=epoch)
+        found = self.fence(attempt, epoch).get(mine, set())
+        if not found:
+            raise LockLostError(f"the staging tables of {attempt.query_id} were dropped by another process")
+        if lacking := {node.host for node in self.replicas.nodes} - found:
+            raise LoadError(
+                f"the staging table {self.name(mine)} is gone from {', '.join(sorted(lacking))}, so its load cannot"
+                f" be committed there; look at what {self.target} holds, drop the staging table on the other nodes,"
+                " too, and load again"
+            )
+
+    def idle_seconds(self, table: StagingTable) -> float:
+        """How long ago anything last happened to it on any node, by the servers' clocks."""
+        statement = staging_queries.render_read_idle_seconds(self.name(table), self.cluster)
+        return float(self.client.query(statement)[0]["idle_seconds"])
+
+    def drop(self, attempt: AttemptId, epoch: int, role: str = "") -> None:
+        """Drop what an attempt has; or only what has one role. What a later owner has taken stays."""
+        for table in self._of(attempt):
+            if table.epoch <= epoch and table.role.startswith(role):
+                self.drop_table(table)
+
+    def _of(self, attempt: AttemptId) -> list[StagingTable]:
+        return _views_first(table for table in self.find() if table.attempt == attempt)
+
+    def drop_table(self, table: StagingTable) -> None:
+        """Drop one on every node that has it."""
+        self.client.execute_everywhere(partial(staging_queries.render_drop_staging, self.name(table)))
+
+
+def _views_first(tables: Iterable[StagingTable]) -> list[StagingTable]:
+    """Views before the tables that they read."""
+    return sorted(tables, key=lambda table: (not table.role.startswith(FEED), table.role, table.epoch))

@@ -1,0 +1,280 @@
+"""What the ledger tells: events, and what they mean for each attempt.
+
+Events are facts that are true once and for all, so that writing one twice, or late, changes nothing::
+
+    planned ──> committing ──> committed
+       └────────────┴────────> abandoned      (nothing of the target was changed, unless it is broken)
+
+An attempt is one staging table and one INSERT. Its number is the epoch of the lock under which it was planned, so
+no two attempts of one target ever share it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.request import Life, LoadMode
+
+
+class EventKind(Enum):
+    """``LOCKED``: an epoch began; ``ALIVE``: its owner is still at work; neither says anything of an attempt.
+
+    ``UNKNOWN``: written by a later release.
+    """
+
+    LOCKED = "locked"
+    ALIVE = "alive"
+    PLANNED = "planned"
+    COMMITTING = "committing"
+    COMMITTED = "committed"
+    ABANDONED = "abandoned"
+    UNKNOWN = "unknown"
+
+    @classmethod
+    def parse(cls, text: str) -> EventKind:
+        """Read a kind that any release wrote."""
+        return cls(text) if text in {kind.value for kind in cls} else cls.UNKNOWN
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class AttemptId:
+    """Names one attempt: its INSERT, its staging table, its manifest.
+
+    :param load_id: ``ch-s3-<hash>``.
+    """
+
+    load_id: str
+    generation: int
+    number: int
+
+    @classmethod
+    def parse(cls, query_id: str) -> AttemptId:
+        """Read the query id of an INSERT.
+
+        :raises LoadError: if it is that of no staged load.
+        """
+        match = re.fullmatch(r"(?P<load>.+)-(?P<generation>\d+)-(?P<number>\d+)-insert", query_id)
+        if match is None:
+            raise LoadError(f"{query_id!r} is not the query id of a staged load; clear the task")
+        return cls(load_id=match["load"], generation=int(match["generation"]), number=int(match["number"]))
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What its files are found by: load and number."""
+        return self.load_id, self.number
+
+    @property
+    def prefix(self) -> str:
+        """Starts the query ids of this attempt, and of no other one."""
+        return f"{self.load_id}-{self.generation}-{self.number}-"
+
+    @property
+    def query_id(self) -> str:
+        """Of the INSERT; known before it is submitted."""
+        return f"{self.prefix}insert"
+
+    @property
+    def commit_prefix(self) -> str:
+        """Starts the query ids of the commit's statements."""
+        return f"{self.prefix}commit-"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One row of the ledger.
+
+    :param epoch: of the lock that its writer held.
+    :param time: Unix time by the server's clock.
+    :param age_seconds: its age when it was read, by the server's clock too.
+    """
+
+    kind: EventKind
+    attempt: AttemptId
+    epoch: int
+    try_number: int
+    detail: Mapping[str, Any]
+    time: float
+    age_seconds: float = 0.0
+
+    @property
+    def since(self) -> float:
+        """When the DAG run of its writer began (Unix time): tells two runs of one name apart.
+
+        Known of ``LOCKED`` and ``PLANNED``, which nobody writes for others.
+        """
+        return float(self.detail.get("since", 0.0))
+
+    def is_of(self, life: Life) -> bool:
+        """Whether its writer was a process of that life."""
+        is_same_run = self.since == life.since and self.attempt.generation == life.generation
+        return is_same_run and self.try_number >= life.first_try
+
+    @property
+    def rank(self) -> tuple[float, int]:
+        """Of two processes of one load the one with the higher rank goes on."""
+        return self.since, self.try_number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One attempt, as its events tell."""
+
+    id: AttemptId
+    events: Sequence[Event]
+
+    @property
+    def state(self) -> EventKind:
+        """How far it came.
+
+        Of ``abandoned`` and ``committing`` the one of the later epoch counts: the other one comes from a process that
+        was overtaken while it wrote.
+        """
+        if any(event.kind is EventKind.COMMITTED for event in self.events):
+            return EventKind.COMMITTED
+        decisions = [e for e in self.events if e.kind in (EventKind.ABANDONED, EventKind.COMMITTING)]
+        if not decisions:
+            return EventKind.PLANNED
+        return max(decisions, key=lambda event: (event.epoch, event.kind is EventKind.ABANDONED)).kind
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is still to be done for it."""
+        return self.state in (EventKind.PLANNED, EventKind.COMMITTING)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether it was given up in the middle of its commit, which nobody could finish."""
+        return self.state is EventKind.ABANDONED and bool(self.detail(EventKind.ABANDONED).get("is_broken"))
+
+    @property
+    def committing_uuids(self) -> Sequence[str]:
+        """Of the table that its commit began to change."""
+        return list(self.detail(EventKind.COMMITTING).get("table_uuids", ()))
+
+    @property
+    def planned_at(self) -> float:
+        """Unix time of its first event, by the server's clock."""
+        return self.events[0].time
+
+    @property
+    def age_seconds(self) -> float:
+        """How long before the ledger was read it was planned."""
+        return self.events[0].age_seconds
+
+    @property
+    def rank(self) -> tuple[float, int]:
+        """That of the process that planned it."""
+        return self.events[0].rank
+
+    @property
+    def try_number(self) -> int:
+        """The task's try that planned it."""
+        return self.events[0].try_number
+
+    def detail(self, kind: EventKind) -> Mapping[str, Any]:
+        """What its last event of a kind says; nothing if there is none."""
+        return next((event.detail for event in reversed(self.events) if event.kind is kind), {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story:
+    """All that happened to the loads of one target, in the order of epochs."""
+
+    events: Sequence[Event]
+
+    @property
+    def epoch(self) -> int:
+        """The last epoch that began."""
+        return max((event.epoch for event in self.events), default=0)
+
+    @cached_property
+    def attempts(self) -> Mapping[AttemptId, Attempt]:
+        """Those that were planned, oldest first."""
+        by_id: dict[AttemptId, list[Event]] = {}
+        for event in self.events:
+            if event.kind not in (EventKind.LOCKED, EventKind.ALIVE, EventKind.UNKNOWN):
+                by_id.setdefault(event.attempt, []).append(event)
+        ordered = sorted(by_id, key=lambda attempt: attempt.number)
+        return {attempt: Attempt(id=attempt, events=by_id[attempt]) for attempt in ordered}
+
+    def of_load(self, load_id: str) -> list[Attempt]:
+        """All attempts of one load, oldest first."""
+        return [attempt for attempt in self.attempts.values() if attempt.id.load_id == load_id]
+
+    def is_needed(self, attempt: AttemptId) -> bool:
+        """Whether somebody may still go on with it: it is open, and the last one of its load."""
+        found = self.attempts.get(attempt)
+        return found is not None and found.is_open and self.of_load(attempt.load_id)[-1] is found
+
+    def latest(self, load_id: str, life: Life) -> Attempt | None:
+        """The last attempt of a task since its run began, or since it was cleared."""
+        mine = (event for event in reversed(self.words_of(load_id)) if event.is_of(life))
+        planned = next((event.attempt for event in mine if event.kind is EventKind.PLANNED), None)
+        return self.attempts[planned] if planned else None
+
+    def words_of(self, load_id: str) -> list[Event]:
+        """What the processes of a load itself wrote when they took the lock or planned, in their order."""
+        own = (EventKind.LOCKED, EventKind.PLANNED)
+        return [event for event in self.events if event.attempt.load_id == load_id and event.kind in own]
+
+    def committed(self, table_uuids: Collection[str]) -> list[Attempt]:
+        """Attempts whose rows went into the table of today, in the order of their commits.
+
+        :param table_uuids: of the table on all nodes; a table that was dropped and made again has other ones.
+        """
+        found = [a for a in self.attempts.values() if a.state is EventKind.COMMITTED]
+        found.sort(key=lambda a: min((e.epoch, e.time) for e in a.events if e.kind is EventKind.COMMITTED))
+        return [a for a in found if set(a.detail(EventKind.COMMITTED).get("table_uuids", ())) & set(table_uuids)]
+
+    def holders(self, table_uuids: Collection[str]) -> list[Attempt]:
+        """Committed attempts of which the table still holds something: no later load replaced all of it."""
+        held: list[tuple[Attempt, set[str]]] = []
+        for attempt in self.committed(table_uuids):
+            detail = attempt.detail(EventKind.COMMITTED)
+            partitions = set(detail.get("partitions", ()))
+            match _load_mode(attempt):
+                case LoadMode.REPLACE_TABLE:
+                    held = []
+                case LoadMode.REPLACE_PARTITIONS:
+                    held = [(a, left) for a, kept in held if (left := kept - partitions)]
+                case _:
+                    pass
+            held.append((attempt, partitions))
+        return [attempt for attempt, _ in held]
+
+    def rows_of_partition(self, partition: str, table_uuids: Collection[str]) -> tuple[int, list[Attempt]]:
+        """Rows that loads brought into a partition since it was last replaced, and those loads."""
+        rows = 0
+        loads: list[Attempt] = []
+        for attempt in self.committed(table_uuids):
+            detail = attempt.detail(EventKind.COMMITTED)
+            is_touched = partition in detail.get("partitions", ())
+            mode = _load_mode(attempt)
+            if mode is LoadMode.REPLACE_TABLE or (mode is LoadMode.REPLACE_PARTITIONS and is_touched):
+                rows, loads = 0, []
+            elif mode is LoadMode.REPLACE_WHERE and is_touched:
+                rows = 0  # how many of the earlier ones it replaced, nobody knows: rather too few than too many
+            if is_touched:
+                rows += detail["partitions"][partition]
+                loads.append(attempt)
+        return rows, loads
+
+
+def _load_mode(attempt: Attempt) -> LoadMode:
+    """What a committed attempt did to the rows that were there before.
+
+    :raises LoadError: if it is a mode of a later release: nobody can tell which files the table holds still.
+    """
+    mode = attempt.detail(EventKind.COMMITTED).get("load_mode")
+    if mode not in {known.value for known in LoadMode}:
+        raise LoadError(
+            f"the ledger says that {attempt.id.query_id} was committed with load_mode={mode!r}, which this version of"
+            " airflow-provider-ch-s3 does not know; upgrade it on this worker"
+        )
+    return LoadMode(mode)

@@ -1,0 +1,188 @@
+"""The rows that ``replace_where`` keeps, put together with the new ones.
+
+The parts of the touched partitions are linked into a table of their own, and the rows to be replaced are deleted
+there. So what is kept is never read and written again through SQL: MATERIALIZED columns keep their values, and rows
+that this user must not see are kept like all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from airflow_provider_ch_s3.batches import batches
+from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
+from airflow_provider_ch_s3.exactly_once.story import AttemptId
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.units import format_count
+
+# Others may write to the target between two looks at it.
+MERGE_ROUNDS = 3
+PARTITIONS_PER_STATEMENT = 100
+
+_INDEPENDENT = (
+    "write the condition so that it depends on no setting, such as session_timezone: a time with its zone is"
+    " toDateTime('…', 'UTC')"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survivors:
+    """What the touched partitions are to hold, in the attempt's table of the role ``MERGED``.
+
+    :param condition: the rows that it holds for go.
+    :param staged_partitions: partitions with new rows; those fulfil the condition, all of them, so that they are
+        never taken for survivors when an earlier owner of the commit got half way.
+    :param keeps_all_rows: merges of the target leave every row as it is.
+    :param allow_empty: the servers know the setting that lets an empty partition replace a full one.
+    :param next_query_id: names the statements that may take long.
+    """
+
+    client: ClickHouseClient
+    staging: Staging
+    attempt: AttemptId
+    epoch: int
+    condition: str
+    staged_partitions: Sequence[str]
+    keeps_all_rows: bool
+    allow_empty: bool
+    next_query_id: Callable[[], str]
+
+    def merge(self) -> list[str]:
+        """Fill the table; returns the touched partitions, which are to be replaced by those of the table.
+
+        :raises LoadError: if others change the target all the time, or a row cannot be told to stay or to go.
+        """
+        for _ in range(MERGE_ROUNDS):
+            touched = self._find_touched()
+            before = self._read_versions(touched)
+            check_changes_applied(self.client, self.staging.target, self.staging.cluster)
+            self._fill(touched)
+            check_changes_applied(self.client, self.staging.target, self.staging.cluster)
+            if self._read_versions(touched) == before:
+                return touched
+        raise LoadError(
+            f"{self.staging.target} was changed by others {MERGE_ROUNDS} times while this load looked for the"
+            " rows to keep; load again when they are done"
+        )
+
+    def _find_touched(self) -> list[str]:
+        target, cluster = self.staging.target, self.staging.cluster
+        statement = staging_queries.render_touched_partitions(target, cluster, condition=self.condition)
+        rows = self.client.query(statement, query_id=self.next_query_id())
+        return sorted({*self.staged_partitions, *(row["_partition_id"] for row in rows)})
+
+    def _fill(self, touched: Sequence[str]) -> None:
+        self.staging.drop(self.attempt, self.epoch, MERGED)
+        staged = self.staging.name(StagingTable(attempt=self.attempt, epoch=self.epoch))
+        table = StagingTable(attempt=self.attempt, epoch=self.epoch, role=MERGED)
+        merged = self.staging.create(table, self.staging.target)
+        self.client.execute_everywhere(
+            partial(staging_queries.render_hold_merges, merged), query_id=self.next_query_id()
+        )
+        # The new rows first, for the answer alone: one that a repeated commit would keep would be there twice.
+        self._copy(merged, staged, self.staged_partitions)
+        new, left = self._delete(merged)
+        if left:
+            raise LoadError(
+                f"replace_where={self.condition!r} does not hold any more for {format_count(left)} of the staged"
+                f" rows, which cannot be told from the rows to keep; {_INDEPENDENT}"
+            )
+        self._copy(merged, self.staging.target, touched)
+        _, kept = self._delete(merged)
+        # After a REPLACE Keeper has forgotten what was attached; a second ATTACH it would take for a repetition.
+        self._send(
+            *(
+                staging_queries.render_attach_partitions(merged, staged, partitions=some)
+                for some in batches(self.staged_partitions, PARTITIONS_PER_STATEMENT)
+            ),
+            reads=staged,
+        )
+        found, _ = self._count(merged)
+        if self.keeps_all_rows and found != kept + new:
+            raise LoadError(
+                f"{format_count(kept)} rows are kept and {format_count(new)} are new, and {merged} holds"
+                f" {format_count(found)}; nothing was committed: load again"
+            )
+
+    def _copy(self, merged: TableName, source: TableName, partitions: Sequence[str]) -> None:
+        self._send(
+            *(
+                staging_queries.render_copy_partitions(merged, source, partitions=some, allow_empty=self.allow_empty)
+                for some in batches(partitions, PARTITIONS_PER_STATEMENT)
+            ),
+            reads=source,
+        )
+
+    def _send(self, *statements: Statement, reads: TableName) -> None:
+        nodes = self._agree(reads).values()
+        for statement in statements:
+            self.client.execute_on(nodes, statement, query_id=self.next_query_id())
+
+    def _delete(self, merged: TableName) -> tuple[int, int]:
+        """Delete the rows that the condition holds for; returns how many there were, and how many are left.
+
+        :raises LoadError: if the mutation, which runs with settings of the server's own, saw that differently.
+        """
+        rows, expected = self._count(merged)
+        self._send(
+            staging_queries.render_delete_rows(merged, condition=self.condition),
+            staging_queries.render_await_deletion(merged),
+            reads=merged,
+        )
+        left, _ = self._count(merged)
+        if left != expected:
+            raise LoadError(
+                f"by replace_where={self.condition!r} a SELECT keeps {format_count(expected)} rows of the touched"
+                f" partitions of {self.staging.target} and a mutation, which runs with settings of the server's own,"
+                f" {format_count(left)}; {_INDEPENDENT}"
+            )
+        return rows, left
+
+    def _count(self, merged: TableName) -> tuple[int, int]:
+        self._agree(merged)
+        query_id = self.next_query_id()
+        return count_rows(self.client, merged, self.staging.cluster, self.condition, query_id=query_id)
+
+    def _agree(self, table: TableName) -> Mapping[str, str]:
+        return self.staging.agree(table, is_exact=self.keeps_all_rows)
+
+    def _read_versions(self, touched: Sequence[str]) -> dict[tuple[str, str], tuple[int, int]]:
+        """What tells an insert or a mutation of the touched partitions; a merge changes none of it."""
+        statement = staging_queries.render_read_partitions(self.staging.target, self.staging.cluster)
+        partitions = set(touched)
+        return {
+            (row["node"], row["partition_id"]): (row["last_block"], row["version"])
+            for row in self.client.query(statement)
+            if row["partition_id"] in partitions
+        }
+
+
+def count_rows(
+    client: ClickHouseClient, table: TableName, cluster: str | None, condition: str, *, query_id: str | None = None
+) -> tuple[int, int]:
+    """Rows of a table that this user sees, and those of them that a condition does not hold for."""
+    statement = staging_queries.render_count_outside(table, cluster, condition=condition)
+    row = client.query(statement, query_id=query_id)[0]
+    return row["ch_s3_rows"], row["ch_s3_outside"]
+
+
+def check_changes_applied(client: ClickHouseClient, table: TableName, cluster: str | None) -> None:
+    """See that the parts of a table hold all that was changed in it.
+
+    :raises LoadError: if not: a copy of the parts would have the rows as they were before the change.
+    """
+    rows = client.query(staging_queries.render_unapplied_changes(table, cluster))
+    if rows:
+        first = rows[0]
+        raise LoadError(
+            f"{first['node']} has not written a change of {table} into its parts yet ({first['name']}:"
+            f" {first['change']}), and the rows that replace_where keeps would lose it; wait until"
+            " system.mutations says is_done, or end the mutation with KILL MUTATION; write lightweight updates with"
+            f" ALTER TABLE {table} APPLY PATCHES; then load again"
+        )

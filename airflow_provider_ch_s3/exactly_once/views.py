@@ -1,0 +1,114 @@
+"""Materialized views of the target, fed from the staging table.
+
+A moved partition feeds no view. So the staging table gets clones of the target's views, which write to staged copies
+of the views' own tables while the INSERT runs, block by block as the real ones would. The copies are committed with
+the target, and the clones are dropped before.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import partial
+
+from airflow_provider_ch_s3.errors import TargetError
+from airflow_provider_ch_s3.exactly_once.staging import FEED, VIEW, Staging, StagingTable
+from airflow_provider_ch_s3.exactly_once.story import AttemptId
+from airflow_provider_ch_s3.inspect.table import read_table
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.sql.filters import identifier, server_sql
+from airflow_provider_ch_s3.target import TableName, TargetSpec, parse_table
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """A materialized view.
+
+    :param table: where its rows go.
+    :param select: its query, as the server writes it: every table with its database.
+    """
+
+    name: TableName
+    table: TableName
+    select: str
+
+
+def read_views(client: ClickHouseClient, target: TargetSpec, cluster: str | None) -> tuple[View, ...]:
+    """The views that inserts into the target feed, and where their rows go.
+
+    :raises TargetError: if one of them cannot be fed from a staging table.
+    """
+    if not target.views:
+        return ()
+    nodes = len(read_table(client, target.local, cluster))
+    views = tuple(_read_view(client, name, target, cluster, nodes) for name in target.views)
+    for view in views:
+        tables = read_table(client, view.table, cluster)
+        if not all(row["engine"].endswith("MergeTree") for row in tables):
+            raise _refuse(view.name, f"its table {view.table} is no MergeTree table on every node")
+        if any(row["views"] for row in tables):
+            raise _refuse(view.name, f"its table {view.table} feeds views of its own")
+    return views
+
+
+def stage_views(staging: Staging, attempt: AttemptId, epoch: int, views: tuple[View, ...]) -> None:
+    """Make the staged copies of the views' tables, and the clones of the views that feed them."""
+    source = staging.name(StagingTable(attempt=attempt, epoch=epoch))
+    for number, view in enumerate(views):
+        staged = staging.create(StagingTable(attempt=attempt, epoch=epoch, role=f"{VIEW}{number}"), view.table)
+        feed = staging.name(StagingTable(attempt=attempt, epoch=epoch, role=f"{FEED}{number}"))
+        select = select_from(view, staging.target, source)
+        staging.client.execute_everywhere(
+            partial(staging_queries.render_create_feed, feed, staged, select=server_sql(select))
+        )
+
+
+def select_from(view: View, table: TableName, other: TableName) -> str:
+    """The view's query with another table in the place of the one that it reads.
+
+    :raises TargetError: if it does not name that table.
+    """
+    name = rf"{_any_quotes(table.database)}\.{_any_quotes(table.table)}(?![\w`])"
+    text = r"'(?:[^'\\]|\\.)*'"
+    if len(re.findall(rf"(?:FROM|JOIN|IN)\s+\(?{name}", re.sub(text, "''", view.select))) != 1:
+        raise _refuse(view.name, f"its query does not read {table} in exactly one place")
+    return re.sub(
+        rf"({text})|(?<![\w.`]){name}",
+        lambda m: m[1] or f"{identifier(other.database)}.{identifier(other.table)}",
+        view.select,
+    )
+
+
+def _any_quotes(name: str) -> str:
+    return rf"(?:{re.escape(name)}|{re.escape(identifier(name))})"
+
+
+def _read_view(
+    client: ClickHouseClient, name: TableName, target: TargetSpec, cluster: str | None, nodes: int
+) -> View:
+    rows = client.query(staging_queries.render_read_view(name, cluster))
+    found = {(_destination(row["create_table_query"]), row["as_select"]) for row in rows}
+    if len(found) != 1 or len(rows) != nodes:
+        raise _refuse(name, "it is not the same on all nodes")
+    destination, select = found.pop()
+    if not destination:
+        raise _refuse(name, "it keeps its rows in a table of its own, which is named differently on every node")
+    table = parse_table(destination, name.database)
+    if table.database != target.local.database:
+        raise _refuse(name, f"its table {table} is in another database than {target.local}")
+    return View(name=name, table=table, select=select)
+
+
+def _destination(create_query: str) -> str:
+    """What stands after TO in ``CREATE MATERIALIZED VIEW name TO table …``."""
+    part = r"(?:`(?:[^`\\]|\\.)+`|[^\s.`(]+)"
+    match = re.match(rf"CREATE MATERIALIZED VIEW {part}(?:\.{part})? TO ({part}(?:\.{part})?)", create_query)
+    return match[1] if match else ""
+
+
+def _refuse(view: TableName, why: str) -> TargetError:
+    return TargetError(
+        f"the materialized view {view} cannot be fed from a staging table: {why}; make it a view with TO and a"
+        " MergeTree table of the same name on every node, or use staging=False"
+    )

@@ -1,0 +1,1 @@
+"""What is there: the cluster, the table, the files, the parts."""

@@ -1,0 +1,141 @@
+"""Ask the cluster which nodes it has, and what they have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, NodeSpec, merge_cluster
+from airflow_provider_ch_s3.errors import ClusterError, ErrorCode, ServerError
+from airflow_provider_ch_s3.names import show_name
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.sql.cluster_queries import render_detect_nodes, render_list_members
+from airflow_provider_ch_s3.units import GIB
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """A server as ``system.clusters`` of the connected server lists it.
+
+    :param address: ``host:port`` under which the servers reach each other.
+    """
+
+    address: str
+    shard: int
+
+
+def detect_cluster(client: ClickHouseClient, declaration: ClusterDeclaration) -> ClusterSpec:
+    """Ask every node for its version, cores and memory, and join that with what the connection declares.
+
+    :raises ClusterError: if the cluster is unknown, a node does not answer, or a node hides its hardware.
+    """
+    cluster = declaration.cluster
+    members = list_members(client, cluster) if cluster else (Member(address="", shard=1),)
+    try:
+        rows = client.query(render_detect_nodes(cluster))
+    except ServerError as error:
+        raise _explain(error, cluster, members) from error
+    by_position: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_position.setdefault(row["position"] if cluster else 1, []).append(row)
+    silent = [member.address for position, member in enumerate(members, 1) if position not in by_position]
+    if silent:
+        raise _away(cluster, silent)
+    nodes = tuple(
+        _read_node(by_position[position], shard=member.shard, declaration=declaration)
+        for position, member in enumerate(members, 1)
+    )
+    _check_distinct(nodes, members)
+    return merge_cluster(declaration, nodes, sorted({row["version"] for row in rows}))
+
+
+def list_members(client: ClickHouseClient, cluster: str) -> tuple[Member, ...]:
+    """The servers of a cluster, in the order of ``_shard_num`` in ``clusterAllReplicas``; asks one server.
+
+    :raises ClusterError: if the connected server knows no such cluster; names those that it knows.
+    """
+    rows = client.query(render_list_members())
+    # clusterAllReplicas asks a server that is listed twice only once
+    shards: dict[str, int] = {}
+    for row in rows:
+        if row["cluster"] == cluster:
+            shards.setdefault(f"{row['host_name']}:{row['port']}", row["shard_num"])
+    if not shards:
+        known = ", ".join(map(show_name, sorted({row["cluster"] for row in rows}))) or "none"
+        raise ClusterError(
+            f"there is no cluster {cluster!r} on the connected server; it knows {known}: "
+            "set the connection's field cluster to one of them, or leave it empty to load with one node"
+        )
+    return tuple(Member(address=address, shard=shard) for address, shard in shards.items())
+
+
+def _explain(error: ServerError, cluster: str | None, members: Sequence[Member]) -> ClusterError | ServerError:
+    message = str(error)
+    if error.code == ErrorCode.ALL_CONNECTION_TRIES_FAILED:
+        named = [member.address for member in members if member.address in message]
+        return _away(cluster, named, reason=message)
+    if error.code == ErrorCode.ACCESS_DENIED:
+        remedy = (
+            "" if "GRANT " in message else "; grant the user SELECT ON system.*, and REMOTE if a cluster is named"
+        )
+        return ClusterError(f"the nodes may not be asked for their hardware: {message}{remedy}")
+    return error
+
+
+def _away(cluster: str | None, addresses: Sequence[str], reason: str = "") -> ClusterError:
+    which = ", ".join(addresses) or "a node"
+    why = f" ({reason})" if reason else ""
+    return ClusterError(
+        f"{which} of cluster {cluster!r} does not answer the connected server{why}; start it, or name a cluster"
+        " without it: a load that goes on without a node leaves that node's shard as it was, unless it has replicas"
+        " (field replicas: one)"
+    )
+
+
+def _read_node(rows: Sequence[Mapping[str, Any]], *, shard: int, declaration: ClusterDeclaration) -> NodeSpec:
+    host = rows[0]["node"]
+    facts = {row["name"]: row for row in rows}
+    vcpus = _read_vcpus(facts) or declaration.vcpus_per_node
+    if vcpus is None:
+        raise ClusterError(f"{host} does not say how many cores it has; set the connection's field vcpus_per_node")
+    declared_gib = declaration.memory_gib_per_node
+    memory_bytes = _read_memory_bytes(facts) or (round(declared_gib * GIB) if declared_gib else None)
+    if memory_bytes is None:
+        raise ClusterError(
+            f"{host} does not say how much memory it has; set the connection's field memory_gib_per_node"
+        )
+    return NodeSpec(host=host, shard=shard, vcpus=vcpus, memory_bytes=memory_bytes)
+
+
+def _read_vcpus(facts: Mapping[str, Mapping[str, Any]]) -> int | None:
+    match = re.fullmatch(r"'?auto\((\d+)\)'?", facts.get("max_threads", {}).get("value", ""))
+    return int(match[1]) if match else None
+
+
+def _read_memory_bytes(facts: Mapping[str, Mapping[str, Any]]) -> int | None:
+    """What queries on the node may use.
+
+    An administrator's own limit is the memory there is, however large the machine. Without one the server
+    limits itself to a share of the machine's memory, and the published formulas count the machine's: so that
+    share is undone, and 64 GiB of RAM are 64 GiB, whether declared or detected.
+    """
+    limit = facts.get("max_server_memory_usage")
+    ratio = facts.get("max_server_memory_usage_to_ram_ratio")
+    if limit is None or not int(limit["value"]):
+        return None
+    if limit["changed"] or ratio is None or not float(ratio["value"]):
+        return int(limit["value"])
+    return round(int(limit["value"]) / float(ratio["value"]))
+
+
+def _check_distinct(nodes: Sequence[NodeSpec], members: Sequence[Member]) -> None:
+    seen: dict[str, str] = {}
+    for node, member in zip(nodes, members, strict=True):
+        if node.host in seen:
+            raise ClusterError(
+                f"{seen[node.host]} and {member.address} both call themselves {node.host}: give each server "
+                "its own host name, and list each server once in the cluster"
+            )
+        seen[node.host] = member.address

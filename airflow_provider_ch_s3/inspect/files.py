@@ -1,0 +1,139 @@
+"""Ask the servers what is in the files."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, SourceError
+from airflow_provider_ch_s3.file_format import infer_format, parse_structure, type_text_columns
+from airflow_provider_ch_s3.inspect.explain import explain
+from airflow_provider_ch_s3.inspect.schemas import compare_files
+from airflow_provider_ch_s3.mapping import MappedColumn
+from airflow_provider_ch_s3.path_columns import path_column_names
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.request import LoadRequest
+from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourceSpec
+from airflow_provider_ch_s3.sql import load_queries
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import (
+    TargetSpec,
+)
+from airflow_provider_ch_s3.tuning import SettingValue
+
+
+def read_source(
+    client: ClickHouseClient,
+    access: S3Access,
+    files: tuple[SourceFile, ...],
+    request: LoadRequest,
+    target: TargetSpec,
+    cluster: str | None,
+) -> SourceSpec:
+    """Ask the servers what is in the files.
+
+    :raises SourceError: if they cannot be read or understood, or differ in what no load can read both ways.
+    :raises ConfigError: if the server knows no such format, or a type of ``structure`` is none.
+    """
+    given_format = _check_format(client, request.data_format) if request.data_format else None
+    data_format, compression = infer_format(files, given_format, request.compression)
+    source = SourceSpec(
+        pattern=request.pattern,
+        access=access,
+        files=files,
+        data_format=data_format,
+        compression=compression,
+        columns=(),
+    )
+    in_path = path_column_names(files)
+    if request.structure:
+        source = replace(source, columns=parse_structure(request.structure, in_path))
+        source = _check_structure(client, source, request)
+    if source.is_typed:
+        return compare_files(
+            lambda statement: query_files(client, statement, source), source, request, target, cluster
+        )
+    if request.structure:
+        return source
+    # DESCRIBE names the columns of the folders for some addresses only; a query has them always.
+    described = (
+        *(
+            FileColumn(name=row["name"], type=row["type"])
+            for row in query_files(client, load_queries.render_describe_files(source, request.settings), source)
+            if row["name"] not in in_path
+        ),
+        *(FileColumn(name=name, in_path=True) for name in sorted(in_path)),
+    )
+    return type_text_columns(source, described, target.columns, skip=frozenset(request.select))
+
+
+def _check_structure(client: ClickHouseClient, source: SourceSpec, request: LoadRequest) -> SourceSpec:
+    """The source, its types by the server's names: ``Int32`` where the user wrote ``INT``."""
+    try:
+        described = client.query(load_queries.render_describe_files(source, request.settings))
+    except ServerError as error:
+        raise ConfigError(f"ClickHouse cannot take structure={request.structure!r}: {error}; correct it") from error
+    types = {row["name"]: row["type"] for row in described}
+    return replace(source, columns=tuple(replace(c, type=types.get(c.name, c.type)) for c in source.columns))
+
+
+def _check_format(client: ClickHouseClient, data_format: str) -> str:
+    """The format by the server's name: it takes ``parquet`` for ``Parquet``, and rules go by the name."""
+    # s3() with keys takes an unknown format for a session token, and guesses the format
+    known: set[str] = {row["name"] for row in client.query(load_queries.render_read_formats())}
+    by_folded_name = {name.casefold(): name for name in known}
+    if data_format.casefold() not in by_folded_name:
+        near = difflib.get_close_matches(data_format, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "use a name of system.formats, e.g. 'Parquet'"
+        raise ConfigError(f"data_format={data_format!r} is no format that this server reads; {hint}")
+    return by_folded_name[data_format.casefold()]
+
+
+def read_select_types(
+    client: ClickHouseClient,
+    source: SourceSpec,
+    select: Mapping[str, str],
+    settings: Mapping[str, SettingValue],
+) -> dict[str, str]:
+    """The types of the user's expressions, by the table's column that each is for.
+
+    :raises ConfigError: if one of them makes one value of many rows.
+    :raises SourceError: if the server cannot understand them.
+    """
+    if not select:
+        return {}
+    items = [MappedColumn(target=name, expression=expression) for name, expression in select.items()]
+    statement = load_queries.render_describe_select(source, items, settings)
+    try:
+        described = client.query(statement)
+    except ServerError as error:
+        if error.code == ErrorCode.NOT_AN_AGGREGATE:
+            raise ConfigError(
+                f"select={dict(select)!r} holds an aggregate function, which would make one row of many; compute each"
+                " row's value alone, and aggregate in the table or a materialized view"
+            ) from error
+        raise unreadable(source, error) from error
+    return {item.target: row["type"] for item, row in zip(items, described[1:], strict=True)}
+
+
+def query_files(
+    client: ClickHouseClient, statement: Statement, source: SourceSpec, target: TargetSpec | None = None
+) -> list[dict[str, Any]]:
+    """Run a statement that reads from the files.
+
+    :param target: the table that a value may not fit.
+    :raises SourceError: if the servers cannot read them, or a value does not fit.
+    """
+    try:
+        return client.query(statement)
+    except ServerError as error:
+        raise unreadable(source, error, target) from error
+
+
+def unreadable(source: SourceSpec, error: ServerError, target: TargetSpec | None = None) -> SourceError:
+    """What to say when the servers cannot read the files, or not as the load wants them."""
+    types = target.column_types if target else {}
+    explained = explain(str(error), types, endpoint=source.access.endpoint_url)
+    return SourceError(f"ClickHouse cannot read {source.pattern} as {source.data_format}: {explained}")

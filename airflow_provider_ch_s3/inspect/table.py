@@ -1,0 +1,250 @@
+"""The table that a load writes to, as it is on every node."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
+from airflow_provider_ch_s3.errors import ConfigError, TargetError
+from airflow_provider_ch_s3.inspect.cluster import list_members
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.sql import ledger_queries, load_queries
+from airflow_provider_ch_s3.target import (
+    Distribution,
+    TableColumn,
+    TableName,
+    TargetSpec,
+    engine_of,
+    has_replicas,
+    parse_distribution,
+    parse_table,
+)
+from airflow_provider_ch_s3.units import count_of
+
+# What takes inserts on several threads and nodes at once, beside the MergeTree family.
+_PARALLEL_ENGINES = frozenset({"Memory", "Log", "TinyLog", "StripeLog", "Null"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundTable:
+    """The table as the connected server sees it.
+
+    :param is_replicated: other nodes hold the same rows of its local table.
+    :param database_engine: of the database of its local table.
+    """
+
+    name: TableName
+    distribution: Distribution | None
+    is_replicated: bool
+    database_engine: str
+    views: tuple[TableName, ...] = ()
+
+    @property
+    def local(self) -> TableName:
+        """The table that holds the parts."""
+        return self.distribution.local if self.distribution else self.name
+
+
+def find_table(client: ClickHouseClient, text: str) -> FoundTable:
+    """Look the table up on the connected server.
+
+    :raises TargetError: if it does not exist.
+    """
+    session = client.query(load_queries.render_read_session())[0]
+    name = parse_table(text, session["database"])
+    rows = read_table(client, name, None)
+    if not rows:
+        raise TargetError(
+            f"table {name} does not exist on the connected server, or this user may not see it; create it on every"
+            " node, correct table=, or give the user the rights of docs/permissions.md"
+        )
+    views = _read_views(rows[0])
+    distribution = None
+    local = name
+    if rows[0]["engine"] == "Distributed":
+        distribution = parse_distribution(rows[0]["engine_full"])
+        cluster = re.sub(r"\{(\w+)\}", lambda m: session["macros"].get(m[1], m[0]), distribution.cluster)
+        distribution = replace(distribution, cluster=cluster)
+        local = distribution.local
+        rows = read_table(client, local, None)
+    databases = client.query(ledger_queries.render_read_database_engine(local.database))
+    return FoundTable(
+        name=name,
+        distribution=distribution,
+        is_replicated=any(has_replicas(row["engine"]) for row in rows),
+        database_engine=databases[0]["engine"] if databases else "",
+        views=views,
+    )
+
+
+def choose_ddl_mode(client: ClickHouseClient, declaration: ClusterDeclaration, found: FoundTable) -> DdlMode:
+    """How tables like this one are made on every node.
+
+    :raises ConfigError: if the declared mode would make tables that do not belong together.
+    """
+    return resolve_ddl_mode(
+        declaration,
+        lambda: len(list_members(client, declaration.cluster or "")),
+        database_engine=found.database_engine,
+        # Tables without replicas need no Keeper, and no queue of DDL.
+        has_keeper=found.is_replicated,
+        is_replicated=found.is_replicated,
+    )
+
+
+def read_table(client: ClickHouseClient, table: TableName, cluster: str | None) -> list[dict[str, Any]]:
+    """Engine, keys and views of a table, for each node that has it."""
+    return client.query(load_queries.render_read_table(table, cluster))
+
+
+def _read_views(row: Mapping[str, Any]) -> tuple[TableName, ...]:
+    return tuple(TableName(database=database, table=table) for database, table in row["views"])
+
+
+def declare_cluster(
+    client: ClickHouseClient, declaration: ClusterDeclaration, found: FoundTable
+) -> ClusterDeclaration:
+    """A Distributed table names its cluster, where the connection does not.
+
+    :raises ConfigError: if they name different ones: what runs on a node of one is not seen through the other. One
+        that lacks replicas may differ, as long as it has each shard.
+    """
+    if found.distribution is None and declaration.cluster is None and declaration.http_endpoints:
+        raise ConfigError(
+            f"the connection lists {', '.join(declaration.http_endpoints)} in http_endpoints, and neither it nor the"
+            f" local table {found.name} names their cluster; set the connection's field cluster, or leave"
+            " http_endpoints empty to load into one node alone"
+        )
+    if found.distribution is None or declaration.cluster == found.distribution.cluster:
+        return declaration
+    if declaration.cluster is None:
+        return replace(declaration, cluster=found.distribution.cluster)
+    if declaration.lacks_replicas:
+        _check_same_shards(client, declaration.cluster, found.name, found.distribution.cluster)
+        return declaration
+    raise ConfigError(
+        f"the connection names the cluster {declaration.cluster!r}, and the Distributed table {found.name} the"
+        f" cluster {found.distribution.cluster!r}; set the connection's field cluster to"
+        f" {found.distribution.cluster!r}, or leave it empty"
+    )
+
+
+def _check_same_shards(client: ClickHouseClient, cluster: str, table: TableName, other: str) -> None:
+    """:param other: the cluster of the Distributed table."""
+    mine, its = (sorted({member.shard for member in list_members(client, name)}) for name in (cluster, other))
+    if mine != its:
+        raise ConfigError(
+            f"the connection's cluster {cluster!r} has {count_of(len(mine), 'shard')}, and {other!r}, that of the"
+            f" Distributed table {table}, has {len(its)}: with replicas='one' it may lack replicas, but no"
+            " shard; name a cluster with a replica of each"
+        )
+
+
+def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec) -> TargetSpec:
+    """Read the table on every node.
+
+    :raises TargetError: if a node lacks it, or has it with other columns, defaults, keys or another engine, or the
+        engine takes no parallel inserts.
+    """
+    local = found.local
+    _check_addressable(local, cluster)
+    tables = {row["node"]: row for row in read_table(client, local, cluster.name)}
+    for node, row in tables.items():
+        _check_engine(local, row["engine"], node)
+    lacking = [node.host for node in cluster.nodes if node.host not in tables]
+    if lacking:
+        raise TargetError(
+            f"table {local} does not exist on {', '.join(lacking)}, and each node of the cluster"
+            f" {cluster.name!r} writes a share; create it there too"
+        )
+    _check_same_tables(local, tables)
+    columns = _same_columns(_read_columns(client, local, cluster.name), local)
+    if found.distribution:
+        mine = _same_columns(_read_columns(client, found.name, None), found.name)
+        # A Distributed table may have no DEFAULTs of its own: the local tables compute them.
+        names = found.name, local
+        _compare_columns(names, {f"{c.name} {c.type}" for c in mine}, {f"{c.name} {c.type}" for c in columns})
+        columns = mine
+    first = next(iter(tables.values()))
+    return TargetSpec(
+        name=found.name,
+        local=local,
+        engine=first["engine"],
+        columns=columns,
+        partition_key=first["partition_key"],
+        distribution=found.distribution,
+        spans_cluster=found.distribution is None and len({node.shard for node in cluster.nodes}) > 1,
+        uuids=tuple(sorted({row["uuid"] for row in tables.values()})),
+        views=tuple(sorted({*found.views, *(v for row in tables.values() for v in _read_views(row))}, key=str)),
+        has_ttl=any(row["has_ttl"] for row in tables.values()),
+    )
+
+
+def _check_addressable(table: TableName, cluster: ClusterSpec) -> None:
+    # cluster() and its kin split the name of the database at its dot, however it is quoted (seen on 26.7)
+    if cluster.name is not None and "." in table.database:
+        raise TargetError(
+            f"{table} cannot be loaded on the cluster {cluster.name!r}: ClickHouse's table functions find no database"
+            f" with a dot in its name, such as {table.database!r}; rename the database (RENAME DATABASE), or leave"
+            " the connection's field cluster empty to load on one node"
+        )
+
+
+def _check_engine(table: TableName, engine: str, node: str) -> None:
+    if not engine.endswith("MergeTree") and engine not in _PARALLEL_ENGINES:
+        raise TargetError(
+            f"{table} is a {engine} on {node}, and a load writes in parallel: into a MergeTree, Memory, Log or Null"
+            " table on each node, or a Distributed table over them; give such a table, e.g. the one behind it"
+        )
+
+
+def _read_columns(
+    client: ClickHouseClient, table: TableName, cluster: str | None
+) -> dict[str, tuple[TableColumn, ...]]:
+    by_node: dict[str, list[TableColumn]] = defaultdict(list)
+    for row in client.query(load_queries.render_read_columns(table, cluster)):
+        column = TableColumn(
+            name=row["name"],
+            type=row["type"],
+            default_kind=row["default_kind"],
+            default_expression=row["default_expression"],
+        )
+        by_node[row["node"]].append(column)
+    return {node: tuple(columns) for node, columns in by_node.items()}
+
+
+def _check_same_tables(table: TableName, tables: Mapping[str, Mapping[str, Any]]) -> None:
+    """:raises TargetError: if two nodes have it with another engine or key."""
+    (first, expected), *others = tables.items()
+    for node, row in others:
+        for what, mine, its in (
+            ("the engine", engine_of(expected["engine_full"]), engine_of(row["engine_full"])),
+            ("PARTITION BY", expected["partition_key"], row["partition_key"]),
+            ("ORDER BY", expected["sorting_key"], row["sorting_key"]),
+        ):
+            if mine != its:
+                raise TargetError(
+                    f"{table} differs between nodes: {what} is {mine or 'not there'} on {first} and"
+                    f" {its or 'not there'} on {node}; make the tables the same, so that the rows of a load mean the"
+                    " same on each node"
+                )
+
+
+def _same_columns(by_node: Mapping[str, tuple[TableColumn, ...]], table: TableName) -> tuple[TableColumn, ...]:
+    nodes = list(by_node)
+    for node in nodes[1:]:
+        names = f"{table} on {nodes[0]}", f"{table} on {node}"
+        _compare_columns(names, {str(c) for c in by_node[nodes[0]]}, {str(c) for c in by_node[node]})
+    return by_node[nodes[0]]
+
+
+def _compare_columns(names: tuple[object, object], columns: set[str], others: set[str]) -> None:
+    if columns != others:
+        raise TargetError(
+            f"the columns of {names[0]} and {names[1]} differ in {', '.join(sorted(columns ^ others))}; make them the"
+            " same with ALTER TABLE"
+        )

@@ -1,0 +1,103 @@
+"""Loads that would not be right, refused before the target changes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError, UnknownStateError
+from airflow_provider_ch_s3.exactly_once.story import AttemptId, Story
+from airflow_provider_ch_s3.exactly_once.turn import BROKEN
+from airflow_provider_ch_s3.load.context import Site
+from airflow_provider_ch_s3.request import LoadMode, LoadRequest, MaterializedViews, OnPartialPartitions
+from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.target import TargetSpec
+from airflow_provider_ch_s3.units import count_of
+
+log = logging.getLogger(__name__)
+
+
+def check_mode(target: TargetSpec, request: LoadRequest) -> None:
+    """See that the table can be loaded in this mode, by way of a staging table.
+
+    :raises TargetError: if it cannot.
+    :raises ConfigError: if mode and arguments contradict each other.
+    """
+    mode = request.load_mode
+    if (mode is LoadMode.REPLACE_WHERE) != bool(request.replace_where):
+        raise ConfigError(
+            f"load_mode={mode.value!r} with replace_where={request.replace_where!r}: give both load_mode="
+            "'replace_where' and the condition that the rows to be replaced fulfil, or neither"
+        )
+    if not target.engine.endswith("MergeTree"):
+        raise TargetError(
+            f"{target.local} is a {target.engine}, which has no partitions to commit; use a MergeTree table, or"
+            " staging=False, which loads at least once"
+        )
+    if target.is_shared:
+        log.warning(
+            "%s is a %s of ClickHouse Cloud, where this package has never been run: docs/topologies.md says what was"
+            " tried instead, and how to try a service of yours",
+            target.local,
+            target.engine,
+        )
+    if mode is LoadMode.REPLACE_PARTITIONS and not target.partition_key:
+        raise TargetError(
+            f"load_mode='replace_partitions' needs PARTITION BY, and {target.local} has none; use"
+            " load_mode='replace_table' or 'replace_where'"
+        )
+    if target.views and (request.materialized_views is MaterializedViews.REFUSE or mode is not LoadMode.APPEND):
+        names = ", ".join(map(str, target.views))
+        remedy = (
+            "use materialized_views='replay' to feed them from the staged rows, or staging=False"
+            if mode is LoadMode.APPEND
+            else "their old rows cannot be told from others; detach them, load, and fill them again"
+        )
+        raise TargetError(f"{target.name} feeds {names}, and a commit of staged partitions does not: {remedy}")
+
+
+def check_unbroken(site: Site, request: LoadRequest, story: Story, files: Sequence[SourceFile]) -> None:
+    """See that no commit that broke for good left a part of these files' rows in the table.
+
+    :raises UnknownStateError: if one did, and this load would add them again.
+    """
+    uuids = set(site.target.uuids)
+    broken = [a for a in story.attempts.values() if a.is_broken and uuids & set(a.committing_uuids)]
+    if not (broken and request.skips_loaded):
+        return
+    paths = {file.path(request.pattern.bucket) for file in files}
+    for attempt in broken:
+        if site.ledger.read_loaded(paths, [attempt.id]):
+            raise UnknownStateError(BROKEN.format(query_id=attempt.id.query_id, target=site.ledger.target))
+
+
+def check_partial_partitions(site: Site, request: LoadRequest, story: Story, partitions: set[str]) -> None:
+    """See that the partitions to be replaced hold nothing but what these files brought before.
+
+    :param partitions: with new rows.
+    :raises LoadError: if one holds other rows: they would be gone.
+    """
+    if (
+        request.load_mode is not LoadMode.REPLACE_PARTITIONS
+        or request.on_partial_partitions is OnPartialPartitions.REPLACE
+    ):
+        return
+    present = site.partition_rows(site.target.local)
+    manifests: dict[AttemptId, dict[str, str]] = {}
+    for partition in sorted(partitions & present.keys()):
+        known_rows, loads = story.rows_of_partition(partition, site.target.uuids)
+        other = ""
+        if present[partition] > known_rows:
+            other = f"{count_of(present[partition] - known_rows, 'row')} that no load in the ledger brought"
+        for load in loads:
+            if load.id not in manifests:
+                manifests[load.id] = site.ledger.read_manifest(load.id)
+            for path in manifests[load.id]:
+                if not request.pattern.covers(path):
+                    other = f"rows of {path!r}"
+        if other:
+            raise LoadError(
+                f"partition {partition} of {site.target.local} holds {other}, which {request.pattern} does not"
+                " cover, and replacing it would lose them; nothing was changed: load all files of the partition,"
+                " use load_mode='replace_where', or say on_partial_partitions='replace'"
+            )

@@ -1,0 +1,131 @@
+"""Where a load takes place: the target, and what belongs to it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
+from airflow_provider_ch_s3.exactly_once.lock import TargetLock
+from airflow_provider_ch_s3.exactly_once.replicas import Replicas
+from airflow_provider_ch_s3.exactly_once.staging import Staging, StagingTable
+from airflow_provider_ch_s3.exactly_once.story import AttemptId
+from airflow_provider_ch_s3.exactly_once.turn import Turns
+from airflow_provider_ch_s3.inspect.alone import check_alone
+from airflow_provider_ch_s3.inspect.cluster import detect_cluster
+from airflow_provider_ch_s3.inspect.definition import read_definition
+from airflow_provider_ch_s3.inspect.table import choose_ddl_mode, declare_cluster, find_table, read_target
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.request import LoadIdentity
+from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.target import TableName, TargetSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """The target as it was found, its ledger, its staging tables, and turns at it.
+
+    :param definition: of the target on all nodes, as text that changes with it.
+    """
+
+    client: ClickHouseClient
+    definition: str
+    cluster: ClusterSpec
+    target: TargetSpec
+    ledger: Ledger
+    staging: Staging
+    turns: Turns
+
+    def staged(self, attempt: AttemptId) -> TableName:
+        """The attempt's staging table, under whatever epoch."""
+        epochs = [t.epoch for t in self.staging.find() if t.attempt == attempt and not t.role]
+        return self.staging.name(StagingTable(attempt=attempt, epoch=max(epochs, default=attempt.number)))
+
+    def partition_rows(self, table: TableName) -> dict[str, int]:
+        """Rows of each partition, over all shards."""
+        rows: dict[str, int] = {}
+        render, is_exact = staging_queries.render_read_partitions, self.target.keeps_all_rows
+        for row in self.staging.look_at(table, render, is_exact=is_exact):
+            rows[row["partition_id"]] = rows.get(row["partition_id"], 0) + row["rows"]
+        return dict(sorted(rows.items()))
+
+    def check_commit(self) -> None:
+        """See that a commit can reach every node, and wait for all replicas of the target.
+
+        :raises ConfigError: if the connection has no address of a node.
+        :raises TargetError: if the cluster lacks a replica.
+        """
+        nodes = {node.host for node in self.cluster.nodes}
+        is_one_shard = len({node.shard for node in self.cluster.nodes}) == 1
+        # Any replica of a single shard will do.
+        is_reached = self.target.is_replicated and is_one_shard and bool(nodes & self.client.reachable)
+        if not is_reached and (lacking := nodes - self.client.reachable):
+            raise ConfigError(
+                f"a commit has to reach every node of the cluster {self.cluster.name!r}, and the connection has no"
+                f" address of {', '.join(sorted(lacking))}; list host:port of the HTTP interface of each node in"
+                " http_endpoints"
+            )
+        if self.target.is_replicated:
+            self.staging.replicas.check(self.target.local)
+
+
+def find_site(
+    client: ClickHouseClient,
+    declaration: ClusterDeclaration,
+    identity: LoadIdentity,
+    *,
+    token: str = "",
+    sleep: Callable[[float], None] = time.sleep,
+) -> Site:
+    """Look the identity's table up on all nodes.
+
+    :param token: of the process, for its locks.
+    :raises TargetError: if it is missing, differs between nodes, or lies on nodes that the connection leaves out.
+    :raises ClusterError: if the cluster is unknown, or a node does not answer.
+    """
+    found = find_table(client, identity.table)
+    declaration = declare_cluster(client, declaration, found)
+    ddl_mode = choose_ddl_mode(client, declaration, found)
+    client = client.within(declaration, ddl_mode)
+    cluster = detect_cluster(client, declaration)
+    check_alone(client, found, cluster)
+    # First: what is altered after this look is noticed before the commit.
+    definition = read_definition(client, found.local, cluster.name)
+    target = read_target(client, found, cluster)
+    ledger = Ledger(
+        client=client,
+        cluster=cluster.name,
+        name=ledger_name(declaration.ledger_table, target.local.database),
+        target=target.local,
+        is_replicated=target.is_replicated,
+        # The disk of one node may be lost; what is shared lies on none.
+        quorum=min(2, cluster.fewest_replicas) if target.is_replicated and not target.is_shared else 0,
+    )
+    replicas = Replicas(
+        client=client,
+        cluster=cluster.name,
+        nodes=cluster.nodes,
+        are_there=target.is_replicated or bool(target.views),
+        are_shared=target.is_shared,
+        lacks_some=declaration.lacks_replicas,
+        sleep=sleep,
+    )
+    staging = Staging(client=client, cluster=cluster.name, target=target.local, replicas=replicas)
+    # A Replicated database decides by itself, whatever node it is asked on.
+    first = min(client.reachable if ddl_mode is DdlMode.DATABASE else (node.host for node in cluster.nodes))
+    lock = TargetLock(
+        client=client, ledger=ledger, identity=identity, node=first, sleep=sleep, token=token or uuid.uuid4().hex
+    )
+    return Site(
+        client=client,
+        definition=definition,
+        cluster=cluster,
+        target=target,
+        ledger=ledger,
+        staging=staging,
+        turns=Turns(client=client, ledger=ledger, staging=staging, lock=lock, sleep=sleep),
+    )

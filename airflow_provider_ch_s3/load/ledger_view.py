@@ -1,0 +1,178 @@
+"""All loads that a ledger knows: as tables of text, and without those that nobody asks for any more."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+
+from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError
+from airflow_provider_ch_s3.exactly_once.ledger import files_name, parse_event
+from airflow_provider_ch_s3.exactly_once.story import Attempt, EventKind, Story
+from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.sql import ledger_queries
+from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.units import count_of, format_bytes, format_count
+
+DAY_SECONDS = 24 * 3600
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """A ledger with the stories of all its targets.
+
+    :param stories: target, ``database.table`` → its story.
+    """
+
+    client: ClickHouseClient
+    cluster: str | None
+    ledger: TableName
+    stories: Mapping[str, Story]
+
+    def attempts(self, load_id: str = "") -> Iterator[tuple[str, Attempt]]:
+        """Target and attempt, newest last; those of one load."""
+        found = [(target, a) for target, story in self.stories.items() for a in story.attempts.values()]
+        for target, attempt in sorted(found, key=lambda pair: pair[1].planned_at):
+            if load_id in ("", attempt.id.load_id):
+                yield target, attempt
+
+    def prune(self, older_than_days: float) -> int:
+        """Forget old attempts that are over and brought nothing that a table still holds; returns how many."""
+        before = time.time() - older_than_days * DAY_SECONDS
+        count = 0
+        for target, story in self.stories.items():
+            held = {attempt.id for attempt in story.holders(self._living_uuids(story))}
+            old = [
+                attempt.id.key
+                for attempt in story.attempts.values()
+                if not attempt.is_open
+                and attempt.id not in held
+                and attempt.events[-1].time < before
+                and max(event.epoch for event in attempt.events) < story.epoch
+            ]
+            if old:
+                self._forget(target, old, last_epoch=story.epoch, before_seconds=before)
+            count += len(old)
+        return count
+
+    def _living_uuids(self, story: Story) -> set[str]:
+        """Those tables of the story's loads that exist still."""
+        details = (attempt.detail(EventKind.COMMITTED) for attempt in story.attempts.values())
+        known = {uuid for detail in details for uuid in detail.get("table_uuids", ())}
+        if not known:
+            return set()
+        rows = self.client.query(ledger_queries.render_read_uuids(sorted(known), self.cluster))
+        return {row["uuid"] for row in rows}
+
+    def _forget(
+        self, target: str, attempts: Sequence[tuple[str, int]], *, last_epoch: int, before_seconds: float
+    ) -> None:
+        """What says that an attempt is over goes last: without it, the rest would look as if it were not."""
+        forget_files = partial(
+            ledger_queries.render_prune_ledger_files, files_name(self.ledger), target=target, attempts=attempts
+        )
+        self.client.execute_everywhere(forget_files)
+        for is_last in (False, True):
+            forget_events = partial(
+                ledger_queries.render_prune_ledger,
+                self.ledger,
+                target=target,
+                attempts=attempts,
+                last_epoch=last_epoch,
+                before_seconds=before_seconds,
+                is_last=is_last,
+            )
+            self.client.execute_everywhere(forget_events)
+
+
+def read_history(client: ClickHouseClient, cluster: str | None, ledger: TableName) -> History:
+    """Read the whole ledger.
+
+    :raises ConfigError: if there is none.
+    """
+    try:
+        rows = client.query(ledger_queries.render_read_history(ledger, cluster))
+    except ServerError as error:
+        if error.code != ErrorCode.UNKNOWN_TABLE:
+            raise
+        raise ConfigError(
+            f"there is no ledger {ledger} yet; the first load into a database makes it: name its database with"
+            " --database, or the ledger in the connection's field ledger_table"
+        ) from error
+    stories = {
+        target: Story(events=[parse_event(row) for row in of_target])
+        for target, of_target in groupby(rows, key=lambda row: row["target"])
+    }
+    return History(client=client, cluster=cluster, ledger=ledger, stories=stories)
+
+
+def format_loads(history: History, *, limit: int) -> str:
+    """One line for each of the latest attempts."""
+    lines = [
+        ("LOAD", "ATTEMPT", "STARTED (UTC)", "TABLE", "DAG.TASK", "RUN", "MODE", "STATE", "FILES", "ROWS", "SECONDS")
+    ]
+    for target, attempt in list(history.attempts())[-limit:]:
+        planned, report = attempt.detail(EventKind.PLANNED), _report(attempt)
+        lines.append(
+            (
+                attempt.id.load_id,
+                str(attempt.id.number),
+                _utc(attempt.planned_at),
+                target,
+                f"{planned.get('dag', '?')}.{planned.get('task', '?')}",
+                str(planned.get("run", "?")),
+                str(planned.get("load_mode", "?")),
+                attempt.state.value,
+                format_count(planned.get("files", 0)),
+                format_count(report.rows_written) if report else "",
+                f"{report.seconds + report.commit_seconds:.1f}" if report else "",
+            )
+        )
+    return _align(lines)
+
+
+def format_load(history: History, load_id: str) -> str:
+    """The story of one load, event by event.
+
+    :raises ConfigError: if the ledger does not know it.
+    """
+    attempts = list(history.attempts(load_id))
+    if not attempts:
+        raise ConfigError(
+            f"the ledger {history.ledger} knows no load {load_id!r}; `ch-s3 loads` lists those it knows"
+        )
+    lines = []
+    for target, attempt in attempts:
+        planned, report = attempt.detail(EventKind.PLANNED), _report(attempt)
+        lines.append(f"{attempt.id.query_id}: {attempt.state.value}")
+        lines.append(f"  {planned.get('source', '?')} -> {target} ({planned.get('load_mode', '?')})")
+        who = ", ".join(f"{name} {planned[name]}" for name in ("dag", "task", "run", "map_index") if name in planned)
+        lines.append(
+            f"  {who}; {count_of(planned.get('files', 0), 'file')}, {format_bytes(planned.get('bytes', 0))},"
+            f" {format_count(planned.get('files_skipped', 0))} skipped"
+        )
+        for event in attempt.events:
+            lines.append(f"  {_utc(event.time)}  {event.kind.value} by try {event.try_number}, epoch {event.epoch}")
+        if report:
+            lines += [f"  {line}" for line in str(report).splitlines()]
+    return "\n".join(lines)
+
+
+def _report(attempt: Attempt) -> LoadReport | None:
+    detail = attempt.detail(EventKind.COMMITTED)
+    return LoadReport.of_commit(detail) if detail else None
+
+
+def _utc(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _align(lines: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return "\n".join(
+        "  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )

@@ -1,0 +1,114 @@
+"""Which of the listed files a load takes: in ``append``, those that the table does not hold yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
+
+from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT
+from airflow_provider_ch_s3.exactly_once.story import Story
+from airflow_provider_ch_s3.load.context import Site
+from airflow_provider_ch_s3.request import LoadRequest, OnChangedFiles, OnLoadedFiles
+from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.units import count_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The files to load, and those that are left out because the table holds them, or another version of them."""
+
+    files: tuple[SourceFile, ...]
+    loaded: tuple[SourceFile, ...] = ()
+    changed: tuple[SourceFile, ...] = ()
+
+    @property
+    def listed(self) -> tuple[SourceFile, ...]:
+        """All of them, sorted by key."""
+        return tuple(sorted((*self.files, *self.loaded, *self.changed)))
+
+    @property
+    def skipped_count(self) -> int:
+        return len(self.loaded) + len(self.changed)
+
+    def describe_skipped(self) -> str:
+        """What is left out, for the log; '' where nothing is."""
+        groups = (
+            (self.loaded, "that the table already holds"),
+            (self.changed, "of which the table holds another version"),
+        )
+        said = [
+            f"{count_of(len(files), 'file')} {why} ({files[0].key!r}{', …' if files[1:] else ''})"
+            for files, why in groups
+            if files
+        ]
+        return f"skipping {' and '.join(said)}" if said else ""
+
+
+def choose_files(
+    listed: tuple[SourceFile, ...],
+    loaded: Mapping[str, Set[str]],
+    bucket: str,
+    *,
+    on_loaded: OnLoadedFiles,
+    on_changed: OnChangedFiles,
+) -> Choice:
+    """Compare the listing with what the ledger says the table holds.
+
+    :param loaded: path → ETags of the versions that the table holds.
+    :raises SourceError: if a file changed since it was loaded, and ``on_changed`` says to fail.
+    """
+    files, old, changed = [], [], []
+    for file in listed:
+        versions = loaded.get(file.path(bucket))
+        if versions and file.etag not in versions and on_changed is not OnChangedFiles.LOAD:
+            changed.append(file)
+        elif versions and file.etag in versions and on_loaded is OnLoadedFiles.SKIP:
+            old.append(file)
+        else:
+            files.append(file)
+    if changed and on_changed is OnChangedFiles.FAIL:
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        raise SourceError(
+            f"{changed[0].key!r}{more} changed since it was loaded, and the table holds the rows of the old version;"
+            " use load_mode='replace_partitions' or 'replace_where' to correct them, on_changed_files='load' to add"
+            " the new version to the old one, or on_changed_files='skip' to leave it out"
+        )
+    return Choice(files=tuple(files), loaded=tuple(old), changed=tuple(changed))
+
+
+def choose_from(
+    listed: tuple[SourceFile, ...], read: Callable[[Set[str]], Mapping[str, Set[str]]], request: LoadRequest
+) -> Choice:
+    """:func:`choose_files` group by group: what the ledger says of a million files would be too much at once.
+
+    :param read: which versions of some paths the table holds.
+    :raises SourceError: as :func:`choose_files`.
+    """
+    bucket = request.pattern.bucket
+
+    def choose(group: tuple[SourceFile, ...]) -> Choice:
+        return choose_files(
+            group,
+            read({file.path(bucket) for file in group}),
+            bucket,
+            on_loaded=request.on_loaded_files,
+            on_changed=request.on_changed_files,
+        )
+
+    starts = range(0, len(listed), FILES_PER_STATEMENT)
+    choices = [choose(listed[start : start + FILES_PER_STATEMENT]) for start in starts]
+    return Choice(
+        files=tuple(file for choice in choices for file in choice.files),
+        loaded=tuple(file for choice in choices for file in choice.loaded),
+        changed=tuple(file for choice in choices for file in choice.changed),
+    )
+
+
+def read_loaded(site: Site, story: Story, paths: Set[str], *, after: int = 0) -> dict[str, set[str]]:
+    """Versions of the paths that the table holds.
+
+    :param after: only what was committed in later epochs.
+    """
+    holders = [a.id for a in story.holders(site.target.uuids) if max(event.epoch for event in a.events) > after]
+    return site.ledger.read_loaded(paths, holders) if holders else {}

@@ -1,0 +1,71 @@
+"""What a load needs of ClickHouse and of an object store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Protocol
+
+from airflow_provider_ch_s3.cluster import ClusterDeclaration, DdlMode
+from airflow_provider_ch_s3.source import S3Access, SourceFile, SourcePattern
+from airflow_provider_ch_s3.sql.statement import Statement
+
+
+class ClickHouseClient(Protocol):
+    """One ClickHouse cluster, seen through one connection; implemented by ``ClickHouseS3Hook``.
+
+    Every method may be called from several threads at once. Each raises ``ServerError`` when ClickHouse
+    answers with an error, and ``ServerUnreachableError`` when no answer comes: then nobody knows whether
+    the statement runs, and only its query id can tell.
+    """
+
+    def within(self, declaration: ClusterDeclaration, ddl_mode: DdlMode | None = None) -> ClickHouseClient:
+        """The same connection, for a cluster and a database that are known better now: the table told them."""
+
+    def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
+        """Run a statement that returns rows; values are native Python objects."""
+
+    def execute(self, statement: Statement, *, query_id: str | None = None) -> None:
+        """Run a statement to its end, however long that takes; its result is thrown away."""
+
+    def execute_everywhere(self, render: Callable[[str | None], Statement], *, query_id: str | None = None) -> None:
+        """Run DDL on every node; a server that dies may repeat it after its restart.
+
+        :param render: makes the statement; called with the cluster's name where the text needs
+            ``ON CLUSTER``, with ``None`` where it is sent to each node by itself.
+        """
+
+    def tell_everywhere(self, render: Callable[[str | None], Statement]) -> None:
+        """Run a statement that belongs to no database, such as KILL, on every node.
+
+        :param render: as for :meth:`execute_everywhere`.
+        """
+
+    def execute_on(self, nodes: Collection[str], statement: Statement, *, query_id: str | None = None) -> None:
+        """Run a statement on some nodes, straight and once.
+
+        :param nodes: the names that they give themselves, ``hostName():tcpPort()``.
+        :raises ConfigError: if no address of one of them is known.
+        """
+
+    @property
+    def reachable(self) -> frozenset[str]:
+        """The names of the nodes to which a statement can be sent straight."""
+
+
+class ObjectStore(Protocol):
+    """One object store, seen with one set of credentials; implemented by ``S3FileStore``."""
+
+    def list_files(self, pattern: SourcePattern) -> Iterable[SourceFile]:
+        """All objects under the pattern's prefixes.
+
+        :raises SourceError: if the bucket is missing or may not be listed.
+        """
+
+    def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
+        """The last bytes of an object, or all that it has.
+
+        :raises SourceError: if it is gone, or may not be read.
+        """
+
+    def access(self) -> S3Access:
+        """How the ClickHouse servers reach the same store."""

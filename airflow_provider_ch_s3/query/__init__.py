@@ -1,0 +1,1 @@
+"""A query on all nodes: its state, its progress, waiting for it."""

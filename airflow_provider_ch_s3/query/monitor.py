@@ -1,0 +1,160 @@
+"""Wait for a query that may have been submitted here, by an earlier process, or not at all."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from airflow_provider_ch_s3.errors import ClusterError, LoadError, ServerError, UnknownStateError
+from airflow_provider_ch_s3.pace import Pace
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.query.progress import ProgressMeter
+from airflow_provider_ch_s3.query.state import (
+    LOG_PATIENCE_SECONDS,
+    QueryState,
+    QueryStatus,
+    Submission,
+    read_statuses,
+)
+from airflow_provider_ch_s3.request import CLOCK_MARGIN_SECONDS, LoadIdentity
+from airflow_provider_ch_s3.sql import load_queries
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.units import format_seconds
+
+log = logging.getLogger(__name__)
+
+# Silence for longer than any log needs to be written means something.
+UNKNOWN_PATIENCE_SECONDS = 60.0
+# Small loads end within a second: look often at first, then less and less.
+FIRST_POLL_SECONDS = 0.25
+
+
+@dataclass(kw_only=True)
+class Watch:
+    """Submits the queries of one load, and waits for them.
+
+    :param poll_seconds: time between two looks at a running query.
+    :param is_killed: asked before each step; true ends all of them.
+    """
+
+    client: ClickHouseClient
+    cluster: str | None
+    identity: LoadIdentity
+    poll_seconds: float
+    sleep: Callable[[float], None] = time.sleep
+    is_killed: Callable[[], bool] = lambda: False
+    submission: Submission | None = field(default=None, init=False)
+    _began: float | None = field(default=None, init=False)
+
+    def follow(self, age_seconds: float) -> None:
+        """From now on look for a query that was submitted so long ago at most, by the servers' clock."""
+        self._began = time.monotonic() - age_seconds
+
+    @property
+    def age_seconds(self) -> float:
+        """How long ago the query was submitted, at most."""
+        return self.identity.age_seconds if self._began is None else time.monotonic() - self._began
+
+    def submit(self, statement: Statement, query_id: str) -> None:
+        """Send the statement, and do not wait for it.
+
+        :raises LoadError: if the load was killed before.
+        """
+        if self.is_killed():
+            raise LoadError(f"the task was killed before {query_id} was submitted; nothing was written")
+        self.submission = Submission(self.client, statement, query_id)
+
+    def look(self, query_id: str) -> QueryStatus | None:
+        """How the query does; None if no node knows it, or not all can be asked."""
+        try:
+            age_seconds = math.ceil(self.age_seconds) + CLOCK_MARGIN_SECONDS
+            statuses = read_statuses(self.client, self.cluster, query_id, age_seconds=age_seconds)
+            return statuses.get(query_id)
+        except (ClusterError, ServerError) as error:
+            log.warning("cannot ask all nodes for %s now, asking again: %s", query_id, error)
+            return None
+
+    def is_running(self, query_id: str) -> bool:
+        """Whether any node works on the query still.
+
+        :raises ServerError: if a node cannot be asked.
+        """
+        return bool(self.client.query(load_queries.render_running_queries(query_id, self.cluster)))
+
+    def wait(self, query_id: str, *, until_seen: bool = False) -> QueryStatus:
+        """Look until the query has ended on all nodes, however long that takes.
+
+        :param until_seen: it is enough that it runs.
+        :raises LoadError: if the server refused the submission, and logged nothing of it. Otherwise its log is
+            waited for: it tells what was read.
+        :raises UnknownStateError: if nobody knew of it for longer than any log needs to be written, or the node
+            that could know was restarted.
+        """
+        pause_seconds = FIRST_POLL_SECONDS
+        began = last_seen = time.monotonic()
+        meter, silence = ProgressMeter(), Pace()
+        while True:
+            if self.is_killed():
+                raise LoadError(f"the task was killed, and {query_id} with it")
+            status = self.look(query_id)
+            if status is not None and status.state is QueryState.RUNNING:
+                last_seen = time.monotonic()
+                if until_seen:
+                    return status
+                log.info("%s", meter.measure(status.running, status.ended))
+            elif status is not None and status.state.is_terminal:
+                return status
+            elif status is not None and silence.is_due():
+                log.info("no node runs %s any more; waiting for the log that says how it ended", query_id)
+            self._check_silence(query_id, began, last_seen)
+            self.sleep(pause_seconds)
+            pause_seconds = min(self.poll_seconds, pause_seconds * 2)
+
+    def pause(self) -> None:
+        """Wait for the time between two looks.
+
+        :raises LoadError: if the task was killed.
+        """
+        if self.is_killed():
+            raise LoadError("the task was killed; nothing was committed")
+        self.sleep(self.poll_seconds)
+
+    def wait_for_logs(self, status: QueryStatus) -> QueryStatus:
+        """A finished query, once all nodes have logged their share; as it is when no log can be late any more."""
+        deadline = time.monotonic() + LOG_PATIENCE_SECONDS
+        pace = Pace()
+        while not status.is_complete and time.monotonic() < deadline:
+            if pace.is_due():
+                log.info("%s has ended; waiting for the logs of all nodes, which say what each did", status.query_id)
+            self.sleep(FIRST_POLL_SECONDS)
+            found = self.look(status.query_id)
+            # A node that is restarted in between forgets what it knew.
+            status = found if found is not None and found.state is QueryState.FINISHED else status
+        return status
+
+    def restarted_node(self, since_seconds: float) -> str:
+        """A node that was restarted within the last seconds, and so may have lost its log; '' if none was."""
+        for row in self.client.query(load_queries.render_read_uptimes(self.cluster)):
+            if row["uptime_seconds"] < since_seconds:
+                return f"{row['node']} was restarted {format_seconds(row['uptime_seconds'])} ago"
+        return ""
+
+    def _check_silence(self, query_id: str, began: float, last_seen: float) -> None:
+        refusal = self.submission.refusal if self.submission else None
+        silent_seconds = time.monotonic() - last_seen
+        if refusal is not None and silent_seconds > LOG_PATIENCE_SECONDS:
+            raise LoadError(f"query {query_id} failed: {refusal}") from refusal
+        if silent_seconds > UNKNOWN_PATIENCE_SECONDS or self._is_forgotten(began):
+            raise UnknownStateError(f"no node can say what became of query {query_id}")
+
+    def _is_forgotten(self, began: float) -> bool:
+        """Whether nothing is on its way any more, and the answer was lost with a node that went down."""
+        if self.submission is None or self.submission.is_open or self.submission.is_answered:
+            return False
+        try:
+            return bool(self.restarted_node(time.monotonic() - began))
+        except (ClusterError, ServerError):
+            return False

@@ -1,0 +1,241 @@
+"""The one place that knows how a load's query is doing: submit it, ask all nodes for it, kill it.
+
+A query is known by its id alone. The connection that submitted it may break at any time: ClickHouse runs the
+query on, so an answer over HTTP is a hint, and ``system.processes`` and ``system.query_log`` of all nodes are
+the truth.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from airflow_provider_ch_s3.cluster import ClusterSpec
+from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ErrorCode, LoadError, ServerError
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.sql import load_queries
+from airflow_provider_ch_s3.sql.statement import MESSAGE_LIMIT, Statement, shorten_lines
+
+log = logging.getLogger(__name__)
+
+# QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: somebody else submitted it, so there is a query to wait for.
+# query_log is flushed every 7.5 s, in ClickHouse Cloud every 30 s.
+LOG_PATIENCE_SECONDS = 35.0
+KILL_PATIENCE_SECONDS = 30.0
+POLL_SECONDS = 0.5
+
+
+class QueryState(Enum):
+    """What all nodes together say of a query.
+
+    ``UNKNOWN``: it was started, and nobody says how it ended. That is not a failure: it may have written all
+    of its rows.
+    """
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self in (QueryState.FINISHED, QueryState.FAILED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryStatus:
+    """One query, over all nodes.
+
+    :param running: its rows in ``system.processes``.
+    :param logged: its rows in ``system.query_log``.
+    """
+
+    query_id: str
+    running: Sequence[Mapping[str, Any]] = ()
+    logged: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def state(self) -> QueryState:
+        if self.running:
+            return QueryState.RUNNING
+        events = {row["event"] for row in self.logged if row["is_initial"]}
+        if "QueryFinish" in events:
+            return QueryState.FINISHED
+        if any(event.startswith("Exception") for event in events):
+            return QueryState.FAILED
+        return QueryState.UNKNOWN
+
+    @property
+    def error(self) -> str:
+        """The server's message in one line, if it failed."""
+        message = next((row["exception"] for row in self.ended if row["is_initial"]), "")
+        # an error that another node sent brings that node's stack trace with it
+        return shorten_lines(" ".join(re.split(r",? ?Stack trace", message)[0].split()), limit=MESSAGE_LIMIT)
+
+    @property
+    def ended(self) -> list[Mapping[str, Any]]:
+        """One row for each node's part of the query that is over."""
+        return [row for row in self.logged if row["event"] != "QueryStart"]
+
+    @property
+    def log_comment(self) -> str:
+        return next((row["log_comment"] for row in (*self.running, *self.logged)), "")
+
+    @property
+    def attempt(self) -> int:
+        return int(self.query_id.rpartition("-")[2])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all nodes have logged their share: each flushes its log in its own time."""
+        initial = next((row for row in self.ended if row["is_initial"]), None)
+        if initial is None:
+            return False
+        workers = [row for row in self.ended if not row["is_initial"]]
+        if not workers:
+            # alone, or without any row from the others yet; only a node alone writes and reads itself
+            return bool(initial["files"])
+        # rows that travel to their shards are read a second time there
+        if sum(int(row["read_rows"]) for row in workers if row["files"]) < int(initial["read_rows"]):
+            return False
+        if initial["settings"].get("parallel_distributed_insert_select") != "0":
+            return True
+        rows_sent = int(initial["written_rows"]) - int(initial["part_rows"])
+        return sum(int(row["part_rows"]) for row in self.ended) >= rows_sent
+
+
+def read_statuses(
+    client: ClickHouseClient, cluster: str | None, prefix: str, *, age_seconds: int
+) -> dict[str, QueryStatus]:
+    """Every query whose id starts with ``prefix`` that any node knows.
+
+    :param age_seconds: how far the logs are searched.
+    :raises ServerError: if a node cannot be asked: then nothing is known.
+    """
+    # In this order: a query that ends in between is in the log, or (not flushed yet) UNKNOWN, never FAILED.
+    running = client.query(load_queries.render_running_queries(prefix, cluster))
+    logged = client.query(load_queries.render_logged_queries(prefix, cluster, age_seconds=age_seconds))
+    found: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
+    for row in running:
+        found[row["initial_query_id"]][0].append(row)
+    for row in logged:
+        found[row["initial_query_id"]][1].append(row)
+    return {
+        query_id: QueryStatus(query_id=query_id, running=rows[0], logged=rows[1]) for query_id, rows in found.items()
+    }
+
+
+def wait_for_query_log(
+    client: ClickHouseClient, cluster: ClusterSpec, *, sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """See that every node has a log of queries; one that has just started makes it with its first entries.
+
+    :raises ClusterError: if a node still has none when every log must have been written.
+    """
+    deadline = time.monotonic() + LOG_PATIENCE_SECONDS
+    while lacking := {node.host for node in cluster.nodes} - {
+        row["node"] for row in client.query(load_queries.render_has_query_log(cluster.name))
+    }:
+        if time.monotonic() > deadline:
+            raise ClusterError(
+                f"{', '.join(sorted(lacking))} has no system.query_log for this user, and without it nobody can"
+                " tell how a load ended; switch <query_log> on in the server's configuration, or GRANT SELECT ON"
+                " system.query_log"
+            )
+        sleep(POLL_SECONDS)
+
+
+class Submission:
+    """A statement on its way, on a thread of its own that holds the HTTP connection.
+
+    The thread is a daemon: a worker that ends does not wait for it, and ClickHouse does not need it.
+    """
+
+    def __init__(self, client: ClickHouseClient, statement: Statement, query_id: str) -> None:
+        self.query_id = query_id
+        self._refusal: ServerError | None = None
+        self._is_answered = False
+        self._thread = threading.Thread(target=self._run, args=(client, statement), name=query_id, daemon=True)
+        self._thread.start()
+
+    def _run(self, client: ClickHouseClient, statement: Statement) -> None:
+        try:
+            client.execute(statement, query_id=self.query_id)
+            self._is_answered = True
+        except ServerError as error:
+            if error.code != ErrorCode.QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING:
+                self._refusal = error
+        except ChS3Error:
+            return  # the connection broke, which says nothing of the query
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its connection waits for an answer."""
+        return self._thread.is_alive()
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the server said how it ended."""
+        return self._is_answered or self._refusal is not None
+
+    @property
+    def refusal(self) -> ServerError | None:
+        """The server's own answer that this query failed; None while there is no such answer."""
+        return self._refusal
+
+
+def kill_queries(
+    client: ClickHouseClient,
+    cluster: str | None,
+    prefix: str,
+    *,
+    submission: Submission | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> frozenset[str]:
+    """Kill all queries whose id starts with ``prefix``, on all nodes, and see that they are gone.
+
+    A node that is away does not keep the others from being told; only from the certainty that nothing runs.
+
+    :param submission: a statement that may be on its way still: it is waited for, and killed when it arrives.
+    :returns: the nodes that were seen to run any of them.
+    :raises LoadError: if after 30 s something still runs, or a node has not said that nothing does.
+    """
+    deadline = time.monotonic() + KILL_PATIENCE_SECONDS
+    nodes: frozenset[str] = frozenset()
+    with suppress(ChS3Error):  # it only tells where they ran; that they end is seen below
+        nodes = _running_nodes(client, cluster, prefix)
+    while doubt := _kill_once(client, cluster, prefix, submission):
+        if time.monotonic() > deadline:
+            raise LoadError(
+                f"{KILL_PATIENCE_SECONDS:.0f} s after KILL QUERY of {prefix}… {doubt}; look at system.processes of"
+                " all nodes before you load again"
+            )
+        sleep(POLL_SECONDS)
+    return nodes
+
+
+def _kill_once(client: ClickHouseClient, cluster: str | None, prefix: str, submission: Submission | None) -> str:
+    """Tell all nodes, and ask all nodes; say why something may still run, '' if nothing does."""
+    try:
+        client.tell_everywhere(lambda name: load_queries.render_kill_queries(prefix, name))
+    except ChS3Error as error:
+        log.warning("not every node could be told to kill %s…: %s", prefix, error)
+    try:
+        nodes = _running_nodes(client, cluster, prefix)
+    except ChS3Error as error:
+        return f"nobody can say whether it still runs: {error}"
+    if nodes:
+        return "it still runs on " + ", ".join(sorted(nodes))
+    return "its statement is still on its way" if submission is not None and submission.is_open else ""
+
+
+def _running_nodes(client: ClickHouseClient, cluster: str | None, prefix: str) -> frozenset[str]:
+    return frozenset(row["node"] for row in client.query(load_queries.render_running_queries(prefix, cluster)))
