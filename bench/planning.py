@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_ch_s3.cluster import ClusterSpec, NodeSpec
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
-from airflow_provider_ch_s3.exactly_once.story import AttemptId
 from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
 from airflow_provider_ch_s3.load.prepare import format_plan, list_files, prepare_load
-from airflow_provider_ch_s3.load.selection import choose_from
+from airflow_provider_ch_s3.load.selection import select_from
 from airflow_provider_ch_s3.load.verify import verify_files
 from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
 from airflow_provider_ch_s3.source import S3Access, parse_source
@@ -166,17 +166,17 @@ def run_load(objects: int, phase: Phase) -> None:
     with phase("list"):
         files = list_files(store, REQUEST)
     with phase("choose"):
-        choice = choose_from(files, lambda _: {}, REQUEST)
-    assert len(choice.files) == objects
+        selection = select_from(files, lambda _: {}, REQUEST)
+    assert len(selection.files) == objects
     with phase("plan"):
         access = S3Access(endpoint_url="https://s3")
-        prepared = prepare_load(ledger.client, REQUEST, CLUSTER, TARGET, access=access, files=choice.files)
+        prepared = prepare_load(ledger.client, REQUEST, CLUSTER, TARGET, access=access, files=selection.files)
         format_plan(prepared)
     with phase("render the INSERT"):
         prepared.insert(IDENTITY)
     with phase("write the manifest"):
-        ledger.write_files(ATTEMPT, choice.files, BUCKET)
-    del files, choice, prepared
+        ledger.write_files(ATTEMPT, selection.files, BUCKET)
+    del files, selection, prepared
     with phase("verify"):
         verify_files(ledger.read_manifest(ATTEMPT), store.list_files(REQUEST.pattern), BUCKET)
 
@@ -190,8 +190,8 @@ def run_append(objects: int, phase: Phase) -> None:
     with phase("list again"):
         files = list_files(store, REQUEST)
     with phase("choose half"):
-        choice = choose_from(files, lambda paths: ledger.read_loaded(paths, [ATTEMPT]), REQUEST)
-    assert len(choice.files) == objects // 2
+        selection = select_from(files, lambda paths: ledger.read_loaded(paths, [ATTEMPT]), REQUEST)
+    assert len(selection.files) == objects // 2
 
 
 def read_memory(name: str) -> int:

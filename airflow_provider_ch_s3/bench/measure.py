@@ -24,7 +24,7 @@ from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport, build_report
 from airflow_provider_ch_s3.load.staged import LoadRun
 from airflow_provider_ch_s3.protocols import ClickHouseClient
-from airflow_provider_ch_s3.query.monitor import Watch
+from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.query.state import LOG_PATIENCE_SECONDS, kill_queries
 from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
 from airflow_provider_ch_s3.settle import SettleRule, judge_parts
@@ -127,7 +127,7 @@ def _insert(client: ClickHouseClient, prepared: PreparedLoad, table: TableName) 
     except KeyboardInterrupt:
         kill_queries(client, prepared.cluster.name, query_id)
         raise
-    watch = Watch(client=client, cluster=prepared.cluster.name, identity=identity, poll_seconds=POLL_SECONDS)
+    watch = QueryMonitor(client=client, cluster=prepared.cluster.name, identity=identity, poll_seconds=POLL_SECONDS)
     return build_report(watch.wait_for_logs(watch.wait(query_id)), table=str(table), attached=False)
 
 

@@ -36,18 +36,18 @@ def run(args: argparse.Namespace) -> int:
     """List, show or prune."""
     from airflow_provider_ch_s3.cli.connections import clickhouse_hook
     from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
-    from airflow_provider_ch_s3.load.ledger_view import format_load, format_loads, read_history
+    from airflow_provider_ch_s3.load.ledger_view import format_load, format_loads, read_ledger
     from airflow_provider_ch_s3.sql.load_queries import render_read_session
 
     with clickhouse_hook(args.conn_id) as hook:
         declared = hook.declaration
         database = args.database or hook.query(render_read_session())[0]["database"]
-        history = read_history(hook, args.cluster or declared.cluster, ledger_name(declared.ledger_table, database))
+        view = read_ledger(hook, args.cluster or declared.cluster, ledger_name(declared.ledger_table, database))
         match args.action:
             case "show":
-                print(format_load(history, args.load_id))
+                print(format_load(view, args.load_id))
             case "prune":
-                print(f"forgot {history.prune(args.older_than_days)} attempts")
+                print(f"forgot {view.prune(args.older_than_days)} attempts")
             case _:
-                print(format_loads(history, limit=args.limit))
+                print(format_loads(view, limit=args.limit))
     return 0

@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.batches import batches
 from airflow_provider_ch_s3.cluster import REPLICATED_DATABASES
 from airflow_provider_ch_s3.codec import SCHEMA_VERSION
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, TargetError
-from airflow_provider_ch_s3.exactly_once.story import AttemptId, Event, EventKind, Story
+from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventKind, History
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.sql import ledger_queries
@@ -41,7 +41,7 @@ def files_name(ledger: TableName) -> TableName:
 
 @dataclass(frozen=True, kw_only=True)
 class Ledger:
-    """The story of one target, as all its loads wrote it.
+    """The history of one target, as all its loads wrote it.
 
     :param name: of the table of events; that of files has ``_files`` at its end.
     :param target: the local table, ``database.table``.
@@ -87,19 +87,19 @@ class Ledger:
                 )
                 self.client.execute_everywhere(render)
 
-    def read(self) -> Story:
+    def read(self) -> History:
         """All events of the target."""
         statement = ledger_queries.render_read_events(self.name, self.cluster, target=str(self.target))
-        return Story(events=[parse_event(row) for row in self.client.query(statement)])
+        return History(events=[parse_event(row) for row in self.client.query(statement)])
 
-    def read_if_there(self) -> Story:
+    def read_if_there(self) -> History:
         """All events of the target; none where no load has made the ledger yet."""
         try:
             return self.read()
         except ServerError as error:
             if error.code != ErrorCode.UNKNOWN_TABLE:
                 raise
-            return Story(events=())
+            return History(events=())
 
     def write(
         self,

@@ -1,9 +1,9 @@
 """The lock of a target: one load at a time plans, commits or gives up there.
 
-ClickHouse has no compare-and-set, but of two that create the same table on one node one fails. A lock is a table
-whose name ends in an epoch; epochs only rise. Whoever finds a lock of a dead owner creates the one of the next
-epoch, and what the old owner still does is harmless: he works with staging tables that are renamed at once
-(:meth:`Staging.claim`), and the ledger tells his late words from true ones.
+ClickHouse has no compare-and-set, but when two processes create the same table on one node, one of them fails. A lock
+is a table whose name ends in an epoch, a fencing token: epochs only rise. Whoever finds a lock of a dead owner
+creates the one of the next epoch, and what the old owner still does is harmless: it works with staging tables that
+are renamed at once (:meth:`Staging.claim`), and the ledger tells its late events from valid ones.
 
 The node that decides is the first by the name that the nodes give themselves, so that it does not matter how a
 connection calls them. Where it is another one for a while, because a node was added, the same epoch may be locked on
@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ch_s3.codec import decode
 from airflow_provider_ch_s3.errors import ChS3Error, ErrorCode, LoadError, LockLostError, OvertakenError, ServerError
+from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
-from airflow_provider_ch_s3.exactly_once.story import AttemptId, EventKind, Story
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.request import LoadIdentity
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
@@ -80,16 +80,16 @@ class Lock:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class AcquiredLock:
     """A lock that was taken.
 
-    :param story: the ledger as it was right after.
+    :param history: the ledger as it was right after.
     :param overtaken: owners of older locks, who will never give them back.
     """
 
     epoch: int
     owner: Owner
-    story: Story
+    history: History
     overtaken: Sequence[Owner]
 
 
@@ -111,7 +111,7 @@ class TargetLock:
     def _prefix(self) -> str:
         return f"ch_s3_lock_{short_hash(self.ledger.target)}_"
 
-    def acquire(self, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> Held:
+    def acquire(self, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> AcquiredLock:
         """Take the lock, or take it over.
 
         :param attempt: what is to be committed or given up.
@@ -131,25 +131,25 @@ class TargetLock:
         while True:
             # The locks first: one that is given back in between has left its epoch in the ledger.
             locks = self._read_locks()
-            story = self.ledger.read()
+            history = self.ledger.read()
             if locks and not (
                 self._outranks(mine, locks[-1].owner, is_urgent=is_urgent)
-                or self._is_silent(patience, locks[-1], story)
+                or self._is_silent(patience, locks[-1], history)
             ):
                 if locks[-1].owner.token != waits_for:
                     waits_for = locks[-1].owner.token
                     log.info("waiting for %s, which works on %s", locks[-1].owner.load_id, self.ledger.target)
                 self._pause()
                 continue
-            epoch = max([story.epoch, *(lock.epoch for lock in locks)]) + 1
+            epoch = max([history.epoch, *(lock.epoch for lock in locks)]) + 1
             if self._create(epoch, mine):
                 # Somebody may have come and gone since the ledger was read: an epoch must not be used twice.
                 # Somebody may hold a lock that was not there when the locks were read, too, or this epoch elsewhere.
                 others = {lock for lock in self._read_locks() if lock.owner.token != mine.token} - set(locks)
-                story = self.ledger.read()
-                if story.epoch < epoch and not others:
+                history = self.ledger.read()
+                if history.epoch < epoch and not others:
                     self._begin(epoch, mine, locks)
-                    return Held(epoch=epoch, owner=mine, story=story, overtaken=_owners(locks))
+                    return AcquiredLock(epoch=epoch, owner=mine, history=history, overtaken=_owners(locks))
                 self._drop_if_there(epoch, self.node)
             self._pause()
 
@@ -168,13 +168,13 @@ class TargetLock:
                 " is not the newest try of its task; the other one goes on"
             ) from error
 
-    def is_last_of_task(self, story: Story) -> bool:
+    def is_last_of_task(self, history: History) -> bool:
         """Whether no other process of the same task has had the lock since this one had it."""
-        words = [word for word in story.words_of(self.identity.load_id) if word.kind is EventKind.LOCKED]
+        words = [word for word in history.words_of(self.identity.load_id) if word.kind is EventKind.LOCKED]
         return not words or words[-1].detail.get("token") == self.token
 
     @contextmanager
-    def kept_alive(self, held: Held) -> Iterator[None]:
+    def kept_alive(self, held: AcquiredLock) -> Iterator[None]:
         """Give others a sign of life every few seconds: a single statement may take longer than they wait."""
         over: list[bool] = []
 
@@ -226,14 +226,14 @@ class TargetLock:
             )
         return owner.rank < mine.rank or is_urgent or owner.token == self.token
 
-    def _is_silent(self, patience: _Patience, lock: Lock, story: Story) -> bool:
+    def _is_silent(self, patience: _Patience, lock: Lock, history: History) -> bool:
         # It may be at work on its own commit, or on one that another load left.
-        busy = [attempt.id for attempt in story.attempts.values() if attempt.state is EventKind.COMMITTING]
+        busy = [attempt.id for attempt in history.attempts.values() if attempt.state is EventKind.COMMITTING]
         running = any(
             self.client.query(load_queries.render_running_queries(attempt.commit_prefix, self.ledger.cluster))
             for attempt in (lock.owner.attempt_id, *busy)
         )
-        words = sum(event.epoch == lock.epoch for event in story.events)
+        words = sum(event.epoch == lock.epoch for event in history.events)
         return patience.is_over((lock.owner.token, words, running and time.monotonic()))
 
     def _read_locks(self) -> list[Lock]:

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from airflow_provider_ch_s3.errors import LoadError, LockLostError
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
-from airflow_provider_ch_s3.exactly_once.story import AttemptId
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import Sql, server_sql

@@ -13,8 +13,8 @@ from functools import partial
 
 from airflow_provider_ch_s3.batches import batches
 from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
-from airflow_provider_ch_s3.exactly_once.story import AttemptId
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.statement import Statement

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from airflow_provider_ch_s3.errors import TargetError
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.staging import FEED, VIEW, Staging, StagingTable
-from airflow_provider_ch_s3.exactly_once.story import AttemptId
 from airflow_provider_ch_s3.inspect.table import read_table
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sql import staging_queries

@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.cluster import ClusterDeclaration
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, log_plan
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.protocols import ClickHouseClient, ObjectStore
-from airflow_provider_ch_s3.query.monitor import Watch
+from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
 from airflow_provider_ch_s3.sql.statement import shorten_lines
 from airflow_provider_ch_s3.target import TableName
@@ -78,11 +78,11 @@ class TaskLoad(ABC):
 
     def is_running(self, query_id: str) -> bool:
         """Whether any node works on the query still."""
-        return self._watch.is_running(query_id)
+        return self._monitor.is_running(query_id)
 
     @cached_property
-    def _watch(self) -> Watch:
-        return Watch(
+    def _monitor(self) -> QueryMonitor:
+        return QueryMonitor(
             client=self.client,
             cluster=self.cluster,
             identity=self.identity,
@@ -99,4 +99,4 @@ class TaskLoad(ABC):
         log_plan(prepared)
         statement = prepared.insert(self.identity, into=into)
         log.info("submitting %s:\n%s", query_id, shorten_lines(statement.text))
-        self._watch.submit(statement, query_id)
+        self._monitor.submit(statement, query_id)

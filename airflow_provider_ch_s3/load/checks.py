@@ -6,9 +6,9 @@ import logging
 from collections.abc import Sequence
 
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError, UnknownStateError
-from airflow_provider_ch_s3.exactly_once.story import AttemptId, Story
-from airflow_provider_ch_s3.exactly_once.turn import BROKEN
-from airflow_provider_ch_s3.load.context import Site
+from airflow_provider_ch_s3.exactly_once.history import AttemptId, History
+from airflow_provider_ch_s3.exactly_once.locked_target import BROKEN
+from airflow_provider_ch_s3.load.context import LoadContext
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, MaterializedViews, OnPartialPartitions
 from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.target import TargetSpec
@@ -56,22 +56,24 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
         raise TargetError(f"{target.name} feeds {names}, and a commit of staged partitions does not: {remedy}")
 
 
-def check_unbroken(site: Site, request: LoadRequest, story: Story, files: Sequence[SourceFile]) -> None:
+def check_unbroken(context: LoadContext, request: LoadRequest, history: History, files: Sequence[SourceFile]) -> None:
     """See that no commit that broke for good left a part of these files' rows in the table.
 
     :raises UnknownStateError: if one did, and this load would add them again.
     """
-    uuids = set(site.target.uuids)
-    broken = [a for a in story.attempts.values() if a.is_broken and uuids & set(a.committing_uuids)]
+    uuids = set(context.target.uuids)
+    broken = [a for a in history.attempts.values() if a.is_broken and uuids & set(a.committing_uuids)]
     if not (broken and request.skips_loaded):
         return
     paths = {file.path(request.pattern.bucket) for file in files}
     for attempt in broken:
-        if site.ledger.read_loaded(paths, [attempt.id]):
-            raise UnknownStateError(BROKEN.format(query_id=attempt.id.query_id, target=site.ledger.target))
+        if context.ledger.read_loaded(paths, [attempt.id]):
+            raise UnknownStateError(BROKEN.format(query_id=attempt.id.query_id, target=context.ledger.target))
 
 
-def check_partial_partitions(site: Site, request: LoadRequest, story: Story, partitions: set[str]) -> None:
+def check_partial_partitions(
+    context: LoadContext, request: LoadRequest, history: History, partitions: set[str]
+) -> None:
     """See that the partitions to be replaced hold nothing but what these files brought before.
 
     :param partitions: with new rows.
@@ -82,22 +84,22 @@ def check_partial_partitions(site: Site, request: LoadRequest, story: Story, par
         or request.on_partial_partitions is OnPartialPartitions.REPLACE
     ):
         return
-    present = site.partition_rows(site.target.local)
+    present = context.partition_rows(context.target.local)
     manifests: dict[AttemptId, dict[str, str]] = {}
     for partition in sorted(partitions & present.keys()):
-        known_rows, loads = story.rows_of_partition(partition, site.target.uuids)
+        known_rows, loads = history.rows_of_partition(partition, context.target.uuids)
         other = ""
         if present[partition] > known_rows:
             other = f"{count_of(present[partition] - known_rows, 'row')} that no load in the ledger brought"
         for load in loads:
             if load.id not in manifests:
-                manifests[load.id] = site.ledger.read_manifest(load.id)
+                manifests[load.id] = context.ledger.read_manifest(load.id)
             for path in manifests[load.id]:
                 if not request.pattern.covers(path):
                     other = f"rows of {path!r}"
         if other:
             raise LoadError(
-                f"partition {partition} of {site.target.local} holds {other}, which {request.pattern} does not"
+                f"partition {partition} of {context.target.local} holds {other}, which {request.pattern} does not"
                 " cover, and replacing it would lose them; nothing was changed: load all files of the partition,"
                 " use load_mode='replace_where', or say on_partial_partitions='replace'"
             )

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
 from airflow_provider_ch_s3.exactly_once.lock import TargetLock
+from airflow_provider_ch_s3.exactly_once.locked_target import TargetLocking
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging, StagingTable
-from airflow_provider_ch_s3.exactly_once.story import AttemptId
-from airflow_provider_ch_s3.exactly_once.turn import Turns
 from airflow_provider_ch_s3.inspect.alone import check_alone
 from airflow_provider_ch_s3.inspect.cluster import detect_cluster
 from airflow_provider_ch_s3.inspect.definition import read_definition
@@ -26,8 +26,8 @@ from airflow_provider_ch_s3.target import TableName, TargetSpec
 
 
 @dataclass(frozen=True, kw_only=True)
-class Site:
-    """The target as it was found, its ledger, its staging tables, and turns at it.
+class LoadContext:
+    """The target as it was found, its ledger, its staging tables, and its lock.
 
     :param definition: of the target on all nodes, as text that changes with it.
     """
@@ -38,7 +38,7 @@ class Site:
     target: TargetSpec
     ledger: Ledger
     staging: Staging
-    turns: Turns
+    locking: TargetLocking
 
     def staged(self, attempt: AttemptId) -> TableName:
         """The attempt's staging table, under whatever epoch."""
@@ -73,14 +73,14 @@ class Site:
             self.staging.replicas.check(self.target.local)
 
 
-def find_site(
+def find_context(
     client: ClickHouseClient,
     declaration: ClusterDeclaration,
     identity: LoadIdentity,
     *,
     token: str = "",
     sleep: Callable[[float], None] = time.sleep,
-) -> Site:
+) -> LoadContext:
     """Look the identity's table up on all nodes.
 
     :param token: of the process, for its locks.
@@ -120,12 +120,12 @@ def find_site(
     lock = TargetLock(
         client=client, ledger=ledger, identity=identity, node=first, sleep=sleep, token=token or uuid.uuid4().hex
     )
-    return Site(
+    return LoadContext(
         client=client,
         definition=definition,
         cluster=cluster,
         target=target,
         ledger=ledger,
         staging=staging,
-        turns=Turns(client=client, ledger=ledger, staging=staging, lock=lock, sleep=sleep),
+        locking=TargetLocking(client=client, ledger=ledger, staging=staging, lock=lock, sleep=sleep),
     )

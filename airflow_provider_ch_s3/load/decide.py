@@ -14,7 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.errors import OvertakenError
-from airflow_provider_ch_s3.exactly_once.story import Attempt, AttemptId, EventKind, Story
+from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.request import LoadIdentity
@@ -30,10 +30,10 @@ class Recover:
 class Begin:
     """Select files, prepare an attempt and stage it.
 
-    :param story: the ledger as it was read last.
+    :param history: the ledger as it was read last.
     """
 
-    story: Story
+    history: History
 
 
 @dataclass(frozen=True)
@@ -62,34 +62,34 @@ class Done:
 Step = Recover | Begin | Submit | Resume | Done
 
 
-def decide_start(story: Story, identity: LoadIdentity, table_uuids: Collection[str]) -> Begin | Resume | Done:
+def decide_start(history: History, identity: LoadIdentity, table_uuids: Collection[str]) -> Begin | Resume | Done:
     """What a process does first.
 
     :param table_uuids: of the target on all nodes; rows that were committed into a table that has been dropped since
         do not count.
     :raises OvertakenError: if a newer try of the task has begun.
     """
-    latest = story.latest(identity.load_id, identity.life)
+    latest = history.latest(identity.load_id, identity.life)
     if latest is not None and set(latest.detail(EventKind.COMMITTED).get("table_uuids", ())) & set(table_uuids):
         return done(latest)
-    if any(word.rank > identity.rank for word in story.words_of(identity.load_id)):
+    if any(word.rank > identity.rank for word in history.words_of(identity.load_id)):
         raise OvertakenError(
             f"a newer try of this task has begun to load into {identity.table}, so try {identity.try_number} stops"
         )
     if latest is not None and latest.state is EventKind.PLANNED:
         return Resume(latest.id)
-    return Begin(story)
+    return Begin(history)
 
 
-def decide_next(story: Story, attempt: AttemptId) -> Recover | Resume | Done:
+def decide_next(history: History, attempt: AttemptId) -> Recover | Resume | Done:
     """What the process that works on an attempt does next.
 
     :raises OvertakenError: if another process of its task has given the attempt up, and goes on with a later one.
     """
-    found = story.attempts[attempt]
+    found = history.attempts[attempt]
     if found.state is EventKind.COMMITTED:
         return done(found)
-    if story.of_load(attempt.load_id)[-1] is not found:
+    if history.of_load(attempt.load_id)[-1] is not found:
         raise OvertakenError(f"another process of this task gave {attempt.query_id} up, so this one stops")
     # Another load gave it up, because it waited too long for the lock.
     return Recover() if found.state is EventKind.ABANDONED else Resume(attempt)

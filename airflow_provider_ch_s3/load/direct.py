@@ -84,9 +84,9 @@ class DirectLoadRun(TaskLoad):
         if status.state is QueryState.FAILED:
             raise failure(query_id, explain(status.error))
         report = build_report(
-            self._watch.wait_for_logs(status),
+            self._monitor.wait_for_logs(status),
             table=self.request.table,
-            attached=self._watch.submission is None,
+            attached=self._monitor.submission is None,
         )
         if self._prepared is not None and not report.attached:
             report = dataclasses.replace(report, **describe_plan(self._prepared.plan))
@@ -106,7 +106,7 @@ class DirectLoadRun(TaskLoad):
             self.client,
             self.declaration.cluster,
             self.identity.generation_prefix,
-            submission=self._watch.submission if "_watch" in vars(self) else None,
+            submission=self._monitor.submission if "_monitor" in vars(self) else None,
             sleep=self.sleep,
         )
         log.info("%s", describe_kill(nodes, self.request.table, ()))
@@ -141,7 +141,7 @@ class DirectLoadRun(TaskLoad):
 
     def _wait(self, query_id: str, *, until_seen: bool = False) -> QueryStatus:
         try:
-            return self._watch.wait(query_id, until_seen=until_seen)
+            return self._monitor.wait(query_id, until_seen=until_seen)
         except UnknownStateError as error:
             raise UnknownStateError(
                 f"{error}; it may have loaded everything, so it is not started again: look for it in"
@@ -198,7 +198,7 @@ class DirectLoadRun(TaskLoad):
 
         :raises UnknownStateError: if one was.
         """
-        if restarted := self._watch.restarted_node(time.time() - self.identity.since.timestamp()):
+        if restarted := self._monitor.restarted_node(time.time() - self.identity.since.timestamp()):
             raise UnknownStateError(
                 f"no node knows a query {self.identity.generation_prefix}…, but {restarted}, after this task began,"
                 f" and may have lost its log; look whether the rows are in {self.request.table}, then clear the task"

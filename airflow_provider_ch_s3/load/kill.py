@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration
 from airflow_provider_ch_s3.errors import ChS3Error
-from airflow_provider_ch_s3.load.context import find_site
+from airflow_provider_ch_s3.load.context import find_context
 from airflow_provider_ch_s3.load.killed import describe_end, describe_kill
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.query.state import Submission, kill_queries
@@ -33,14 +33,14 @@ def kill_load(
     client = client.within(declaration)
     nodes = kill_queries(client, declaration.cluster, identity.generation_prefix, submission=submission, sleep=sleep)
     try:
-        site = find_site(client, declaration, identity, sleep=sleep)
-        attempts = site.ledger.read_if_there().of_load(identity.load_id)
+        context = find_context(client, declaration, identity, sleep=sleep)
+        attempts = context.ledger.read_if_there().of_load(identity.load_id)
         if any(attempt.is_open for attempt in attempts):
-            with site.turns.take(is_urgent=True) as turn:
+            with context.locking.hold(is_urgent=True) as locked:
                 for attempt in attempts:
                     if attempt.rank <= identity.rank:
-                        turn.give_up(attempt.id)
-            attempts = turn.story.of_load(identity.load_id)
+                        locked.abandon(attempt.id)
+            attempts = locked.history.of_load(identity.load_id)
     except ChS3Error as error:
         log.warning("%s; what was staged stays for the next load to remove: %s", describe_end(nodes), error)
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from airflow_provider_ch_s3.exactly_once.story import Attempt, EventKind
+from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
 from airflow_provider_ch_s3.units import count_of
 
 

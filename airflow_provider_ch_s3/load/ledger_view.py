@@ -10,8 +10,8 @@ from functools import partial
 from itertools import groupby
 
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError
+from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import files_name, parse_event
-from airflow_provider_ch_s3.exactly_once.story import Attempt, EventKind, Story
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sql import ledger_queries
@@ -22,20 +22,20 @@ DAY_SECONDS = 24 * 3600
 
 
 @dataclass(frozen=True, kw_only=True)
-class History:
-    """A ledger with the stories of all its targets.
+class LedgerView:
+    """A ledger with the histories of all its targets.
 
-    :param stories: target, ``database.table`` → its story.
+    :param histories: target, ``database.table`` → its history.
     """
 
     client: ClickHouseClient
     cluster: str | None
     ledger: TableName
-    stories: Mapping[str, Story]
+    histories: Mapping[str, History]
 
     def attempts(self, load_id: str = "") -> Iterator[tuple[str, Attempt]]:
         """Target and attempt, newest last; those of one load."""
-        found = [(target, a) for target, story in self.stories.items() for a in story.attempts.values()]
+        found = [(target, a) for target, history in self.histories.items() for a in history.attempts.values()]
         for target, attempt in sorted(found, key=lambda pair: pair[1].planned_at):
             if load_id in ("", attempt.id.load_id):
                 yield target, attempt
@@ -44,24 +44,24 @@ class History:
         """Forget old attempts that are over and brought nothing that a table still holds; returns how many."""
         before = time.time() - older_than_days * DAY_SECONDS
         count = 0
-        for target, story in self.stories.items():
-            held = {attempt.id for attempt in story.holders(self._living_uuids(story))}
+        for target, history in self.histories.items():
+            held = {attempt.id for attempt in history.holders(self._living_uuids(history))}
             old = [
                 attempt.id.key
-                for attempt in story.attempts.values()
+                for attempt in history.attempts.values()
                 if not attempt.is_open
                 and attempt.id not in held
                 and attempt.events[-1].time < before
-                and max(event.epoch for event in attempt.events) < story.epoch
+                and max(event.epoch for event in attempt.events) < history.epoch
             ]
             if old:
-                self._forget(target, old, last_epoch=story.epoch, before_seconds=before)
+                self._forget(target, old, last_epoch=history.epoch, before_seconds=before)
             count += len(old)
         return count
 
-    def _living_uuids(self, story: Story) -> set[str]:
-        """Those tables of the story's loads that exist still."""
-        details = (attempt.detail(EventKind.COMMITTED) for attempt in story.attempts.values())
+    def _living_uuids(self, history: History) -> set[str]:
+        """Those tables of the history's loads that exist still."""
+        details = (attempt.detail(EventKind.COMMITTED) for attempt in history.attempts.values())
         known = {uuid for detail in details for uuid in detail.get("table_uuids", ())}
         if not known:
             return set()
@@ -89,7 +89,7 @@ class History:
             self.client.execute_everywhere(forget_events)
 
 
-def read_history(client: ClickHouseClient, cluster: str | None, ledger: TableName) -> History:
+def read_ledger(client: ClickHouseClient, cluster: str | None, ledger: TableName) -> LedgerView:
     """Read the whole ledger.
 
     :raises ConfigError: if there is none.
@@ -103,19 +103,19 @@ def read_history(client: ClickHouseClient, cluster: str | None, ledger: TableNam
             f"there is no ledger {ledger} yet; the first load into a database makes it: name its database with"
             " --database, or the ledger in the connection's field ledger_table"
         ) from error
-    stories = {
-        target: Story(events=[parse_event(row) for row in of_target])
+    histories = {
+        target: History(events=[parse_event(row) for row in of_target])
         for target, of_target in groupby(rows, key=lambda row: row["target"])
     }
-    return History(client=client, cluster=cluster, ledger=ledger, stories=stories)
+    return LedgerView(client=client, cluster=cluster, ledger=ledger, histories=histories)
 
 
-def format_loads(history: History, *, limit: int) -> str:
+def format_loads(view: LedgerView, *, limit: int) -> str:
     """One line for each of the latest attempts."""
     lines = [
         ("LOAD", "ATTEMPT", "STARTED (UTC)", "TABLE", "DAG.TASK", "RUN", "MODE", "STATE", "FILES", "ROWS", "SECONDS")
     ]
-    for target, attempt in list(history.attempts())[-limit:]:
+    for target, attempt in list(view.attempts())[-limit:]:
         planned, report = attempt.detail(EventKind.PLANNED), _report(attempt)
         lines.append(
             (
@@ -135,16 +135,14 @@ def format_loads(history: History, *, limit: int) -> str:
     return _align(lines)
 
 
-def format_load(history: History, load_id: str) -> str:
-    """The story of one load, event by event.
+def format_load(view: LedgerView, load_id: str) -> str:
+    """The history of one load, event by event.
 
     :raises ConfigError: if the ledger does not know it.
     """
-    attempts = list(history.attempts(load_id))
+    attempts = list(view.attempts(load_id))
     if not attempts:
-        raise ConfigError(
-            f"the ledger {history.ledger} knows no load {load_id!r}; `ch-s3 loads` lists those it knows"
-        )
+        raise ConfigError(f"the ledger {view.ledger} knows no load {load_id!r}; `ch-s3 loads` lists those it knows")
     lines = []
     for target, attempt in attempts:
         planned, report = attempt.detail(EventKind.PLANNED), _report(attempt)

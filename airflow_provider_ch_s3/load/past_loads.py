@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from airflow_provider_ch_s3.cluster import ClusterSpec
-from airflow_provider_ch_s3.exactly_once.story import EventKind, Story
+from airflow_provider_ch_s3.exactly_once.history import EventKind, History
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.tuning import PastLoad
 from airflow_provider_ch_s3.tuning.predict import fixed_seconds
@@ -15,10 +15,10 @@ from airflow_provider_ch_s3.units import GIB, MIB
 MIN_VOLUME_BYTES = 64 * MIB
 
 
-def read_past_loads(story: Story, cluster: ClusterSpec) -> dict[str, PastLoad]:
+def read_past_loads(history: History, cluster: ClusterSpec) -> dict[str, PastLoad]:
     """Format → its newest committed load that was large enough to tell."""
     past: dict[str, PastLoad] = {}
-    for attempt in reversed(list(story.attempts.values())):
+    for attempt in reversed(list(history.attempts.values())):
         planned, committed = (attempt.detail(kind) for kind in (EventKind.PLANNED, EventKind.COMMITTED))
         data_format = planned.get("data_format")  # not there where `ch-s3 loads prune` is at work
         if committed and data_format and data_format not in past:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, LoadError, ServerError, TargetError
 from airflow_provider_ch_s3.exactly_once.survivors import check_changes_applied, count_rows
-from airflow_provider_ch_s3.load.context import Site
+from airflow_provider_ch_s3.load.context import LoadContext
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.expressions import find_names
@@ -22,7 +22,7 @@ CALLED_BY_NAME = frozenset(
 )
 
 
-def check_replace_where(site: Site, request: LoadRequest) -> None:
+def check_replace_where(context: LoadContext, request: LoadRequest) -> None:
     """See, before anything is staged, that the condition can be repeated, and that the rows to keep can be kept.
 
     :raises ConfigError: if the condition is none over the table's columns, or its result may change.
@@ -31,46 +31,46 @@ def check_replace_where(site: Site, request: LoadRequest) -> None:
     """
     if not request.replace_where:
         return
-    _check_condition(site, request.replace_where)
-    check_changes_applied(site.client, site.target.local, site.cluster.name)
-    _check_all_visible(site)
+    _check_condition(context, request.replace_where)
+    check_changes_applied(context.client, context.target.local, context.cluster.name)
+    _check_all_visible(context)
 
 
-def check_staged_rows(site: Site, staged: TableName, condition: str) -> str:
+def check_staged_rows(context: LoadContext, staged: TableName, condition: str) -> str:
     """See that all staged rows fulfil ``replace_where``; returns what was checked.
 
     :raises LoadError: if some do not: loading again would add them again.
     """
-    visible, outside = count_rows(site.client, staged, site.cluster.name, condition)
+    visible, outside = count_rows(context.client, staged, context.cluster.name, condition)
     if outside:
         raise LoadError(
             f"replace_where={condition!r} does not hold for {format_count(outside)} of {format_count(visible)} rows"
-            f" of the files, so the next load would not replace them; nothing of {site.target.name} was changed:"
+            f" of the files, so the next load would not replace them; nothing of {context.target.name} was changed:"
             " correct replace_where, or leave those rows out with where"
         )
     # After the count, because merges may take rows away in between, and never add some.
-    if visible < (stored := sum(site.partition_rows(staged).values())):
+    if visible < (stored := sum(context.partition_rows(staged).values())):
         raise LoadError(
             f"the user of this connection sees {format_count(visible)} of {format_count(stored)} staged rows, so it"
-            f" cannot be checked that all fulfil replace_where={condition!r}; nothing of {site.target.name} was"
+            f" cannot be checked that all fulfil replace_where={condition!r}; nothing of {context.target.name} was"
             f" changed: load as a user without a row policy on the database {staged.database}"
         )
     return f"all staged rows fulfil {condition}"
 
 
-def _check_condition(site: Site, condition: str) -> None:
-    columns = [column.name for column in site.target.columns if column.default_kind != "EPHEMERAL"]
+def _check_condition(context: LoadContext, condition: str) -> None:
+    columns = [column.name for column in context.target.columns if column.default_kind != "EPHEMERAL"]
     called = {name for name in find_names(condition) if name.lower() in CALLED_BY_NAME} - set(columns)
     if called:
         raise _is_not_repeatable(condition, f"calls {sorted(called)[0]}()")
-    statement = staging_queries.render_check_condition(site.target.local, columns=columns, condition=condition)
+    statement = staging_queries.render_check_condition(context.target.local, columns=columns, condition=condition)
     try:
-        site.client.query(statement)
+        context.client.query(statement)
     except ServerError as error:
         if error.code == ErrorCode.QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS:
             raise _is_not_repeatable(condition, "calls a function such as now(), rand() or dictGet()") from error
         raise ConfigError(
-            f"replace_where={condition!r} is no condition over the columns of {site.target.local}: {error}; its"
+            f"replace_where={condition!r} is no condition over the columns of {context.target.local}: {error}; its"
             f" columns are {', '.join(columns)}"
         ) from error
 
@@ -82,22 +82,22 @@ def _is_not_repeatable(condition: str, why: str) -> ConfigError:
     )
 
 
-def _check_all_visible(site: Site) -> None:
+def _check_all_visible(context: LoadContext) -> None:
     """See that this user sees as many rows as the parts hold.
 
     Only of partitions that nobody changes meanwhile: of others it cannot be told.
     """
-    target, cluster = site.target.local, site.cluster.name
-    before = _read_partitions(site)
+    target, cluster = context.target.local, context.cluster.name
+    before = _read_partitions(context)
     try:
-        rows = site.client.query(staging_queries.render_count_visible(target, cluster))
+        rows = context.client.query(staging_queries.render_count_visible(target, cluster))
     except ServerError as error:
         raise TargetError(
             f"cannot count the rows of {target} that replace_where keeps: {error}; it needs a user who may SELECT all"
             f" columns: GRANT SELECT ON {target} TO …"
         ) from error
     visible = {(row["node"], row["partition_id"]): row["rows"] for row in rows}
-    unchanged = before.items() & _read_partitions(site).items()
+    unchanged = before.items() & _read_partitions(context).items()
     for (node, partition), (stored, *_) in sorted(unchanged):
         seen = visible.get((node, partition), 0)
         if seen != stored:
@@ -109,10 +109,10 @@ def _check_all_visible(site: Site) -> None:
             )
 
 
-def _read_partitions(site: Site) -> dict[tuple[str, str], tuple[int, int, int]]:
+def _read_partitions(context: LoadContext) -> dict[tuple[str, str], tuple[int, int, int]]:
     """Rows, last block and version of each partition on each node; patches are no rows of their own."""
-    statement = staging_queries.render_read_partitions(site.target.local, site.cluster.name)
-    rows = site.client.query(statement)
+    statement = staging_queries.render_read_partitions(context.target.local, context.cluster.name)
+    rows = context.client.query(statement)
     return {
         (row["node"], row["partition_id"]): (row["rows"], row["last_block"], row["version"])
         for row in rows

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from airflow_provider_ch_s3.errors import TargetError
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.staging import StagingTable
-from airflow_provider_ch_s3.exactly_once.story import AttemptId
 from airflow_provider_ch_s3.exactly_once.views import View
-from airflow_provider_ch_s3.load.context import Site
+from airflow_provider_ch_s3.load.context import LoadContext
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.sql import load_queries
@@ -25,25 +25,25 @@ REMOVE = ("ALTER DELETE",)
 HOLD = ("ALTER SETTINGS",)
 
 
-def check_rights(site: Site, mode: LoadMode, views: Iterable[View]) -> None:
+def check_rights(context: LoadContext, mode: LoadMode, views: Iterable[View]) -> None:
     """See that the user may write to the ledger, stage and commit.
 
     :raises TargetError: if not; names what is missing.
     """
-    if site.cluster.server_version < FIRST_VERSION:
+    if context.cluster.server_version < FIRST_VERSION:
         return
-    staged = site.staging.name(StagingTable(attempt=AttemptId(load_id="ch-s3-x", generation=0, number=0), epoch=0))
+    staged = context.staging.name(StagingTable(attempt=AttemptId(load_id="ch-s3-x", generation=0, number=0), epoch=0))
     is_append = mode is LoadMode.APPEND
     holds_merges = is_append or mode is LoadMode.REPLACE_WHERE
     needs = {
         staged: (*READ_AND_WRITE, *MAKE, *REMOVE, *(HOLD if holds_merges else ())),
-        site.target.local: (*READ_AND_WRITE, *(() if is_append else REMOVE)),
-        site.ledger.name: READ_AND_WRITE,
+        context.target.local: (*READ_AND_WRITE, *(() if is_append else REMOVE)),
+        context.ledger.name: READ_AND_WRITE,
         **{view.table: READ_AND_WRITE for view in views},
     }
     for table, rights in needs.items():
-        if missing := _find_missing(site.client, rights, table):
-            user = site.client.query(load_queries.render_read_user())[0]["user"]
+        if missing := _find_missing(context.client, rights, table):
+            user = context.client.query(load_queries.render_read_user())[0]["user"]
             # The names of staging tables change with each load.
             name = "*" if table == staged else short_identifier(table.table)
             where = f"{short_identifier(table.database)}.{name}"

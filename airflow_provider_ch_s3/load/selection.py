@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.exactly_once.history import History
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT
-from airflow_provider_ch_s3.exactly_once.story import Story
-from airflow_provider_ch_s3.load.context import Site
+from airflow_provider_ch_s3.load.context import LoadContext
 from airflow_provider_ch_s3.request import LoadRequest, OnChangedFiles, OnLoadedFiles
 from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.units import count_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class FileSelection:
     """The files to load, and those that are left out because the table holds them, or another version of them."""
 
     files: tuple[SourceFile, ...]
@@ -45,14 +45,14 @@ class Choice:
         return f"skipping {' and '.join(said)}" if said else ""
 
 
-def choose_files(
+def select_files(
     listed: tuple[SourceFile, ...],
     loaded: Mapping[str, Set[str]],
     bucket: str,
     *,
     on_loaded: OnLoadedFiles,
     on_changed: OnChangedFiles,
-) -> Choice:
+) -> FileSelection:
     """Compare the listing with what the ledger says the table holds.
 
     :param loaded: path → ETags of the versions that the table holds.
@@ -74,21 +74,21 @@ def choose_files(
             " use load_mode='replace_partitions' or 'replace_where' to correct them, on_changed_files='load' to add"
             " the new version to the old one, or on_changed_files='skip' to leave it out"
         )
-    return Choice(files=tuple(files), loaded=tuple(old), changed=tuple(changed))
+    return FileSelection(files=tuple(files), loaded=tuple(old), changed=tuple(changed))
 
 
-def choose_from(
+def select_from(
     listed: tuple[SourceFile, ...], read: Callable[[Set[str]], Mapping[str, Set[str]]], request: LoadRequest
-) -> Choice:
-    """:func:`choose_files` group by group: what the ledger says of a million files would be too much at once.
+) -> FileSelection:
+    """:func:`select_files` group by group: what the ledger says of a million files would be too much at once.
 
     :param read: which versions of some paths the table holds.
-    :raises SourceError: as :func:`choose_files`.
+    :raises SourceError: as :func:`select_files`.
     """
     bucket = request.pattern.bucket
 
-    def choose(group: tuple[SourceFile, ...]) -> Choice:
-        return choose_files(
+    def select(group: tuple[SourceFile, ...]) -> FileSelection:
+        return select_files(
             group,
             read({file.path(bucket) for file in group}),
             bucket,
@@ -97,18 +97,18 @@ def choose_from(
         )
 
     starts = range(0, len(listed), FILES_PER_STATEMENT)
-    choices = [choose(listed[start : start + FILES_PER_STATEMENT]) for start in starts]
-    return Choice(
-        files=tuple(file for choice in choices for file in choice.files),
-        loaded=tuple(file for choice in choices for file in choice.loaded),
-        changed=tuple(file for choice in choices for file in choice.changed),
+    selections = [select(listed[start : start + FILES_PER_STATEMENT]) for start in starts]
+    return FileSelection(
+        files=tuple(file for selection in selections for file in selection.files),
+        loaded=tuple(file for selection in selections for file in selection.loaded),
+        changed=tuple(file for selection in selections for file in selection.changed),
     )
 
 
-def read_loaded(site: Site, story: Story, paths: Set[str], *, after: int = 0) -> dict[str, set[str]]:
+def read_loaded(context: LoadContext, history: History, paths: Set[str], *, after: int = 0) -> dict[str, set[str]]:
     """Versions of the paths that the table holds.
 
     :param after: only what was committed in later epochs.
     """
-    holders = [a.id for a in story.holders(site.target.uuids) if max(event.epoch for event in a.events) > after]
-    return site.ledger.read_loaded(paths, holders) if holders else {}
+    holders = [a.id for a in history.holders(context.target.uuids) if max(event.epoch for event in a.events) > after]
+    return context.ledger.read_loaded(paths, holders) if holders else {}

@@ -7,14 +7,14 @@ import logging
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.inspect.parts import read_tables, select_nodes
 from airflow_provider_ch_s3.protocols import ClickHouseClient
-from airflow_provider_ch_s3.query.monitor import Watch
+from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.settle import SettleRule, judge_parts
 from airflow_provider_ch_s3.target import TableName
 
 log = logging.getLogger(__name__)
 
 
-def wait_until_settled(client: ClickHouseClient, table: TableName, cluster: ClusterSpec, watch: Watch) -> None:
+def wait_until_settled(client: ClickHouseClient, table: TableName, cluster: ClusterSpec, watch: QueryMonitor) -> None:
     """Wait until the parts of a staging table have settled, by the sensor's own rule.
 
     :raises SettleError: if they never will.

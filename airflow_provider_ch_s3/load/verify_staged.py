@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
-from airflow_provider_ch_s3.exactly_once.story import Attempt, EventKind
-from airflow_provider_ch_s3.load.context import Site
+from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
+from airflow_provider_ch_s3.load.context import LoadContext
 from airflow_provider_ch_s3.load.prepare import read_server_settings
 from airflow_provider_ch_s3.load.replace_where import check_staged_rows
 from airflow_provider_ch_s3.load.report import LoadReport
@@ -18,7 +18,7 @@ EMPTY_SOURCE_SETTING = "allow_replace_partition_from_empty_source"
 
 
 def verify_staged(
-    site: Site, store: ObjectStore, request: LoadRequest, attempt: Attempt, report: LoadReport
+    context: LoadContext, store: ObjectStore, request: LoadRequest, attempt: Attempt, report: LoadReport
 ) -> CommitPlan:
     """Compare what was listed, read and staged; returns the plan of the commit, the report in it.
 
@@ -28,24 +28,24 @@ def verify_staged(
     planned = attempt.detail(EventKind.PLANNED)
     views = planned.get("views", {})
     folding = planned.get("settings", {}).get("optimize_on_insert", {"value": 0})
-    staged = site.staged(attempt.id)
-    partitions = site.partition_rows(staged)
+    staged = context.staged(attempt.id)
+    partitions = context.partition_rows(staged)
     checks = [
         *verify_rows(
             report,
             sum(partitions.values()),
             is_filtered=planned.get("is_filtered", True),
-            is_exact=site.target.keeps_all_rows,
+            is_exact=context.target.keeps_all_rows,
             is_pattern=planned.get("is_pattern", False),
             is_counted=not views and str(folding["value"]) == "0",
             min_rows=request.min_rows,
         ),
         verify_files(
-            site.ledger.read_manifest(attempt.id), store.list_files(request.pattern), request.pattern.bucket
+            context.ledger.read_manifest(attempt.id), store.list_files(request.pattern), request.pattern.bucket
         ),
     ]
     if request.replace_where:
-        checks.append(check_staged_rows(site, staged, request.replace_where))
+        checks.append(check_staged_rows(context, staged, request.replace_where))
     told = {
         name: planned[name]
         for name in ("files_skipped", "settings", "left_out_settings", "predicted")
@@ -56,11 +56,11 @@ def verify_staged(
     return CommitPlan(
         load_mode=mode,
         partitions=partitions,
-        table_uuids=site.target.uuids,
+        table_uuids=context.target.uuids,
         allow_empty=request.load_mode is not LoadMode.APPEND
-        and EMPTY_SOURCE_SETTING in read_server_settings(site.client),
+        and EMPTY_SOURCE_SETTING in read_server_settings(context.client),
         replace_where=request.replace_where,
-        keeps_all_rows=site.target.keeps_all_rows,
+        keeps_all_rows=context.target.keeps_all_rows,
         views=views,
         report=report.as_dict(),
     )

@@ -33,7 +33,7 @@ FIRST_POLL_SECONDS = 0.25
 
 
 @dataclass(kw_only=True)
-class Watch:
+class QueryMonitor:
     """Submits the queries of one load, and waits for them.
 
     :param poll_seconds: time between two looks at a running query.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.query.monitor import Watch
+from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.sql.statement import Statement
 
 GATE_SECONDS = 120
@@ -53,16 +53,16 @@ def watch_statements(monkeypatch: pytest.MonkeyPatch, gates: dict[int, Gate]) ->
         if gate := gates.get(threading.get_ident()):
             gate.stop(name)
 
-    real_run, real_submit = ClickHouseS3Hook._run, Watch.submit
+    real_run, real_submit = ClickHouseS3Hook._run, QueryMonitor.submit
 
     def run(hook: ClickHouseS3Hook, statement: Statement, *given: Any, **named: Any) -> Any:
         is_stage = "ch_s3_stage" in statement.text
         stop("find_staging" if statement.name == "read_tables" and is_stage else statement.name)
         return real_run(hook, statement, *given, **named)
 
-    def submit(watch: Watch, *given: Any) -> None:
+    def submit(watch: QueryMonitor, *given: Any) -> None:
         stop("submit")
         real_submit(watch, *given)
 
     monkeypatch.setattr(ClickHouseS3Hook, "_run", run)
-    monkeypatch.setattr(Watch, "submit", submit)
+    monkeypatch.setattr(QueryMonitor, "submit", submit)

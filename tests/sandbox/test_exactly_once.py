@@ -1,4 +1,4 @@
-"""Loads through a staging table, broken off at every turn: each file's rows arrive once, and nothing stays behind."""
+"""Loads through a staging table, broken off everywhere: each file's rows arrive once, and nothing stays behind."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ class TestZombie:
 
     def test_drops_the_table_of_survivors_that_it_made_late(self, lab: Lab, table: str, freeze: Freeze) -> None:
         # the tables of the new rows on three nodes, and those of new and old rows on two
-        # (on its last try it would give up, in a turn that tidies up)
+        # (on its last try it would abandon the attempt, and so tidy up)
         where: dict[str, Any] = {"load_mode": "replace_where", "replace_where": "n >= 0", "max_tries": 3}
         gate = freeze(Gate("create_staging", 6), "in/*.csv", table, **where)
         lab.load("in/*.csv", table, try_number=2, **where)

@@ -10,9 +10,9 @@ import pytest
 from airflow_provider_ch_s3.codec import decode
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.commit import CommitPlan
+from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import parse_event
 from airflow_provider_ch_s3.exactly_once.lock import Owner, parse_owner
-from airflow_provider_ch_s3.exactly_once.story import AttemptId, EventKind, Story
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,9 +82,9 @@ def test_an_event_of_a_later_release_says_that_its_epoch_began_and_nothing_else(
         "age_seconds": 60.0,
         "colour": "red",
     }
-    story = Story(events=[parse_event(row)])
-    assert [event.kind for event in story.events] == [EventKind.UNKNOWN]
-    assert (story.epoch, story.attempts) == (9, {})
+    history = History(events=[parse_event(row)])
+    assert [event.kind for event in history.events] == [EventKind.UNKNOWN]
+    assert (history.epoch, history.attempts) == (9, {})
     planned = parse_event({**row, "event": "planned", "epoch": 3})
-    both = Story(events=[planned, *story.events])
+    both = History(events=[planned, *history.events])
     assert both.attempts[AttemptId(load_id="ch-s3-a", generation=0, number=3)].state is EventKind.PLANNED

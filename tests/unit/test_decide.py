@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError, OvertakenError
-from airflow_provider_ch_s3.exactly_once.story import AttemptId, Event, EventKind, Story
+from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventKind, History
 from airflow_provider_ch_s3.load.decide import Begin, Done, Recover, Resume, Step, decide_next, decide_start
 from airflow_provider_ch_s3.request import LoadIdentity
 
@@ -81,15 +81,15 @@ EARLIER_RUN = datetime(2026, 11, 1, tzinfo=UTC)
     ],
 )
 def test_what_a_process_does_first(events: list[Event], expected: type[Step] | type[OvertakenError]) -> None:
-    story = Story(events=events)
+    history = History(events=events)
     if expected is OvertakenError:
         with pytest.raises(OvertakenError, match=r"a newer try of this task has begun to load into d\.t, so try 2"):
-            decide_start(story, identity(), TABLE)
+            decide_start(history, identity(), TABLE)
         return
-    step = decide_start(story, identity(), TABLE)
+    step = decide_start(history, identity(), TABLE)
     assert type(step) is expected
     if isinstance(step, Resume):
-        assert step.attempt == max(story.attempts)
+        assert step.attempt == max(history.attempts)
 
 
 @pytest.mark.parametrize(
@@ -106,12 +106,12 @@ def test_what_a_process_does_first(events: list[Event], expected: type[Step] | t
 def test_what_the_owner_of_an_attempt_does_next(
     events: list[Event], expected: type[Step] | type[OvertakenError]
 ) -> None:
-    story = Story(events=[event(PLANNED, 1), *events])
+    history = History(events=[event(PLANNED, 1), *events])
     if expected is OvertakenError:
         with pytest.raises(OvertakenError, match=f"gave {attempt_of(1).query_id} up"):
-            decide_next(story, attempt_of(1))
+            decide_next(history, attempt_of(1))
         return
-    step = decide_next(story, attempt_of(1))
+    step = decide_next(history, attempt_of(1))
     assert type(step) is expected
     if isinstance(step, Done):
         assert step.report.query_id == attempt_of(1).query_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ch_s3.exactly_once.story import Attempt, AttemptId, Event, EventKind
+from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, Event, EventKind
 from airflow_provider_ch_s3.load.killed import describe_kill
 
 ID = AttemptId(load_id="ch-s3-a", generation=0, number=1)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.exactly_once import ledger as ledger_module
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
-from airflow_provider_ch_s3.exactly_once.story import AttemptId
 from airflow_provider_ch_s3.source import SourceFile, parse_source, select_files
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName

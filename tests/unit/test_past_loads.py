@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.cluster import ClusterSpec, NodeSpec
-from airflow_provider_ch_s3.exactly_once.story import AttemptId, Event, EventKind, Story
+from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventKind, History
 from airflow_provider_ch_s3.load.past_loads import read_past_loads
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.tuning import PastLoad
@@ -92,4 +92,4 @@ FIRST = PastLoad(
     ],
 )
 def test_the_newest_load_of_a_format_counts(later: list[Event], expected: dict[str, PastLoad]) -> None:
-    assert read_past_loads(Story(events=[*load(1), *later]), CLUSTER) == expected
+    assert read_past_loads(History(events=[*load(1), *later]), CLUSTER) == expected

@@ -22,15 +22,15 @@ from hypothesis import strategies as st
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.errors import ChS3Error
-from airflow_provider_ch_s3.exactly_once import lock, turn
+from airflow_provider_ch_s3.exactly_once import lock, locked_target
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.lock import TargetLock
+from airflow_provider_ch_s3.exactly_once.locked_target import TargetLocking
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
-from airflow_provider_ch_s3.exactly_once.turn import Turns
 from airflow_provider_ch_s3.inspect.definition import read_definition
 from airflow_provider_ch_s3.load import kill, staged
-from airflow_provider_ch_s3.load.context import Site
+from airflow_provider_ch_s3.load.context import LoadContext
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.mapping import MappedColumn
@@ -150,10 +150,10 @@ class ModelStore:
         return S3Access(endpoint_url="http://s3")
 
 
-def find_model_site(
+def find_model_context(
     client: ModelClient, declaration: ClusterDeclaration, identity: LoadIdentity, *, sleep: Any, token: str = ""
-) -> Site:
-    """As ``find_site`` would find it, but for the node that decides of locks: processes do not agree on it."""
+) -> LoadContext:
+    """As ``find_context`` would find it, but for the node that decides of locks: processes do not agree on it."""
     nodes = [
         NodeSpec(host=node.name, shard=shard, vcpus=1, memory_bytes=1 << 30)
         for shard, node in enumerate(client.cluster.nodes, 1)
@@ -178,7 +178,7 @@ def find_model_site(
         sleep=sleep,
         token=token or client.process.name,
     )
-    return Site(
+    return LoadContext(
         client=client,
         definition=read_definition(client, TABLE, "c"),
         cluster=ClusterSpec(
@@ -190,7 +190,7 @@ def find_model_site(
         target=target,
         ledger=ledger,
         staging=staging,
-        turns=Turns(client=client, ledger=ledger, staging=staging, lock=target_lock, sleep=sleep),
+        locking=TargetLocking(client=client, ledger=ledger, staging=staging, lock=target_lock, sleep=sleep),
     )
 
 
@@ -231,7 +231,7 @@ def prepare_model_load(
 @pytest.fixture(autouse=True)
 def model_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock of the model, its threads, and patience that is short beside the model's steps of 10 ms."""
-    for module in (kill, lock, monitor, state, turn):
+    for module in (kill, lock, locked_target, monitor, state):
         monkeypatch.setattr(module, "time", Clock)
     monkeypatch.setattr(lock, "LOCK_PATIENCE_SECONDS", 1.0)
     monkeypatch.setattr(lock, "HEARTBEAT_SECONDS", 0.3)
@@ -243,7 +243,7 @@ def model_time(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (lock, state):
         monkeypatch.setattr(module, "threading", type("threading", (), {"Thread": ModelThread}))
     for module in (kill, staged):
-        monkeypatch.setattr(module, "find_site", find_model_site)
+        monkeypatch.setattr(module, "find_context", find_model_context)
     monkeypatch.setattr(staged, "prepare_load", prepare_model_load)
 
 

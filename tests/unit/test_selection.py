@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.load.selection import Choice, choose_files
+from airflow_provider_ch_s3.load.selection import FileSelection, select_files
 from airflow_provider_ch_s3.request import OnChangedFiles, OnLoadedFiles
 from airflow_provider_ch_s3.source import SourceFile
 
@@ -32,7 +32,7 @@ LOADED = {"b/old": {"0", "1"}, "b/changed": {"1"}, "b/gone": {"1"}, "other/new":
 def test_what_is_left_out(
     on_loaded: str, on_changed: str, files: list[str], loaded: list[str], changed: list[str]
 ) -> None:
-    choice = choose_files(
+    choice = select_files(
         LISTED, LOADED, "b", on_loaded=OnLoadedFiles(on_loaded), on_changed=OnChangedFiles(on_changed)
     )
     assert [f.key for f in choice.files] == files
@@ -43,18 +43,18 @@ def test_what_is_left_out(
 
 @pytest.mark.parametrize("on_loaded", OnLoadedFiles)
 def test_an_empty_table_takes_all(on_loaded: OnLoadedFiles) -> None:
-    choice = choose_files(LISTED, {}, "b", on_loaded=on_loaded, on_changed=OnChangedFiles.FAIL)
+    choice = select_files(LISTED, {}, "b", on_loaded=on_loaded, on_changed=OnChangedFiles.FAIL)
     assert (choice.files, choice.skipped_count) == (LISTED, 0)
 
 
 def test_nothing_is_new() -> None:
-    choice = choose_files((OLD,), LOADED, "b", on_loaded=OnLoadedFiles.SKIP, on_changed=OnChangedFiles.FAIL)
+    choice = select_files((OLD,), LOADED, "b", on_loaded=OnLoadedFiles.SKIP, on_changed=OnChangedFiles.FAIL)
     assert (choice.files, choice.loaded) == ((), (OLD,))
 
 
 def test_an_older_version_that_is_back_is_in_the_table_already() -> None:
     back = file("old", "0")
-    choice = choose_files((back,), LOADED, "b", on_loaded=OnLoadedFiles.SKIP, on_changed=OnChangedFiles.FAIL)
+    choice = select_files((back,), LOADED, "b", on_loaded=OnLoadedFiles.SKIP, on_changed=OnChangedFiles.FAIL)
     assert choice.loaded == (back,)
 
 
@@ -69,7 +69,7 @@ def test_an_older_version_that_is_back_is_in_the_table_already() -> None:
 @pytest.mark.parametrize("on_loaded", OnLoadedFiles)
 def test_a_changed_file_fails_the_load(listed: tuple[SourceFile, ...], begin: str, on_loaded: OnLoadedFiles) -> None:
     with pytest.raises(SourceError) as caught:
-        choose_files(listed, LOADED, "b", on_loaded=on_loaded, on_changed=OnChangedFiles.FAIL)
+        select_files(listed, LOADED, "b", on_loaded=on_loaded, on_changed=OnChangedFiles.FAIL)
     assert str(caught.value) == (
         f"{begin} it was loaded, and the table holds the rows of the old version; use"
         " load_mode='replace_partitions' or 'replace_where' to correct them, on_changed_files='load' to add the new"
@@ -80,22 +80,22 @@ def test_a_changed_file_fails_the_load(listed: tuple[SourceFile, ...], begin: st
 @pytest.mark.parametrize(
     ("choice", "said"),
     [
-        pytest.param(Choice(files=(NEW,)), "", id="nothing"),
+        pytest.param(FileSelection(files=(NEW,)), "", id="nothing"),
         pytest.param(
-            Choice(files=(), loaded=(OLD,)), "skipping 1 file that the table already holds ('old')", id="one"
+            FileSelection(files=(), loaded=(OLD,)), "skipping 1 file that the table already holds ('old')", id="one"
         ),
         pytest.param(
-            Choice(files=(), loaded=(OLD, NEW), changed=(CHANGED,)),
+            FileSelection(files=(), loaded=(OLD, NEW), changed=(CHANGED,)),
             "skipping 2 files that the table already holds ('old', …) and 1 file of which the table holds"
             " another version ('changed')",
             id="both",
         ),
         pytest.param(
-            Choice(files=(NEW,), changed=(CHANGED,)),
+            FileSelection(files=(NEW,), changed=(CHANGED,)),
             "skipping 1 file of which the table holds another version ('changed')",
             id="other-versions-alone",
         ),
     ],
 )
-def test_the_log_says_what_is_left_out(choice: Choice, said: str) -> None:
+def test_the_log_says_what_is_left_out(choice: FileSelection, said: str) -> None:
     assert choice.describe_skipped() == said

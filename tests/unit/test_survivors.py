@@ -10,9 +10,9 @@ import pytest
 
 from airflow_provider_ch_s3.cluster import NodeSpec
 from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
-from airflow_provider_ch_s3.exactly_once.story import AttemptId
 from airflow_provider_ch_s3.exactly_once.survivors import Survivors
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName

@@ -1,7 +1,7 @@
-"""A turn: what one process does at a target while it holds the lock.
+"""A locked target: what one process may do to a target while it holds the lock.
 
-Each turn begins with what earlier ones left undone, whoever they belonged to: a commit that broke off is finished,
-staging tables that nobody needs are dropped. So a dead process blocks nobody, and nothing stays for ever.
+Each owner first cleans up after the earlier ones, whichever load they belonged to: it finishes commits that broke
+off, and drops staging tables that nobody needs. So a dead process blocks nobody, and nothing stays for ever.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from airflow_provider_ch_s3.errors import (
 )
 from airflow_provider_ch_s3.exactly_once.commit import Commit
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
+from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
-from airflow_provider_ch_s3.exactly_once.lock import Held, TargetLock
+from airflow_provider_ch_s3.exactly_once.lock import AcquiredLock, TargetLock
 from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
-from airflow_provider_ch_s3.exactly_once.story import Attempt, AttemptId, EventKind, Story
 from airflow_provider_ch_s3.exactly_once.views import View, stage_views
 from airflow_provider_ch_s3.inspect.definition import read_definition
 from airflow_provider_ch_s3.protocols import ClickHouseClient
@@ -51,10 +51,10 @@ BROKEN = (
 
 
 @dataclass(kw_only=True)
-class Turn:
+class LockedTarget:
     """The right to write to a target, for as long as nobody takes it over.
 
-    :param story: the ledger as it is now, all broken commits finished.
+    :param history: the ledger as it is now, all broken commits finished.
     """
 
     client: ClickHouseClient
@@ -64,35 +64,35 @@ class Turn:
     load_id: str
     try_number: int
     sleep: Callable[[float], None]
-    story: Story = field(init=False)
+    history: History = field(init=False)
     _planned: AttemptId | None = field(default=None, init=False)
 
-    def tidy_up(self, held: Held) -> None:
-        """Finish or undo what earlier turns left.
+    def tidy_up(self, held: AcquiredLock) -> None:
+        """Finish or undo what earlier owners left.
 
-        What the turn's own load staged is left alone: it may be about to be committed.
+        What this owner's own load staged is left alone: it may be about to be committed.
         """
         for owner in held.overtaken:
-            # He may wake up, and commit what he compared with the table before the next lines change it.
+            # The previous owner may resume, and commit based on state that the next lines are about to change.
             if owner.attempt:
                 self.staging.fence(owner.attempt_id, self.epoch)
-        # Who lost the lock in the middle of a turn may have written something since.
-        self.story = self.ledger.read() if held.overtaken else held.story
-        for attempt in self.story.attempts.values():
+        # A process that lost the lock while it was at work may have written something since.
+        self.history = self.ledger.read() if held.overtaken else held.history
+        for attempt in self.history.attempts.values():
             if attempt.state is EventKind.COMMITTING:
                 self._finish(attempt)
         dead = [owner.attempt_id for owner in held.overtaken if owner.attempt] + self._idle_attempts()
         for attempt_id in dead:
             if attempt_id.load_id != self.load_id:
-                self.give_up(attempt_id)
+                self.abandon(attempt_id)
         for table in self.staging.find():
             # A later epoch in its name: this process stood still, and knows nothing of what has been planned since.
             if table.epoch <= self.epoch and self._is_unneeded(table):
                 self.staging.drop_table(table)
 
     def _is_unneeded(self, table: StagingTable) -> bool:
-        if table.attempt in self.story.attempts:
-            return not self.story.is_needed(table.attempt)
+        if table.attempt in self.history.attempts:
+            return not self.history.is_needed(table.attempt)
         # Unknown here, and perhaps not to another ledger.
         return self._is_idle(table)
 
@@ -100,7 +100,7 @@ class Turn:
         """Those that no task went on with for so long that none will; one that does so yet stages anew."""
         old = {
             attempt.id
-            for attempt in self.story.attempts.values()
+            for attempt in self.history.attempts.values()
             if attempt.state is EventKind.PLANNED and attempt.age_seconds > IDLE_SECONDS
         }
         if not old:
@@ -120,22 +120,22 @@ class Turn:
     def _is_running(self, attempt: AttemptId) -> bool:
         return bool(self.client.query(render_running_queries(attempt.prefix, self.ledger.cluster)))
 
-    def give_up(self, attempt: AttemptId) -> None:
+    def abandon(self, attempt: AttemptId) -> None:
         """See that nothing of an attempt runs any more, or ever will; unless its commit has begun: then finish it.
 
         :raises LoadError: if nobody can say whether something still runs.
         """
         self.staging.fence(attempt, self.epoch)
         # Only now can its earlier owner begin no commit that the ledger does not show.
-        self.story = self.ledger.read()
-        found = self.story.attempts.get(attempt)
+        self.history = self.ledger.read()
+        found = self.history.attempts.get(attempt)
         if found is not None and found.state is EventKind.COMMITTING:
             self._finish(found)
         elif found is not None and found.state is EventKind.PLANNED:
             log.info("giving up %s", attempt.query_id)
             # First: an attempt that the ledger tells to be given up is never looked at again.
             kill_queries(self.client, self.ledger.cluster, attempt.prefix, sleep=self.sleep)
-            self._abandon(attempt)
+            self._record_abandoned(attempt)
 
     def plan(
         self,
@@ -154,7 +154,7 @@ class Turn:
         return staged
 
     def take_back(self) -> None:
-        """Drop the staging tables that this turn made; perhaps after a newer owner had looked for them.
+        """Drop the staging tables that this owner created; perhaps after a newer owner had looked for them.
 
         Never one that holds what an INSERT staged: the newer owner may be about to take that.
         """
@@ -182,7 +182,7 @@ class Turn:
 
     def _fits(self, attempt: AttemptId) -> bool:
         """Whether the target is defined as it was when the attempt was planned."""
-        planned = self.story.attempts[attempt].detail(EventKind.PLANNED).get("definition")
+        planned = self.history.attempts[attempt].detail(EventKind.PLANNED).get("definition")
         return bool(planned == read_definition(self.client, self.ledger.target, self.ledger.cluster))
 
     def _finish(self, attempt: Attempt) -> None:
@@ -193,13 +193,13 @@ class Turn:
         log.warning("finishing the commit of %s, which broke off", attempt.id.query_id)
         commit = self._commit_of(attempt.id, CommitPlan.from_dict(attempt.detail(EventKind.COMMITTING)))
         if self.staging.is_gone(attempt.id) or not commit.is_possible():
-            self.story = self.ledger.read()
-            if self.story.attempts[attempt.id].state is not EventKind.COMMITTING:
+            self.history = self.ledger.read()
+            if self.history.attempts[attempt.id].state is not EventKind.COMMITTING:
                 return  # its owner was done in the end
             self._break(attempt.id)
             return
         self.staging.claim(attempt.id, self.epoch)
-        # What its earlier owner has sent already must not run beside the same statement of this turn.
+        # Statements that an earlier owner has sent already must not run beside those of this one.
         kill_queries(self.client, self.ledger.cluster, attempt.id.commit_prefix, sleep=self.sleep)
         is_untouched = commit.has_changed_nothing()
         try:
@@ -213,7 +213,7 @@ class Turn:
             if is_untouched and commit.has_changed_nothing():
                 # Refused before anything changed, so there is nothing that anybody would have to finish.
                 log.warning("%s cannot be committed: %s", attempt.id.query_id, error)
-                self._abandon(attempt.id)
+                self._record_abandoned(attempt.id)
                 return
             if isinstance(error, LoadError):
                 raise
@@ -229,12 +229,12 @@ class Turn:
         """Give up a commit that nobody can finish, so that others need not wait for it."""
         log.error("%s", BROKEN.format(query_id=attempt.query_id, target=self.ledger.target))
         self._write(EventKind.ABANDONED, attempt, {"is_broken": True})
-        self.story = self.ledger.read()
+        self.history = self.ledger.read()
 
-    def _abandon(self, attempt: AttemptId) -> None:
+    def _record_abandoned(self, attempt: AttemptId) -> None:
         self._write(EventKind.ABANDONED, attempt)
         self.staging.drop(attempt, self.epoch)
-        self.story = self.ledger.read()
+        self.history = self.ledger.read()
 
     def _commit_of(self, attempt: AttemptId, plan: CommitPlan) -> Commit:
         return Commit(client=self.client, staging=self.staging, attempt=attempt, epoch=self.epoch, plan=plan)
@@ -247,15 +247,15 @@ class Turn:
         self.staging.claim(commit.attempt, self.epoch)
         self._write(EventKind.COMMITTED, commit.attempt, commit.plan.as_done(seconds))
         self.staging.drop(commit.attempt, self.epoch)
-        self.story = self.ledger.read()
+        self.history = self.ledger.read()
 
     def _write(self, kind: EventKind, attempt: AttemptId, detail: dict[str, Any] | None = None) -> None:
         self.ledger.write(kind, attempt, epoch=self.epoch, try_number=self.try_number, detail=detail)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Turns:
-    """Takes turns at one target, for one process."""
+class TargetLocking:
+    """Locks one target for one process."""
 
     client: ClickHouseClient
     ledger: Ledger
@@ -264,15 +264,15 @@ class Turns:
     sleep: Callable[[float], None]
 
     @contextmanager
-    def take(self, attempt: Attempt | None = None, *, is_urgent: bool = False) -> Iterator[Turn]:
-        """Wait for a turn, and give it back at the end of the block.
+    def hold(self, attempt: Attempt | None = None, *, is_urgent: bool = False) -> Iterator[LockedTarget]:
+        """Wait for the lock, and release it at the end of the block.
 
         :param attempt: what is to be committed or given up.
-        :raises LockLostError: if somebody took the turn over, so that what was done is for nothing.
+        :raises LockLostError: if another process took the lock over, so that what was done has no effect.
         :raises OvertakenError: if a newer process of this task has the lock.
         """
         held = self.lock.acquire(attempt.id if attempt else None, is_urgent=is_urgent)
-        turn = Turn(
+        locked = LockedTarget(
             client=self.client,
             ledger=self.ledger,
             staging=self.staging,
@@ -283,33 +283,33 @@ class Turns:
         )
         try:
             with self.lock.kept_alive(held):
-                turn.tidy_up(held)
-                yield turn
+                locked.tidy_up(held)
+                yield locked
         except ServerUnreachableError:
             # What was sent may arrive still: the lock stays, so that whoever takes it over expects that.
             raise
         except BaseException as error:
             try:
-                self._give_back(turn)
+                self._give_back(locked)
             except LockLostError as lost:
                 if isinstance(error, ServerError):
                     raise lost from error  # its tables were taken from it
             except ChS3Error as left:
                 log.warning("the lock of %s stays, the next load takes it over: %s", self.ledger.target, left)
             raise
-        self._give_back(turn)
+        self._give_back(locked)
 
     def tidy_up(self) -> None:
         """Remove what earlier processes could not.
 
         :raises LockLostError: as :meth:`take`.
         """
-        with self.take():
-            pass  # each turn begins with that
+        with self.hold():
+            pass  # each owner does so first
 
-    def _give_back(self, turn: Turn) -> None:
+    def _give_back(self, locked: LockedTarget) -> None:
         try:
-            self.lock.release(turn.epoch)
+            self.lock.release(locked.epoch)
         except LockLostError:
-            turn.take_back()
+            locked.take_back()
             raise

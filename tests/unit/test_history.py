@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.exactly_once.story import Attempt, AttemptId, Event, EventKind, Story
+from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, Event, EventKind, History
 from airflow_provider_ch_s3.request import Life
 
 LOCKED, PLANNED, COMMITTING = EventKind.LOCKED, EventKind.PLANNED, EventKind.COMMITTING
@@ -56,9 +56,9 @@ def committed(
     ]
 
 
-def story(*events: Event | list[Event]) -> Story:
+def history(*events: Event | list[Event]) -> History:
     flat = [e for part in events for e in (part if isinstance(part, list) else [part])]
-    return Story(events=sorted(flat, key=lambda e: e.epoch))
+    return History(events=sorted(flat, key=lambda e: e.epoch))
 
 
 def numbers(attempts: list[Attempt]) -> list[int]:
@@ -104,7 +104,7 @@ def test_state_of_an_attempt(told: list[tuple[EventKind, int]], expected: EventK
 
 
 def test_the_last_event_of_a_kind_tells_its_detail() -> None:
-    found = story(
+    found = history(
         event(PLANNED, 3, try_number=2, files=5),
         event(COMMITTING, 3, 4, try_number=3, partitions={"p": 1}),
         event(COMMITTING, 3, 5, try_number=4, partitions={"p": 2}),
@@ -116,7 +116,7 @@ def test_the_last_event_of_a_kind_tells_its_detail() -> None:
 
 
 def test_an_empty_story() -> None:
-    empty = story()
+    empty = history()
     assert (empty.epoch, dict(empty.attempts), empty.of_load("ch-s3-a")) == (0, {}, [])
     assert empty.latest("ch-s3-a", Life()) is None
     assert not empty.is_needed(attempt_id(1))
@@ -124,13 +124,13 @@ def test_an_empty_story() -> None:
 
 
 def test_every_event_is_of_an_epoch_and_a_lock_is_no_attempt() -> None:
-    found = story(event(LOCKED, 0, 1), event(PLANNED, 1), event(LOCKED, 0, 12), event(LOCKED, 0, 5))
+    found = history(event(LOCKED, 0, 1), event(PLANNED, 1), event(LOCKED, 0, 12), event(LOCKED, 0, 5))
     assert found.epoch == 12
     assert list(found.attempts) == [attempt_id(1)]
 
 
 def test_attempts_of_a_load() -> None:
-    found = story(
+    found = history(
         event(PLANNED, 10),
         event(PLANNED, 9),
         event(PLANNED, 4, load="other"),
@@ -167,7 +167,7 @@ def test_the_latest_attempt_of_this_life(
         event(kind, 3 if kind is ABANDONED else epoch, epoch, generation=generation, try_number=number, since=since)
         for kind, epoch, generation, number, since in words
     ]
-    latest = story(*told).latest("ch-s3-a", Life(since=5.0, first_try=4))
+    latest = history(*told).latest("ch-s3-a", Life(since=5.0, first_try=4))
     assert (latest.id.number if latest else None) == expected
 
 
@@ -197,11 +197,11 @@ def test_a_later_run_outranks_all_tries_of_an_earlier_one() -> None:
     ],
 )
 def test_is_needed(events: list[Event], expected: bool) -> None:
-    assert story(events).is_needed(attempt_id(3)) is expected
+    assert history(events).is_needed(attempt_id(3)) is expected
 
 
 def test_committed_in_the_order_of_commits() -> None:
-    found = story(
+    found = history(
         committed(1, {"p": 1}, load="slow", epoch=9),
         committed(4, {"p": 1}, load="quick", epoch=5),
         event(PLANNED, 6, load="open"),
@@ -215,8 +215,8 @@ def test_a_commit_that_is_told_twice_happened_when_it_was_told_first() -> None:
     first, second = committed(1, {"p": 1}, epoch=2)
     again = committed(1, {"p": 1}, epoch=9)[1]
     other = committed(3, {"p": 1}, mode="replace_table", load="other", epoch=4)
-    assert numbers(story(first, second, again, other).committed(TABLE)) == [1, 3]
-    assert numbers(story(first, second, again, other).holders(TABLE)) == [3]
+    assert numbers(history(first, second, again, other).committed(TABLE)) == [1, 3]
+    assert numbers(history(first, second, again, other).holders(TABLE)) == [3]
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_a_commit_that_is_told_twice_happened_when_it_was_told_first() -> None:
     ],
 )
 def test_holders(events: list[list[Event]], expected: list[int]) -> None:
-    assert numbers(story(*events).holders(TABLE)) == expected
+    assert numbers(history(*events).holders(TABLE)) == expected
 
 
 @pytest.mark.parametrize(
@@ -324,12 +324,12 @@ def test_holders(events: list[list[Event]], expected: list[int]) -> None:
     ],
 )
 def test_rows_of_partition(events: list[list[Event]], rows: int, loads: list[int]) -> None:
-    found_rows, found_loads = story(*events).rows_of_partition("p", TABLE)
+    found_rows, found_loads = history(*events).rows_of_partition("p", TABLE)
     assert (found_rows, numbers(found_loads)) == (rows, loads)
 
 
 def test_a_load_mode_of_a_later_release_is_refused() -> None:
-    of_today = story(committed(1, {"p": 10}), committed(2, {"p": 1}, mode="swap"))
+    of_today = history(committed(1, {"p": 10}), committed(2, {"p": 1}, mode="swap"))
     with pytest.raises(
         LoadError, match=r"ch-s3-a-0-2-insert was committed with load_mode='swap'.*upgrade it on this"
     ):

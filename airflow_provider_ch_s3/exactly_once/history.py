@@ -183,7 +183,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Story:
+class History:
     """All that happened to the loads of one target, in the order of epochs."""
 
     events: Sequence[Event]
