@@ -12,16 +12,14 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register ``loads``."""
-    parser = subparsers.add_parser(
-        "loads", help="list loads, tell one load's story, forget old ones", description=__doc__
-    )
+    parser = subparsers.add_parser("loads", help="list loads, show one, forget old ones", description=__doc__)
     parser.add_argument("--conn-id", default="clickhouse_s3_default", help="Airflow connection to ClickHouse")
     parser.add_argument("--database", help="database of the ledger; that of the connection when left out")
     parser.add_argument("--cluster", help="whose nodes hold the ledger; that of the connection when left out")
     parser.add_argument("--limit", type=int, default=50, help="how many of the latest to list")
     parser.set_defaults(run=run, action="list")
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    show = actions.add_parser("show", help="tell the story of one load")
+    show = actions.add_parser("show", help="show what happened to one load")
     show.add_argument("load_id", metavar="LOAD_ID", help="as the list shows it")
     show.set_defaults(action="show")
     prune = actions.add_parser(

@@ -7,7 +7,7 @@ are renamed at once (:meth:`Staging.claim`), and the ledger tells its late event
 
 The node that decides is the first by the name that the nodes give themselves, so that it does not matter how a
 connection calls them. Where it is another one for a while, because a node was added, the same epoch may be locked on
-two nodes: whoever sees that gives his lock back.
+two nodes: whoever sees that releases its lock.
 """
 
 from __future__ import annotations
@@ -199,7 +199,11 @@ class TargetLock:
         self.sleep(POLL_SECONDS * random.uniform(0.5, 1.5))
 
     def _begin(self, epoch: int, mine: Owner, locks: Sequence[Lock]) -> None:
-        self._write(EventKind.LOCKED, epoch, mine)
+        try:
+            self._write(EventKind.LOCKED, epoch, mine)
+        except ServerError:
+            self._drop_if_there(epoch, self.node)  # nobody has to wait until this owner is taken for dead
+            raise
         for lock in locks:
             log.warning("taking over the lock of %s from %s", self.ledger.target, lock.owner.attempt_id.prefix)
             # A Replicated database has it on every node, and drops it from any.

@@ -132,7 +132,7 @@ class LockedTarget:
         if found is not None and found.state is EventKind.COMMITTING:
             self._finish(found)
         elif found is not None and found.state is EventKind.PLANNED:
-            log.info("giving up %s", attempt.query_id)
+            log.info("abandoning %s", attempt.query_id)
             # First: an attempt that the ledger tells to be given up is never looked at again.
             kill_queries(self.client, self.ledger.cluster, attempt.prefix, sleep=self.sleep)
             self._record_abandoned(attempt)
@@ -302,7 +302,7 @@ class TargetLocking:
     def tidy_up(self) -> None:
         """Remove what earlier processes could not.
 
-        :raises LockLostError: as :meth:`take`.
+        :raises LockLostError: as :meth:`hold`.
         """
         with self.hold():
             pass  # each owner does so first

@@ -137,8 +137,8 @@ class Replicas:
             names = ", ".join(row["node"] for row in rows)
             raise TargetError(
                 f"{table} has zero-copy replication (allow_remote_fs_zero_copy_replication) on {names}, which"
-                " ClickHouse does not call ready for production, and which loads by way of a staging table were not"
-                " tried with; use staging=False, which loads at least once, or, if the table's disks are local, ALTER"
+                " ClickHouse does not call ready for production, and with which staged loads have not been"
+                " tested; use staging=False, which loads at least once, or, if the table's disks are local, ALTER"
                 " TABLE … MODIFY SETTING allow_remote_fs_zero_copy_replication = 0"
             )
         shards = {node.host: node.shard for node in self.nodes}

@@ -1,6 +1,6 @@
 """Staging tables: one like the target for each attempt, on every node, in the target's database.
 
-The last number in a name is the epoch of the lock whose owner works with it. A new owner renames the table to his
+The last number in a name is the epoch of the lock whose owner works with it. A new owner renames the table to its
 epoch first, so that a statement of an older one, however late it arrives, names a table that is not there.
 """
 
@@ -156,7 +156,7 @@ class Staging:
         )
 
     def is_torn(self, attempt: AttemptId) -> bool:
-        """Whether an owner died between two nodes while he renamed the tables; the INSERT is over then."""
+        """Whether an owner died between two nodes while it renamed the tables; the INSERT is over then."""
         return len({table.epoch for table in self._of(attempt)}) > 1
 
     def is_gone(self, attempt: AttemptId) -> bool:

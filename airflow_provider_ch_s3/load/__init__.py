@@ -1,1 +1,1 @@
-"""The life of one load. Start with ``run.py``."""
+"""The life of one load. Start with ``staged.py``."""

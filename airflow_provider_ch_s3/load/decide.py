@@ -2,10 +2,12 @@
 
 ::
 
-                ┌──────────── altered, overtaken by another load ────────────┐
-                v                                                            │
-    Recover ─> Begin ─> Submit ─> Resume ─────────────────────────────────> Done
-       └───────────────────────────┘ └─ wait, verify, commit
+                  ┌────────── altered, overtaken by another load ──────────┐
+                  v                                                        │
+    Recover ──> Begin ──> Submit ──> Resume: wait, verify, commit ──> Done
+       ^ └── (an INSERT of an earlier process) ──^
+       v
+    FinishCommit
 """
 
 from __future__ import annotations
@@ -24,6 +26,11 @@ from airflow_provider_ch_s3.target import TableName
 @dataclass(frozen=True)
 class Recover:
     """Inspect table and ledger anew, and continue what an earlier process of the task left."""
+
+
+@dataclass(frozen=True)
+class FinishCommit:
+    """Finish a commit that broke off, which needs the staged rows only: the files may be gone by now."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +66,12 @@ class Done:
     report: LoadReport
 
 
-Step = Recover | Begin | Submit | Resume | Done
+Step = Recover | FinishCommit | Begin | Submit | Resume | Done
 
 
-def decide_start(history: History, identity: LoadIdentity, table_uuids: Collection[str]) -> Begin | Resume | Done:
+def decide_start(
+    history: History, identity: LoadIdentity, table_uuids: Collection[str]
+) -> FinishCommit | Begin | Resume | Done:
     """What a process does first.
 
     :param table_uuids: of the target on all nodes; rows that were committed into a table that has been dropped since
@@ -76,6 +85,8 @@ def decide_start(history: History, identity: LoadIdentity, table_uuids: Collecti
         raise OvertakenError(
             f"a newer try of this task has begun to load into {identity.table}, so try {identity.try_number} stops"
         )
+    if latest is not None and latest.state is EventKind.COMMITTING:
+        return FinishCommit()
     if latest is not None and latest.state is EventKind.PLANNED:
         return Resume(latest.id)
     return Begin(history)

@@ -14,7 +14,9 @@ from airflow_provider_ch_s3.target import TableName
 log = logging.getLogger(__name__)
 
 
-def wait_until_settled(client: ClickHouseClient, table: TableName, cluster: ClusterSpec, watch: QueryMonitor) -> None:
+def wait_until_settled(
+    client: ClickHouseClient, table: TableName, cluster: ClusterSpec, monitor: QueryMonitor
+) -> None:
     """Wait until the parts of a staging table have settled, by the sensor's own rule.
 
     :raises SettleError: if they never will.
@@ -25,4 +27,4 @@ def wait_until_settled(client: ClickHouseClient, table: TableName, cluster: Clus
         log.info("before the commit, %s: %s", table, verdict.reason)
         if verdict.is_settled:
             return
-        watch.pause()
+        monitor.pause()

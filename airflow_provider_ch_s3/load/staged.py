@@ -37,6 +37,7 @@ from airflow_provider_ch_s3.load.context import LoadContext, find_context
 from airflow_provider_ch_s3.load.decide import (
     Begin,
     Done,
+    FinishCommit,
     Recover,
     Resume,
     Step,
@@ -105,6 +106,9 @@ class LoadRun(TaskLoad):
                     case Recover():
                         self._forget()
                         step = self._recover()
+                    case FinishCommit():
+                        self._context.locking.tidy_up()
+                        step = Recover()
                     case Begin(history):
                         selection = self._select_files(history)
                         step = self._stage(selection, self._plan(selection, history))

@@ -26,7 +26,6 @@ from airflow_provider_ch_s3.sql.statement import MESSAGE_LIMIT, Statement, short
 
 log = logging.getLogger(__name__)
 
-# QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: somebody else submitted it, so there is a query to wait for.
 # query_log is flushed every 7.5 s, in ClickHouse Cloud every 30 s.
 LOG_PATIENCE_SECONDS = 35.0
 KILL_PATIENCE_SECONDS = 30.0
@@ -171,6 +170,7 @@ class Submission:
             client.execute(statement, query_id=self.query_id)
             self._is_answered = True
         except ServerError as error:
+            # Otherwise another process submitted it, so there is a query to wait for.
             if error.code != ErrorCode.QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING:
                 self._refusal = error
         except ChS3Error:

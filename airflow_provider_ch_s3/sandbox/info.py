@@ -203,7 +203,7 @@ class Sandbox:
     @property
     def shards(self) -> int:
         """Parts of the cluster that hold rows of their own."""
-        return self.nodes // self.replicas
+        return max(1, self.nodes // self.replicas)  # one address may stand for all nodes
 
     @property
     def s3(self) -> S3Server:
@@ -277,7 +277,10 @@ class Sandbox:
         return self.s3.client()
 
     def create_database(self, name: str, *, node: int) -> None:
-        """Make a database of the sandbox's :attr:`database_engine` on one node, unless it is there."""
+        """Make a database of the sandbox's :attr:`database_engine` on one node, or on all through one address.
+
+        It may be there already.
+        """
         engine = f" ENGINE = {self.database_engine}" if self.database_engine else ""
         if self.database_engine == "Replicated":
             engine += f"('/clickhouse/databases/{name}', '{{shard}}', '{{replica}}')"
@@ -285,13 +288,13 @@ class Sandbox:
         self.query(statement, node=node, settings={"database": "system"})
 
     def drop_database(self, name: str, *, node: int) -> None:
-        """Drop a database with all its tables on one node."""
+        """Drop a database with all its tables on one node, or on all through one address."""
         self.query(f"DROP DATABASE {name}{self._on_cluster} SYNC", node=node)
 
     @property
     def _on_cluster(self) -> str:
         """For what has to be done on each node, where one has to do it for all."""
-        return f" ON CLUSTER {self.cluster}" if self.has_keeper and self.nodes == 1 else ""
+        return f" ON CLUSTER `{self.cluster}`" if self.has_keeper and self.nodes == 1 else ""
 
     def query(self, sql: str, *, node: int = 0, settings: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """Run one statement on one node over HTTP and return its rows.

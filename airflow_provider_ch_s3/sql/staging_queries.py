@@ -31,7 +31,7 @@ def render_create_feed(feed: TableName, staged: TableName, cluster: str | None, 
 
 
 def render_rename_staging(staging: TableName, renamed: TableName, cluster: str | None) -> Statement:
-    """Take a staging table from its earlier owner: what he still sends names a table that is not there."""
+    """Take a staging table from its earlier owner: what that one still sends names a table that is not there."""
     return render("rename_staging", staging=staging, renamed=renamed, cluster=cluster)
 
 

@@ -114,7 +114,7 @@ def test_a_private_bucket_without_signature(lab: Lab, table: str) -> None:
     assert lab.rows(table) == []
 
 
-class QueryMonitor:
+class Shown:
     """Everything that a run shows to anybody."""
 
     def __init__(self, lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
@@ -146,12 +146,12 @@ class QueryMonitor:
 
 
 @pytest.fixture
-def watch(lab: Lab, caplog: pytest.LogCaptureFixture) -> QueryMonitor:
+def watch(lab: Lab, caplog: pytest.LogCaptureFixture) -> Shown:
     # botocore's own words, too: at this level it says what it sends
     caplog.set_level(logging.DEBUG)
     for name in ("botocore", "botocore.endpoint"):
         caplog.set_level(logging.DEBUG, logger=name)
-    return QueryMonitor(lab, caplog)
+    return Shown(lab, caplog)
 
 
 def test_no_expression_reaches_a_parameter(lab: Lab) -> None:
@@ -179,7 +179,7 @@ def test_what_reads_another_table_reads_it_in_clickhouse_and_is_refused(lab: Lab
         parse_expression(expression)
 
 
-def test_a_load_shows_no_secret(lab: Lab, table: str, watch: QueryMonitor) -> None:
+def test_a_load_shows_no_secret(lab: Lab, table: str, watch: Shown) -> None:
     lab.connect_aws({"aws_session_token": TOKEN})
     watch.load(table)
     assert lab.rows(table) == [{"n": 1}]
@@ -197,7 +197,7 @@ def test_a_load_shows_no_secret(lab: Lab, table: str, watch: QueryMonitor) -> No
         pytest.param({"named_collection": "nope"}, id="collection"),
     ],
 )
-def test_a_failing_load_shows_no_secret(lab: Lab, table: str, watch: QueryMonitor, arguments: dict[str, Any]) -> None:
+def test_a_failing_load_shows_no_secret(lab: Lab, table: str, watch: Shown, arguments: dict[str, Any]) -> None:
     lab.connect_one_node()
     watch.load(table, **arguments)
     assert any("Error" in text for text in watch.shown)
@@ -205,7 +205,7 @@ def test_a_failing_load_shows_no_secret(lab: Lab, table: str, watch: QueryMonito
     assert watch.find(lab.sandbox.password, lab.sandbox.s3_secret_key) == []
 
 
-def test_wrong_secrets_are_not_shown_either(lab: Lab, table: str, watch: QueryMonitor) -> None:
+def test_wrong_secrets_are_not_shown_either(lab: Lab, table: str, watch: Shown) -> None:
     lab.connect_aws(password=WRONG)
     watch.load(table)
     lab.connect_clickhouse(password=WRONG)

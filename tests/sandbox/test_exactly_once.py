@@ -73,6 +73,16 @@ class TestRetry:
         lab.load("in/*.csv", table, task_id="next")
         assert is_clean(lab)
 
+    def test_within_a_commit_of_files_that_are_gone_since(self, lab: Lab, table: str) -> None:
+        with start_worker(lab, table, before=die_before("move_partition", 2, signal.SIGKILL)) as worker:
+            assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+        for number in range(3):
+            lab.s3.delete_object(Bucket=lab.bucket, Key=f"in/{number}.csv")
+        report = lab.load("in/*.csv", table, try_number=2)
+        assert report["rows_written"] == 30
+        assert bag(lab.rows(table)) == bag(FEW)
+        assert is_clean(lab)
+
     def test_after_a_failed_insert(self, lab: Lab, table: str) -> None:
         lab.connect_one_node()
         lab.everywhere(f"INSERT INTO {table} VALUES (77)")

@@ -8,7 +8,16 @@ import pytest
 
 from airflow_provider_ch_s3.errors import LoadError, OvertakenError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventKind, History
-from airflow_provider_ch_s3.load.decide import Begin, Done, Recover, Resume, Step, decide_next, decide_start
+from airflow_provider_ch_s3.load.decide import (
+    Begin,
+    Done,
+    FinishCommit,
+    Recover,
+    Resume,
+    Step,
+    decide_next,
+    decide_start,
+)
 from airflow_provider_ch_s3.request import LoadIdentity
 
 LOCKED, PLANNED, COMMITTING = EventKind.LOCKED, EventKind.PLANNED, EventKind.COMMITTING
@@ -60,7 +69,7 @@ EARLIER_RUN = datetime(2026, 11, 1, tzinfo=UTC)
         pytest.param([], Begin, id="nothing"),
         pytest.param([event(PLANNED, 1)], Resume, id="planned-by-an-earlier-try"),
         pytest.param([event(PLANNED, 1), event(ABANDONED, 1)], Begin, id="given-up"),
-        pytest.param([event(PLANNED, 1), event(COMMITTING, 1)], Begin, id="commit-broke-off"),
+        pytest.param([event(PLANNED, 1), event(COMMITTING, 1)], FinishCommit, id="commit-broke-off"),
         pytest.param([event(PLANNED, 1), event(COMMITTED, 1)], Done, id="committed"),
         pytest.param(
             [event(PLANNED, 1), event(COMMITTED, 1, table="dropped")], Begin, id="committed-into-another-table"
