@@ -158,6 +158,11 @@ class Attempt:
         return list(self.detail(EventKind.COMMITTING).get("table_uuids", ()))
 
     @property
+    def committed_uuids(self) -> Sequence[str]:
+        """Of the table that its rows went into; none while it is not committed."""
+        return list(self.detail(EventKind.COMMITTED).get("table_uuids", ()))
+
+    @property
     def planned_at(self) -> float:
         """Unix time of its first event, by the server's clock."""
         return self.events[0].time
@@ -230,7 +235,7 @@ class History:
         """
         found = [a for a in self.attempts.values() if a.state is EventKind.COMMITTED]
         found.sort(key=lambda a: min((e.epoch, e.time) for e in a.events if e.kind is EventKind.COMMITTED))
-        return [a for a in found if set(a.detail(EventKind.COMMITTED).get("table_uuids", ())) & set(table_uuids)]
+        return [a for a in found if set(a.committed_uuids) & set(table_uuids)]
 
     def holders(self, table_uuids: Collection[str]) -> list[Attempt]:
         """Committed attempts of which the table still holds something: no later load replaced all of it."""

@@ -79,7 +79,7 @@ def decide_start(
     :raises OvertakenError: if a newer try of the task has begun.
     """
     latest = history.latest(identity.load_id, identity.life)
-    if latest is not None and set(latest.detail(EventKind.COMMITTED).get("table_uuids", ())) & set(table_uuids):
+    if latest is not None and set(latest.committed_uuids) & set(table_uuids):
         return done(latest)
     if any(word.rank > identity.rank for word in history.words_of(identity.load_id)):
         raise OvertakenError(

@@ -61,8 +61,7 @@ class LedgerView:
 
     def _living_uuids(self, history: History) -> set[str]:
         """Those tables of the history's loads that exist still."""
-        details = (attempt.detail(EventKind.COMMITTED) for attempt in history.attempts.values())
-        known = {uuid for detail in details for uuid in detail.get("table_uuids", ())}
+        known = {uuid for attempt in history.attempts.values() for uuid in attempt.committed_uuids}
         if not known:
             return set()
         rows = self.client.query(ledger_queries.render_read_uuids(sorted(known), self.cluster))

@@ -62,7 +62,7 @@ def _tables(ch_s3_sandbox: Sandbox) -> Iterator[None]:
             ch_s3_sandbox.query(f"CREATE TABLE {table} AS {table}_local ENGINE = {distributed}", node=node)
     yield
     for node in nodes:
-        ch_s3_sandbox.query(f"DROP DATABASE {DATABASE} SYNC", node=node)
+        ch_s3_sandbox.drop_database(DATABASE, node=node)
 
 
 def table_sums(sandbox: Sandbox, table: str) -> Sums:

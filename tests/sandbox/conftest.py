@@ -89,7 +89,7 @@ class Lab:
     def connect_one_node(self) -> None:
         """Leave the cluster out of the connection, and the test's tables on the connected node alone."""
         for node in range(1, self.sandbox.nodes):
-            self.query(f"DROP DATABASE {self.database} SYNC", node=node)
+            self.sandbox.drop_database(self.database, node=node)
             self.sandbox.create_database(self.database, node=node)
         self.has_cluster = False
         self.connect_clickhouse({"cluster": None, "ddl_mode": None, "http_endpoints": None})
