@@ -208,6 +208,18 @@ class History:
         ordered = sorted(by_id, key=lambda attempt: attempt.number)
         return {attempt: Attempt(id=attempt, events=by_id[attempt]) for attempt in ordered}
 
+    def attempt(self, attempt: AttemptId) -> Attempt:
+        """One that somebody works on.
+
+        :raises LoadError: if the ledger does not know it.
+        """
+        if attempt not in self.attempts:
+            raise LoadError(
+                f"the ledger does not know {attempt.query_id}: was it dropped or emptied while the load ran? The"
+                " staged rows cannot be committed; clear the task to load again"
+            )
+        return self.attempts[attempt]
+
     def of_load(self, load_id: str) -> list[Attempt]:
         """All attempts of one load, oldest first."""
         return [attempt for attempt in self.attempts.values() if attempt.id.load_id == load_id]

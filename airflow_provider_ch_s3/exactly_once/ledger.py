@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventK
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.sql import ledger_queries
-from airflow_provider_ch_s3.target import TableName, parse_table
+from airflow_provider_ch_s3.target import TableName, has_replicas, parse_table
 
 DEFAULT_LEDGER = "ch_s3_ledger"
 _COMMENT = "airflow-provider-ch-s3: what its loads did, schema "
@@ -64,12 +64,19 @@ class Ledger:
         """Make the tables on every node where they are not there yet.
 
         :param nodes: names of all nodes.
-        :raises ConfigError: if the database is missing, or a later version of this package made the tables.
+        :raises ConfigError: if the database is missing, a later version of this package made the tables, or they
+            have no replicas where the target has some.
         """
         tables = (self.name, self.files_name)
         found = self.client.query(ledger_queries.render_read_ledger_comments(tables, self.cluster))
         for row in found:
             check_schema(self.name, row["name"], row["comment"])
+            if self.is_replicated and not has_replicas(row["engine"]):
+                raise ConfigError(
+                    f"the ledger {self.name.database}.{row['name']} has no replicas ({row['engine']} on"
+                    f" {row['node']}), and {self.target} has: if a server's disk is lost, what loads did is lost"
+                    " with it; load tables with replicas by a connection of their own, with another ledger_table"
+                )
         engines = self.client.query(ledger_queries.render_read_database_engine(self.name.database))
         if not engines:
             raise ConfigError(

@@ -182,7 +182,7 @@ class LockedTarget:
 
     def _fits(self, attempt: AttemptId) -> bool:
         """Whether the target is defined as it was when the attempt was planned."""
-        planned = self.history.attempts[attempt].detail(EventKind.PLANNED).get("definition")
+        planned = self.history.attempt(attempt).detail(EventKind.PLANNED).get("definition")
         return bool(planned == read_definition(self.client, self.ledger.target, self.ledger.cluster))
 
     def _finish(self, attempt: Attempt) -> None:
@@ -194,7 +194,7 @@ class LockedTarget:
         commit = self._commit_of(attempt.id, CommitPlan.from_dict(attempt.detail(EventKind.COMMITTING)))
         if self.staging.is_gone(attempt.id) or not commit.is_possible():
             self.history = self.ledger.read()
-            if self.history.attempts[attempt.id].state is not EventKind.COMMITTING:
+            if self.history.attempt(attempt.id).state is not EventKind.COMMITTING:
                 return  # its owner was done in the end
             self._break(attempt.id)
             return

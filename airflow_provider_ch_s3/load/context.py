@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode
@@ -16,9 +16,9 @@ from airflow_provider_ch_s3.exactly_once.locked_target import TargetLocking
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging, StagingTable
 from airflow_provider_ch_s3.inspect.alone import check_alone
-from airflow_provider_ch_s3.inspect.cluster import detect_cluster
 from airflow_provider_ch_s3.inspect.definition import read_definition
-from airflow_provider_ch_s3.inspect.table import choose_ddl_mode, declare_cluster, find_table, read_target
+from airflow_provider_ch_s3.inspect.locate import locate_table
+from airflow_provider_ch_s3.inspect.table import choose_ddl_mode, read_target
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.request import LoadIdentity
 from airflow_provider_ch_s3.sql import staging_queries
@@ -53,9 +53,10 @@ class LoadContext:
             rows[row["partition_id"]] = rows.get(row["partition_id"], 0) + row["rows"]
         return dict(sorted(rows.items()))
 
-    def check_commit(self) -> None:
-        """See that a commit can reach every node, and wait for all replicas of the target.
+    def check_commit(self, view_tables: Iterable[TableName] = ()) -> None:
+        """See that a commit can reach every node and every replica.
 
+        :param view_tables: those that the target's materialized views write to.
         :raises ConfigError: if the connection has no address of a node.
         :raises TargetError: if the cluster lacks a replica.
         """
@@ -69,8 +70,9 @@ class LoadContext:
                 f" address of {', '.join(sorted(lacking))}; list host:port of the HTTP interface of each node in"
                 " http_endpoints"
             )
-        if self.target.is_replicated:
-            self.staging.replicas.check(self.target.local)
+        if self.staging.replicas.are_there:
+            for table in (self.target.local, *view_tables):
+                self.staging.replicas.check(table)
 
 
 def find_context(
@@ -87,11 +89,10 @@ def find_context(
     :raises TargetError: if it is missing, differs between nodes, or lies on nodes that the connection leaves out.
     :raises ClusterError: if the cluster is unknown, or a node does not answer.
     """
-    found = find_table(client, identity.table)
-    declaration = declare_cluster(client, declaration, found)
-    ddl_mode = choose_ddl_mode(client, declaration, found)
-    client = client.within(declaration, ddl_mode)
-    cluster = detect_cluster(client, declaration)
+    located = locate_table(client, declaration, identity.table)
+    found, cluster = located.found, located.cluster
+    ddl_mode = choose_ddl_mode(client, located.declaration, found)
+    client = client.within(located.declaration, ddl_mode)
     check_alone(client, found, cluster)
     # First: what is altered after this look is noticed before the commit.
     definition = read_definition(client, found.local, cluster.name)
@@ -99,7 +100,7 @@ def find_context(
     ledger = Ledger(
         client=client,
         cluster=cluster.name,
-        name=ledger_name(declaration.ledger_table, target.local.database),
+        name=ledger_name(located.declaration.ledger_table, target.local.database),
         target=target.local,
         is_replicated=target.is_replicated,
         # The disk of one node may be lost; what is shared lies on none.
@@ -111,7 +112,7 @@ def find_context(
         nodes=cluster.nodes,
         are_there=target.is_replicated or bool(target.views),
         are_shared=target.is_shared,
-        lacks_some=declaration.lacks_replicas,
+        lacks_some=located.declaration.lacks_replicas,
         sleep=sleep,
     )
     staging = Staging(client=client, cluster=cluster.name, target=target.local, replicas=replicas)

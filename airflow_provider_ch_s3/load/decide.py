@@ -96,8 +96,9 @@ def decide_next(history: History, attempt: AttemptId) -> Recover | Resume | Done
     """What the process that works on an attempt does next.
 
     :raises OvertakenError: if another process of its task has given the attempt up, and goes on with a later one.
+    :raises LoadError: if the ledger has forgotten the attempt.
     """
-    found = history.attempts[attempt]
+    found = history.attempt(attempt)
     if found.state is EventKind.COMMITTED:
         return done(found)
     if history.of_load(attempt.load_id)[-1] is not found:

@@ -15,9 +15,9 @@ from typing import ClassVar
 
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, UnknownStateError
-from airflow_provider_ch_s3.inspect.cluster import detect_cluster
 from airflow_provider_ch_s3.inspect.explain import explain
-from airflow_provider_ch_s3.inspect.table import FoundTable, declare_cluster, find_table, read_target
+from airflow_provider_ch_s3.inspect.locate import locate_table
+from airflow_provider_ch_s3.inspect.table import FoundTable, read_target
 from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.killed import describe_kill
@@ -118,10 +118,10 @@ class DirectLoadRun(TaskLoad):
 
     @cached_property
     def _found(self) -> tuple[FoundTable, ClusterSpec]:
-        found = find_table(self.client, self.request.table)
-        self.declaration = declare_cluster(self.client, self.declaration, found)
+        located = locate_table(self.client, self.declaration, self.request.table)
+        self.declaration = located.declaration
         self.client = self.client.within(self.declaration)
-        return found, detect_cluster(self.client, self.declaration)
+        return located.found, located.cluster
 
     def _prepare(self, found: FoundTable, cluster: ClusterSpec) -> PreparedLoad:
         files = list_files(self.store, self.request)

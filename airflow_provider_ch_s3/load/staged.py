@@ -19,13 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from airflow_provider_ch_s3.errors import (
-    ChS3Error,
-    ConfigError,
-    LoadError,
-    LockLostError,
-    OvertakenError,
-)
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, LockLostError, OvertakenError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.staging import VIEW
@@ -59,7 +53,6 @@ from airflow_provider_ch_s3.load.verify_staged import verify_staged
 from airflow_provider_ch_s3.query.state import LOG_PATIENCE_SECONDS, QueryState, wait_for_query_log
 from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.source import SourceFile
-from airflow_provider_ch_s3.target import TableName
 
 log = logging.getLogger(__name__)
 
@@ -109,11 +102,10 @@ class LoadRun(TaskLoad):
                     case FinishCommit():
                         self._context.locking.tidy_up()
                         step = Recover()
-                    case Begin(history):
-                        selection = self._select_files(history)
-                        step = self._stage(selection, self._plan(selection, history))
-                    case Submit(attempt, prepared, staging):
-                        step = self._send(attempt, prepared, staging)
+                    case Begin():
+                        step = self._begin(step.history)
+                    case Submit():
+                        step = self._send(step)
                     case Resume(attempt):
                         step = self._finish(attempt)
             except LockLostError as error:
@@ -125,7 +117,7 @@ class LoadRun(TaskLoad):
         """Check what the load needs, and go on where an earlier process stopped."""
         context = self._context
         check_mode(context.target, self.request)
-        context.check_commit()
+        context.check_commit(view.table for view in self._views)
         check_rights(context, self.request.load_mode, self._views)
         context.ledger.open([node.host for node in context.cluster.nodes])
         wait_for_query_log(self.client, context.cluster, sleep=self.sleep)
@@ -148,8 +140,13 @@ class LoadRun(TaskLoad):
                 locked.staging.fence(attempt.id, locked.epoch)
         return decide_next(self._context.ledger.read(), attempt.id)
 
-    def _select_files(self, history: History) -> FileSelection:
-        return self._select(list_files(self.store, self.request), history)
+    def _begin(self, history: History) -> Step:
+        """Select the files, plan, and create the staging table.
+
+        A listing may be large: it is local to this step, so that nothing of it is kept while the INSERT runs.
+        """
+        selection = self._select(list_files(self.store, self.request), history)
+        return self._stage(selection, self._plan(selection, history))
 
     def _plan(self, selection: FileSelection, history: History) -> PreparedLoad | None:
         """Inspect the files, and compute the settings; None where all are loaded already."""
@@ -191,24 +188,21 @@ class LoadRun(TaskLoad):
             log.info("%s", skipped)
         return step
 
-    def _send(self, attempt: AttemptId, prepared: PreparedLoad, staging: TableName) -> Step:
+    def _send(self, submit: Submit) -> Step:
         """Send the INSERT, and see that a server runs it."""
+        query_id = submit.attempt.query_id
         try:
             self._monitor.follow(0.0)
-            self._submit(prepared, attempt.query_id, into=staging)
-            self._monitor.wait(attempt.query_id, until_seen=True)
+            self._submit(submit.prepared, query_id, into=submit.staging)
+            self._monitor.wait(query_id, until_seen=True)
         except ChS3Error:
-            self._abandon(attempt)
+            self._abandon(submit.attempt)
             raise
-        return Resume(attempt)
+        return Resume(submit.attempt)
 
     def _finish(self, attempt_id: AttemptId) -> Step:
         """From the running INSERT to the commit; whatever fails leaves nothing behind, or what the next try needs."""
-        attempt = self._context.ledger.read().attempts.get(attempt_id)
-        if attempt is None:
-            raise LoadError(
-                f"the ledger {self._context.ledger.name} does not know {attempt_id.query_id}; clear the task"
-            )
+        attempt = self._context.ledger.read().attempt(attempt_id)
         if attempt.state is EventKind.COMMITTED:
             return done(attempt)
         self._monitor.follow(attempt.age_seconds)
@@ -218,7 +212,7 @@ class LoadRun(TaskLoad):
             raise
         except OvertakenError:
             # Somebody took the lock over, but perhaps not before the commit was done.
-            found = self._context.ledger.read().attempts[attempt_id]
+            found = self._context.ledger.read().attempt(attempt_id)
             if found.state is not EventKind.COMMITTED:
                 raise
             return done(found)
@@ -265,18 +259,18 @@ class LoadRun(TaskLoad):
                 self._count_alteration()
                 locked.abandon(attempt.id)
                 return Recover()
-            return done(locked.history.attempts[attempt.id])
+            return done(locked.history.attempt(attempt.id))
 
     def _abandon(self, attempt: AttemptId) -> Done | None:
         """Leave nothing of a failed attempt; done if it was committed in spite of all."""
         try:
             with self._context.locking.hold() as locked:
                 locked.abandon(attempt)
-                found = locked.history.attempts[attempt]
+                found = locked.history.attempts.get(attempt)
         except ChS3Error as error:
             log.warning("cannot clean up after %s now, the next load will: %s", attempt.query_id, error)
             return None
-        return done(found) if found.state is EventKind.COMMITTED else None
+        return done(found) if found is not None and found.state is EventKind.COMMITTED else None
 
     def prepare(self, files: tuple[SourceFile, ...] | None = None) -> PreparedLoad:
         """Look, refuse and plan as :meth:`run` does, and write nothing.

@@ -22,9 +22,8 @@ from airflow_provider_ch_s3.arguments import check_flag, check_seconds, check_te
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ChS3Error, SettleError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.inspect.cluster import detect_cluster
+from airflow_provider_ch_s3.inspect.locate import locate_table
 from airflow_provider_ch_s3.inspect.parts import read_parts, summarize_parts
-from airflow_provider_ch_s3.inspect.table import declare_cluster, find_table
 from airflow_provider_ch_s3.settle import (
     DEFAULT_MAX_PARTS,
     DEFAULT_STABLE_SECONDS,
@@ -140,15 +139,13 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
     def _look(self, rule: SettleRule) -> _Look:
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
         try:
-            found = find_table(hook, self.table)
-            cluster = detect_cluster(hook, declare_cluster(hook, hook.declaration, found))
-            nodes = read_parts(hook, found, cluster)
+            located = locate_table(hook, hook.declaration, self.table)
+            nodes = read_parts(hook, located.found, located.cluster)
         finally:
             hook.close()
         verdict = judge_parts(rule, nodes)
         log.info("%s: %s", self.table, verdict.reason)
-        local = found.distribution.local if found.distribution else found.name
-        return _Look(table=local, cluster=cluster, nodes=nodes, verdict=verdict)
+        return _Look(table=located.found.local, cluster=located.cluster, nodes=nodes, verdict=verdict)
 
     def _defer(self, rule: SettleRule, look: _Look) -> None:
         seconds = self._deferred_seconds

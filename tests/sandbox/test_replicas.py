@@ -11,7 +11,14 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerError, TargetError, UnknownStateError
+from airflow_provider_ch_s3.errors import (
+    ChS3Error,
+    ClusterError,
+    ConfigError,
+    ServerError,
+    TargetError,
+    UnknownStateError,
+)
 from airflow_provider_ch_s3.hooks import clickhouse_s3, ddl_queue
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag, wait_until
@@ -180,6 +187,19 @@ def test_the_ledger_is_on_two_replicas_before_the_load_goes_on(lab: Lab) -> None
 
 
 @only_on("on-cluster")
+def test_a_ledger_without_replicas_is_none_for_a_table_with_replicas(lab: Lab) -> None:
+    table = lab.create("t", "n UInt32", EVEN_AND_ODD)
+    lab.ddl(f"CREATE TABLE {lab.database}.plain {{on_cluster}} (n UInt32) ENGINE = MergeTree ORDER BY n")
+    lab.load("old/*.csv", f"{lab.database}.plain", task_id="plain")
+    with pytest.raises(ConfigError, match=r"ch_s3_ledger has no replicas \(MergeTree on .*with another ledger_table"):
+        lab.load("in/*.csv", table)
+    assert not lab.rows(table)
+    lab.connect_clickhouse({"ledger_table": "replicated_ledger"})
+    lab.load("in/*.csv", table, try_number=2)
+    assert bag(lab.rows(table)) == bag(NEW)
+
+
+@only_on("on-cluster")
 def test_a_quorum_that_a_profile_asks_for(lab: Lab) -> None:
     """By itself it would let the blocks of a parallel INSERT fail each other."""
     user = f"quorum_{lab.database}"
@@ -200,7 +220,13 @@ def test_zero_copy_replication_is_refused(lab: Lab) -> None:
     with pytest.raises(TargetError, match=f"{table} has zero-copy replication .* on .*, which"):
         lab.load("in/*.csv", table)
     lab.ddl(f"ALTER TABLE {table} {{on_cluster}} MODIFY SETTING {zero_copy} = 0")
-    lab.load("in/*.csv", table, try_number=2)
+    copy = lab.create("copy", "n UInt32", f"{EVEN_AND_ODD} SETTINGS {zero_copy} = 1")
+    view = f"{lab.database}.view"
+    lab.ddl(f"CREATE MATERIALIZED VIEW {view} {{on_cluster}} TO {copy} AS SELECT n FROM {table}")
+    with pytest.raises(TargetError, match=f"{copy} has zero-copy replication"):
+        lab.load("in/*.csv", table, try_number=2, materialized_views="replay")
+    lab.ddl(f"DROP TABLE {view} {{on_cluster}} SYNC")
+    lab.load("in/*.csv", table, try_number=3)
     assert bag(lab.rows(table)) == bag(NEW)
 
 

@@ -561,7 +561,7 @@ class Cluster:
     def _read_ledger_comments(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         names = _match(r"name IN \((.*)\)", statement.text)
         return [
-            {"node": node.name, "name": name, "comment": node.tables[name].comment}
+            {"node": node.name, "name": name, "engine": "MergeTree", "comment": node.tables[name].comment}
             for name in _literals(names[1])
             if name in node.tables
         ]

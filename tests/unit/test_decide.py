@@ -134,3 +134,8 @@ def test_a_query_id_names_its_attempt() -> None:
 def test_other_query_ids_name_none(query_id: str) -> None:
     with pytest.raises(LoadError, match="is not the query id of a staged load; clear the task"):
         AttemptId.parse(query_id)
+
+
+def test_an_attempt_that_the_ledger_has_forgotten() -> None:
+    with pytest.raises(LoadError, match=f"the ledger does not know {attempt_of(1).query_id}: .*clear the task"):
+        decide_next(History(events=()), attempt_of(1))
