@@ -17,7 +17,7 @@ from typing import Any
 from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
-from airflow_provider_ch_s3.exactly_once.moved import Before, Part, find_moved, has_arrived, has_changed
+from airflow_provider_ch_s3.exactly_once.moved import Before, Part, find_moved, has_arrived, has_changed, parse_part
 from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
 from airflow_provider_ch_s3.exactly_once.survivors import Survivors
 from airflow_provider_ch_s3.protocols import ClickHouseClient
@@ -281,7 +281,7 @@ class Commit:
         if not partitions:
             return {}
         rows = self._look_at(table, role, partial(staging_queries.render_read_parts, partitions=partitions))
-        return {place: list(map(_parse_part, group)) for place, group in groupby(rows, key=_place)}
+        return {place: list(map(parse_part, group)) for place, group in groupby(rows, key=_place)}
 
     def _destination(self, role: str) -> TableName:
         if not role:
@@ -299,15 +299,3 @@ class Commit:
 
 def _place(row: Mapping[str, Any]) -> Place:
     return row["node"], row["partition_id"]
-
-
-def _parse_part(row: Mapping[str, Any]) -> Part:
-    return Part(
-        name=row["name"],
-        rows=row["rows"],
-        first_block=row["first_block"],
-        last_block=row["last_block"],
-        digest=row["digest"],
-        is_active=bool(row["active"]),
-        is_fresh=bool(row["fresh"]),
-    )

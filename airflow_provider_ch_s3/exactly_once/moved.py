@@ -10,8 +10,9 @@ keep all rows, the number of rows says how many are in both tables.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from airflow_provider_ch_s3.errors import UnknownStateError
 
@@ -37,6 +38,19 @@ class Part:
     @property
     def is_merged(self) -> bool:
         return self.first_block != self.last_block
+
+
+def parse_part(row: Mapping[str, Any]) -> Part:
+    """Read a row of ``read_parts``."""
+    return Part(
+        name=row["name"],
+        rows=row["rows"],
+        first_block=row["first_block"],
+        last_block=row["last_block"],
+        digest=row["digest"],
+        is_active=bool(row["active"]),
+        is_fresh=bool(row["fresh"]),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

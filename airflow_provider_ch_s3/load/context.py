@@ -12,7 +12,7 @@ from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
 from airflow_provider_ch_s3.exactly_once.lock import TargetLock
-from airflow_provider_ch_s3.exactly_once.locked_target import TargetLocking
+from airflow_provider_ch_s3.exactly_once.locking import TargetLocking
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging, StagingTable
 from airflow_provider_ch_s3.inspect.alone import check_alone

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 
+from airflow_provider_ch_s3.batches import batches
 from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.exactly_once.history import History
+from airflow_provider_ch_s3.exactly_once.history import AttemptId, History
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT
 from airflow_provider_ch_s3.load.context import LoadContext
-from airflow_provider_ch_s3.request import LoadRequest, OnChangedFiles, OnLoadedFiles
+from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnChangedFiles, OnLoadedFiles
 from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.units import count_of
 
@@ -46,7 +48,7 @@ class FileSelection:
 
 
 def select_files(
-    listed: tuple[SourceFile, ...],
+    listed: Sequence[SourceFile],
     loaded: Mapping[str, Set[str]],
     bucket: str,
     *,
@@ -80,29 +82,45 @@ def select_files(
 def select_from(
     listed: tuple[SourceFile, ...], read: Callable[[Set[str]], Mapping[str, Set[str]]], request: LoadRequest
 ) -> FileSelection:
-    """:func:`select_files` group by group: what the ledger says of a million files would be too much at once.
+    """:func:`select_files` group by group: what the ledger knows of a million files would be too much at once.
 
-    :param read: which versions of some paths the table holds.
+    :param read: returns the versions of some paths that the table holds.
     :raises SourceError: as :func:`select_files`.
     """
     bucket = request.pattern.bucket
-
-    def select(group: tuple[SourceFile, ...]) -> FileSelection:
-        return select_files(
+    selections = [
+        select_files(
             group,
             read({file.path(bucket) for file in group}),
             bucket,
             on_loaded=request.on_loaded_files,
             on_changed=request.on_changed_files,
         )
-
-    starts = range(0, len(listed), FILES_PER_STATEMENT)
-    selections = [select(listed[start : start + FILES_PER_STATEMENT]) for start in starts]
+        for group in batches(listed, FILES_PER_STATEMENT)
+    ]
     return FileSelection(
         files=tuple(file for selection in selections for file in selection.files),
         loaded=tuple(file for selection in selections for file in selection.loaded),
         changed=tuple(file for selection in selections for file in selection.changed),
     )
+
+
+def select_new(
+    context: LoadContext, history: History, listed: tuple[SourceFile, ...], request: LoadRequest
+) -> FileSelection:
+    """Select the files that the table does not hold yet; in the modes that replace, all of them.
+
+    :raises SourceError: as :func:`select_files`.
+    """
+    if request.load_mode is not LoadMode.APPEND:
+        return FileSelection(files=listed)
+    return select_from(listed, partial(read_loaded, context, history), request)
+
+
+def is_loaded_meanwhile(context: LoadContext, history: History, attempt: AttemptId, request: LoadRequest) -> bool:
+    """Whether other loads committed some of the attempt's files after it was planned."""
+    paths = context.ledger.read_manifest(attempt).keys() if request.skips_loaded else frozenset()
+    return bool(read_loaded(context, history, paths, after=attempt.number))
 
 
 def read_loaded(context: LoadContext, history: History, paths: Set[str], *, after: int = 0) -> dict[str, set[str]]:

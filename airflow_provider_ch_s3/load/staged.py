@@ -16,13 +16,12 @@ import dataclasses
 import logging
 import uuid
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import ClassVar
 
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, LockLostError, OvertakenError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
-from airflow_provider_ch_s3.exactly_once.staging import VIEW
 from airflow_provider_ch_s3.exactly_once.views import View, read_views
 from airflow_provider_ch_s3.inspect.explain import explain
 from airflow_provider_ch_s3.load.base import TaskLoad
@@ -43,15 +42,16 @@ from airflow_provider_ch_s3.load.decide import (
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import kill_load
 from airflow_provider_ch_s3.load.past_loads import read_past_loads
+from airflow_provider_ch_s3.load.planned import describe_attempt
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, list_files, prepare_load
+from airflow_provider_ch_s3.load.reattach import may_be_staged
 from airflow_provider_ch_s3.load.replace_where import check_replace_where
-from airflow_provider_ch_s3.load.report import LoadReport, build_report, describe_plan
+from airflow_provider_ch_s3.load.report import LoadReport, build_report
 from airflow_provider_ch_s3.load.rights import check_rights
-from airflow_provider_ch_s3.load.selection import FileSelection, read_loaded, select_from
+from airflow_provider_ch_s3.load.selection import FileSelection, is_loaded_meanwhile, select_new
 from airflow_provider_ch_s3.load.settled import wait_until_settled
 from airflow_provider_ch_s3.load.verify_staged import verify_staged
-from airflow_provider_ch_s3.query.state import LOG_PATIENCE_SECONDS, QueryState, wait_for_query_log
-from airflow_provider_ch_s3.request import LoadMode
+from airflow_provider_ch_s3.query.state import QueryState, wait_for_query_log
 from airflow_provider_ch_s3.source import SourceFile
 
 log = logging.getLogger(__name__)
@@ -132,7 +132,7 @@ class LoadRun(TaskLoad):
 
     def _reattach(self, attempt: Attempt) -> Step | None:
         """Take over what an earlier process submitted; None where nothing of it can be staged."""
-        if not self._may_be_staged(attempt):
+        if not may_be_staged(self._context, self._monitor, attempt):
             return None
         log.info("an earlier process submitted %s: taking it over", attempt.id.query_id)
         if self._context.staging.is_torn(attempt.id):
@@ -145,7 +145,7 @@ class LoadRun(TaskLoad):
 
         A listing may be large: it is local to this step, so that nothing of it is kept while the INSERT runs.
         """
-        selection = self._select(list_files(self.store, self.request), history)
+        selection = select_new(self._context, history, list_files(self.store, self.request), self.request)
         return self._stage(selection, self._plan(selection, history))
 
     def _plan(self, selection: FileSelection, history: History) -> PreparedLoad | None:
@@ -173,13 +173,13 @@ class LoadRun(TaskLoad):
                 if earlier.is_open:
                     locked.abandon(earlier.id)
             check_unbroken(self._context, self.request, locked.history, selection.files)
-            if self._select(selection.listed, locked.history) != selection:
+            if select_new(self._context, locked.history, selection.listed, self.request) != selection:
                 return Begin(locked.history)  # others brought something since the files were chosen
             if prepared is not None:
                 attempt = AttemptId(
                     load_id=self.identity.load_id, generation=self.identity.generation, number=locked.epoch
                 )
-                detail = self._planned_detail(prepared, selection)
+                detail = describe_attempt(self._context, self.identity, self.request, prepared, selection, views)
                 staging = locked.plan(attempt, selection.files, self.request.pattern.bucket, detail, views)
                 step: Step = Submit(attempt, prepared, staging)
             else:
@@ -250,7 +250,7 @@ class LoadRun(TaskLoad):
             step = decide_next(locked.history, attempt.id)
             if not isinstance(step, Resume):
                 return step
-            if self._is_loaded_meanwhile(locked.history, attempt.id):
+            if is_loaded_meanwhile(self._context, locked.history, attempt.id, self.request):
                 log.info("another load brought some of the same files meanwhile: loading without them")
                 locked.abandon(attempt.id)
                 return Recover()
@@ -339,35 +339,6 @@ class LoadRun(TaskLoad):
             )
         log.warning("%s was altered while its new rows were staged: loading again", target)
 
-    def _may_be_staged(self, attempt: Attempt) -> bool:
-        """Whether the INSERT of an earlier process runs, or may have ended well.
-
-        When it does not run and nothing is staged, giving it up loses nothing. When something is, its end is in a log
-        soon, unless the node that had it was restarted.
-        """
-        self._monitor.follow(attempt.age_seconds)
-        while True:
-            status = self._monitor.look(attempt.id.query_id)
-            if status is not None and status.state is not QueryState.UNKNOWN:
-                return status.state is not QueryState.FAILED
-            if (
-                self._monitor.age_seconds > LOG_PATIENCE_SECONDS
-                or not self._context.partition_rows(self._context.staged(attempt.id))
-                or self._monitor.restarted_node(self._monitor.age_seconds)
-            ):
-                return False
-            self.sleep(self.poll_seconds)
-
-    def _select(self, listed: tuple[SourceFile, ...], history: History) -> FileSelection:
-        if self.request.load_mode is not LoadMode.APPEND:
-            return FileSelection(files=listed)
-        return select_from(listed, partial(read_loaded, self._context, history), self.request)
-
-    def _is_loaded_meanwhile(self, history: History, attempt: AttemptId) -> bool:
-        """Whether others committed some of the attempt's files after it was planned."""
-        paths = self._context.ledger.read_manifest(attempt).keys() if self.request.skips_loaded else frozenset()
-        return bool(read_loaded(self._context, history, paths, after=attempt.number))
-
     def _prepare(self, files: tuple[SourceFile, ...], history: History) -> PreparedLoad:
         context = self._context
         check_ends(self.store, files, self.request)
@@ -381,23 +352,3 @@ class LoadRun(TaskLoad):
             past=read_past_loads(history, context.cluster),
             waits_for_replicas=context.staging.replicas.are_there,
         )
-
-    def _planned_detail(self, prepared: PreparedLoad, selection: FileSelection) -> dict[str, Any]:
-        return {
-            **self.identity.names,
-            "since": self.identity.life.since,
-            "definition": self._context.definition,
-            "table": self.request.table,
-            "source": str(self.request.pattern),
-            "load_mode": self.request.load_mode.value,
-            "files": len(selection.files),
-            "files_skipped": selection.skipped_count,
-            "bytes": prepared.source.size_bytes,
-            "rows": prepared.rows,
-            "data_format": prepared.source.data_format,
-            "is_pattern": prepared.source.is_pattern,
-            # a filter on _path drops the rows of files with similar names, after they were read
-            "is_filtered": bool(self.request.where or prepared.source.path_filter),
-            "views": {f"{VIEW}{n}": (v.table.database, v.table.table) for n, v in enumerate(self._views)},
-            **describe_plan(prepared.plan),
-        }

@@ -25,11 +25,11 @@ from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.exactly_once import lock, locked_target
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.lock import TargetLock
-from airflow_provider_ch_s3.exactly_once.locked_target import TargetLocking
+from airflow_provider_ch_s3.exactly_once.locking import TargetLocking
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
 from airflow_provider_ch_s3.inspect.definition import read_definition
-from airflow_provider_ch_s3.load import kill, staged
+from airflow_provider_ch_s3.load import kill, reattach, staged
 from airflow_provider_ch_s3.load.context import LoadContext
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
@@ -236,7 +236,7 @@ def model_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "LOCK_PATIENCE_SECONDS", 1.0)
     monkeypatch.setattr(lock, "HEARTBEAT_SECONDS", 0.3)
     monkeypatch.setattr(state, "KILL_PATIENCE_SECONDS", 3.0)
-    monkeypatch.setattr(staged, "LOG_PATIENCE_SECONDS", 1.5)
+    monkeypatch.setattr(reattach, "LOG_PATIENCE_SECONDS", 1.5)
     monkeypatch.setattr(monitor, "LOG_PATIENCE_SECONDS", 1.5)
     monkeypatch.setattr(monitor, "UNKNOWN_PATIENCE_SECONDS", 3.0)
     monkeypatch.setattr(render._ENVIRONMENT, "auto_reload", False)  # a look at the disk for each statement

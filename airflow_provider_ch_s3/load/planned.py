@@ -1,0 +1,43 @@
+"""What the ledger keeps of an attempt from the moment it is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow_provider_ch_s3.exactly_once.staging import VIEW
+from airflow_provider_ch_s3.exactly_once.views import View
+from airflow_provider_ch_s3.load.context import LoadContext
+from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.load.report import describe_plan
+from airflow_provider_ch_s3.load.selection import FileSelection
+from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
+
+
+def describe_attempt(
+    context: LoadContext,
+    identity: LoadIdentity,
+    request: LoadRequest,
+    prepared: PreparedLoad,
+    selection: FileSelection,
+    views: Sequence[View],
+) -> dict[str, Any]:
+    """The detail of the event ``planned``: plain values, for the processes that continue the load and for users."""
+    return {
+        **identity.names,
+        "since": identity.life.since,
+        "definition": context.definition,
+        "table": request.table,
+        "source": str(request.pattern),
+        "load_mode": request.load_mode.value,
+        "files": len(selection.files),
+        "files_skipped": selection.skipped_count,
+        "bytes": prepared.source.size_bytes,
+        "rows": prepared.rows,
+        "data_format": prepared.source.data_format,
+        "is_pattern": prepared.source.is_pattern,
+        # a filter on _path drops the rows of files with similar names, after they were read
+        "is_filtered": bool(request.where or prepared.source.path_filter),
+        "views": {f"{VIEW}{n}": (view.table.database, view.table.table) for n, view in enumerate(views)},
+        **describe_plan(prepared.plan),
+    }

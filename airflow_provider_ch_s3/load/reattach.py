@@ -1,0 +1,28 @@
+"""Whether a process can continue with the INSERT that an earlier process of its task submitted."""
+
+from __future__ import annotations
+
+from airflow_provider_ch_s3.exactly_once.history import Attempt
+from airflow_provider_ch_s3.load.context import LoadContext
+from airflow_provider_ch_s3.query.monitor import QueryMonitor
+from airflow_provider_ch_s3.query.state import LOG_PATIENCE_SECONDS, QueryState
+
+
+def may_be_staged(context: LoadContext, monitor: QueryMonitor, attempt: Attempt) -> bool:
+    """Whether the INSERT of an attempt is running, or may have succeeded.
+
+    If it is not running and nothing is staged, abandoning it loses nothing. If something is staged, a query log says
+    soon how the INSERT ended, unless the node that ran it was restarted.
+    """
+    monitor.follow(attempt.age_seconds)
+    while True:
+        status = monitor.look(attempt.id.query_id)
+        if status is not None and status.state is not QueryState.UNKNOWN:
+            return status.state is not QueryState.FAILED
+        if (
+            monitor.age_seconds > LOG_PATIENCE_SECONDS
+            or not context.partition_rows(context.staged(attempt.id))
+            or monitor.restarted_node(monitor.age_seconds)
+        ):
+            return False
+        monitor.sleep(monitor.poll_seconds)
