@@ -66,14 +66,16 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Versions and hashes come from the lock; the project itself is installed editable and brings nothing with it.
+# Versions and hashes come from the locks; pip brings uv, which installs the rest ten times as fast. The project itself is
+# installed editable and brings nothing with it.
 $(READY): requirements-dev.lock setup.cfg
 $(LOWEST)/.ready: requirements-lowest.lock setup.cfg
 $(READY) $(LOWEST)/.ready:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Python 3.11 or newer is needed: make PYTHON=…')"
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
+	$(@D)/bin/uv pip install --quiet --python $(@D) --require-hashes -r $<
+	$(@D)/bin/uv pip install --quiet --python $(@D) --no-deps --no-build-isolation --editable .
 	touch $@
 
 clean:
