@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -20,9 +21,16 @@ from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow, serving_airflow
 
 ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
 CHROMIUM = shutil.which("chromium")
 UI_TIMEOUT_MS = 120_000
 """The other half of the tests may keep both cores busy."""
+
+
+def code_blocks(document: Path, language: str) -> list[str]:
+    """The code in a Markdown file."""
+    return re.findall(rf"^```{language}\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_ch_s3.cli import demo
 from airflow_provider_ch_s3.sandbox.info import Sandbox
-from tests.airflow.conftest import ROOT
+from tests.airflow.conftest import README, ROOT, code_blocks
 from tests.marks import thorough
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
@@ -33,6 +33,8 @@ def test_demo_loads_and_compares(tmp_path: Path, options: list[str], nodes: int)
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    if not options:
+        check_readme(done.stdout)
     last = done.stdout.splitlines()[-1]
     assert re.fullmatch(
         rf"demo: OK rows=336776 nodes={nodes} load_seconds=\d+\.\d\d settle_seconds=\d+\.\d\d parts=\d+", last
@@ -41,6 +43,23 @@ def test_demo_loads_and_compares(tmp_path: Path, options: list[str], nodes: int)
     assert report["source"] == report["table"]
     assert report["load"]["files_read"] == 365
     assert sum(node["rows_written"] for node in report["load"]["nodes"].values()) == 336776
+
+
+def check_readme(printed: str) -> None:
+    """See that what the README shows is what a run prints, but for progress and plan, which depend on the machine."""
+    (shown,) = code_blocks(README, "text")
+    lines = [
+        line for line in shown.splitlines() if line.strip("… ") and "%, " not in line and " [computed] " not in line
+    ]
+    assert len(lines) > 10
+    assert {shape(line) for line in lines} - {shape(line) for line in printed.splitlines()} == set()
+
+
+def shape(line: str) -> str:
+    """The line without what differs from run to run: numbers, their units, names of nodes and folders."""
+    line = re.sub(r"\d[\d,.]*", "N", line)
+    line = re.sub(r"N [KMG]iB", "N B", re.sub(r"\S+:N:", "node:", line))
+    return re.sub(r"log: \S+", "log", line)
 
 
 def test_fingerprint_sees_one_changed_value(ch_s3_sandbox: Sandbox, ch_s3_database: str) -> None:

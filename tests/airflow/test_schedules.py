@@ -12,8 +12,7 @@ import pytest
 
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import make_airflow, serving_airflow
-from tests.airflow.conftest import EXAMPLES, AirflowApi, no_tables, wait_for
-from tests.airflow.test_docs import code_blocks
+from tests.airflow.conftest import EXAMPLES, README, AirflowApi, code_blocks, no_tables, wait_for
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run, pytest.mark.timeout(900)]
 
@@ -41,7 +40,7 @@ def api(flights_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """A real scheduler with the example DAGs and the one of the README, whose tables are there."""
     dags = tmp_path / "dags"
     shutil.copytree(EXAMPLES, dags, ignore=shutil.ignore_patterns("__pycache__"))
-    (block,) = code_blocks("python")
+    (block,) = code_blocks(README, "python")
     (dags / "readme.py").write_text(block)
     monkeypatch.setenv("AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT", flights_sandbox.airflow_conn_clickhouse)
     from airflow_provider_ch_s3.example_dags.flights_tables import create_tables

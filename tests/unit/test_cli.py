@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_ch_s3.cli import build_parser, main
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 PLAN = ["plan", "--source", "s3://b/*.csv", "--table", "t"]
 
 
@@ -53,15 +53,15 @@ def test_every_command_and_option_has_help(command: argparse.ArgumentParser, tex
 
 
 @pytest.mark.parametrize(("command", "text"), COMMANDS)
-def test_the_readme_names_every_command(command: argparse.ArgumentParser, text: str | None) -> None:
-    assert command.prog in README.read_text()
+def test_the_page_names_every_command(command: argparse.ArgumentParser, text: str | None) -> None:
+    assert command.prog in PAGE.read_text()
 
 
-def test_the_readme_names_every_option_of_plan() -> None:
+def test_the_page_names_every_option_of_plan() -> None:
     plan = next(command for command, _ in commands(build_parser()) if command.prog == "ch-s3 plan")
     options = {option for action in plan._actions for option in action.option_strings} - {"-h", "--help"}
-    readme = README.read_text()
-    assert sorted(option for option in options if not re.search(rf"`{option}[ `]", readme)) == []
+    page = PAGE.read_text()
+    assert sorted(option for option in options if not re.search(rf"`{option}[ `]", page)) == []
 
 
 def test_plan_takes_what_a_dag_can_say() -> None:

@@ -1,0 +1,124 @@
+"""The quickstarts, run as they are written."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.sandbox.local_airflow import make_airflow
+from tests.airflow.conftest import DOCS, README, code_blocks, no_tables
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run, pytest.mark.timeout(900)]
+
+PAGE = DOCS / "quickstart.md"
+FOLDER = "/tmp/ch-s3-quickstart"
+ROWS_OF_JANUARY_2 = 943
+
+
+def run(script: str, environment: Mapping[str, str]) -> str:
+    """Run commands, and return what they print; the first that fails is the last."""
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def read_script(page: Path) -> str:
+    """The commands of a page, and its files where they are to be saved."""
+    block = re.compile(
+        r"(?:Save this as\s`(?P<path>[^`]+)`[^`]*)?^```(?P<language>\w+)\n(?P<code>.*?)^```", re.M | re.S
+    )
+    steps = []
+    for found in block.finditer(page.read_text()):
+        if found["path"]:
+            steps.append(f"cat > {found['path']} <<'END'\n{found['code']}END\n")
+        elif found["language"] == "bash" and "pip install" not in found["code"]:  # tests/airflow/test_wheel.py
+            steps.append(found["code"])
+    return "".join(steps)
+
+
+def test_the_page_from_nothing_to_two_loads(tmp_path: Path) -> None:
+    script = read_script(PAGE).replace(FOLDER, str(tmp_path / "quickstart"))
+    assert script.count("<<'END'") == 3
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "AWS_"))}
+    environment = kept | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    try:
+        said = run(script, environment)
+    finally:
+        if (directory := tmp_path / "quickstart" / "sandbox").exists():
+            run(f"ch-s3 sandbox down --dir {directory}", environment)
+    loads = re.findall(r"orders\.load .* append +committed +([\d,]+) +([\d,]+) ", said)
+    assert loads == [("3", "3,000"), ("3", "3,000"), ("1", "1,000")]  # listed after each run
+    assert not (tmp_path / "quickstart").exists()
+
+
+@pytest.fixture
+def described() -> Sandbox:
+    """One that is not there: only its connections count."""
+    ports = {"http_ports": (8123,), "tcp_ports": (), "s3_endpoint": "http://s3"}
+    return Sandbox(**ports, password="p", s3_access_key="k", s3_secret_key="s")
+
+
+def test_the_connections_of_the_page_are_like_those_that_the_sandbox_prints(described: Sandbox) -> None:
+    clickhouse, aws = map(json.loads, code_blocks(PAGE, "json"))
+    assert describe(clickhouse) == describe(json.loads(described.airflow_conn_clickhouse) | {"extra": {}})
+    assert describe(aws) == describe(json.loads(described.airflow_conn_aws))
+
+
+def describe(connection: Mapping[str, Any]) -> tuple[str, set[str], set[str]]:
+    extra = connection.get("extra", {})
+    return connection["conn_type"], set(connection) - {"extra"}, set(extra)
+
+
+def test_the_readme(flights_sandbox: Sandbox, tmp_path: Path) -> None:
+    dags = tmp_path / "dags"
+    dags.mkdir()
+    (dag,) = code_blocks(README, "python")
+    (dags / "flights.py").write_text(dag)
+    (statement,) = code_blocks(README, "sql")
+    _, connect, load, _ = code_blocks(README, "bash")
+    airflow = make_airflow(tmp_path / "home", dags, flights_sandbox)
+    # the README adds them to Airflow's database
+    environment = {name: value for name, value in airflow.environment.items() if not name.startswith("AIRFLOW_CONN_")}
+    with no_tables(flights_sandbox):
+        flights_sandbox.query(statement)
+        said = run(with_real_values(connect, flights_sandbox) + load, environment)
+        rows = flights_sandbox.query("SELECT toUInt32(count()) AS n FROM flights")[0]["n"]
+    assert rows == ROWS_OF_JANUARY_2
+    assert re.search(rf"flights\.load .* append +committed +1 +{ROWS_OF_JANUARY_2} ", said)
+
+
+def with_real_values(script: str, sandbox: Sandbox) -> str:
+    """The connections of a script, each field with the sandbox's value."""
+    real = {}
+    for connection in map(json.loads, (sandbox.airflow_conn_clickhouse, sandbox.airflow_conn_aws)):
+        real[connection["conn_type"]] = connection
+
+    def fill(match: re.Match[str]) -> str:
+        example = json.loads(match[1])
+        its = real[example["conn_type"]]
+        filled = {name: its[name] for name in example}
+        if "extra" in example:
+            filled["extra"] = {name: its["extra"][name] for name in example["extra"]}
+        return shlex.quote(json.dumps(filled))
+
+    filled, count = re.subn(r"'(\{.*?\})'", fill, script, flags=re.DOTALL)
+    assert count == len(real)
+    return filled

@@ -1,0 +1,83 @@
+"""What can be checked of the documents without running them: links, and quoted messages."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PACKAGE = ROOT / "airflow_provider_ch_s3"
+TROUBLESHOOTING = ROOT / "docs" / "troubleshooting.md"
+VARIABLE = "\0"
+"""In a message of the code: a value, which a page shows as …"""
+
+
+def read_prose(document: Path) -> str:
+    """A document without its code."""
+    return re.sub(r"^```.*?^```$|`[^`\n]+`", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+@cache
+def anchors(document: Path) -> set[str]:
+    """What GitHub and MyST make of the headings."""
+    text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", read_prose(document)):
+        if re.match(r"https?:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (document.parent / path).resolve() if path else document
+        assert target.exists(), f"{document.name} links to {link}"
+        assert not anchor or anchor in anchors(target), f"{document.name} links to {link}, which is no heading there"
+
+
+def quoted_messages() -> Iterator[tuple[str, str]]:
+    """The headings of the page, with the message below each."""
+    pattern = re.compile(r"^### ([^\n]+)\n\n```text\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
+    yield from pattern.findall(TROUBLESHOOTING.read_text())
+
+
+@cache
+def code_messages() -> tuple[str, ...]:
+    """Every text of the package but docstrings, with ``VARIABLE`` for what is filled in."""
+    nodes = [node for path in PACKAGE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))]
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    return tuple(text for node in nodes if id(node) not in docstrings and (text := text_of(node)))
+
+
+def text_of(node: ast.AST) -> str:
+    if isinstance(node, ast.JoinedStr):
+        return "".join(text_of(value) or VARIABLE for value in node.values)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return re.sub(r"%[sd]|\{\w+\}", VARIABLE, node.value)  # of log messages and of str.format
+    return ""
+
+
+def says(text: str, quoted: str) -> bool:
+    """Whether a text of the code can become the quoted one: the same words, with values in the place of each …"""
+    value = f"[^{VARIABLE}]*{VARIABLE}.*"
+    words = [re.escape(part.strip()) for part in quoted.strip("… ").split("…")]
+    return re.search(value.join(words), text, re.DOTALL) is not None
+
+
+@pytest.mark.parametrize(("heading", "quoted"), [pytest.param(*found, id=found[0]) for found in quoted_messages()])
+def test_a_quoted_message_is_one_of_the_code(heading: str, quoted: str) -> None:
+    assert any(says(text, quoted) for text in code_messages()), (
+        f"no text of the package says {quoted!r} any more; correct it in docs/troubleshooting.md, under {heading!r}"
+    )
+
+
+def test_every_message_of_the_page_is_checked() -> None:
+    text = TROUBLESHOOTING.read_text()
+    assert len(list(quoted_messages())) == text.count("\n### ") == text.count("```text") >= 20
