@@ -4,8 +4,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # The oldest Airflow that is supported.
 LOWEST := .venv-lowest
+# Only what builds the site.
+DOCS := .venv-docs
 
-.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning deferral-scale lint clean
+.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning deferral-scale docs lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -61,22 +63,34 @@ bench-replicas: $(READY)
 bench-planning: $(READY)
 	$(BIN)/python bench/planning.py
 
+# A site of the documents, in build/docs; a link that leads nowhere fails.
+docs: $(DOCS)/.ready
+	$(DOCS)/bin/sphinx-build --fail-on-warning --keep-going --nitpicky --fresh-env --quiet docs build/docs
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Versions and hashes come from the locks; pip brings uv, which installs the rest ten times as fast. The project itself is
-# installed editable and brings nothing with it.
-$(READY): requirements-dev.lock setup.cfg
-$(LOWEST)/.ready: requirements-lowest.lock setup.cfg
-$(READY) $(LOWEST)/.ready:
+# Versions and hashes come from the locks. pip installs uv, which installs the rest ten times as fast.
+define make_venv
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Python 3.11 or newer is needed: make PYTHON=…')"
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
 	$(@D)/bin/uv pip install --quiet --python $(@D) --require-hashes -r $<
+endef
+
+# The project itself is installed editable and brings nothing with it.
+$(READY): requirements-dev.lock setup.cfg
+$(LOWEST)/.ready: requirements-lowest.lock setup.cfg
+$(READY) $(LOWEST)/.ready:
+	$(make_venv)
 	$(@D)/bin/uv pip install --quiet --python $(@D) --no-deps --no-build-isolation --editable .
 	touch $@
 
+$(DOCS)/.ready: requirements-docs.lock
+	$(make_venv)
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(LOWEST) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(LOWEST) $(DOCS) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache

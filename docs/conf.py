@@ -1,0 +1,11 @@
+"""The site that ``make docs`` builds from the Markdown files of this folder."""
+
+project = "airflow-provider-ch-s3"
+extensions = ["myst_parser"]
+# Links to headings are checked down to this level.
+myst_heading_anchors = 3
+
+html_theme = "furo"
+html_title = project
+# The sources are in the repository.
+html_copy_source = False
