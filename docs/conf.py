@@ -7,5 +7,7 @@ myst_heading_anchors = 3
 
 html_theme = "furo"
 html_title = project
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 # The sources are in the repository.
 html_copy_source = False
