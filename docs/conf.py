@@ -11,3 +11,4 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 # The sources are in the repository.
 html_copy_source = False
+html_show_copyright = False
