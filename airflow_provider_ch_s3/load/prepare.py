@@ -11,7 +11,8 @@ from types import MappingProxyType
 
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ConfigError, ServerError, SourceError
-from airflow_provider_ch_s3.file_format import is_compressed, parse_structure
+from airflow_provider_ch_s3.file_format import is_compressed
+from airflow_provider_ch_s3.file_schema import parse_structure
 from airflow_provider_ch_s3.inspect.files import query_files, read_select_types, read_source
 from airflow_provider_ch_s3.mapping import MappedColumn, map_columns
 from airflow_provider_ch_s3.path_columns import type_path_columns
@@ -295,7 +296,7 @@ def _facts(
         takes_all_columns=request.columns is None and not request.select,
         reads_other_files=bool(source.path_filter),
         has_path_columns=any(c.in_path for c in source.columns),
-        parses_times=not source.is_typed and any("Date" in column.type for column in target.columns),
+        parses_times=not source.format.is_typed and any("Date" in column.type for column in target.columns),
         timeout_seconds=request.timeout_seconds,
     )
 
@@ -304,7 +305,7 @@ def _volume_bytes(source: SourceSpec) -> int:
     rows = source.rows if source.rows is not None else source.estimated_rows
     if rows is not None and source.row_bytes is not None:
         return int(rows * source.row_bytes)
-    if source.is_typed:
+    if source.format.is_typed:
         factor = MEMORY_PER_STORED_BYTE_COLUMNAR
     elif is_compressed(source.files[0].key):
         factor = MEMORY_PER_STORED_BYTE_COMPRESSED_TEXT

@@ -132,7 +132,9 @@ def load_core_seconds_per_gib(facts: LoadFacts) -> float:
         return facts.past.core_seconds_per_gib
     if facts.tuned.core_seconds_per_gib is not None:
         return facts.tuned.core_seconds_per_gib
-    return WRITE_CORE_SECONDS_PER_GIB + (PARSE_CORE_SECONDS_PER_GIB if facts.is_text else READ_CORE_SECONDS_PER_GIB)
+    return WRITE_CORE_SECONDS_PER_GIB + (
+        PARSE_CORE_SECONDS_PER_GIB if facts.format.is_text else READ_CORE_SECONDS_PER_GIB
+    )
 
 
 def _merge_seconds(facts: LoadFacts, parts: int) -> float:

@@ -87,7 +87,7 @@ def input_format_parallel_parsing(facts: LoadFacts) -> Setting:
     Source: Altinity measured 20 %.
     """
     name = "input_format_parallel_parsing"
-    if not facts.is_text:
+    if not facts.format.is_text:
         return Setting(name=name, value=None, reason=f"{facts.data_format} is not parsed as text")
     if facts.files_per_node >= count_readers(facts):
         reason = f"with {count_of(facts.files_per_node, 'file')} per node every thread has one to itself"
