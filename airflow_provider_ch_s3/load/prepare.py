@@ -34,7 +34,7 @@ from airflow_provider_ch_s3.tuning import (
     check_given_settings,
     plan_load,
 )
-from airflow_provider_ch_s3.units import count_of, format_bytes, format_count
+from airflow_provider_ch_s3.units import count_of
 
 log = logging.getLogger(__name__)
 
@@ -312,31 +312,3 @@ def _volume_bytes(source: SourceSpec) -> int:
     else:
         factor = MEMORY_PER_STORED_BYTE_TEXT
     return int(source.size_bytes * factor)
-
-
-def format_plan(prepared: PreparedLoad) -> str:
-    """The plan as text: what is loaded, each setting with its origin and reason, what was left out."""
-    source, plan, node = prepared.source, prepared.plan, prepared.cluster.weakest
-    rows = count_of(source.rows, "row") if source.rows is not None else "number of rows unknown before reading"
-    width = max(len(f"{s.name} = {s.value}") for s in plan.settings)
-    lines = [
-        f"files     {format_count(len(source.files))} x {source.data_format}, {format_bytes(source.size_bytes)},"
-        f" {rows}, from {source.pattern}",
-        f"table     {prepared.target.name} ({prepared.target.engine}), {count_of(len(prepared.mapping), 'column')}",
-        f"cluster   {prepared.cluster.node_count} x {count_of(node.vcpus, 'core')},"
-        f" {format_bytes(node.memory_bytes)};"
-        f" cores: {prepared.cluster.vcpus_origin.value}, memory: {prepared.cluster.memory_origin.value}",
-        "settings",
-        *(f"  {f'{s.name} = {s.value}':<{width}}  [{s.origin.value}] {s.reason}" for s in plan.settings),
-        f"  {len(plan.kept)} more stay at their defaults, whatever a profile says, so that no row or value is lost",
-        *(f"  {name} left out: {reason}" for name, reason in plan.left_out.items()),
-        f"expected  {plan.prediction}; {plan.basis}",
-    ]
-    return "\n".join(lines)
-
-
-def log_plan(prepared: PreparedLoad) -> None:
-    """Write the plan, setting by setting, with the reasons."""
-    for note in prepared.cluster.notes:
-        log.warning("%s", note)
-    log.info("plan for %s:\n%s", prepared.target.name, format_plan(prepared))
