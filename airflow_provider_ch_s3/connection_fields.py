@@ -374,9 +374,3 @@ _PARSERS = {
     FieldKind.STRINGS: _parse_strings,
     FieldKind.OBJECT: _parse_object,
 }
-
-
-def render_field_table() -> str:
-    """The fields as a Markdown table, for the docs."""
-    rows = [f"| `{field.name}` | {field.expected} | {field.description} |" for field in CONNECTION_FIELDS]
-    return "\n".join(("| key | value | meaning |", "| --- | --- | --- |", *rows))

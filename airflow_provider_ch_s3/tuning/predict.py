@@ -40,10 +40,10 @@ FILE_CORE_SECONDS = 0.01
 class Prediction:
     """What to expect of a load.
 
-    :param initial_parts: before merges, on all nodes.
-    :param peak_memory_bytes: of the INSERT, per node.
-    :param load_seconds: of the INSERT.
-    :param settled_seconds: from its beginning to the end of the last merge.
+    :param initial_parts: parts before merges, on all nodes.
+    :param peak_memory_bytes: peak memory of the INSERT, per node.
+    :param load_seconds: duration of the INSERT.
+    :param settled_seconds: seconds from the beginning of the INSERT to the end of the last merge.
     """
 
     initial_parts: int

@@ -25,7 +25,7 @@ PARTITION_KEYS = Source(
     "ClickHouse: Custom partitioning key",
     "https://clickhouse.com/docs/engines/table-engines/mergetree-family/custom-partitioning-key",
 )
-READ_TWICE = Source("ClickHouse issue 120488", "https://github.com/ClickHouse/ClickHouse/issues/120488")
+READ_TWICE = Source("ClickHouse issue 120485", "https://github.com/ClickHouse/ClickHouse/issues/120485")
 MEASURED = Source("measured", "tuning.md")
 
 _WINS = "from ClickHouse 26.2 on it wins over insert_deduplicate"

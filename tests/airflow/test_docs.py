@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ch_s3.connection_fields import render_field_table
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow
 from airflow_provider_ch_s3.sandbox.zookeeper import DEBIAN_JAR
@@ -80,10 +79,6 @@ def test_python_blocks_are_dags_that_run(flights_sandbox: Sandbox, tmp_path: Pat
     airflow.run("dags", "test", "flights", "2013-01-03T02:00:00")
     after = flights_sandbox.query("SELECT toUInt32(count()) AS n FROM flights")[0]["n"]
     assert after - before == 943
-
-
-def test_field_table_is_that_of_the_code() -> None:
-    assert render_field_table().strip() in (ROOT / "README.md").read_text()
 
 
 def test_links_lead_somewhere() -> None:
