@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "units": set(),
     "sql.tokens": {"errors"},
     "sql.expressions": {"errors", "sql.tokens"},
-    "connection_fields": GROUND,
+    "connection_fields": GROUND | {"arguments"},
     "tuned": GROUND,
     "cluster": GROUND | {"connection_fields", "tuned"},
     "column_types": set(),
@@ -73,7 +73,7 @@ MAY_IMPORT = {
     "query": ASKING,
     "exactly_once": ASKING | {"inspect", "query"},
     "load": PURE,
-    "sandbox": GROUND,
+    "sandbox": GROUND | {"pace"},
 }
 
 
