@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from airflow_provider_ch_s3.errors import ConfigError
@@ -86,10 +87,24 @@ def parse_count(name: str, value: object) -> int:
 
     :raises ConfigError: if it is none, or below 0.
     """
-    text = str(value).strip()
-    if isinstance(value, bool) or not isinstance(value, (int, str)) or not text.isdecimal():
+    try:
+        count = parse_whole(value)
+    except ValueError:
+        count = -1
+    if count < 0:
         raise ConfigError(f"{name}={value!r} is not a number of things; give a whole number, 0 or more")
-    return int(text)
+    return count
+
+
+def parse_whole(value: object) -> int:
+    """Read a whole number, as Python, JSON, a form or a template writes it: ``8``, ``8.0``, ``"8"``.
+
+    :raises ValueError: if it is none.
+    """
+    match = re.fullmatch(r"(-?\d+)(\.0*)?", str(value).strip())
+    if match is None:
+        raise ValueError(f"{value!r} is no whole number")
+    return int(match[1])
 
 
 def _items(name: str, value: object, example: str) -> list[tuple[object, object]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from airflow_provider_ch_s3.arguments import parse_whole
 from airflow_provider_ch_s3.errors import ConfigError
 
 
@@ -331,12 +332,6 @@ def _is_allowed(field: ConnectionField, value: Any) -> bool:
     return field.maximum is None or bool(value <= field.maximum)
 
 
-def _parse_integer(value: Any) -> int:
-    if isinstance(value, bool) or float(value) != int(float(value)):
-        raise ValueError("not a whole number")
-    return int(float(value))
-
-
 def _parse_number(value: Any) -> float:
     if isinstance(value, bool):
         raise ValueError("not a number")
@@ -368,15 +363,9 @@ def _parse_object(value: Any) -> dict[str, Any]:
 
 _PARSERS = {
     FieldKind.BOOLEAN: parse_bool,
-    FieldKind.INTEGER: _parse_integer,
+    FieldKind.INTEGER: parse_whole,
     FieldKind.NUMBER: _parse_number,
     FieldKind.STRING: _parse_string,
     FieldKind.STRINGS: _parse_strings,
     FieldKind.OBJECT: _parse_object,
 }
-
-
-def render_field_table() -> str:
-    """The fields as a Markdown table, for the docs."""
-    rows = [f"| `{field.name}` | {field.expected} | {field.description} |" for field in CONNECTION_FIELDS]
-    return "\n".join(("| key | value | meaning |", "| --- | --- | --- |", *rows))

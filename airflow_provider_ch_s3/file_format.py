@@ -1,122 +1,177 @@
-"""The format of the files: told by their names, and what it means for their columns."""
+"""The formats: what a load has to know of each, and which one the names of the files tell."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from airflow_provider_ch_s3.column_types import text_type
-from airflow_provider_ch_s3.errors import ConfigError, SourceError
-from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.sql.expressions import split_expressions
-from airflow_provider_ch_s3.target import TableColumn
+from airflow_provider_ch_s3.errors import SourceError
 
-FORMATS_BY_EXTENSION = {
-    "parquet": "Parquet",
-    "orc": "ORC",
-    "arrow": "Arrow",
-    "avro": "Avro",
-    "native": "Native",
-    "csv": "CSV",
-    "tsv": "TSV",
-    "jsonl": "JSONEachRow",
-    "ndjson": "JSONEachRow",
-    "json": "JSONEachRow",
-}
-COMPRESSION_EXTENSIONS = frozenset({"gz", "zst", "lz4", "bz2", "xz", "br"})
-# The same formats, where the first line names the columns.
-_FORMATS_WITH_NAMES = {"CSV": "CSVWithNames", "TSV": "TSVWithNames", "TabSeparated": "TabSeparatedWithNames"}
+_COMPRESSION_EXTENSIONS = frozenset({"gz", "zst", "lz4", "bz2", "xz", "br"})
 
 
-def infer_format(files: Sequence[SourceFile], data_format: str | None, compression: str | None) -> tuple[str, str]:
-    """Tell format and compression from the file names, where the user did not.
+@dataclass(frozen=True, kw_only=True)
+class FileFormat:
+    """A format; one that is not in ``FORMATS`` is known by its name alone.
+
+    :param name: ClickHouse's name.
+    :param variants: what the names of its variants begin with, such as ``CSVWithNames``; '' where there are none.
+    :param extensions: file name extensions that tell it, in lower case.
+    :param is_typed: the files know the types of their columns; otherwise a type is a guess.
+    :param is_text: ClickHouse parses it, and may cut a file into pieces for that.
+    :param may_hold_sql: fields of text may be SQL expressions, which no other type can be read from.
+    :param with_names: the variant whose first line names the columns; '' for none.
+    :param tells_null_from_empty: an empty text is never a NULL.
+    :param has_footers: files tell their columns and rows at their end, and nodes can share the pieces of a file.
+    :param missing_columns_setting: the setting that lets files lack columns that others have; '' for none.
+    :param settings: the other settings that concern no other format.
+    """
+
+    name: str
+    variants: str = ""
+    extensions: tuple[str, ...] = ()
+    is_typed: bool = False
+    is_text: bool = False
+    may_hold_sql: bool = False
+    with_names: str = ""
+    tells_null_from_empty: bool = False
+    has_footers: bool = False
+    missing_columns_setting: str = ""
+    settings: frozenset[str] = frozenset()
+
+    @property
+    def has_text_fields(self) -> bool:
+        """Whether a parser makes the values of text, field by field."""
+        return self.is_text and not self.may_hold_sql
+
+    def takes(self, setting: str) -> bool:
+        """Whether a setting concerns the format; one that no format has for itself concerns all."""
+        return setting not in FORMAT_SETTINGS or setting in (*self.settings, self.missing_columns_setting)
+
+
+_PARSING = "input_format_parallel_parsing"
+_CSV = frozenset({_PARSING, "input_format_csv_empty_as_default"})
+_TSV = frozenset({_PARSING, "input_format_tsv_empty_as_default"})
+_JSON = frozenset(
+    {
+        _PARSING,
+        "input_format_json_defaults_for_missing_elements_in_named_tuple",
+        "input_format_json_ignore_unknown_keys_in_named_tuple",
+    }
+)
+
+FORMATS = (
+    FileFormat(
+        name="Parquet",
+        extensions=("parquet",),
+        is_typed=True,
+        has_footers=True,
+        missing_columns_setting="input_format_parquet_allow_missing_columns",
+        settings=frozenset({"input_format_parquet_max_block_size", "cluster_table_function_split_granularity"}),
+    ),
+    FileFormat(
+        name="ORC",
+        extensions=("orc",),
+        is_typed=True,
+        missing_columns_setting="input_format_orc_allow_missing_columns",
+    ),
+    FileFormat(
+        name="Arrow",
+        extensions=("arrow",),
+        is_typed=True,
+        missing_columns_setting="input_format_arrow_allow_missing_columns",
+    ),
+    FileFormat(name="ArrowStream", is_typed=True, missing_columns_setting="input_format_arrow_allow_missing_columns"),
+    FileFormat(
+        name="Avro",
+        extensions=("avro",),
+        is_typed=True,
+        missing_columns_setting="input_format_avro_allow_missing_fields",
+    ),
+    FileFormat(name="Native", extensions=("native",), is_typed=True),
+    FileFormat(
+        name="CSV", variants="CSV", extensions=("csv",), is_text=True, with_names="CSVWithNames", settings=_CSV
+    ),
+    FileFormat(
+        name="TSV", variants="TSV", extensions=("tsv",), is_text=True, with_names="TSVWithNames", settings=_TSV
+    ),
+    FileFormat(
+        name="TabSeparated",
+        variants="TabSeparated",
+        is_text=True,
+        with_names="TabSeparatedWithNames",
+        settings=_TSV,
+    ),
+    FileFormat(
+        name="JSONEachRow",
+        variants="JSON",
+        extensions=("jsonl", "ndjson", "json"),
+        is_text=True,
+        tells_null_from_empty=True,
+        settings=_JSON,
+    ),
+    FileFormat(name="JSONAsString", is_text=True, settings=_JSON),
+    FileFormat(name="CustomSeparated", variants="CustomSeparated", is_text=True, settings=frozenset({_PARSING})),
+    FileFormat(name="LineAsString", variants="LineAsString", is_text=True, settings=frozenset({_PARSING})),
+    FileFormat(name="Values", is_text=True, may_hold_sql=True, settings=frozenset({_PARSING})),
+)
+
+FORMAT_SETTINGS = frozenset(
+    name for known in FORMATS for name in (*known.settings, known.missing_columns_setting) if name
+)
+
+_BY_EXTENSION = {extension: known.name for known in FORMATS for extension in known.extensions}
+
+
+def find_format(name: str) -> FileFormat:
+    """What is known of the format with this name."""
+    for known in FORMATS:
+        if name == known.name:
+            return known
+    for known in FORMATS:
+        if known.variants and name.startswith(known.variants):
+            return replace(known, name=name, extensions=(), with_names="")
+    return FileFormat(name=name)
+
+
+def infer_format(keys: Iterable[str], data_format: str | None, compression: str | None) -> tuple[str, str]:
+    """Tell format and compression from the names of the files, where the user did not.
 
     :returns: ClickHouse's names of both.
     :raises SourceError: if a name tells nothing, or the names tell different formats.
     """
     if data_format:
         return data_format, compression or "auto"
-    first: tuple[str, SourceFile] | None = None
-    for file in files:
-        found = _format_of(file.key)
+    first: tuple[str, str] | None = None
+    for key in keys:
+        found = _format_name_of(key)
         if found is None:
             raise SourceError(
-                f"the format of {file.key!r} cannot be told from its name; give data_format, e.g."
-                f" data_format='Parquet' (known endings: {', '.join('.' + e for e in FORMATS_BY_EXTENSION)})"
+                f"the format of {key!r} cannot be told from its name; give data_format, e.g. data_format='Parquet'"
+                f" (known endings: {', '.join('.' + e for e in _BY_EXTENSION)})"
             )
         if first is None:
-            first = found, file
+            first = found, key
         elif first[0] != found:
             raise SourceError(
-                f"{first[1].key!r} looks like {first[0]} and {file.key!r} like {found}; one load reads one"
-                " format, so narrow the source or give data_format"
+                f"{first[1]!r} looks like {first[0]} and {key!r} like {found}; one load reads one format, so narrow"
+                " the source or give data_format"
             )
     if first is None:
         raise SourceError("there are no files to tell a format from")
     return first[0], compression or "auto"
 
 
-def parse_structure(structure: str, in_path: frozenset[str]) -> tuple[FileColumn, ...]:
-    """Parse ``name Type, …`` as a user wrote it.
-
-    :raises ConfigError: if a part is not a name and a type.
-    """
-    columns = []
-    for part in split_expressions(structure):
-        match = re.fullmatch(r"(?:`(?P<quoted>(?:[^`\\]|\\.)+)`|(?P<name>\w+))\s+(?P<type>.+)", part, re.DOTALL)
-        if match is None:
-            raise ConfigError(f"structure holds {part!r}; write 'name Type, name Type, …' in ClickHouse's types")
-        name = match["name"] or re.sub(r"\\(.)", r"\1", match["quoted"])
-        columns.append(FileColumn(name=name, type=match["type"].strip()))
-    return (*columns, *(FileColumn(name=n, in_path=True) for n in sorted(in_path)))
-
-
-def type_text_columns(
-    source: SourceSpec,
-    described: Sequence[FileColumn],
-    table_columns: Sequence[TableColumn],
-    *,
-    skip: frozenset[str] = frozenset(),
-) -> SourceSpec:
-    """Give the columns of text files the types of the table: the server only guessed them from some rows.
-
-    Numbers and times become wider ones: ClickHouse's parsers wrap and saturate what does not fit, and the mapping's
-    ``accurateCast`` from the wider type fails instead.
-
-    :param skip: columns that the user's expressions convert, so that their guessed type stays.
-    :raises SourceError: if the files have no column names and another number of columns than the table.
-    """
-    in_files = [column for column in described if not column.in_path]
-    data_format = source.data_format
-    insertable = [column for column in table_columns if column.is_insertable]
-    if data_format in _FORMATS_WITH_NAMES and all(re.fullmatch(r"c\d+", c.name) for c in in_files):
-        names = [c.name for c in insertable if c.name not in {d.name for d in described if d.in_path}]
-        if len(names) != len(in_files):
-            raise SourceError(
-                f"the {data_format} files have {len(in_files)} columns without names, and the table has"
-                f" {len(names)}; give structure='name Type, …' for the columns of the files"
-            )
-        in_files = [replace(c, name=name) for c, name in zip(in_files, names, strict=True)]
-    else:
-        data_format = _FORMATS_WITH_NAMES.get(data_format, data_format)
-    keeps_empty_text = not data_format.startswith("JSON") or data_format == "JSONAsString"
-    types = {c.name: text_type(c.type, keeps_empty_text=keeps_empty_text) for c in insertable if c.name not in skip}
-    columns = (
-        *(replace(c, type=types.get(c.name, c.type)) for c in in_files),
-        *(c for c in described if c.in_path),
-    )
-    return replace(source, data_format=data_format, columns=columns)
-
-
-def _format_of(key: str) -> str | None:
-    stem, extension = os.path.splitext(key.lower())
-    if is_compressed(key):
-        extension = os.path.splitext(stem)[1]
-    return FORMATS_BY_EXTENSION.get(extension[1:])
-
-
 def is_compressed(key: str) -> bool:
     """Whether the name of a file ends like that of a compressed one."""
-    return os.path.splitext(key.lower())[1][1:] in COMPRESSION_EXTENSIONS
+    return file_extension(key) in _COMPRESSION_EXTENSIONS
+
+
+def file_extension(key: str) -> str:
+    """The last extension of a file's name, in lower case: ``gz`` for ``a.csv.GZ``."""
+    return os.path.splitext(key.lower())[1][1:]
+
+
+def _format_name_of(key: str) -> str | None:
+    return _BY_EXTENSION.get(file_extension(os.path.splitext(key)[0] if is_compressed(key) else key))

@@ -1,15 +1,17 @@
-"""What the columns of files are that differ from each other."""
+"""The columns of the files: as a user wrote them, and of files that differ from each other."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from airflow_provider_ch_s3.column_types import is_nullable
 from airflow_provider_ch_s3.common_type import NOTHING, common_type, common_type_of, holds
-from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.source import FileColumn
+from airflow_provider_ch_s3.sql.expressions import split_expressions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +66,21 @@ def _differ(name: str, schemas: Sequence[FileSchema]) -> SourceError:
         f" holds the values of both exactly; load them in separate tasks, one for each kind of file, write the files"
         " anew, or give structure='…' with a type that both are read as, such as String"
     )
+
+
+def parse_structure(structure: str, in_path: frozenset[str]) -> tuple[FileColumn, ...]:
+    """Parse ``name Type, …`` as a user wrote it.
+
+    :raises ConfigError: if a part is not a name and a type.
+    """
+    columns = []
+    for part in split_expressions(structure):
+        match = re.fullmatch(r"(?:`(?P<quoted>(?:[^`\\]|\\.)+)`|(?P<name>\w+))\s+(?P<type>.+)", part, re.DOTALL)
+        if match is None:
+            raise ConfigError(f"structure holds {part!r}; write 'name Type, name Type, …' in ClickHouse's types")
+        name = match["name"] or re.sub(r"\\(.)", r"\1", match["quoted"])
+        columns.append(FileColumn(name=name, type=match["type"].strip()))
+    return (*columns, *(FileColumn(name=n, in_path=True) for n in sorted(in_path)))
 
 
 def check_structure(columns: Sequence[FileColumn], schemas: Sequence[FileSchema]) -> None:

@@ -1,10 +1,29 @@
-"""When it is time to write to the log again, so that a long wait is neither silent nor chatty."""
+"""Waiting: with a deadline, and neither silently nor with a line in the log for each poll."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import TypeVar
+
+Answer = TypeVar("Answer")
 
 LOG_SECONDS = 30.0
+
+
+def poll(
+    ask: Callable[[], Answer],
+    *,
+    until: Callable[[Answer], object] = bool,
+    seconds: float,
+    pause_seconds: float,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Answer:
+    """Ask again until an answer will do, for so many seconds; returns the last answer, whether it will do or not."""
+    deadline = time.monotonic() + seconds
+    while not until(answer := ask()) and time.monotonic() <= deadline:
+        sleep(pause_seconds)
+    return answer
 
 
 class Pace:

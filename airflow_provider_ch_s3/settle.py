@@ -26,14 +26,19 @@ DEFAULT_STALLED_SECONDS = 600.0
 class NodeParts:
     """The active parts of one table on one node.
 
-    :param max_partition_parts: parts of the partition that has most of them.
-    :param unchanged_seconds: age of the newest part; None without parts.
-    :param merge_left_seconds: estimate for the longest running merge; None if it has only begun.
-    :param failed_mutation: what the latest failing mutation says; '' if none fails.
-    :param queued_changes: of all replicas, which this one has not done yet; merges are some of them.
-    :param read_only_seconds: for how long the replica has taken no writes; None if it takes them.
-    :param failing_seconds: how long the oldest of them has waited that has failed before.
-    :param failed_change: what that one says; '' if none fails.
+    :param node: the node, as ``host:port``.
+    :param active_parts: active parts.
+    :param max_partition_parts: active parts of the partition that has most of them.
+    :param rows: rows in the active parts.
+    :param unchanged_seconds: age of the newest part in seconds; None without parts.
+    :param running_merges: merges and mutations that are running.
+    :param merge_left_seconds: estimated seconds until the longest merge ends; None without merges, or if it has only
+        begun.
+    :param failed_mutation: message of the latest failing mutation; '' if none fails.
+    :param queued_changes: changes that the replica has yet to take over from others, merges among them.
+    :param read_only_seconds: seconds for which the replica has been read-only; None if it takes writes.
+    :param failing_seconds: seconds for which the oldest change that keeps failing has waited; 0 if none fails.
+    :param failed_change: message of that change; '' if none fails.
     """
 
     node: str

@@ -14,6 +14,7 @@ from airflow_provider_ch_s3.arguments import refuse_argument
 from airflow_provider_ch_s3.column_types import is_nullable
 from airflow_provider_ch_s3.conversion import Conversion, plan_conversion
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
+from airflow_provider_ch_s3.file_format import FileFormat, find_format
 from airflow_provider_ch_s3.globs import UNREADABLE_BRACES, UNSAFE_IN_PATH, glob_regex, join_keys
 from airflow_provider_ch_s3.names import show_name
 
@@ -22,10 +23,6 @@ from airflow_provider_ch_s3.names import show_name
 MAX_KEY_LIST_BYTES = 100_000
 MAX_LISTED_FILES = 10_000
 MAX_WILDCARDS = 16
-
-TYPED_FORMATS = frozenset({"Parquet", "ORC", "Arrow", "ArrowStream", "Avro", "Native"})
-# By the beginnings of their names. Values are left out: their fields may be SQL.
-TEXT_FORMATS = ("CSV", "TSV", "TabSeparated", "JSON", "CustomSeparated", "LineAsString")
 
 _WILDCARD = re.compile(r"[*?{]")
 
@@ -199,14 +196,8 @@ class SourceSpec:
         return sum(file.size_bytes for file in self.files)
 
     @property
-    def is_typed(self) -> bool:
-        """Whether the files know the types of their columns; in text a type is a guess."""
-        return self.data_format in TYPED_FORMATS
-
-    @property
-    def is_text(self) -> bool:
-        """Whether a parser makes the values of text, field by field."""
-        return self.data_format.startswith(TEXT_FORMATS)
+    def format(self) -> FileFormat:
+        return find_format(self.data_format)
 
     @property
     def structure(self) -> str:

@@ -2,10 +2,55 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from airflow_provider_ch_s3.column_types import base_type, is_nullable, parsed_type, text_type
+from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.source import FileColumn, SourceSpec
+from airflow_provider_ch_s3.target import TableColumn
+
+
+def type_text_columns(
+    source: SourceSpec,
+    described: Sequence[FileColumn],
+    table_columns: Sequence[TableColumn],
+    *,
+    skip: frozenset[str] = frozenset(),
+) -> SourceSpec:
+    """Give the columns of text files the types of the table: the server only guessed them from some rows.
+
+    Numbers and times become wider ones: ClickHouse's parsers wrap and saturate what does not fit, and the mapping's
+    ``accurateCast`` from the wider type fails instead.
+
+    :param skip: columns that the user's expressions convert, so that their guessed type stays.
+    :raises SourceError: if the files have no column names and another number of columns than the table.
+    """
+    in_files = [column for column in described if not column.in_path]
+    file_format = source.format
+    data_format = file_format.name
+    insertable = [column for column in table_columns if column.is_insertable]
+    if file_format.with_names and all(re.fullmatch(r"c\d+", c.name) for c in in_files):
+        names = [c.name for c in insertable if c.name not in {d.name for d in described if d.in_path}]
+        if len(names) != len(in_files):
+            raise SourceError(
+                f"the {data_format} files have {len(in_files)} columns without names, and the table has"
+                f" {len(names)}; give structure='name Type, …' for the columns of the files"
+            )
+        in_files = [replace(c, name=name) for c, name in zip(in_files, names, strict=True)]
+    else:
+        data_format = file_format.with_names or file_format.name
+    types = {
+        c.name: text_type(c.type, keeps_empty_text=not file_format.tells_null_from_empty)
+        for c in insertable
+        if c.name not in skip
+    }
+    columns = (
+        *(replace(c, type=types.get(c.name, c.type)) for c in in_files),
+        *(c for c in described if c.in_path),
+    )
+    return replace(source, data_format=data_format, columns=columns)
 
 
 def read_text_strictly(source: SourceSpec, *, is_given: bool) -> SourceSpec:
@@ -13,7 +58,7 @@ def read_text_strictly(source: SourceSpec, *, is_given: bool) -> SourceSpec:
 
     :param is_given: the user named the types, which may be too narrow for the values.
     """
-    if not source.is_text:
+    if not source.format.has_text_fields:
         return source
     return replace(source, columns=tuple(c if c.in_path else _read_strictly(c, is_given) for c in source.columns))
 

@@ -21,14 +21,15 @@ from airflow_provider_ch_s3.cluster import ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
 from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
-from airflow_provider_ch_s3.load.prepare import format_plan, list_files, prepare_load
+from airflow_provider_ch_s3.load.plan_text import format_plan
+from airflow_provider_ch_s3.load.prepare import list_files, prepare_load
 from airflow_provider_ch_s3.load.selection import select_from
 from airflow_provider_ch_s3.load.verify import verify_files
 from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
 from airflow_provider_ch_s3.source import S3Access, parse_source
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
-from airflow_provider_ch_s3.tuning.plan import RULES
+from airflow_provider_ch_s3.tuning.rules import RULES
 from airflow_provider_ch_s3.units import GIB, MIB
 
 BUCKET = "lake"
@@ -121,7 +122,7 @@ class SimulatedClickHouse:
         """The rows of an answer, as the hook returns them."""
         match statement.name:
             case "read_settings":
-                return [{"name": rule.__name__, "value": "0", "readonly": 0} for rule in RULES]
+                return [{"name": rule.name, "value": "0", "readonly": 0} for rule in RULES]
             case "describe_files":
                 return [{"name": "id", "type": "Int64"}]
             case "sample_files":

@@ -43,7 +43,11 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--update-golden``."""
-    parser.addoption("--update-golden", action="store_true", help="write tests/golden/*.sql anew; read the diff")
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write tests/golden/*.sql and docs/reference.md anew; read the diff",
+    )
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.sandbox import flights
 from airflow_provider_ch_s3.sandbox.info import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow, serving_airflow
 from airflow_provider_ch_s3.sandbox.object_store import PUBLIC_BUCKET
+from airflow_provider_ch_s3.tuning import Origin
 from airflow_provider_ch_s3.units import count_of, format_bytes
 
 if TYPE_CHECKING:
@@ -179,9 +180,10 @@ def _fingerprint(
 def format_report(report: dict[str, Any]) -> str:
     """The report for people."""
     load, settled = report["load"], report["settled"]
-    width = max(len(f"{name} = {setting['value']}") for name, setting in load["settings"].items())
+    chosen = {name: setting for name, setting in load["settings"].items() if setting["origin"] != Origin.SERVER}
+    width = max(len(f"{name} = {setting['value']}") for name, setting in chosen.items())
     lines = ["plan"]
-    for name, setting in load["settings"].items():
+    for name, setting in chosen.items():
         assignment = f"{name} = {setting['value']}"
         lines.append(f"  {assignment:<{width}}  [{setting['origin']}] {setting['reason']}")
     lines += [

@@ -18,13 +18,18 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "plan", help="print the settings and the SQL of a load, with reasons, and run nothing", description=__doc__
     )
     add_load_arguments(parser)
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="show also the settings that neither differ from the server's own nor protect the data",
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan and the statement."""
     from airflow_provider_ch_s3.cli.connections import clickhouse_hook
-    from airflow_provider_ch_s3.load.prepare import format_plan
+    from airflow_provider_ch_s3.load.plan_text import format_plan
     from airflow_provider_ch_s3.sql.filters import literal, parameter
     from airflow_provider_ch_s3.sql.statement import shorten_lines
 
@@ -33,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         prepared = load.prepare()
     for note in prepared.cluster.notes:
         print(f"note: {note}")
-    print(format_plan(prepared))
+    print(format_plan(prepared, show_all=args.all))
     statement = prepared.insert(load.identity)
     text = statement.text
     for name in statement.parameters:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, SourceError
-from airflow_provider_ch_s3.file_format import infer_format, parse_structure, type_text_columns
+from airflow_provider_ch_s3.file_format import infer_format
+from airflow_provider_ch_s3.file_schema import parse_structure
 from airflow_provider_ch_s3.inspect.explain import explain
 from airflow_provider_ch_s3.inspect.schemas import compare_files
 from airflow_provider_ch_s3.mapping import MappedColumn
@@ -18,9 +19,8 @@ from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.target import (
-    TargetSpec,
-)
+from airflow_provider_ch_s3.target import TargetSpec
+from airflow_provider_ch_s3.text_columns import type_text_columns
 from airflow_provider_ch_s3.tuning import SettingValue
 
 
@@ -38,7 +38,7 @@ def read_source(
     :raises ConfigError: if the server knows no such format, or a type of ``structure`` is none.
     """
     given_format = _check_format(client, request.data_format) if request.data_format else None
-    data_format, compression = infer_format(files, given_format, request.compression)
+    data_format, compression = infer_format((file.key for file in files), given_format, request.compression)
     source = SourceSpec(
         pattern=request.pattern,
         access=access,
@@ -51,7 +51,7 @@ def read_source(
     if request.structure:
         source = replace(source, columns=parse_structure(request.structure, in_path))
         source = _check_structure(client, source, request)
-    if source.is_typed:
+    if source.format.is_typed:
         return compare_files(
             lambda statement: query_files(client, statement, source), source, request, target, cluster
         )

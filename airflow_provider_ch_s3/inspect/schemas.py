@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.common_type import NOTHING
 from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.file_format import FileFormat
 from airflow_provider_ch_s3.file_schema import FileSchema, check_structure, join_schemas
 from airflow_provider_ch_s3.path_columns import path_column_names
 from airflow_provider_ch_s3.request import LoadRequest
@@ -17,7 +18,6 @@ from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TargetSpec
-from airflow_provider_ch_s3.tuning.read import MISSING_COLUMNS_SETTINGS
 from airflow_provider_ch_s3.tuning.setting import SettingValue
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ def compare_files(
     :param source: of files that know their types; its columns are those that the user gave, if any.
     :raises SourceError: if no types do, or the user's do not.
     """
-    footers = read_footers(ask, source, cluster, request.settings) if source.data_format == "Parquet" else None
+    footers = read_footers(ask, source, cluster, request.settings) if source.format.has_footers else None
     source = replace(source, rows=footers.row_count if footers else None)
     in_path = path_column_names(source.files)
     try:
@@ -64,7 +64,7 @@ def compare_files(
     in_files = join_schemas(
         schemas,
         is_used=partial(_is_used, request, target),
-        may_lack=_may_lack_columns(source.data_format, request),
+        may_lack=_may_lack_columns(source.format, request),
     )
     return replace(source, columns=(*in_files, *(FileColumn(name=name, in_path=True) for name in sorted(in_path))))
 
@@ -127,8 +127,8 @@ def _is_used(request: LoadRequest, target: TargetSpec, name: str) -> bool:
     return name in loaded or any(name in text for text in (*request.select.values(), request.where))
 
 
-def _may_lack_columns(data_format: str, request: LoadRequest) -> bool:
+def _may_lack_columns(file_format: FileFormat, request: LoadRequest) -> bool:
     """Whether the user said that files without a column are fine."""
-    name = MISSING_COLUMNS_SETTINGS.get(data_format, "")
+    name = file_format.missing_columns_setting
     value = request.settings.get(name, request.connection_settings.get(name, 0))
     return str(value).casefold() in {"1", "true"}

@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import ClassVar
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration
-from airflow_provider_ch_s3.load.prepare import PreparedLoad, log_plan
+from airflow_provider_ch_s3.load.plan_text import log_plan
+from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.protocols import ClickHouseClient, ObjectStore
 from airflow_provider_ch_s3.query.monitor import QueryMonitor

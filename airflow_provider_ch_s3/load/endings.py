@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from airflow_provider_ch_s3.batches import batches
 from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.file_format import file_extension
 from airflow_provider_ch_s3.frames import TAIL_BYTES, Compression, FileEnd, judge_end
 from airflow_provider_ch_s3.protocols import ObjectStore
 from airflow_provider_ch_s3.request import LoadRequest
@@ -44,7 +44,7 @@ def compression_of(key: str, given: str | None) -> Compression | None:
     :param given: ClickHouse's name of the compression; None or ``auto`` to tell by the file name.
     """
     name = (given or "auto").casefold()
-    return _BY_NAME.get(os.path.splitext(key.casefold())[1][1:] if name == "auto" else name)
+    return _BY_NAME.get(file_extension(key) if name == "auto" else name)
 
 
 def _check_end(store: ObjectStore, bucket: str, file: SourceFile, compression: Compression) -> None:

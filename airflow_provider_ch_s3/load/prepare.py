@@ -11,7 +11,8 @@ from types import MappingProxyType
 
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ConfigError, ServerError, SourceError
-from airflow_provider_ch_s3.file_format import is_compressed, parse_structure
+from airflow_provider_ch_s3.file_format import is_compressed
+from airflow_provider_ch_s3.file_schema import parse_structure
 from airflow_provider_ch_s3.inspect.files import query_files, read_select_types, read_source
 from airflow_provider_ch_s3.mapping import MappedColumn, map_columns
 from airflow_provider_ch_s3.path_columns import type_path_columns
@@ -33,7 +34,7 @@ from airflow_provider_ch_s3.tuning import (
     check_given_settings,
     plan_load,
 )
-from airflow_provider_ch_s3.units import count_of, format_bytes, format_count
+from airflow_provider_ch_s3.units import count_of
 
 log = logging.getLogger(__name__)
 
@@ -295,7 +296,7 @@ def _facts(
         takes_all_columns=request.columns is None and not request.select,
         reads_other_files=bool(source.path_filter),
         has_path_columns=any(c.in_path for c in source.columns),
-        parses_times=not source.is_typed and any("Date" in column.type for column in target.columns),
+        parses_times=not source.format.is_typed and any("Date" in column.type for column in target.columns),
         timeout_seconds=request.timeout_seconds,
     )
 
@@ -304,38 +305,10 @@ def _volume_bytes(source: SourceSpec) -> int:
     rows = source.rows if source.rows is not None else source.estimated_rows
     if rows is not None and source.row_bytes is not None:
         return int(rows * source.row_bytes)
-    if source.is_typed:
+    if source.format.is_typed:
         factor = MEMORY_PER_STORED_BYTE_COLUMNAR
     elif is_compressed(source.files[0].key):
         factor = MEMORY_PER_STORED_BYTE_COMPRESSED_TEXT
     else:
         factor = MEMORY_PER_STORED_BYTE_TEXT
     return int(source.size_bytes * factor)
-
-
-def format_plan(prepared: PreparedLoad) -> str:
-    """The plan as text: what is loaded, each setting with its origin and reason, what was left out."""
-    source, plan, node = prepared.source, prepared.plan, prepared.cluster.weakest
-    rows = count_of(source.rows, "row") if source.rows is not None else "number of rows unknown before reading"
-    width = max(len(f"{s.name} = {s.value}") for s in plan.settings)
-    lines = [
-        f"files     {format_count(len(source.files))} x {source.data_format}, {format_bytes(source.size_bytes)},"
-        f" {rows}, from {source.pattern}",
-        f"table     {prepared.target.name} ({prepared.target.engine}), {count_of(len(prepared.mapping), 'column')}",
-        f"cluster   {prepared.cluster.node_count} x {count_of(node.vcpus, 'core')},"
-        f" {format_bytes(node.memory_bytes)};"
-        f" cores: {prepared.cluster.vcpus_origin.value}, memory: {prepared.cluster.memory_origin.value}",
-        "settings",
-        *(f"  {f'{s.name} = {s.value}':<{width}}  [{s.origin.value}] {s.reason}" for s in plan.settings),
-        f"  {len(plan.kept)} more stay at their defaults, whatever a profile says, so that no row or value is lost",
-        *(f"  {name} left out: {reason}" for name, reason in plan.left_out.items()),
-        f"expected  {plan.prediction}; {plan.basis}",
-    ]
-    return "\n".join(lines)
-
-
-def log_plan(prepared: PreparedLoad) -> None:
-    """Write the plan, setting by setting, with the reasons."""
-    for note in prepared.cluster.notes:
-        log.warning("%s", note)
-    log.info("plan for %s:\n%s", prepared.target.name, format_plan(prepared))

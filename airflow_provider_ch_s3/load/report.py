@@ -21,7 +21,13 @@ MAX_NAMED_PARTITIONS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class NodeReport:
-    """One node's share of a load."""
+    """One node's share of a load.
+
+    :param files: files that it opened.
+    :param rows_written: rows that it wrote.
+    :param peak_memory_bytes: its peak memory in the INSERT.
+    :param initial_parts: parts that it wrote, before merges.
+    """
 
     files: int
     rows_written: int
@@ -31,28 +37,40 @@ class NodeReport:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadReport:
-    """What a load did.
+    """What a load did; through XCom as a dict of plain values.
 
-    :param files_listed: files that the load was asked to read; None if its ``log_comment`` is lost.
-    :param files_read: files that were opened: more than listed, where nodes share a file, or names hold characters
-        for which the servers have to open files with similar names, too.
-    :param rows_listed: rows in the files, where their footers tell.
-    :param rows_read: as the servers count them; the reader of Parquet counts only what a condition lets through.
-    :param rows_written: less than ``rows_read`` where a condition filters.
-    :param size_bytes: stored size of the files.
-    :param seconds: of the INSERT alone, without merges.
-    :param ended: Unix time of its end, by the server's clock.
-    :param initial_parts: parts that the INSERT wrote, before merges; with those of materialized views, whose rows
-        ``rows_written`` counts as well.
-    :param attached: an earlier try submitted the query, and this one took its result.
-    :param settings: name → value, origin, reason; without a plan (``attached``) as the server logged them.
-    :param volume_bytes: the rows written, in the server's memory.
-    :param predicted: what the plan expected, by the names of :class:`Prediction`.
-    :param files_skipped: files that the table held already, in this version or another; not in ``files_listed``.
-    :param checks: what was compared before the commit.
-    :param partitions: staged rows of each partition.
-    :param replaced: rows that the commit took out of the table, of each partition that had any.
-    :param commit_seconds: of the commit alone.
+    :param query_id: id of the INSERT in ``system.query_log``; '' if there was nothing new to load.
+    :param table: the table, as the operator names it.
+    :param files_listed: files that the load was asked to read; None if the INSERT's ``log_comment`` is lost.
+    :param files_read: files that were opened: more than listed where nodes share a file, or where file names contain
+        characters for which the servers have to open similar names, too.
+    :param rows_listed: rows in the files, by their footers; None if the files have none (only Parquet files do), if
+        files with similar names are opened, too, or if the ``log_comment`` is lost.
+    :param rows_read: rows as the servers count them; of Parquet files only those that ``where`` lets through.
+    :param rows_written: rows that the INSERT wrote, in materialized views as well; fewer than ``rows_read`` where
+        ``where`` leaves some out.
+    :param size_bytes: stored size of the files; None if the ``log_comment`` is lost.
+    :param read_bytes: bytes that the servers read from S3: fewer than ``size_bytes`` where columns are left out.
+    :param s3_requests: requests to S3, on all nodes.
+    :param seconds: duration of the INSERT alone, without merges and commit.
+    :param ended: Unix time at which the INSERT ended, by the server's clock.
+    :param rows_per_second: ``rows_written`` per second of the INSERT.
+    :param peak_memory_bytes: peak memory of the INSERT on the node that took most.
+    :param initial_parts: parts that the INSERT wrote before merges, on all nodes, in materialized views as well; 0 if
+        the table's engine makes no parts.
+    :param attached: whether an earlier try submitted the INSERT, and this one took over its result.
+    :param nodes: node (``host:port``) → its share of the load, a :class:`NodeReport`.
+    :param settings: setting → ``value``, ``origin`` (``operator``, ``connection``, ``computed``, ``server default``;
+        ``server log`` where no plan is known) and ``reason``.
+    :param left_out_settings: computed setting that the server does not take → the reason.
+    :param volume_bytes: size of the written rows in the server's memory; 0 if the table's engine makes no parts.
+    :param predicted: what the plan expected, a :class:`Prediction`; empty where no plan is known.
+    :param load_mode: mode of the load, as the operator names it; ``append`` without staging.
+    :param files_skipped: files that the table already held, in this version or another; not in ``files_listed``.
+    :param checks: what was compared before the commit, one sentence for each check; empty without staging.
+    :param partitions: partition id → staged rows; empty without staging.
+    :param replaced: partition id → rows that the commit took out of the table; without partitions that had none.
+    :param commit_seconds: duration of the commit; 0 without staging.
     """
 
     query_id: str

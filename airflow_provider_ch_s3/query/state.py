@@ -16,10 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from operator import not_
 from typing import Any
 
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ErrorCode, LoadError, ServerError
+from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.statement import MESSAGE_LIMIT, Statement, shorten_lines
@@ -139,17 +142,16 @@ def wait_for_query_log(
 
     :raises ClusterError: if a node still has none when every log must have been written.
     """
-    deadline = time.monotonic() + LOG_PATIENCE_SECONDS
-    while lacking := {node.host for node in cluster.nodes} - {
-        row["node"] for row in client.query(load_queries.render_has_query_log(cluster.name))
-    }:
-        if time.monotonic() > deadline:
-            raise ClusterError(
-                f"{', '.join(sorted(lacking))} has no system.query_log for this user, and without it nobody can"
-                " tell how a load ended; switch <query_log> on in the server's configuration, or GRANT SELECT ON"
-                " system.query_log"
-            )
-        sleep(POLL_SECONDS)
+    nodes = {node.host for node in cluster.nodes}
+
+    def lacking() -> set[str]:
+        return nodes - {row["node"] for row in client.query(load_queries.render_has_query_log(cluster.name))}
+
+    if late := poll(lacking, until=not_, seconds=LOG_PATIENCE_SECONDS, pause_seconds=POLL_SECONDS, sleep=sleep):
+        raise ClusterError(
+            f"{', '.join(sorted(late))} has no system.query_log for this user, and without it nobody can tell how a"
+            " load ended; switch <query_log> on in the server's configuration, or GRANT SELECT ON system.query_log"
+        )
 
 
 class Submission:
@@ -208,17 +210,15 @@ def kill_queries(
     :returns: the nodes that were seen to run any of them.
     :raises LoadError: if after 30 s something still runs, or a node has not said that nothing does.
     """
-    deadline = time.monotonic() + KILL_PATIENCE_SECONDS
     nodes: frozenset[str] = frozenset()
     with suppress(ChS3Error):  # it only tells where they ran; that they end is seen below
         nodes = _running_nodes(client, cluster, prefix)
-    while doubt := _kill_once(client, cluster, prefix, submission):
-        if time.monotonic() > deadline:
-            raise LoadError(
-                f"{KILL_PATIENCE_SECONDS:.0f} s after KILL QUERY of {prefix}… {doubt}; look at system.processes of"
-                " all nodes before you load again"
-            )
-        sleep(POLL_SECONDS)
+    kill = partial(_kill_once, client, cluster, prefix, submission)
+    if doubt := poll(kill, until=not_, seconds=KILL_PATIENCE_SECONDS, pause_seconds=POLL_SECONDS, sleep=sleep):
+        raise LoadError(
+            f"{KILL_PATIENCE_SECONDS:.0f} s after KILL QUERY of {prefix}… {doubt}; look at system.processes of all"
+            " nodes before you load again"
+        )
     return nodes
 
 

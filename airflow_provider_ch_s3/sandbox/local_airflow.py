@@ -11,11 +11,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import not_
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
 from airflow_provider_ch_s3.errors import SandboxError
+from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.sandbox.guard import Guard
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.supervisor import free_ports
@@ -196,12 +198,7 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
     """End the whole group: Airflow's parts outlive their parent."""
     for signum in (signal.SIGTERM, signal.SIGKILL):
         _signal_group(process, signum)
-        deadline = time.monotonic() + STOP_SECONDS
-        while _signal_group(process, 0):
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.2)
-        else:
+        if not poll(lambda: _signal_group(process, 0), until=not_, seconds=STOP_SECONDS, pause_seconds=0.2):
             return
 
 

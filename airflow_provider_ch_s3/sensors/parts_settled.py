@@ -57,16 +57,24 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
     Works in the modes ``poke`` and ``reschedule``, and deferred: one look at the cluster tells all, nothing is kept
     between two of them.
 
+    Source of the defaults: ``settle.py``.
+
     :param table: ``table`` or ``database.table``, local or Distributed. (templated)
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``). (templated)
-    :param max_parts: active parts per node that are few enough. (templated)
-    :param max_parts_per_partition: the same for each partition; None for any number. (templated)
-    :param stable_seconds: no part may be younger.
-    :param stalled_seconds: the sensor fails when there are too many parts and no merge ran for so long.
-    :param poke_interval: seconds between two looks: parts settle in seconds or minutes.
-    :param deferrable: wait in the triggerer, which looks at all tables of a connection together. A cluster that
-        cannot be asked is then asked again until the timeout, where a poke fails.
-    :returns: through XCom, parts and rows for each node, and when the parts last changed (Unix time).
+    :param max_parts: active parts that a node may have. (templated)
+    :param max_parts_per_partition: active parts that a partition may have on a node; None: any number. (templated)
+    :param stable_seconds: age in seconds that the newest part must have.
+    :param stalled_seconds: the sensor fails when for so many seconds there were too many parts and no merge, or a
+        replica was read-only or could not replicate.
+    :param poke_interval: seconds between two pokes: parts settle in seconds or minutes.
+    :param deferrable: wait in the triggerer, which polls all tables of a connection together. A cluster that does not
+        answer is then polled until the timeout, where a poke fails.
+    :returns: through XCom, a dict of ``parts`` and ``rows`` (on all nodes), ``last_change`` (Unix time of the newest
+        part; None without parts) and ``nodes``, a :class:`NodeParts` as a dict for each node.
+    :raises ConfigError: if an argument or a field of the connection has a wrong value.
+    :raises TargetError: if the table is missing on a node.
+    :raises ClusterError: if the cluster is unknown, or a node does not answer.
+    :raises SettleError: if the parts will never settle.
     """
 
     template_fields: Sequence[str] = ("table", "clickhouse_conn_id", "max_parts", "max_parts_per_partition")

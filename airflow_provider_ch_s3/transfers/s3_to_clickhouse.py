@@ -53,40 +53,55 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     Exactly once: the rows go into a staging table first, are compared with the files, and become the target's by
     moving whole partitions. Whatever dies on the way, a retry goes on where the ledger in ClickHouse says.
 
-    :param source: ``s3://bucket/key``, or a list of them in one bucket; keys may hold the globs ``*``, ``**``,
-        ``?``, ``{a,b}``, ``{1..9}``. (templated)
-    :param table: ``table`` or ``database.table``, local or Distributed. (templated)
+    An ``execution_timeout`` limits the INSERT on the servers, too. Source of the computed settings: docs/tuning.md.
+
+    :param source: address of the files, ``s3://bucket/key``, or a list of addresses in one bucket; keys may contain
+        the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``. (templated)
+    :param table: ``table`` or ``database.table``: a Distributed table, or a local one on every node. (templated)
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``). (templated)
-    :param aws_conn_id: connection of type ``aws``, for the listing and for the servers. None: the worker and
-        the servers use their own roles. (templated)
-    :param named_collection: named collection on the servers that holds the keys, instead of those of
+    :param aws_conn_id: connection of type ``aws``, with which the worker lists the bucket and the servers read the
+        files; None: worker and servers use their own roles. (templated)
+    :param named_collection: named collection on the servers that contains the keys, instead of those of
         ``aws_conn_id``. (templated)
-    :param role_arn: ARN of a role that the servers assume to read the files, as in ClickHouse Cloud
-        (``extra_credentials``). (templated)
-    :param load_mode: ``append``; ``replace_partitions``: the partitions that the files have rows for are replaced;
-        ``replace_where``: the rows that ``replace_where`` holds for are; ``replace_table``: all are.
-    :param replace_where: flat SQL condition over the columns of the table; all new rows must fulfil it. (templated)
-    :param staging: False: the load writes straight into the table, at least once, for engines that cannot stage.
-    :param on_loaded_files: with ``append``, files (path and ETag) that the table holds already: ``skip``, or
+    :param role_arn: ARN of a role that the servers assume to read the files, as in ClickHouse Cloud; needs ClickHouse
+        25.8 or later. (templated)
+    :param load_mode: ``append``; ``replace_partitions`` replaces the partitions that the files have rows for,
+        ``replace_where`` the rows that ``replace_where`` is true for, ``replace_table`` all rows.
+    :param replace_where: flat SQL condition over the columns of the table, without ``now()`` and the like; it must be
+        true for all new rows. (templated)
+    :param staging: False loads straight into the table, at least once, for engines that cannot be staged.
+    :param on_loaded_files: with ``append``, files (path and ETag) that the table already holds: ``skip`` them, or
         ``load`` them again.
     :param on_changed_files: with ``append``, files of which the table holds another version: ``fail``, ``load`` or
         ``skip``.
-    :param on_partial_partitions: with ``replace_partitions``, partitions that hold rows which are not from these
-        files: ``fail``, or ``replace``.
-    :param materialized_views: those that the table feeds: ``refuse`` to load, or ``replay`` them (``append`` only).
-    :param settle_before_commit: wait until the staged parts have settled, so that readers see few of them.
-    :param min_files: fewer matching files fail. (templated)
-    :param min_rows: fewer rows fail, before the commit. (templated)
+    :param on_partial_partitions: with ``replace_partitions``, a partition that holds rows from elsewhere than these
+        files: ``fail``, or ``replace`` them, too.
+    :param materialized_views: views that the table feeds: ``refuse`` to load, or ``replay`` them from the staged rows
+        (``append`` only).
+    :param settle_before_commit: wait until the merges of the staged parts have finished, so that readers never see
+        many small parts.
+    :param min_files: number of matching files below which the load fails, before anything changes. (templated)
+    :param min_rows: number of rows below which the load fails, before the commit. (templated)
     :param deferrable: wait in the triggerer while the query runs.
-    :param data_format: ClickHouse's name, e.g. ``Parquet``; told by the file names when left out. (templated)
-    :param compression: ClickHouse's name, e.g. ``gz``; told by the file names when left out. (templated)
-    :param structure: ``name Type, …`` of the files; told by the files and the table when left out. (templated)
-    :param columns: the table's columns to load; all of them when left out. (templated)
-    :param select: table column → flat SQL expression over the columns of the files. (templated)
-    :param where: flat SQL condition over the columns of the files. (templated)
-    :param settings: ClickHouse settings; they win over the connection's and the computed ones. (templated)
-    :param poll_interval: seconds between two looks at the running query.
-    :returns: the load's report, a dict of plain values, through XCom.
+    :param data_format: ClickHouse's name of the format, such as ``Parquet``; None: inferred from the file names.
+        (templated)
+    :param compression: ClickHouse's name of the compression, such as ``gz``; None: inferred from the file names.
+        (templated)
+    :param structure: columns of the files as ``name Type, …``; None: inferred from the files and the table.
+        (templated)
+    :param columns: columns of the table to load; None: all. (templated)
+    :param select: column of the table → flat SQL expression over the columns of the files, which may name no table.
+        (templated)
+    :param where: flat SQL condition over the columns of the files; other rows are not loaded. (templated)
+    :param settings: ClickHouse settings; they override those of the connection and the computed ones. (templated)
+    :param poll_interval: seconds between two polls of the running query.
+    :returns: a :class:`LoadReport` as a dict of plain values, through XCom.
+    :raises ConfigError: if an argument or a field of the connection has a wrong value.
+    :raises SourceError: if the files cannot be listed, read or understood, or do not fit each other.
+    :raises TargetError: if the table is missing, differs between nodes, or cannot take the files.
+    :raises ClusterError: if the cluster is unknown, or a node does not answer.
+    :raises PlanError: if the ClickHouse user's profile forbids a setting that a load needs.
+    :raises LoadError: if the load ran and failed, or nobody can tell whether it ran.
     """
 
     template_fields: Sequence[str] = (
@@ -175,7 +190,10 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self._load: TaskLoad | None = None
 
     def execute(self, context: Context) -> dict[str, Any] | None:
-        """Load, and report; or submit the load, and wait for it in the triggerer."""
+        """Load, and report; or submit the load, and wait for it in the triggerer.
+
+        :raises ChS3Error: as the class says.
+        """
         with self._loading(context) as load:
             started = load.start()
             if self.deferrable and isinstance(started, str):

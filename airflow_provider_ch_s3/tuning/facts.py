@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass, field
 
 from airflow_provider_ch_s3.errors import PlanError
+from airflow_provider_ch_s3.file_format import FileFormat, find_format
 from airflow_provider_ch_s3.tuned import Tuned
-
-TEXT_FORMATS = ("CSV", "TSV", "TabSeparated", "JSON", "CustomSeparated", "Values", "LineAsString")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,9 +86,8 @@ class LoadFacts:
         return math.ceil(self.file_count / self.node_count)
 
     @property
-    def is_text(self) -> bool:
-        """Whether the files have to be parsed, so that ClickHouse can cut each into pieces."""
-        return self.data_format.startswith(TEXT_FORMATS)
+    def format(self) -> FileFormat:
+        return find_format(self.data_format)
 
     @property
     def file_bytes(self) -> float:

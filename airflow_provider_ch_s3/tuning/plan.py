@@ -4,73 +4,17 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
-from airflow_provider_ch_s3.tuning import insert, limits, observe, read
+from airflow_provider_ch_s3.tuning import insert
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
 from airflow_provider_ch_s3.tuning.keep import KEPT
 from airflow_provider_ch_s3.tuning.predict import Prediction, describe_basis, predict
+from airflow_provider_ch_s3.tuning.rule import Decision
+from airflow_provider_ch_s3.tuning.rules import RULES
 from airflow_provider_ch_s3.tuning.setting import Origin, ServerSetting, Setting, SettingValue
-
-RULES: tuple[Callable[[LoadFacts], Setting], ...] = (
-    insert.max_insert_threads,
-    insert.min_insert_block_size_bytes,
-    insert.min_insert_block_size_rows,
-    insert.max_insert_threads_min_free_memory_per_thread,
-    insert.max_partitions_per_insert_block,
-    insert.insert_deduplicate,
-    insert.deduplicate_insert,
-    insert.deduplicate_insert_select,
-    insert.insert_quorum,
-    insert.insert_null_as_default,
-    insert.optimize_on_insert,
-    insert.parallel_distributed_insert_select,
-    insert.distributed_foreground_insert,
-    read.max_threads,
-    read.max_threads_min_free_memory_per_thread,
-    read.cluster_table_function_split_granularity,
-    read.input_format_parallel_parsing,
-    read.input_format_parquet_max_block_size,
-    read.max_download_buffer_size,
-    read.s3_throw_on_zero_files_match,
-    read.enable_parallel_replicas,
-    read.use_hive_partitioning,
-    read.date_time_input_format,
-    read.date_time_overflow_behavior,
-    read.input_format_null_as_default,
-    read.input_format_csv_empty_as_default,
-    read.input_format_tsv_empty_as_default,
-    read.input_format_skip_unknown_fields,
-    read.input_format_json_defaults_for_missing_elements_in_named_tuple,
-    read.input_format_json_ignore_unknown_keys_in_named_tuple,
-    read.input_format_parquet_allow_missing_columns,
-    read.input_format_orc_allow_missing_columns,
-    read.input_format_arrow_allow_missing_columns,
-    limits.max_execution_time,
-    limits.timeout_overflow_mode,
-    limits.read_overflow_mode,
-    limits.read_overflow_mode_leaf,
-    observe.log_queries,
-    observe.log_queries_min_query_duration_ms,
-    observe.log_queries_probability,
-    observe.log_queries_min_type,
-)
-
-# What a user may not set to another value: the load would write rows twice, lose some, or not be found again.
-PINNED = frozenset(
-    {
-        "enable_parallel_replicas",
-        "timeout_overflow_mode",
-        "read_overflow_mode",
-        "read_overflow_mode_leaf",
-        "log_queries",
-        "log_queries_min_query_duration_ms",
-        "log_queries_probability",
-        "log_queries_min_type",
-    }
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,13 +31,12 @@ class LoadPlan:
     left_out: Mapping[str, str]
     prediction: Prediction
     basis: str
-    kept: Mapping[str, SettingValue] = field(default_factory=dict)
+    kept: tuple[Setting, ...] = ()
 
     @property
     def sent(self) -> dict[str, SettingValue]:
         """What goes into the SETTINGS clause."""
-        chosen = {s.name: s.value for s in self.settings if s.is_sent and s.value is not None}
-        return {**chosen, **self.kept}
+        return {s.name: s.value for s in (*self.settings, *self.kept) if s.is_sent and s.value is not None}
 
 
 def plan_load(
@@ -111,11 +54,12 @@ def plan_load(
     :raises PlanError: if the server forbids to change a pinned setting from another value.
     """
     given = check_given_settings(server, operator=operator or {}, connection=connection or {})
-    kept = _keep(given, server)
+    kept = _keep(facts, given, server)
     settings: list[Setting] = []
     left_out: dict[str, str] = {}
-    for setting in (rule(facts) for rule in RULES):
-        if setting.name in PINNED:
+    for rule in RULES:
+        setting = rule.apply(facts)
+        if rule.is_pinned:
             _check_pinned(setting, given, server)
         if setting.name in given:
             settings.append(_given_setting(setting.name, given.pop(setting.name), computed=setting.value))
@@ -123,11 +67,13 @@ def plan_load(
             if setting.value is not None:
                 left_out[setting.name] = "this server does not know it"
         elif setting.value is None:
-            settings.append(replace(setting, value=server[setting.name].value, origin=Origin.SERVER))
+            default = server[setting.name].value
+            settings.append(replace(setting, value=default, origin=Origin.SERVER, is_notable=False))
         elif server[setting.name].is_readonly:
             left_out[setting.name] = f"this user may not change it from {server[setting.name].value}"
         else:
-            settings.append(setting)
+            is_notable = rule.protects_data or _differs(setting, server)
+            settings.append(replace(setting, is_notable=is_notable))
     settings.extend(_given_setting(name, value, computed=None) for name, value in given.items())
     return LoadPlan(
         settings=tuple(settings),
@@ -182,19 +128,23 @@ def _check_pinned(
 
 
 def _keep(
-    given: dict[str, tuple[SettingValue, Origin]], server: Mapping[str, ServerSetting]
-) -> dict[str, SettingValue]:
+    facts: LoadFacts, given: dict[str, tuple[SettingValue, Origin]], server: Mapping[str, ServerSetting]
+) -> tuple[Setting, ...]:
     """What to send so that no setting drops rows; takes those settings out of ``given``."""
-    kept: dict[str, SettingValue] = {}
-    for name, keep in KEPT.items():
-        if name not in server:
-            continue
-        setting = Setting(name=name, value=keep.value, reason=keep.reason)
+    settings = [rule.apply(facts) for rule in KEPT if rule.name in server]
+    for setting in settings:
         _check_pinned(setting, given, server)
-        given.pop(name, None)
-        if not server[name].is_readonly:
-            kept[name] = keep.value
-    return kept
+        given.pop(setting.name, None)
+    return tuple(
+        replace(setting, is_notable=_differs(setting, server))
+        for setting in settings
+        if not server[setting.name].is_readonly
+    )
+
+
+def _differs(setting: Setting, server: Mapping[str, ServerSetting]) -> bool:
+    """Whether the server would do something else by itself."""
+    return not _is_same(setting.value, server[setting.name].value)
 
 
 def _is_same(value: SettingValue | None, other: SettingValue | None) -> bool:
@@ -222,14 +172,14 @@ def _predict(
     server: Mapping[str, ServerSetting],
 ) -> Prediction:
     values = {name: server[name].value for name in left_out if name in server} | {s.name: s.value for s in settings}
-    threads = _positive(values, insert.max_insert_threads(facts))
-    block_bytes = _positive(values, insert.min_insert_block_size_bytes(facts))
+    threads = _positive(values.get("max_insert_threads"), insert.max_insert_threads(facts))
+    block_bytes = _positive(values.get("min_insert_block_size_bytes"), insert.min_insert_block_size_bytes(facts))
     return predict(facts, threads=threads, block_bytes=block_bytes)
 
 
-def _positive(values: Mapping[str, SettingValue | None], computed: Setting) -> int:
+def _positive(in_force: SettingValue | None, computed: Decision) -> int:
     """The number in force; the computed one where that is ``auto``, 0 for no limit, or not known."""
-    for value in (values.get(computed.name), computed.value):
+    for value in (in_force, computed.value):
         if re.fullmatch(r"[1-9]\d*", str(value)):
             return int(str(value))
     return 1

@@ -40,10 +40,10 @@ FILE_CORE_SECONDS = 0.01
 class Prediction:
     """What to expect of a load.
 
-    :param initial_parts: before merges, on all nodes.
-    :param peak_memory_bytes: of the INSERT, per node.
-    :param load_seconds: of the INSERT.
-    :param settled_seconds: from its beginning to the end of the last merge.
+    :param initial_parts: parts before merges, on all nodes.
+    :param peak_memory_bytes: peak memory of the INSERT, per node.
+    :param load_seconds: duration of the INSERT.
+    :param settled_seconds: seconds from the beginning of the INSERT to the end of the last merge.
     """
 
     initial_parts: int
@@ -132,7 +132,9 @@ def load_core_seconds_per_gib(facts: LoadFacts) -> float:
         return facts.past.core_seconds_per_gib
     if facts.tuned.core_seconds_per_gib is not None:
         return facts.tuned.core_seconds_per_gib
-    return WRITE_CORE_SECONDS_PER_GIB + (PARSE_CORE_SECONDS_PER_GIB if facts.is_text else READ_CORE_SECONDS_PER_GIB)
+    return WRITE_CORE_SECONDS_PER_GIB + (
+        PARSE_CORE_SECONDS_PER_GIB if facts.format.is_text else READ_CORE_SECONDS_PER_GIB
+    )
 
 
 def _merge_seconds(facts: LoadFacts, parts: int) -> float:

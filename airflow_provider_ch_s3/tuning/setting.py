@@ -23,12 +23,14 @@ class Setting:
 
     :param value: None from a rule that does not apply to this load: the server's default stays.
     :param reason: one sentence with the numbers in it.
+    :param is_notable: it differs from what the server would do by itself, or protects the data.
     """
 
     name: str
     value: SettingValue | None
     reason: str
     origin: Origin = Origin.COMPUTED
+    is_notable: bool = True
 
     @property
     def is_sent(self) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from playwright.sync_api import Page, sync_playwright
 
 from airflow_provider_ch_s3.cli.demo import EXAMPLES
+from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.sandbox.flights import upload_flights
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow, serving_airflow
@@ -122,9 +122,6 @@ def page() -> Iterator[Page]:
 
 def wait_for(condition: Any, what: str, seconds: float = 90.0) -> Any:
     """Wait until a condition gives something true, and return that."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.3)
-    raise AssertionError(f"waited {seconds:.0f} s for {what}")
+    found = poll(condition, seconds=seconds, pause_seconds=0.3)
+    assert found, f"waited {seconds:.0f} s for {what}"
+    return found

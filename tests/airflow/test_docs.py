@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ch_s3.connection_fields import render_field_table
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
 from airflow_provider_ch_s3.sandbox.zookeeper import DEBIAN_JAR
@@ -53,7 +52,3 @@ def test_commands_run(examples: LocalAirflow, tmp_path: Path) -> None:
             assert "'***', '***'" in done.stdout
         if "ch-s3 loads" in block:
             assert re.search(r"bulk_load_flights\.load .* append +committed +1 +842 ", done.stdout)
-
-
-def test_field_table_is_that_of_the_code() -> None:
-    assert render_field_table().strip() in (DOCS / "reference.md").read_text()

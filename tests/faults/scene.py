@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from tests.faults.airflow_parts import AirflowParts
 from tests.faults.plans import Plan
@@ -23,12 +23,7 @@ POLL_SECONDS = 0.02
 
 def wait_for(condition: Callable[[], object], seconds: float = WAIT_SECONDS) -> bool:
     """Wait for a condition; says whether it came."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(POLL_SECONDS)
-    return True
+    return bool(poll(condition, seconds=seconds, pause_seconds=POLL_SECONDS))
 
 
 @dataclass(kw_only=True)

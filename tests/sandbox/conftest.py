@@ -24,6 +24,7 @@ from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.exactly_once import lock
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.engine import package_of
 from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
@@ -62,10 +63,7 @@ operator.execute({"ti": SimpleNamespace(**ti), "dag_run": dag_run, "task": opera
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
     """Wait until a condition holds; the bound is there to fail, not to measure."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"still waiting for {what}"
-        time.sleep(0.05)
+    assert poll(condition, seconds=WAIT_SECONDS, pause_seconds=0.05), f"still waiting for {what}"
 
 
 @dataclass(kw_only=True)

@@ -45,6 +45,22 @@ def test_plan_prints_what_the_arguments_ask_for(lab: Lab, capsys: pytest.Capture
     assert lab.rows(table) == []
 
 
+def test_settings_of_other_formats_and_defaults_are_shown_on_request(
+    lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab.put("in/a.csv", b"id\n1\n")
+    table = lab.create("t", "id UInt32")
+    shown = {}
+    for wanted in ((), ("--all",)):
+        assert main(["plan", *lab.arguments(table), *wanted]) == 0
+        plan, _, _ = capsys.readouterr().out.partition("expected  ")
+        shown[wanted] = set(re.findall(r"^  (\w+) = ", plan, re.MULTILINE))
+    assert shown[()] < shown[("--all",)]
+    assert {"max_insert_threads", "insert_null_as_default", "input_format_csv_empty_as_default"} <= shown[()]
+    others = {"input_format_parquet_max_block_size", "max_execution_time", "log_queries", "limit"}
+    assert others <= shown[("--all",)] - shown[()]
+
+
 def test_an_unknown_aws_connection_is_one_line(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     table = lab.create("t", "id UInt32")
     assert main(["plan", *lab.arguments(table, "--aws-conn-id", "no_such")]) == 1

@@ -8,7 +8,6 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from botocore.client import BaseClient
 
 from airflow_provider_ch_s3.errors import ConfigError, SandboxError, ServerError
+from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.config import available_memory_bytes
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
@@ -31,10 +31,7 @@ WAIT_SECONDS = 30
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
     """Wait until a condition holds; the bound is there to fail, not to measure."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"still waiting for {what}"
-        time.sleep(0.05)
+    assert poll(condition, seconds=WAIT_SECONDS, pause_seconds=0.05), f"still waiting for {what}"
 
 
 def node_pids(directory: Path) -> list[int]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
+from operator import not_
 
+from airflow_provider_ch_s3.pace import poll
 from tests.processes import alive
 
 STARTER = """
@@ -35,10 +36,7 @@ def test_whoever_is_killed_leaves_nothing_behind() -> None:
     with starter:
         assert alive(pid)
         starter.kill()
-    deadline = time.monotonic() + WAIT_SECONDS
-    while alive(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    assert not poll(lambda: alive(pid), until=not_, seconds=WAIT_SECONDS, pause_seconds=0.05)
 
 
 def test_what_is_left_when_it_closes_is_killed() -> None:

@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "units": set(),
     "sql.tokens": {"errors"},
     "sql.expressions": {"errors", "sql.tokens"},
-    "connection_fields": GROUND,
+    "connection_fields": GROUND | {"arguments"},
     "tuned": GROUND,
     "cluster": GROUND | {"connection_fields", "tuned"},
     "column_types": set(),
@@ -54,10 +54,10 @@ MAY_IMPORT = {
     "names": set(),
     "globs": set(),
     "conversion": {"column_types"},
-    "source": GROUND | {"arguments", "column_types", "conversion", "globs", "names"},
+    "source": GROUND | {"arguments", "column_types", "conversion", "file_format", "globs", "names"},
     "path_columns": TEXT | {"column_types", "names", "source", "target"},
-    "text_columns": {"column_types", "source"},
-    "file_format": TEXT | {"column_types", "source", "target"},
+    "text_columns": TEXT | {"column_types", "source", "target"},
+    "file_format": {"errors"},
     "frames": set(),
     "file_schema": TEXT | {"column_types", "common_type", "source"},
     "mapping": TEXT | {"names", "target", "source", "conversion"},
@@ -73,7 +73,7 @@ MAY_IMPORT = {
     "query": ASKING,
     "exactly_once": ASKING | {"inspect", "query"},
     "load": PURE,
-    "sandbox": GROUND,
+    "sandbox": GROUND | {"pace"},
 }
 
 

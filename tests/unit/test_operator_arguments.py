@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import parse_whole
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.request import (
@@ -207,3 +208,14 @@ def test_a_wrong_argument_is_named_with_what_is_known(arguments: dict[str, Any],
     with pytest.raises(ConfigError) as caught:
         make_request(**arguments)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("value", [8, 8.0, "8", " 8 ", "8.0"])
+def test_a_whole_number_may_be_written_in_several_ways(value: object) -> None:
+    assert parse_whole(value) == 8
+
+
+@pytest.mark.parametrize("value", [2.7, "2.7", True, None, "", "8 files", "1e3", float("inf"), [8]])
+def test_what_is_no_whole_number(value: object) -> None:
+    with pytest.raises(ValueError, match="is no whole number"):
+        parse_whole(value)

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_ch_s3 import pace
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.exactly_once import lock, locked_target
@@ -231,7 +232,7 @@ def prepare_model_load(
 @pytest.fixture(autouse=True)
 def model_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock of the model, its threads, and patience that is short beside the model's steps of 10 ms."""
-    for module in (kill, lock, locked_target, monitor, state):
+    for module in (kill, lock, locked_target, monitor, pace, state):
         monkeypatch.setattr(module, "time", Clock)
     monkeypatch.setattr(lock, "LOCK_PATIENCE_SECONDS", 1.0)
     monkeypatch.setattr(lock, "HEARTBEAT_SECONDS", 0.3)

@@ -1,4 +1,4 @@
-"""Addresses, globs, formats and columns of the files; and the address that reads exactly the listed ones."""
+"""Addresses, globs and columns of the files; and the address that reads exactly the listed ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
-from airflow_provider_ch_s3.file_format import infer_format, parse_structure, type_text_columns
+from airflow_provider_ch_s3.file_schema import parse_structure
 from airflow_provider_ch_s3.path_columns import path_column_names
 from airflow_provider_ch_s3.source import (
     FileColumn,
@@ -21,6 +21,7 @@ from airflow_provider_ch_s3.source import (
     select_files,
 )
 from airflow_provider_ch_s3.target import TableColumn
+from airflow_provider_ch_s3.text_columns import type_text_columns
 
 ACCESS = S3Access(endpoint_url="http://s3:9000")
 
@@ -188,49 +189,6 @@ def test_no_file_is_an_error_that_names_what_is_there(glob: str, keys: tuple[str
 def test_a_key_with_an_empty_folder_name_is_refused(key: str) -> None:
     with pytest.raises(SourceError, match=rf"cannot read the key '{key}' of bucket 'b'.*copy the file to a key"):
         select_files([file(key)], pattern("**"))
-
-
-@pytest.mark.parametrize(
-    ("keys", "expected"),
-    [
-        pytest.param(["a.parquet"], ("Parquet", "auto"), id="parquet"),
-        pytest.param(["a.csv.gz", "b.csv"], ("CSV", "auto"), id="compressed-and-not"),
-        pytest.param(["a.TSV.ZST"], ("TSV", "auto"), id="upper-case"),
-        pytest.param(["a.jsonl", "b.ndjson.bz2", "c.json"], ("JSONEachRow", "auto"), id="three-names-of-one-format"),
-        pytest.param(["a.orc"], ("ORC", "auto"), id="orc"),
-        pytest.param(["a.arrow"], ("Arrow", "auto"), id="arrow"),
-        pytest.param(["a.avro"], ("Avro", "auto"), id="avro"),
-        pytest.param(["a.native.lz4"], ("Native", "auto"), id="native"),
-    ],
-)
-def test_format_by_file_name(keys: list[str], expected: tuple[str, str]) -> None:
-    assert infer_format([file(key) for key in keys], None, None) == expected
-
-
-def test_a_given_format_needs_no_known_name() -> None:
-    assert infer_format([file("a.dat")], "CSV", None) == ("CSV", "auto")
-    assert infer_format([file("a.csv")], "TSV", "gz") == ("TSV", "gz")
-    assert infer_format([file("a.csv")], None, "zstd") == ("CSV", "zstd")
-
-
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [
-        pytest.param(["a.dat"], "the format of 'a.dat' cannot be told from its name; give data_format", id="unknown"),
-        pytest.param(["d/x"], "the format of 'd/x' cannot be told", id="no-ending"),
-        pytest.param(["x.gz"], "the format of 'x.gz' cannot be told", id="compression-only"),
-        pytest.param(
-            ["a.csv", "b.parquet"],
-            "'a.csv' looks like CSV and 'b.parquet' like Parquet; one load reads one format",
-            id="mixed",
-        ),
-        pytest.param([], "there are no files to tell a format from", id="no-files"),
-    ],
-)
-def test_a_format_that_cannot_be_told(keys: list[str], said: str) -> None:
-    with pytest.raises(SourceError) as caught:
-        infer_format([file(key) for key in keys], None, None)
-    assert str(caught.value).startswith(said)
 
 
 @pytest.mark.parametrize(

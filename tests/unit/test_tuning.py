@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
+from airflow_provider_ch_s3.file_format import FORMAT_SETTINGS
 from airflow_provider_ch_s3.tuned import Tuned
 from airflow_provider_ch_s3.tuning import (
     LoadFacts,
@@ -17,13 +17,11 @@ from airflow_provider_ch_s3.tuning import (
     ServerSetting,
     Setting,
     insert,
-    limits,
-    observe,
     plan_load,
     predict,
-    read,
 )
-from airflow_provider_ch_s3.tuning.plan import RULES
+from airflow_provider_ch_s3.tuning.keep import KEPT
+from airflow_provider_ch_s3.tuning.rules import RULES
 
 MIB = 1_048_576
 GIB = 1_073_741_824
@@ -142,170 +140,163 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
 
 
 @pytest.mark.parametrize(
-    ("rule", "changes", "expected"),
+    ("name", "changes", "expected"),
     [
-        pytest.param(insert.min_insert_block_size_rows, {}, 0, id="min_insert_block_size_rows"),
+        pytest.param("min_insert_block_size_rows", {}, 0, id="min_insert_block_size_rows"),
         # 2 blocks of 1 GiB
         pytest.param(
-            insert.max_insert_threads_min_free_memory_per_thread,
+            "max_insert_threads_min_free_memory_per_thread",
             {"volume_bytes": 4 * GIB},
             2_147_483_648,
             id="free-memory-of-a-thread",
         ),
-        pytest.param(insert.max_partitions_per_insert_block, {}, None, id="no-partitions"),
+        pytest.param("max_partitions_per_insert_block", {}, None, id="no-partitions"),
         pytest.param(
-            insert.max_partitions_per_insert_block, {"partition_key": "toDate(ts)"}, 0, id="any-number-of-partitions"
+            "max_partitions_per_insert_block", {"partition_key": "toDate(ts)"}, 0, id="any-number-of-partitions"
         ),
-        pytest.param(insert.insert_deduplicate, {}, 0, id="insert_deduplicate"),
-        pytest.param(insert.deduplicate_insert, {}, "disable", id="deduplicate_insert"),
-        pytest.param(insert.deduplicate_insert_select, {}, "disable", id="deduplicate_insert_select"),
-        pytest.param(insert.insert_quorum, {}, None, id="quorum-of-the-server"),
-        pytest.param(insert.insert_quorum, {"waits_for_replicas": True}, 0, id="no-quorum"),
-        pytest.param(insert.optimize_on_insert, {}, 0, id="optimize_on_insert"),
-        pytest.param(read.s3_throw_on_zero_files_match, {}, 1, id="s3_throw_on_zero_files_match"),
-        pytest.param(read.enable_parallel_replicas, {}, 0, id="enable_parallel_replicas"),
-        pytest.param(read.date_time_overflow_behavior, {}, "throw", id="date_time_overflow_behavior"),
-        pytest.param(insert.parallel_distributed_insert_select, {}, 2, id="parallel-rows-stay-where-read"),
+        pytest.param("insert_deduplicate", {}, 0, id="insert_deduplicate"),
+        pytest.param("deduplicate_insert", {}, "disable", id="deduplicate_insert"),
+        pytest.param("deduplicate_insert_select", {}, "disable", id="deduplicate_insert_select"),
+        pytest.param("insert_quorum", {}, None, id="quorum-of-the-server"),
+        pytest.param("insert_quorum", {"waits_for_replicas": True}, 0, id="no-quorum"),
+        pytest.param("optimize_on_insert", {}, 0, id="optimize_on_insert"),
+        pytest.param("s3_throw_on_zero_files_match", {}, 1, id="s3_throw_on_zero_files_match"),
+        pytest.param("enable_parallel_replicas", {}, 0, id="enable_parallel_replicas"),
+        pytest.param("date_time_overflow_behavior", {}, "throw", id="date_time_overflow_behavior"),
+        pytest.param("parallel_distributed_insert_select", {}, 2, id="parallel-rows-stay-where-read"),
         pytest.param(
-            insert.parallel_distributed_insert_select,
+            "parallel_distributed_insert_select",
             {"keeps_rows_where_read": False, "sharding_key": "user"},
             0,
             id="parallel-sharding-key",
         ),
-        pytest.param(insert.parallel_distributed_insert_select, {"is_clustered": False}, None, id="parallel-alone"),
-        pytest.param(insert.distributed_foreground_insert, {}, None, id="foreground-rows-stay-where-read"),
+        pytest.param("parallel_distributed_insert_select", {"is_clustered": False}, None, id="parallel-alone"),
+        pytest.param("distributed_foreground_insert", {}, None, id="foreground-rows-stay-where-read"),
         pytest.param(
-            insert.distributed_foreground_insert, {"keeps_rows_where_read": False}, 1, id="foreground-sharding-key"
+            "distributed_foreground_insert", {"keeps_rows_where_read": False}, 1, id="foreground-sharding-key"
         ),
         pytest.param(
-            insert.distributed_foreground_insert,
+            "distributed_foreground_insert",
             {"keeps_rows_where_read": False, "is_clustered": False},
             None,
             id="foreground-alone",
         ),
-        pytest.param(read.max_threads, {}, 8, id="a-thread-for-each-core"),
-        pytest.param(read.max_threads, {"tuned": Tuned(readers_per_core=1.5)}, 12, id="threads-tuned"),
+        pytest.param("max_threads", {}, 8, id="a-thread-for-each-core"),
+        pytest.param("max_threads", {"tuned": Tuned(readers_per_core=1.5)}, 12, id="threads-tuned"),
+        pytest.param("max_threads", {"tuned": Tuned(readers_per_core=0.1), "vcpus": 2}, 1, id="one-thread-at-least"),
+        pytest.param("input_format_parquet_max_block_size", {}, 262_144, id="pieces-parquet"),
+        pytest.param("input_format_parquet_max_block_size", {"data_format": "ORC"}, None, id="pieces-no-parquet"),
         pytest.param(
-            read.max_threads, {"tuned": Tuned(readers_per_core=0.1), "vcpus": 2}, 1, id="one-thread-at-least"
-        ),
-        pytest.param(read.input_format_parquet_max_block_size, {}, 262_144, id="pieces-parquet"),
-        pytest.param(read.input_format_parquet_max_block_size, {"data_format": "ORC"}, None, id="pieces-no-parquet"),
-        pytest.param(
-            read.input_format_parallel_parsing,
+            "input_format_parallel_parsing",
             {"data_format": "CSVWithNames", "file_count": 8},
             0,
             id="parsing-many-text-files",
         ),
         pytest.param(
-            read.input_format_parallel_parsing,
+            "input_format_parallel_parsing",
             {"data_format": "JSONEachRow", "file_count": 7},
             None,
             id="parsing-few-text-files",
         ),
-        pytest.param(read.max_threads_min_free_memory_per_thread, {}, 25 * MIB, id="free-memory-of-a-reader"),
+        pytest.param("max_threads_min_free_memory_per_thread", {}, 25 * MIB, id="free-memory-of-a-reader"),
         pytest.param(
-            read.cluster_table_function_split_granularity, {"node_count": 6}, None, id="as-many-files-as-cores"
+            "cluster_table_function_split_granularity", {"node_count": 6}, None, id="as-many-files-as-cores"
         ),
         pytest.param(
-            read.cluster_table_function_split_granularity, {"node_count": 7}, "bucket", id="fewer-files-than-cores"
+            "cluster_table_function_split_granularity", {"node_count": 7}, "bucket", id="fewer-files-than-cores"
         ),
         pytest.param(
-            read.cluster_table_function_split_granularity,
+            "cluster_table_function_split_granularity",
             {"node_count": 7, "data_format": "CSV"},
             None,
             id="text-is-not-split-between-nodes",
         ),
+        pytest.param("cluster_table_function_split_granularity", {"file_count": 1}, None, id="one-node-has-them-all"),
+        pytest.param("input_format_parallel_parsing", {"file_count": 16}, None, id="parsing-parquet"),
         pytest.param(
-            read.cluster_table_function_split_granularity, {"file_count": 1}, None, id="one-node-has-them-all"
-        ),
-        pytest.param(read.input_format_parallel_parsing, {"file_count": 16}, None, id="parsing-parquet"),
-        pytest.param(
-            read.max_download_buffer_size, {"file_count": 1, "size_bytes": 104_857_599}, 52_428_800, id="buffer-small"
+            "max_download_buffer_size", {"file_count": 1, "size_bytes": 104_857_599}, 52_428_800, id="buffer-small"
         ),
         pytest.param(
-            read.max_download_buffer_size, {"file_count": 1, "size_bytes": 104_857_600}, None, id="buffer-100-mib"
+            "max_download_buffer_size", {"file_count": 1, "size_bytes": 104_857_600}, None, id="buffer-100-mib"
         ),
         pytest.param(
-            read.max_download_buffer_size, {"file_count": 2, "size_bytes": 150 * MIB}, 52_428_800, id="buffer-mean"
+            "max_download_buffer_size", {"file_count": 2, "size_bytes": 150 * MIB}, 52_428_800, id="buffer-mean"
         ),
-        pytest.param(read.use_hive_partitioning, {"has_path_columns": True}, 0, id="hive-folders"),
-        pytest.param(read.use_hive_partitioning, {}, None, id="hive-not-used"),
-        pytest.param(read.date_time_input_format, {"parses_times": True}, "best_effort", id="times-in-text"),
-        pytest.param(read.date_time_input_format, {}, None, id="no-times-in-text"),
-        pytest.param(observe.log_queries, {}, 1, id="log"),
-        pytest.param(observe.log_queries_min_query_duration_ms, {}, 0, id="log-short-ones"),
-        pytest.param(observe.log_queries_probability, {}, 1, id="log-all"),
-        pytest.param(observe.log_queries_min_type, {}, "QUERY_START", id="log-the-start"),
-        pytest.param(limits.timeout_overflow_mode, {}, "throw", id="timeout-fails"),
-        pytest.param(limits.read_overflow_mode, {}, "throw", id="limit-fails"),
-        pytest.param(limits.read_overflow_mode_leaf, {}, "throw", id="limit-of-a-node-fails"),
-        pytest.param(insert.insert_null_as_default, {}, 0, id="null-fails"),
-        pytest.param(read.input_format_null_as_default, {}, 0, id="null-in-a-file-fails"),
-        pytest.param(read.input_format_skip_unknown_fields, {}, 0, id="unknown-column-fails"),
+        pytest.param("use_hive_partitioning", {"has_path_columns": True}, 0, id="hive-folders"),
+        pytest.param("use_hive_partitioning", {}, None, id="hive-not-used"),
+        pytest.param("date_time_input_format", {"parses_times": True}, "best_effort", id="times-in-text"),
+        pytest.param("date_time_input_format", {}, None, id="no-times-in-text"),
+        pytest.param("log_queries", {}, 1, id="log"),
+        pytest.param("log_queries_min_query_duration_ms", {}, 0, id="log-short-ones"),
+        pytest.param("log_queries_probability", {}, 1, id="log-all"),
+        pytest.param("log_queries_min_type", {}, "QUERY_START", id="log-the-start"),
+        pytest.param("timeout_overflow_mode", {}, "throw", id="timeout-fails"),
+        pytest.param("read_overflow_mode", {}, "throw", id="limit-fails"),
+        pytest.param("read_overflow_mode_leaf", {}, "throw", id="limit-of-a-node-fails"),
+        pytest.param("insert_null_as_default", {}, 0, id="null-fails"),
+        pytest.param("input_format_null_as_default", {}, 0, id="null-in-a-file-fails"),
+        pytest.param("input_format_skip_unknown_fields", {}, 0, id="unknown-column-fails"),
         pytest.param(
-            read.input_format_json_defaults_for_missing_elements_in_named_tuple,
+            "input_format_json_defaults_for_missing_elements_in_named_tuple",
             {"data_format": "JSONEachRow"},
             0,
             id="missing-field-fails",
         ),
         pytest.param(
-            read.input_format_json_defaults_for_missing_elements_in_named_tuple, {}, None, id="missing-field-no-json"
+            "input_format_json_defaults_for_missing_elements_in_named_tuple", {}, None, id="missing-field-no-json"
         ),
         pytest.param(
-            read.input_format_json_ignore_unknown_keys_in_named_tuple,
+            "input_format_json_ignore_unknown_keys_in_named_tuple",
             {"data_format": "JSONEachRow"},
             0,
             id="unknown-field-fails",
         ),
         pytest.param(
-            read.input_format_json_ignore_unknown_keys_in_named_tuple,
+            "input_format_json_ignore_unknown_keys_in_named_tuple",
             {"data_format": "JSONEachRow", "takes_all_columns": False},
             None,
             id="unknown-field-unwanted",
         ),
         pytest.param(
-            read.input_format_skip_unknown_fields, {"takes_all_columns": False}, None, id="unknown-column-unwanted"
+            "input_format_skip_unknown_fields", {"takes_all_columns": False}, None, id="unknown-column-unwanted"
         ),
         pytest.param(
-            read.input_format_skip_unknown_fields, {"reads_other_files": True}, None, id="unknown-column-elsewhere"
+            "input_format_skip_unknown_fields", {"reads_other_files": True}, None, id="unknown-column-elsewhere"
         ),
         pytest.param(
-            read.input_format_parquet_allow_missing_columns, {"reads_other_files": True}, None, id="missing-elsewhere"
+            "input_format_parquet_allow_missing_columns", {"reads_other_files": True}, None, id="missing-elsewhere"
         ),
+        pytest.param("input_format_csv_empty_as_default", {"data_format": "CSVWithNames"}, 1, id="empty-field-csv"),
+        pytest.param("input_format_csv_empty_as_default", {"data_format": "TSV"}, None, id="empty-field-no-csv"),
+        pytest.param("input_format_tsv_empty_as_default", {"data_format": "TabSeparated"}, 1, id="empty-field-tsv"),
+        pytest.param("input_format_tsv_empty_as_default", {"data_format": "CSV"}, None, id="empty-field-no-tsv"),
+        pytest.param("input_format_parquet_allow_missing_columns", {}, 0, id="missing-column-parquet"),
         pytest.param(
-            read.input_format_csv_empty_as_default, {"data_format": "CSVWithNames"}, 1, id="empty-field-csv"
+            "input_format_parquet_allow_missing_columns", {"data_format": "ORC"}, None, id="missing-no-parquet"
         ),
-        pytest.param(read.input_format_csv_empty_as_default, {"data_format": "TSV"}, None, id="empty-field-no-csv"),
+        pytest.param("input_format_orc_allow_missing_columns", {"data_format": "ORC"}, 0, id="missing-column-orc"),
+        pytest.param("input_format_orc_allow_missing_columns", {}, None, id="missing-no-orc"),
         pytest.param(
-            read.input_format_tsv_empty_as_default, {"data_format": "TabSeparated"}, 1, id="empty-field-tsv"
-        ),
-        pytest.param(read.input_format_tsv_empty_as_default, {"data_format": "CSV"}, None, id="empty-field-no-tsv"),
-        pytest.param(read.input_format_parquet_allow_missing_columns, {}, 0, id="missing-column-parquet"),
-        pytest.param(
-            read.input_format_parquet_allow_missing_columns, {"data_format": "ORC"}, None, id="missing-no-parquet"
-        ),
-        pytest.param(read.input_format_orc_allow_missing_columns, {"data_format": "ORC"}, 0, id="missing-column-orc"),
-        pytest.param(read.input_format_orc_allow_missing_columns, {}, None, id="missing-no-orc"),
-        pytest.param(
-            read.input_format_arrow_allow_missing_columns,
+            "input_format_arrow_allow_missing_columns",
             {"data_format": "ArrowStream"},
             0,
             id="missing-column-arrow",
         ),
-        pytest.param(read.input_format_arrow_allow_missing_columns, {}, None, id="missing-no-arrow"),
-        pytest.param(limits.max_execution_time, {}, None, id="no-timeout"),
-        pytest.param(limits.max_execution_time, {"timeout_seconds": 90.2}, 91, id="timeout-rounded-up"),
+        pytest.param("input_format_arrow_allow_missing_columns", {}, None, id="missing-no-arrow"),
+        pytest.param("max_execution_time", {}, None, id="no-timeout"),
+        pytest.param("max_execution_time", {"timeout_seconds": 90.2}, 91, id="timeout-rounded-up"),
     ],
 )
-def test_rule(rule: Callable[[LoadFacts], Setting], changes: dict[str, Any], expected: object) -> None:
-    setting = rule(facts(**changes))
-    assert (setting.name, setting.value) == (rule.__name__, expected)
+def test_rule(name: str, changes: dict[str, Any], expected: object) -> None:
+    (rule,) = (rule for rule in RULES if rule.name == name)
+    setting = rule.apply(facts(**changes))
+    assert (setting.name, setting.value) == (name, expected)
     assert setting.origin is Origin.COMPUTED
     assert setting.reason
 
 
 def test_every_rule_says_what_it_does() -> None:
-    assert [rule.__name__ for rule in RULES if not rule.__doc__] == []
+    assert [rule.name for rule in (*RULES, *KEPT) if not rule.about] == []
 
 
 def test_a_sharding_key_is_named_with_its_cost() -> None:
@@ -316,7 +307,7 @@ def test_a_sharding_key_is_named_with_its_cost() -> None:
     )
 
 
-SERVER = {rule(FACTS).name: ServerSetting(value="default") for rule in RULES} | {
+SERVER = {rule.name: ServerSetting(value="default") for rule in RULES} | {
     "max_memory_usage": ServerSetting(value="0"),
     "readonly_one": ServerSetting(value="5", is_readonly=True),
 }
@@ -414,14 +405,14 @@ def test_a_setting_that_drops_rows_is_refused(name: str, value: Any, said: str) 
 @pytest.mark.parametrize("value", ["5", "0"])
 def test_a_setting_that_drops_rows_is_kept_whatever_a_profile_says(value: str) -> None:
     plan = plan_load(FACTS, server=SERVER | {"limit": ServerSetting(value=value)}, operator={"limit": "0"})
-    assert plan.kept == {"limit": 0}
+    assert [(s.name, s.value) for s in plan.kept] == [("limit", 0)]
     assert plan.sent["limit"] == 0
     assert [s.name for s in plan.settings if s.name == "limit"] == []
 
 
 def test_a_setting_that_drops_rows_and_that_a_profile_fixes() -> None:
     whole = {"input_format_allow_errors_ratio": ServerSetting(value="0.0", is_readonly=True)}
-    assert plan_load(FACTS, server=SERVER | whole).kept == {}
+    assert plan_load(FACTS, server=SERVER | whole).kept == ()
     with pytest.raises(PlanError, match="the ClickHouse user's profile fixes 'limit' to '9', and a load needs 0"):
         plan_load(FACTS, server=SERVER | {"limit": ServerSetting(value="9", is_readonly=True)})
 
@@ -453,6 +444,58 @@ def test_a_rule_that_does_not_apply_leaves_the_servers_default() -> None:
     setting = next(s for s in plan.settings if s.name == "max_execution_time")
     assert (setting.value, setting.origin, setting.is_sent) == ("600", Origin.SERVER, False)
     assert "max_execution_time" not in plan.sent
+
+
+@pytest.mark.parametrize(
+    ("changes", "server", "name", "expected"),
+    [
+        pytest.param({}, {"max_threads": "16"}, "max_threads", True, id="another-value"),
+        pytest.param({}, {"max_threads": "8"}, "max_threads", False, id="what-the-server-does-anyway"),
+        pytest.param({}, {"max_threads": "auto(8)"}, "max_threads", True, id="not-known-to-be-the-same"),
+        pytest.param({}, {"log_queries": "1"}, "log_queries", False, id="pinned-and-the-same"),
+        pytest.param({}, {"log_queries": "0"}, "log_queries", True, id="pinned-over-a-profile"),
+        pytest.param({}, {"read_overflow_mode": "throw"}, "read_overflow_mode", True, id="protects-the-data"),
+        pytest.param({}, {"limit": "0"}, "limit", False, id="kept"),
+        pytest.param({}, {"limit": "5"}, "limit", True, id="kept-over-a-profile"),
+        pytest.param({}, {}, "max_execution_time", False, id="does-not-apply"),
+        pytest.param({}, {}, "input_format_csv_empty_as_default", False, id="protects-the-data-of-another-format"),
+        pytest.param(
+            {"data_format": "CSV"},
+            {},
+            "input_format_csv_empty_as_default",
+            True,
+            id="protects-the-data-of-the-format",
+        ),
+    ],
+)
+def test_what_of_a_plan_is_notable(
+    changes: dict[str, Any], server: dict[str, str], name: str, expected: bool
+) -> None:
+    known = SERVER | {name: ServerSetting(value=value) for name, value in server.items()}
+    plan = plan_load(facts(**changes), server=known)
+    assert [s.is_notable for s in (*plan.settings, *plan.kept) if s.name == name] == [expected]
+
+
+def test_what_a_user_gave_is_notable() -> None:
+    plan = plan_load(FACTS, server=SERVER | {"max_threads": ServerSetting(value="8")}, operator={"max_threads": 8})
+    assert [s.is_notable for s in plan.settings if s.name == "max_threads"] == [True]
+
+
+def test_a_setting_of_other_formats_names_the_format() -> None:
+    (rule,) = (rule for rule in RULES if rule.name == "input_format_parallel_parsing")
+    assert rule.apply(FACTS).reason == "the files are Parquet"
+    assert "Parquet" not in rule.formats
+    assert "CSV" in rule.formats
+
+
+def test_each_setting_is_listed_once() -> None:
+    names = [rule.name for rule in (*RULES, *KEPT)]
+    assert len(names) == len(set(names))
+
+
+def test_a_setting_that_only_some_formats_take_has_a_rule() -> None:
+    # without one, Avro refuses files that lack columns by itself
+    assert FORMAT_SETTINGS - {rule.name for rule in RULES} == {"input_format_avro_allow_missing_fields"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,131 @@
+"""All settings of a plan, each listed once: a value that every load has, or the function that computes it.
+
+docs/reference.md shows this list.
+"""
+
+from __future__ import annotations
+
+from airflow_provider_ch_s3.tuning import insert, limits, read
+from airflow_provider_ch_s3.tuning.rule import Rule, Source, computed, fixed
+from airflow_provider_ch_s3.units import format_bytes
+
+SUPERCHARGING = Source(
+    "Supercharging your large ClickHouse data loads, part 2",
+    "https://clickhouse.com/blog/supercharge-your-clickhouse-data-loads-part2",
+)
+ALTINITY = Source(
+    "Altinity: Tips for high-performance ClickHouse clusters with S3",
+    "https://altinity.com/blog/tips-for-high-performance-clickhouse-clusters-with-s3-object-storage",
+)
+S3_GUIDE = Source(
+    "ClickHouse: Optimizing for S3 insert and read performance",
+    "https://clickhouse.com/docs/integrations/s3/performance",
+)
+PARTITION_KEYS = Source(
+    "ClickHouse: Custom partitioning key",
+    "https://clickhouse.com/docs/engines/table-engines/mergetree-family/custom-partitioning-key",
+)
+READ_TWICE = Source("ClickHouse issue 120485", "https://github.com/ClickHouse/ClickHouse/issues/120485")
+MEASURED = Source("measured", "tuning.md")
+
+_WINS = "from ClickHouse 26.2 on it wins over insert_deduplicate"
+_NULLS = "a NULL for a column that is not Nullable must fail the load, not become 0 or an empty text"
+_EMPTY = "an empty field is a NULL, not the number 0"
+_WHOLE = "a load that reaches a limit of the server must fail, not end early and report success"
+_FOUND_AGAIN = "a retry finds the load by its query id in system.query_log, and the report is read from there"
+
+RULES: tuple[Rule, ...] = (
+    computed(insert.max_insert_threads, source=SUPERCHARGING),
+    computed(insert.min_insert_block_size_bytes, source=SUPERCHARGING),
+    fixed(
+        "min_insert_block_size_rows",
+        0,
+        "a limit in rows (1,048,449 by default) would end blocks before their size in bytes is reached",
+        source=SUPERCHARGING,
+    ),
+    computed(insert.max_insert_threads_min_free_memory_per_thread, source=MEASURED),
+    computed(insert.max_partitions_per_insert_block, source=PARTITION_KEYS),
+    fixed(
+        "insert_deduplicate",
+        0,
+        "equal blocks of different files are rows of their own, and hashing every block costs time",
+        protects_data=True,
+    ),
+    fixed("deduplicate_insert", "disable", _WINS, protects_data=True),
+    fixed("deduplicate_insert_select", "disable", _WINS, protects_data=True),
+    computed(insert.insert_quorum),
+    fixed("insert_null_as_default", 0, _NULLS, protects_data=True),
+    fixed(
+        "optimize_on_insert",
+        0,
+        "merges replace, sum and collapse rows later; doing it in the insert as well costs time twice",
+    ),
+    computed(insert.parallel_distributed_insert_select, protects_data=True),
+    computed(insert.distributed_foreground_insert, protects_data=True),
+    computed(read.max_threads, source=S3_GUIDE),
+    fixed(
+        "max_threads_min_free_memory_per_thread",
+        read.READER_BYTES,
+        f"a reader holds some {format_bytes(read.READER_BYTES)}; with less free memory the server uses fewer, by"
+        " default already below 1 GiB for each",
+        source=MEASURED,
+    ),
+    computed(read.cluster_table_function_split_granularity, source=MEASURED),
+    computed(read.input_format_parallel_parsing, source=ALTINITY),
+    fixed(
+        "input_format_parquet_max_block_size",
+        read.PARQUET_CHUNK_ROWS,
+        "fewer, larger pieces cost less on their way from file to block; wide rows end one at 16 MiB",
+        source=MEASURED,
+    ),
+    computed(read.max_download_buffer_size, source=ALTINITY),
+    fixed(
+        "s3_throw_on_zero_files_match",
+        1,
+        "files that vanish between listing and reading must fail the load, not empty it",
+        protects_data=True,
+    ),
+    fixed(
+        "enable_parallel_replicas",
+        0,
+        "the files are spread over the nodes already; replicas that spread them again read them twice",
+        is_pinned=True,
+        protects_data=True,
+        source=READ_TWICE,
+    ),
+    computed(read.use_hive_partitioning, protects_data=True),
+    computed(read.date_time_input_format),
+    fixed(
+        "date_time_overflow_behavior",
+        "throw",
+        "a date or time that a column cannot hold must fail the load, not become another one",
+        protects_data=True,
+    ),
+    fixed("input_format_null_as_default", 0, _NULLS, protects_data=True),
+    fixed("input_format_csv_empty_as_default", 1, _EMPTY, protects_data=True),
+    fixed("input_format_tsv_empty_as_default", 1, _EMPTY, protects_data=True),
+    computed(read.input_format_skip_unknown_fields, protects_data=True),
+    fixed(
+        "input_format_json_defaults_for_missing_elements_in_named_tuple",
+        0,
+        "a field that an object lacks must fail the load, not become 0",
+        protects_data=True,
+    ),
+    computed(read.input_format_json_ignore_unknown_keys_in_named_tuple, protects_data=True),
+    *(
+        computed(read.deny_missing_columns, name=name, protects_data=True)
+        for name in (
+            "input_format_parquet_allow_missing_columns",
+            "input_format_orc_allow_missing_columns",
+            "input_format_arrow_allow_missing_columns",
+        )
+    ),
+    computed(limits.max_execution_time),
+    fixed("timeout_overflow_mode", "throw", _WHOLE, is_pinned=True, protects_data=True),
+    fixed("read_overflow_mode", "throw", _WHOLE, is_pinned=True, protects_data=True),
+    fixed("read_overflow_mode_leaf", "throw", _WHOLE, is_pinned=True, protects_data=True),
+    fixed("log_queries", 1, _FOUND_AGAIN, is_pinned=True),
+    fixed("log_queries_min_query_duration_ms", 0, _FOUND_AGAIN, is_pinned=True),
+    fixed("log_queries_probability", 1, _FOUND_AGAIN, is_pinned=True),
+    fixed("log_queries_min_type", "QUERY_START", _FOUND_AGAIN, is_pinned=True),
+)

@@ -1,0 +1,85 @@
+"""What is printed of a plan."""
+
+from __future__ import annotations
+
+from airflow_provider_ch_s3.cluster import ClusterSpec, NodeSpec
+from airflow_provider_ch_s3.load.plan_text import format_plan
+from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.mapping import MappedColumn
+from airflow_provider_ch_s3.source import S3Access, SourceFile, SourcePattern, SourceSpec
+from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
+from airflow_provider_ch_s3.tuning import LoadPlan, Origin, Prediction, Setting
+
+PLAN = LoadPlan(
+    settings=(
+        Setting(name="max_threads", value=8, reason="one thread a core"),
+        Setting(name="log_queries", value=1, reason="a retry finds it", is_notable=False),
+        Setting(name="max_execution_time", value="0", reason="no timeout", origin=Origin.SERVER, is_notable=False),
+    ),
+    kept=(
+        Setting(name="limit", value=0, reason="rows", is_notable=False),
+        Setting(name="offset", value=0, reason="a profile skips rows"),
+    ),
+    left_out={"new_setting": "this server does not know it"},
+    prediction=Prediction(initial_parts=4, peak_memory_bytes=1024**3, load_seconds=2.0, settled_seconds=3.0),
+    basis="from a test",
+)
+
+TABLE = TableName(database="d", table="t")
+PREPARED = PreparedLoad(
+    cluster=ClusterSpec(
+        name=None,
+        nodes=(NodeSpec(host="a:9000", shard=1, vcpus=8, memory_bytes=32 * 1024**3),),
+        server_version=(26, 7),
+        ingest_memory_ratio=0.5,
+    ),
+    source=SourceSpec(
+        pattern=SourcePattern(bucket="b", globs=("*.parquet",)),
+        access=S3Access(endpoint_url="http://s3"),
+        files=(SourceFile(key="a.parquet", etag="e", size_bytes=2048),),
+        data_format="Parquet",
+        compression="auto",
+        columns=(),
+        rows=10,
+    ),
+    target=TargetSpec(
+        name=TABLE,
+        local=TABLE,
+        engine="MergeTree",
+        columns=(TableColumn(name="a", type="UInt8"),),
+        partition_key="",
+    ),
+    mapping=(MappedColumn(target="a", source="a"),),
+    where="",
+    plan=PLAN,
+    plan_with=lambda _: PLAN,
+)
+HEAD = """\
+files     1 x Parquet, 2.0 KiB, 10 rows, from s3://b/*.parquet
+table     d.t (MergeTree), 1 column
+cluster   1 x 8 cores, 32.0 GiB; cores: detected, memory: detected
+settings
+"""
+TAIL = """\
+  new_setting left out: this server does not know it
+expected  4 initial parts, 1.0 GiB peak memory per node, 2.0 s to load, 3.0 s until settled; from a test"""
+
+
+def test_a_plan_shows_what_is_notable_and_counts_the_rest() -> None:
+    settings = """\
+  max_threads = 8  [computed] one thread a core
+  offset = 0       [computed] a profile skips rows
+  3 more settings at the server's defaults: see `ch-s3 plan --all`
+"""
+    assert format_plan(PREPARED) == HEAD + settings + TAIL
+
+
+def test_all_of_a_plan() -> None:
+    settings = """\
+  max_threads = 8         [computed] one thread a core
+  log_queries = 1         [computed] a retry finds it
+  max_execution_time = 0  [server default] no timeout
+  limit = 0               [computed] rows
+  offset = 0              [computed] a profile skips rows
+"""
+    assert format_plan(PREPARED, show_all=True) == HEAD + settings + TAIL
