@@ -16,7 +16,8 @@ from airflow_provider_ch_s3.bench.workloads import Dataset, Hardware, Workload
 from airflow_provider_ch_s3.cli.connections import clickhouse_hook
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.info import S3Server
+from airflow_provider_ch_s3.sandbox.launch import running_sandbox
+from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.source import SourcePattern
 from airflow_provider_ch_s3.sql import bench_queries, staging_queries
 from airflow_provider_ch_s3.sql.load_queries import render_read_session
@@ -113,7 +114,7 @@ def open_sandbox(hardware: Hardware, store: S3Server) -> Iterator[Arena]:
     with suppress(client.exceptions.BucketAlreadyOwnedByYou, client.exceptions.BucketAlreadyExists):
         client.create_bucket(Bucket=BUCKET)
     with ExitStack() as stack:
-        sandbox = stack.enter_context(Sandbox.start(config))
+        sandbox = stack.enter_context(running_sandbox(config))
         if hardware.latency_seconds:
             store = stack.enter_context(delayed(store, hardware.latency_seconds))
         _name_connections(sandbox, store, is_clustered=hardware.is_clustered)

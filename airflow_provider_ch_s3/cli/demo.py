@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_ch_s3 import example_dags
 from airflow_provider_ch_s3.cli.topology import add_topology, read_topology
 from airflow_provider_ch_s3.sandbox import flights
-from airflow_provider_ch_s3.sandbox.info import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.config import SandboxConfig
+from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow, serving_airflow
 from airflow_provider_ch_s3.sandbox.object_store import PUBLIC_BUCKET
 from airflow_provider_ch_s3.units import count_of, format_bytes
@@ -57,7 +59,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the demo in a sandbox of its own."""
     config = SandboxConfig(**read_topology(args))
-    with Sandbox.start(config) as sandbox, tempfile.TemporaryDirectory(prefix="ch-s3-demo-") as home:
+    with running_sandbox(config) as sandbox, tempfile.TemporaryDirectory(prefix="ch-s3-demo-") as home:
         print(
             f"sandbox: {count_of(sandbox.nodes, 'ClickHouse node')}, S3 at {sandbox.s3_endpoint}",
             flush=True,

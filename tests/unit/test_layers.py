@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -142,3 +143,28 @@ def test_every_place_exists_and_has_a_rule() -> None:
     places = {path.stem for path in ROOT.iterdir() if (path.is_dir() or path.suffix == ".py") and path.stem[0] != "_"}
     assert places <= {*MAY_IMPORT, *glue}
     assert all(path.exists() for place in MAY_IMPORT for path in modules(place))
+
+
+def import_graph(root: Path) -> dict[str, set[str]]:
+    """Module → the modules of the same package that it imports, at any depth of its code."""
+    files = {".".join(path.relative_to(root.parent).with_suffix("").parts): path for path in root.rglob("*.py")}
+    files = {name.removesuffix(".__init__"): path for name, path in files.items()}
+    # "from package.module import name" is an import of the module, unless the name is one itself
+    return {
+        name: {found if found in files else found.rpartition(".")[0] for found in imports(path)} & files.keys()
+        for name, path in files.items()
+    }
+
+
+def test_no_import_circles() -> None:
+    TopologicalSorter(import_graph(ROOT)).prepare()
+
+
+def test_a_circle_is_found_within_a_function_too(tmp_path: Path) -> None:
+    package = tmp_path / "circular"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "a.py").write_text("from circular import b")
+    (package / "b.py").write_text("def later():\n    from circular.a import name")
+    with pytest.raises(CycleError, match=r"circular\.a"):
+        TopologicalSorter(import_graph(package)).prepare()
