@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.bench.latency import delayed
 from airflow_provider_ch_s3.bench.workloads import Dataset, Hardware, Workload
+from airflow_provider_ch_s3.calibrate.measure import scratch_table
 from airflow_provider_ch_s3.cli.connections import clickhouse_hook
-from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.source import SourcePattern
-from airflow_provider_ch_s3.sql import bench_queries, staging_queries
+from airflow_provider_ch_s3.sql import bench_queries
 from airflow_provider_ch_s3.sql.load_queries import render_read_session
-from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
 
 if TYPE_CHECKING:
@@ -90,20 +89,6 @@ class Arena:
             row_count=dataset.row_count,
         )
         self.hook.execute(statement)
-
-
-@contextmanager
-def scratch_table(
-    client: ClickHouseClient, table: TableName, create: Callable[[str | None], Statement]
-) -> Iterator[TableName]:
-    """A table on every node, for as long as the block lasts; one that a killed process left is dropped before."""
-    drop = partial(staging_queries.render_drop_staging, table)
-    client.execute_everywhere(drop)
-    try:
-        client.execute_everywhere(create)
-        yield table
-    finally:
-        client.execute_everywhere(drop)
 
 
 @contextmanager

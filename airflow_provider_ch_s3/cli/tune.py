@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     # Known to type checkers only.
     from argparse import _SubParsersAction
 
-    from airflow_provider_ch_s3.bench.score import Measurement
+    from airflow_provider_ch_s3.calibrate.measurement import Measurement
     from airflow_provider_ch_s3.load.prepare import PreparedLoad
 
 BAR_SECONDS = 0.25
@@ -45,7 +45,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Search, show each load, print what was found."""
-    from airflow_provider_ch_s3.bench.tune import plan_sample, search
+    from airflow_provider_ch_s3.calibrate.search import plan_sample, search
     from airflow_provider_ch_s3.cli.connections import check_stored_connection, clickhouse_hook, store_extra
 
     if args.save:
@@ -73,8 +73,8 @@ def _confirm(args: argparse.Namespace, sample: PreparedLoad) -> None:
 
     :raises ConfigError: if the answer is not yes, or nobody is there to ask.
     """
-    from airflow_provider_ch_s3.bench.measure import QUIET_SECONDS
-    from airflow_provider_ch_s3.bench.tune import MOST_LOADS
+    from airflow_provider_ch_s3.calibrate.measure import QUIET_SECONDS
+    from airflow_provider_ch_s3.calibrate.search import MOST_LOADS
 
     expected, cluster = sample.plan.prediction, sample.cluster
     seconds = MOST_LOADS * (expected.settled_seconds + QUIET_SECONDS)

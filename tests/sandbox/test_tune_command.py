@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.bench import measure, tune
+from airflow_provider_ch_s3.calibrate import measure, search
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS
 from airflow_provider_ch_s3.load import past_loads
+from airflow_provider_ch_s3.target import TableName, short_hash
 from tests.sandbox.conftest import ROWS, SLOW, SLOW_FILES, Lab, wait_until
 
 pytestmark = pytest.mark.sandbox
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.sandbox
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "QUIET_SECONDS", 0.5)
-    monkeypatch.setattr(tune, "ROUNDS", 1)
+    monkeypatch.setattr(search, "ROUNDS", 1)
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def test_what_is_printed_is_the_connections_extra(
     monkeypatch.setattr(past_loads, "MIN_VOLUME_BYTES", 1)
     assert main(["tune", *lab.arguments(table)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    (first,) = (line for line in lines if line.startswith(f"up to {tune.MOST_LOADS} loads of 48 files, "))
+    (first,) = (line for line in lines if line.startswith(f"up to {search.MOST_LOADS} loads of 48 files, "))
     assert f"into a scratch table beside {table}: about" in first
     measured = {line.partition(":")[0] for line in lines}
     assert {"server defaults", "our plan"} <= measured
@@ -119,7 +120,7 @@ def test_a_search_that_is_interrupted_leaves_nothing(lab: Lab, number: signal.Si
 
 @pytest.mark.thorough
 def test_what_a_killed_search_left_is_removed(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
-    scratch = tune.short_hash(tune.TableName(database=lab.database, table="t"))
+    scratch = short_hash(TableName(database=lab.database, table="t"))
     lab.ddl(f"CREATE TABLE {lab.database}.ch_s3_tune_{scratch} (other String) ENGINE = Memory")
     assert main(["tune", *lab.arguments(table)]) == 0
     assert scratch_tables(lab) == []

@@ -74,6 +74,7 @@ MAY_IMPORT = {
     "query": ASKING,
     "exactly_once": ASKING | {"inspect", "query"},
     "load": PURE,
+    "calibrate": PURE,
     "sandbox": GROUND,
 }
 
@@ -118,7 +119,7 @@ def test_the_sensor_imports_nothing_of_a_load() -> None:
 
 @pytest.mark.parametrize("place", MAY_IMPORT)
 def test_no_airflow_and_no_driver(place: str) -> None:
-    foreign = {"airflow", "clickhouse_connect"} | ({"boto3", "botocore"} if place in PURE else set())
+    foreign = {"airflow", "clickhouse_connect"} | ({"boto3", "botocore"} if place != "sandbox" else set())
     wrong = {
         f"{path.relative_to(ROOT)} imports {name}"
         for path in modules(place)
@@ -154,6 +155,17 @@ def import_graph(root: Path) -> dict[str, set[str]]:
         name: {found if found in files else found.rpartition(".")[0] for found in imports(path)} & files.keys()
         for name, path in files.items()
     }
+
+
+@pytest.mark.parametrize("command", ["tune", "plan", "loads"])
+def test_a_command_for_workers_needs_neither_bench_nor_sandbox(command: str) -> None:
+    graph = import_graph(ROOT)
+    needed, new = set(), {PACKAGE, f"{PACKAGE}.__main__", f"{PACKAGE}.cli", f"{PACKAGE}.cli.{command}"}
+    while new:
+        needed |= new
+        new = {found for name in new for found in graph[name]} - needed
+    assert f"{PACKAGE}.hooks.clickhouse_s3" in needed
+    assert [name for name in sorted(needed) if is_inside(name, {"bench", "sandbox"})] == []
 
 
 def test_no_import_circles() -> None:

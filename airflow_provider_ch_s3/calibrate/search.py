@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
-from airflow_provider_ch_s3.bench.arena import scratch_table
-from airflow_provider_ch_s3.bench.compare import rotate
-from airflow_provider_ch_s3.bench.measure import measure_load, with_settings
-from airflow_provider_ch_s3.bench.score import DEFAULTS, OURS, Measurement, Result
+from airflow_provider_ch_s3.calibrate.measure import measure_load, scratch_table, with_settings
+from airflow_provider_ch_s3.calibrate.measurement import DEFAULTS, OURS, Measurement, median_of, rotate
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.load import past_loads
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
@@ -99,18 +97,18 @@ def search(client: ClickHouseClient, sample: PreparedLoad, on_measured: Callable
     if best_plan is not ours:
         finalists[TUNED] = best_plan
     rounds = [measure(finalists[name], name) for number in range(ROUNDS) for name in rotate(list(finalists), number)]
-    return _judge(Result(workload="tune", title="a sample", rounds=rounds), best, sample)
+    return _judge(rounds, best, sample)
 
 
-def _judge(result: Result, best: Tuned, sample: PreparedLoad) -> Tuning:
+def _judge(rounds: Sequence[Measurement], best: Tuned, sample: PreparedLoad) -> Tuning:
     cluster = sample.cluster
-    seconds = {name: result.median(name, "settled_seconds") for name in (DEFAULTS, OURS, TUNED)}
+    seconds = {name: median_of(rounds, name, "settled_seconds") for name in (DEFAULTS, OURS, TUNED)}
     winner = TUNED if seconds[TUNED] * MIN_GAIN < seconds[OURS] else OURS
     tuned = best if winner == TUNED else Tuned()
-    volume_bytes = result.median(winner, "volume_bytes")
+    volume_bytes = median_of(rounds, winner, "volume_bytes")
     if volume_bytes >= past_loads.MIN_VOLUME_BYTES:
         core_seconds = past_loads.core_seconds_per_gib(
-            result.median(winner, "load_seconds"),
+            median_of(rounds, winner, "load_seconds"),
             volume_bytes / cluster.node_count,
             cluster,
             file_count=len(sample.source.files),
