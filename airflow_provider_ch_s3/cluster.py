@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 from urllib.parse import urlsplit
 
+from airflow_provider_ch_s3.calibration import Calibration
 from airflow_provider_ch_s3.connection_fields import (
     CONNECTION_FIELDS,
     DdlMode,
@@ -17,7 +18,6 @@ from airflow_provider_ch_s3.connection_fields import (
     parse_fields,
 )
 from airflow_provider_ch_s3.errors import ClusterError, ConfigError
-from airflow_provider_ch_s3.tuned import Tuned
 from airflow_provider_ch_s3.units import GIB, count_of, format_bytes
 
 __all__ = [
@@ -75,7 +75,7 @@ class ClusterDeclaration:
     :param lacks_replicas: the cluster may have fewer replicas of a table than there are.
     :param http_endpoints: ``host:port`` of each node.
     :param ledger_table: ``table`` or ``database.table`` that remembers what loads did.
-    :param tuned: what was measured on this cluster.
+    :param calibration: what was measured on this cluster.
     """
 
     cluster: str | None = None
@@ -87,7 +87,7 @@ class ClusterDeclaration:
     ddl_mode: DdlMode = DdlMode.AUTO
     http_endpoints: tuple[str, ...] = ()
     ledger_table: str | None = None
-    tuned: Tuned = field(default_factory=Tuned)
+    calibration: Calibration = field(default_factory=Calibration)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,7 @@ class ClusterSpec:
     declared_node_count: int | None = None
     vcpus_origin: Origin = Origin.DETECTED
     memory_origin: Origin = Origin.DETECTED
-    tuned: Tuned = field(default_factory=Tuned)
+    calibration: Calibration = field(default_factory=Calibration)
 
     @property
     def node_count(self) -> int:
@@ -149,18 +149,18 @@ def parse_declaration(extra: Mapping[str, Any], conn_id: str) -> ClusterDeclarat
             _parse_endpoint(endpoint, secure=secure, conn_id=conn_id) for endpoint in fields.get("http_endpoints", ())
         ),
         ledger_table=fields.get("ledger_table"),
-        tuned=_parse_tuned(fields.get("tuned", {}), conn_id=conn_id),
+        calibration=_parse_calibration(fields.get("calibration", {}), conn_id=conn_id),
     )
     _check_declaration(declaration, conn_id)
     return declaration
 
 
-def _parse_tuned(values: Mapping[str, Any], *, conn_id: str) -> Tuned:
+def _parse_calibration(values: Mapping[str, Any], *, conn_id: str) -> Calibration:
     try:
-        return Tuned.from_dict(values)
+        return Calibration.from_dict(values)
     except ConfigError as error:
         remedy = f"{error}; write what `ch-s3 tune` printed, or leave it empty"
-        raise field_error("tuned", values, conn_id=conn_id, remedy=remedy) from error
+        raise field_error("calibration", values, conn_id=conn_id, remedy=remedy) from error
 
 
 def _parse_endpoint(endpoint: str, *, secure: bool, conn_id: str) -> str:
@@ -291,7 +291,7 @@ def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], ve
         declared_node_count=declared.node_count,
         vcpus_origin=Origin.CONNECTION if declared.vcpus_per_node else found,
         memory_origin=Origin.CONNECTION if memory_gib else Origin.DETECTED,
-        tuned=declared.tuned,
+        calibration=declared.calibration,
     )
 
 

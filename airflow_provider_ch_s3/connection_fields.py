@@ -147,8 +147,8 @@ CLUSTER_FIELDS = (
         kind=FieldKind.STRING,
     ),
     ConnectionField(
-        name="tuned",
-        label="Tuned (JSON)",
+        name="calibration",
+        label="Calibration (JSON)",
         description="What `ch-s3 tune` measured on this cluster: loads plan with it. Empty: the built-in constants.",
         kind=FieldKind.OBJECT,
     ),

@@ -54,11 +54,11 @@ def run(args: argparse.Namespace) -> int:
         load = read_load(args, hook)
         sample = plan_sample(load)
         _confirm(args, sample)
-        tuning = search(hook, sample, _show)
-    print("settled, medians: " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in tuning.seconds.items()))
-    if tuning.tuned.core_seconds_per_gib is None:
+        found = search(hook, sample, _show)
+    print("settled, medians: " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in found.seconds.items()))
+    if found.calibration.core_seconds_per_gib is None:
         print("these files hold too few rows to tell what a GiB of them takes; tune with more or larger ones")
-    extra = {"tuned": tuning.tuned.as_dict()}
+    extra = {"calibration": found.calibration.as_dict()}
     if args.save:
         store_extra(args.conn_id, extra)
         print(f"saved in the extra of connection {args.conn_id!r}:")

@@ -51,12 +51,14 @@ def test_what_is_printed_is_the_connections_extra(
     assert [name for name in measured if name.endswith("per core")] != []
     assert lines[-2] == "for the extra of connection 'ch' (--save writes it there):"
     extra = json.loads(lines[-1])
-    assert "tuned" in {field.name for field in CONNECTION_FIELDS}
-    assert extra["tuned"]["core_seconds_per_gib"] > 0
+    assert "calibration" in {field.name for field in CONNECTION_FIELDS}
+    assert extra["calibration"]["core_seconds_per_gib"] > 0
     assert lab.rows(table) == []
     assert scratch_tables(lab) == []
     # and a plan takes what was printed
-    lab.connect_clickhouse({"vcpus_per_node": 2, "tuned": {**extra["tuned"], "insert_threads_per_core": 1.5}})
+    lab.connect_clickhouse(
+        {"vcpus_per_node": 2, "calibration": {**extra["calibration"], "insert_threads_per_core": 1.5}}
+    )
     capsys.readouterr()
     assert main(["plan", *lab.arguments(table)]) == 0
     shown = capsys.readouterr().out

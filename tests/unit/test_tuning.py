@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.calibration import Calibration
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
-from airflow_provider_ch_s3.tuned import Tuned
 from airflow_provider_ch_s3.tuning import (
     LoadFacts,
     Origin,
@@ -184,9 +184,12 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
             id="foreground-alone",
         ),
         pytest.param(read.max_threads, {}, 8, id="a-thread-for-each-core"),
-        pytest.param(read.max_threads, {"tuned": Tuned(readers_per_core=1.5)}, 12, id="threads-tuned"),
+        pytest.param(read.max_threads, {"calibration": Calibration(readers_per_core=1.5)}, 12, id="threads-tuned"),
         pytest.param(
-            read.max_threads, {"tuned": Tuned(readers_per_core=0.1), "vcpus": 2}, 1, id="one-thread-at-least"
+            read.max_threads,
+            {"calibration": Calibration(readers_per_core=0.1), "vcpus": 2},
+            1,
+            id="one-thread-at-least",
         ),
         pytest.param(read.input_format_parquet_max_block_size, {}, 262_144, id="pieces-parquet"),
         pytest.param(read.input_format_parquet_max_block_size, {"data_format": "ORC"}, None, id="pieces-no-parquet"),
@@ -633,7 +636,7 @@ def test_a_block_makes_a_part_for_each_partition_that_it_touches(changes: dict[s
     ],
 )
 def test_predicted_seconds(changes: dict[str, Any], load_seconds: float, settled_seconds: float) -> None:
-    known = facts(**{"volume_bytes": 4 * GIB, "tuned": Tuned(core_seconds_per_gib=6.0)} | changes)
+    known = facts(**{"volume_bytes": 4 * GIB, "calibration": Calibration(core_seconds_per_gib=6.0)} | changes)
     expected = predict.predict(known, threads=4, block_bytes=GIB)
     assert (expected.load_seconds, expected.settled_seconds) == pytest.approx((load_seconds, settled_seconds))
 
@@ -682,8 +685,14 @@ def test_memory_of_the_last_load_counts(volume_bytes: int, expected: float) -> N
     ("changes", "said"),
     [
         pytest.param({}, "from built-in constants; the table's next load starts from what this one", id="nothing"),
-        pytest.param({"tuned": Tuned(core_seconds_per_gib=6.0)}, "from what `ch-s3 tune` measured", id="tuned"),
-        pytest.param({"tuned": Tuned(core_seconds_per_gib=6.0), "past": PAST}, "from what q-1 measured", id="past"),
+        pytest.param(
+            {"calibration": Calibration(core_seconds_per_gib=6.0)},
+            "from what `ch-s3 tune` measured",
+            id="calibration",
+        ),
+        pytest.param(
+            {"calibration": Calibration(core_seconds_per_gib=6.0), "past": PAST}, "from what q-1 measured", id="past"
+        ),
     ],
 )
 def test_a_prediction_says_what_it_rests_on(changes: dict[str, Any], said: str) -> None:
@@ -691,8 +700,8 @@ def test_a_prediction_says_what_it_rests_on(changes: dict[str, Any], said: str) 
 
 
 def test_what_was_tuned_wins_over_the_rules() -> None:
-    tuned = Tuned(insert_threads_per_core=1.0, readers_per_core=3.0, blocks_per_thread=2.0)
-    sent = plan_load(facts(tuned=tuned, volume_bytes=8 * GIB), server=SERVER).sent
+    calibration = Calibration(insert_threads_per_core=1.0, readers_per_core=3.0, blocks_per_thread=2.0)
+    sent = plan_load(facts(calibration=calibration, volume_bytes=8 * GIB), server=SERVER).sent
     assert (sent["max_insert_threads"], sent["max_threads"]) == (8, 24)
     assert sent["min_insert_block_size_bytes"] == 512 * MIB  # 16 blocks
 
@@ -708,4 +717,4 @@ def test_what_was_tuned_wins_over_the_rules() -> None:
 )
 def test_wrong_constants_are_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Tuned.from_dict(values)
+        Calibration.from_dict(values)
