@@ -24,8 +24,8 @@ __all__ = [
     "ClusterDeclaration",
     "ClusterSpec",
     "DdlMode",
+    "HardwareOrigin",
     "NodeSpec",
-    "Origin",
     "merge_cluster",
     "parse_declaration",
     "parse_version",
@@ -39,8 +39,8 @@ MEMORY_TOLERANCE_RATIO = 0.05
 """A machine sold with 64 GiB shows some 62 GiB: that is no difference worth a note."""
 
 
-class Origin(Enum):
-    """Where a fact about the cluster came from."""
+class HardwareOrigin(Enum):
+    """Where the vCPUs or the memory that loads plan with come from."""
 
     CONNECTION = "connection"
     DETECTED = "detected"
@@ -106,8 +106,8 @@ class ClusterSpec:
     ingest_memory_ratio: float
     notes: tuple[str, ...] = ()
     declared_node_count: int | None = None
-    vcpus_origin: Origin = Origin.DETECTED
-    memory_origin: Origin = Origin.DETECTED
+    vcpus_origin: HardwareOrigin = HardwareOrigin.DETECTED
+    memory_origin: HardwareOrigin = HardwareOrigin.DETECTED
     calibration: Calibration = field(default_factory=Calibration)
 
     @property
@@ -273,7 +273,7 @@ def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], ve
     servers = Counter(node.machine for node in detected)
     shares = (replace(node, vcpus=max(1, node.vcpus // servers[node.machine])) for node in detected)
     nodes = tuple(sorted(shares, key=lambda node: (node.shard, node.host)))
-    found = Origin.SHARED if len(servers) < len(nodes) else Origin.DETECTED
+    found = HardwareOrigin.SHARED if len(servers) < len(nodes) else HardwareOrigin.DETECTED
     memory_gib = declared.memory_gib_per_node
     return ClusterSpec(
         name=declared.cluster,
@@ -289,8 +289,8 @@ def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], ve
         ingest_memory_ratio=declared.ingest_memory_ratio,
         notes=(*_declared_notes(declared, nodes), *_uneven_notes(declared, nodes, versions)),
         declared_node_count=declared.node_count,
-        vcpus_origin=Origin.CONNECTION if declared.vcpus_per_node else found,
-        memory_origin=Origin.CONNECTION if memory_gib else Origin.DETECTED,
+        vcpus_origin=HardwareOrigin.CONNECTION if declared.vcpus_per_node else found,
+        memory_origin=HardwareOrigin.CONNECTION if memory_gib else HardwareOrigin.DETECTED,
         calibration=declared.calibration,
     )
 

@@ -12,7 +12,7 @@ from airflow_provider_ch_s3.tuning import insert, limits, observe, read
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
 from airflow_provider_ch_s3.tuning.keep import KEPT
 from airflow_provider_ch_s3.tuning.predict import Prediction, describe_basis, predict
-from airflow_provider_ch_s3.tuning.setting import Origin, ServerSetting, Setting, SettingValue
+from airflow_provider_ch_s3.tuning.setting import ServerSetting, Setting, SettingOrigin, SettingValue
 
 RULES: tuple[Callable[[LoadFacts], Setting], ...] = (
     insert.max_insert_threads,
@@ -123,7 +123,7 @@ def plan_load(
             if setting.value is not None:
                 left_out[setting.name] = "this server does not know it"
         elif setting.value is None:
-            settings.append(replace(setting, value=server[setting.name].value, origin=Origin.SERVER))
+            settings.append(replace(setting, value=server[setting.name].value, origin=SettingOrigin.SERVER))
         elif server[setting.name].is_readonly:
             left_out[setting.name] = f"this user may not change it from {server[setting.name].value}"
         else:
@@ -143,14 +143,14 @@ def check_given_settings(
     *,
     operator: Mapping[str, SettingValue],
     connection: Mapping[str, SettingValue],
-) -> dict[str, tuple[SettingValue, Origin]]:
+) -> dict[str, tuple[SettingValue, SettingOrigin]]:
     """Join what the user gave.
 
     :returns: name → value and who gave it.
     :raises ConfigError: if a value is None, the server does not know a setting, or the user may not change it.
     """
-    given = {name: (value, Origin.CONNECTION) for name, value in connection.items()}
-    given |= {name: (value, Origin.OPERATOR) for name, value in operator.items()}
+    given = {name: (value, SettingOrigin.CONNECTION) for name, value in connection.items()}
+    given |= {name: (value, SettingOrigin.OPERATOR) for name, value in operator.items()}
     for name, (value, origin) in given.items():
         if value is None:
             raise ConfigError(f"the {origin} sets {name!r} to None; give it a value, or leave it out")
@@ -167,9 +167,9 @@ def check_given_settings(
 
 
 def _check_pinned(
-    setting: Setting, given: Mapping[str, tuple[SettingValue, Origin]], server: Mapping[str, ServerSetting]
+    setting: Setting, given: Mapping[str, tuple[SettingValue, SettingOrigin]], server: Mapping[str, ServerSetting]
 ) -> None:
-    value, origin = given.get(setting.name, (setting.value, Origin.COMPUTED))
+    value, origin = given.get(setting.name, (setting.value, SettingOrigin.COMPUTED))
     needed = f"a load needs {setting.value!r}: {setting.reason}"
     if not _is_same(value, setting.value):
         raise ConfigError(f"the {origin} sets {setting.name!r} to {value!r}, and {needed}; leave it out")
@@ -182,7 +182,7 @@ def _check_pinned(
 
 
 def _keep(
-    given: dict[str, tuple[SettingValue, Origin]], server: Mapping[str, ServerSetting]
+    given: dict[str, tuple[SettingValue, SettingOrigin]], server: Mapping[str, ServerSetting]
 ) -> dict[str, SettingValue]:
     """What to send so that no setting drops rows; takes those settings out of ``given``."""
     kept: dict[str, SettingValue] = {}
@@ -209,7 +209,7 @@ def _number(value: SettingValue | None) -> float | SettingValue | None:
         return value
 
 
-def _given_setting(name: str, given: tuple[SettingValue, Origin], *, computed: SettingValue | None) -> Setting:
+def _given_setting(name: str, given: tuple[SettingValue, SettingOrigin], *, computed: SettingValue | None) -> Setting:
     value, origin = given
     instead = f", instead of the computed {computed}" if computed not in (None, value) else ""
     return Setting(name=name, value=value, origin=origin, reason=f"set by the {origin}{instead}")

@@ -12,10 +12,10 @@ from airflow_provider_ch_s3.calibration import Calibration
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.tuning import (
     LoadFacts,
-    Origin,
     PastLoad,
     ServerSetting,
     Setting,
+    SettingOrigin,
     insert,
     limits,
     observe,
@@ -303,7 +303,7 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
 def test_rule(rule: Callable[[LoadFacts], Setting], changes: dict[str, Any], expected: object) -> None:
     setting = rule(facts(**changes))
     assert (setting.name, setting.value) == (rule.__name__, expected)
-    assert setting.origin is Origin.COMPUTED
+    assert setting.origin is SettingOrigin.COMPUTED
     assert setting.reason
 
 
@@ -440,12 +440,14 @@ def test_a_profile_that_fixes_a_pinned_setting_to_another_value_is_refused() -> 
 @pytest.mark.parametrize(
     ("operator", "connection", "expected"),
     [
-        pytest.param({"max_threads": 3}, {"max_threads": 4}, (3, Origin.OPERATOR), id="operator-wins"),
-        pytest.param({}, {"max_threads": 4}, (4, Origin.CONNECTION), id="connection-over-computed"),
-        pytest.param({}, {}, (8, Origin.COMPUTED), id="computed"),
+        pytest.param({"max_threads": 3}, {"max_threads": 4}, (3, SettingOrigin.OPERATOR), id="operator-wins"),
+        pytest.param({}, {"max_threads": 4}, (4, SettingOrigin.CONNECTION), id="connection-over-computed"),
+        pytest.param({}, {}, (8, SettingOrigin.COMPUTED), id="computed"),
     ],
 )
-def test_precedence(operator: dict[str, Any], connection: dict[str, Any], expected: tuple[int, Origin]) -> None:
+def test_precedence(
+    operator: dict[str, Any], connection: dict[str, Any], expected: tuple[int, SettingOrigin]
+) -> None:
     plan = plan_load(FACTS, server=SERVER, operator=operator, connection=connection)
     assert [(s.value, s.origin) for s in plan.settings if s.name == "max_threads"] == [expected]
     assert plan.sent["max_threads"] == expected[0]
@@ -454,7 +456,7 @@ def test_precedence(operator: dict[str, Any], connection: dict[str, Any], expect
 def test_a_rule_that_does_not_apply_leaves_the_servers_default() -> None:
     plan = plan_load(FACTS, server=SERVER | {"max_execution_time": ServerSetting(value="600")})
     setting = next(s for s in plan.settings if s.name == "max_execution_time")
-    assert (setting.value, setting.origin, setting.is_sent) == ("600", Origin.SERVER, False)
+    assert (setting.value, setting.origin, setting.is_sent) == ("600", SettingOrigin.SERVER, False)
     assert "max_execution_time" not in plan.sent
 
 
@@ -473,7 +475,7 @@ def test_a_given_value_says_what_it_replaces(given: int, reason: str) -> None:
 def test_settings_without_a_rule_are_sent_last() -> None:
     plan = plan_load(FACTS, server=SERVER, connection={"max_memory_usage": 9})
     assert plan.settings[-1] == Setting(
-        name="max_memory_usage", value=9, reason="set by the connection", origin=Origin.CONNECTION
+        name="max_memory_usage", value=9, reason="set by the connection", origin=SettingOrigin.CONNECTION
     )
     assert plan.sent["max_memory_usage"] == 9
 
