@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
-from urllib.parse import urlsplit
 
 from airflow_provider_ch_s3.calibration import Calibration
-from airflow_provider_ch_s3.connection_fields import (
-    CONNECTION_FIELDS,
-    DdlMode,
-    field_error,
-    parse_fields,
-)
+from airflow_provider_ch_s3.connection_fields import DdlMode
 from airflow_provider_ch_s3.errors import ClusterError, ConfigError
 from airflow_provider_ch_s3.units import GIB, count_of, format_bytes
 
@@ -27,7 +20,6 @@ __all__ = [
     "HardwareOrigin",
     "NodeSpec",
     "merge_cluster",
-    "parse_declaration",
     "parse_version",
     "resolve_ddl_mode",
 ]
@@ -130,73 +122,6 @@ class ClusterSpec:
         )
 
 
-def parse_declaration(extra: Mapping[str, Any], conn_id: str) -> ClusterDeclaration:
-    """Read what a connection's extra says about its cluster.
-
-    :raises ConfigError: if a value is wrong, or two values contradict each other.
-    """
-    fields = parse_fields(extra, CONNECTION_FIELDS, conn_id=conn_id)
-    secure = fields.get("secure", False)
-    declaration = ClusterDeclaration(
-        cluster=fields.get("cluster"),
-        lacks_replicas=fields.get("replicas") == "one",
-        node_count=fields.get("node_count"),
-        vcpus_per_node=fields.get("vcpus_per_node"),
-        memory_gib_per_node=fields.get("memory_gib_per_node"),
-        ingest_memory_ratio=fields.get("ingest_memory_ratio", DEFAULT_INGEST_MEMORY_RATIO),
-        ddl_mode=DdlMode(fields.get("ddl_mode", DdlMode.AUTO.value)),
-        http_endpoints=tuple(
-            _parse_endpoint(endpoint, secure=secure, conn_id=conn_id) for endpoint in fields.get("http_endpoints", ())
-        ),
-        ledger_table=fields.get("ledger_table"),
-        calibration=_parse_calibration(fields.get("calibration", {}), conn_id=conn_id),
-    )
-    _check_declaration(declaration, conn_id)
-    return declaration
-
-
-def _parse_calibration(values: Mapping[str, Any], *, conn_id: str) -> Calibration:
-    try:
-        return Calibration.from_dict(values)
-    except ConfigError as error:
-        remedy = f"{error}; write what `ch-s3 tune` printed, or leave it empty"
-        raise field_error("calibration", values, conn_id=conn_id, remedy=remedy) from error
-
-
-def _parse_endpoint(endpoint: str, *, secure: bool, conn_id: str) -> str:
-    shown = endpoint.rpartition("@")[2]  # what stands before an @ may be a password
-    scheme = "https" if secure else "http"
-    url = urlsplit(endpoint if "://" in endpoint else f"{scheme}://{endpoint}")
-    try:
-        host, port = url.hostname, url.port or (8443 if secure else 8123)
-    except ValueError:
-        host, port = None, 0
-    if not host or url.path not in ("", "/") or url.query or "@" in endpoint or re.search(r"\s", endpoint):
-        remedy = "write host:port of each node; login and password come from the connection"
-        raise field_error("http_endpoints", shown, conn_id=conn_id, remedy=remedy)
-    if url.scheme != scheme:
-        remedy = f"the connection's field secure asks for {scheme}: leave the scheme out, or change secure"
-        raise field_error("http_endpoints", shown, conn_id=conn_id, remedy=remedy)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _check_declaration(declared: ClusterDeclaration, conn_id: str) -> None:
-    mode, endpoints = declared.ddl_mode, declared.http_endpoints
-
-    def refuse(name: str, value: object, remedy: str) -> ConfigError:
-        return field_error(name, value, conn_id=conn_id, remedy=remedy)
-
-    if mode is DdlMode.PER_HOST and not endpoints:
-        raise refuse("ddl_mode", mode.value, "list host:port of every node in http_endpoints")
-    if declared.cluster is None and mode is DdlMode.ON_CLUSTER:
-        raise refuse("ddl_mode", mode.value, "name the cluster in cluster, or set ddl_mode to single")
-    if len(set(endpoints)) != len(endpoints):
-        raise refuse("http_endpoints", ", ".join(endpoints), "list each node once")
-    if declared.node_count and endpoints and declared.node_count != len(endpoints):
-        remedy = f"http_endpoints lists {len(endpoints)}: list every node, or leave node_count empty"
-        raise refuse("node_count", declared.node_count, remedy)
-
-
 REPLICATED_DATABASES = frozenset({"Replicated", "Shared"})
 """Engines of databases that carry DDL to all nodes by themselves, and refuse ON CLUSTER."""
 
@@ -260,16 +185,7 @@ def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], ve
     :param versions: of the servers, as they print it.
     :raises ClusterError: if no node was found, or DDL would not reach each of them.
     """
-    if not detected:
-        raise ClusterError("no node answered; name a cluster that has nodes in the connection's field cluster")
-    endpoints = declared.http_endpoints
-    if endpoints and len(endpoints) != len(detected):
-        raise ClusterError(
-            f"the connection's http_endpoints is {', '.join(endpoints)}, and the cluster {declared.cluster!r} has"
-            f" {count_of(len(detected), 'node')}:"
-            f" {', '.join(sorted(node.host for node in detected))}; list host:port of the HTTP interface of each"
-            " node, and of no other server, because tables are created, and partitions committed, through them"
-        )
+    _check_detected(declared, detected)
     servers = Counter(node.machine for node in detected)
     shares = (replace(node, vcpus=max(1, node.vcpus // servers[node.machine])) for node in detected)
     nodes = tuple(sorted(shares, key=lambda node: (node.shard, node.host)))
@@ -293,6 +209,19 @@ def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], ve
         memory_origin=HardwareOrigin.CONNECTION if memory_gib else HardwareOrigin.DETECTED,
         calibration=declared.calibration,
     )
+
+
+def _check_detected(declared: ClusterDeclaration, detected: Sequence[NodeSpec]) -> None:
+    if not detected:
+        raise ClusterError("no node answered; name a cluster that has nodes in the connection's field cluster")
+    endpoints = declared.http_endpoints
+    if endpoints and len(endpoints) != len(detected):
+        raise ClusterError(
+            f"the connection's http_endpoints is {', '.join(endpoints)}, and the cluster {declared.cluster!r} has"
+            f" {count_of(len(detected), 'node')}:"
+            f" {', '.join(sorted(node.host for node in detected))}; list host:port of the HTTP interface of each"
+            " node, and of no other server, because tables are created, and partitions committed, through them"
+        )
 
 
 def _declared_notes(declared: ClusterDeclaration, nodes: Sequence[NodeSpec]) -> list[str]:

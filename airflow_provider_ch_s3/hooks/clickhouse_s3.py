@@ -16,19 +16,10 @@ from urllib.parse import quote, urlencode
 
 from airflow.providers.clickhousedb.hooks.clickhouse import ClickHouseHook
 
-from airflow_provider_ch_s3.cluster import (
-    ClusterDeclaration,
-    ClusterSpec,
-    DdlMode,
-    parse_declaration,
-    resolve_ddl_mode,
-)
-from airflow_provider_ch_s3.connection_fields import (
-    DRIVER_FIELDS,
-    field_error,
-    parse_extra,
-    parse_fields,
-)
+from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
+from airflow_provider_ch_s3.connection_extra import field_error, parse_extra, parse_fields
+from airflow_provider_ch_s3.connection_fields import DRIVER_FIELDS
+from airflow_provider_ch_s3.declaration import parse_declaration
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
     ClusterError,

@@ -14,11 +14,11 @@ from airflow_provider_ch_s3.cluster import (
     HardwareOrigin,
     NodeSpec,
     merge_cluster,
-    parse_declaration,
     parse_version,
     resolve_ddl_mode,
 )
-from airflow_provider_ch_s3.connection_fields import parse_bool
+from airflow_provider_ch_s3.connection_extra import parse_bool
+from airflow_provider_ch_s3.declaration import parse_declaration
 from airflow_provider_ch_s3.errors import ClusterError, ConfigError, ServerError
 from airflow_provider_ch_s3.inspect.cluster import detect_cluster, list_members
 from airflow_provider_ch_s3.sql.statement import Statement

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 PURE = (
-    *("errors", "units", "arguments", "names", "cluster", "source", "target", "mapping"),
+    *("errors", "units", "arguments", "names", "cluster", "declaration", "source", "target", "mapping"),
     *("tuning", "sql", "load", "settle", "calibrate"),
 )
 FOREIGN = ("airflow", "boto3", "botocore", "clickhouse_connect")
