@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
-from urllib.parse import urlsplit
 
-from airflow_provider_ch_s3.connection_fields import (
-    CONNECTION_FIELDS,
-    DdlMode,
-    field_error,
-    parse_fields,
-)
+from airflow_provider_ch_s3.calibration import Calibration
+from airflow_provider_ch_s3.connection_fields import DdlMode
 from airflow_provider_ch_s3.errors import ClusterError, ConfigError
-from airflow_provider_ch_s3.tuned import Tuned
 from airflow_provider_ch_s3.units import GIB, count_of, format_bytes
 
 __all__ = [
     "ClusterDeclaration",
     "ClusterSpec",
     "DdlMode",
+    "HardwareOrigin",
     "NodeSpec",
-    "Origin",
     "merge_cluster",
-    "parse_declaration",
     "parse_version",
     "resolve_ddl_mode",
 ]
@@ -39,8 +31,8 @@ MEMORY_TOLERANCE_RATIO = 0.05
 """A machine sold with 64 GiB shows some 62 GiB: that is no difference worth a note."""
 
 
-class Origin(Enum):
-    """Where a fact about the cluster came from."""
+class HardwareOrigin(Enum):
+    """Where the vCPUs or the memory that loads plan with come from."""
 
     CONNECTION = "connection"
     DETECTED = "detected"
@@ -75,7 +67,7 @@ class ClusterDeclaration:
     :param lacks_replicas: the cluster may have fewer replicas of a table than there are.
     :param http_endpoints: ``host:port`` of each node.
     :param ledger_table: ``table`` or ``database.table`` that remembers what loads did.
-    :param tuned: what was measured on this cluster.
+    :param calibration: what was measured on this cluster.
     """
 
     cluster: str | None = None
@@ -87,7 +79,7 @@ class ClusterDeclaration:
     ddl_mode: DdlMode = DdlMode.AUTO
     http_endpoints: tuple[str, ...] = ()
     ledger_table: str | None = None
-    tuned: Tuned = field(default_factory=Tuned)
+    calibration: Calibration = field(default_factory=Calibration)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,9 +98,9 @@ class ClusterSpec:
     ingest_memory_ratio: float
     notes: tuple[str, ...] = ()
     declared_node_count: int | None = None
-    vcpus_origin: Origin = Origin.DETECTED
-    memory_origin: Origin = Origin.DETECTED
-    tuned: Tuned = field(default_factory=Tuned)
+    vcpus_origin: HardwareOrigin = HardwareOrigin.DETECTED
+    memory_origin: HardwareOrigin = HardwareOrigin.DETECTED
+    calibration: Calibration = field(default_factory=Calibration)
 
     @property
     def node_count(self) -> int:
@@ -128,73 +120,6 @@ class ClusterSpec:
             vcpus=min(node.vcpus for node in self.nodes),
             memory_bytes=min(node.memory_bytes for node in self.nodes),
         )
-
-
-def parse_declaration(extra: Mapping[str, Any], conn_id: str) -> ClusterDeclaration:
-    """Read what a connection's extra says about its cluster.
-
-    :raises ConfigError: if a value is wrong, or two values contradict each other.
-    """
-    fields = parse_fields(extra, CONNECTION_FIELDS, conn_id=conn_id)
-    secure = fields.get("secure", False)
-    declaration = ClusterDeclaration(
-        cluster=fields.get("cluster"),
-        lacks_replicas=fields.get("replicas") == "one",
-        node_count=fields.get("node_count"),
-        vcpus_per_node=fields.get("vcpus_per_node"),
-        memory_gib_per_node=fields.get("memory_gib_per_node"),
-        ingest_memory_ratio=fields.get("ingest_memory_ratio", DEFAULT_INGEST_MEMORY_RATIO),
-        ddl_mode=DdlMode(fields.get("ddl_mode", DdlMode.AUTO.value)),
-        http_endpoints=tuple(
-            _parse_endpoint(endpoint, secure=secure, conn_id=conn_id) for endpoint in fields.get("http_endpoints", ())
-        ),
-        ledger_table=fields.get("ledger_table"),
-        tuned=_parse_tuned(fields.get("tuned", {}), conn_id=conn_id),
-    )
-    _check_declaration(declaration, conn_id)
-    return declaration
-
-
-def _parse_tuned(values: Mapping[str, Any], *, conn_id: str) -> Tuned:
-    try:
-        return Tuned.from_dict(values)
-    except ConfigError as error:
-        remedy = f"{error}; write what `ch-s3 tune` printed, or leave it empty"
-        raise field_error("tuned", values, conn_id=conn_id, remedy=remedy) from error
-
-
-def _parse_endpoint(endpoint: str, *, secure: bool, conn_id: str) -> str:
-    shown = endpoint.rpartition("@")[2]  # what stands before an @ may be a password
-    scheme = "https" if secure else "http"
-    url = urlsplit(endpoint if "://" in endpoint else f"{scheme}://{endpoint}")
-    try:
-        host, port = url.hostname, url.port or (8443 if secure else 8123)
-    except ValueError:
-        host, port = None, 0
-    if not host or url.path not in ("", "/") or url.query or "@" in endpoint or re.search(r"\s", endpoint):
-        remedy = "write host:port of each node; login and password come from the connection"
-        raise field_error("http_endpoints", shown, conn_id=conn_id, remedy=remedy)
-    if url.scheme != scheme:
-        remedy = f"the connection's field secure asks for {scheme}: leave the scheme out, or change secure"
-        raise field_error("http_endpoints", shown, conn_id=conn_id, remedy=remedy)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _check_declaration(declared: ClusterDeclaration, conn_id: str) -> None:
-    mode, endpoints = declared.ddl_mode, declared.http_endpoints
-
-    def refuse(name: str, value: object, remedy: str) -> ConfigError:
-        return field_error(name, value, conn_id=conn_id, remedy=remedy)
-
-    if mode is DdlMode.PER_HOST and not endpoints:
-        raise refuse("ddl_mode", mode.value, "list host:port of every node in http_endpoints")
-    if declared.cluster is None and mode is DdlMode.ON_CLUSTER:
-        raise refuse("ddl_mode", mode.value, "name the cluster in cluster, or set ddl_mode to single")
-    if len(set(endpoints)) != len(endpoints):
-        raise refuse("http_endpoints", ", ".join(endpoints), "list each node once")
-    if declared.node_count and endpoints and declared.node_count != len(endpoints):
-        remedy = f"http_endpoints lists {len(endpoints)}: list every node, or leave node_count empty"
-        raise refuse("node_count", declared.node_count, remedy)
 
 
 REPLICATED_DATABASES = frozenset({"Replicated", "Shared"})
@@ -260,20 +185,11 @@ def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], ve
     :param versions: of the servers, as they print it.
     :raises ClusterError: if no node was found, or DDL would not reach each of them.
     """
-    if not detected:
-        raise ClusterError("no node answered; name a cluster that has nodes in the connection's field cluster")
-    endpoints = declared.http_endpoints
-    if endpoints and len(endpoints) != len(detected):
-        raise ClusterError(
-            f"the connection's http_endpoints is {', '.join(endpoints)}, and the cluster {declared.cluster!r} has"
-            f" {count_of(len(detected), 'node')}:"
-            f" {', '.join(sorted(node.host for node in detected))}; list host:port of the HTTP interface of each"
-            " node, and of no other server, because tables are created, and partitions committed, through them"
-        )
+    _check_detected(declared, detected)
     servers = Counter(node.machine for node in detected)
     shares = (replace(node, vcpus=max(1, node.vcpus // servers[node.machine])) for node in detected)
     nodes = tuple(sorted(shares, key=lambda node: (node.shard, node.host)))
-    found = Origin.SHARED if len(servers) < len(nodes) else Origin.DETECTED
+    found = HardwareOrigin.SHARED if len(servers) < len(nodes) else HardwareOrigin.DETECTED
     memory_gib = declared.memory_gib_per_node
     return ClusterSpec(
         name=declared.cluster,
@@ -289,10 +205,23 @@ def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], ve
         ingest_memory_ratio=declared.ingest_memory_ratio,
         notes=(*_declared_notes(declared, nodes), *_uneven_notes(declared, nodes, versions)),
         declared_node_count=declared.node_count,
-        vcpus_origin=Origin.CONNECTION if declared.vcpus_per_node else found,
-        memory_origin=Origin.CONNECTION if memory_gib else Origin.DETECTED,
-        tuned=declared.tuned,
+        vcpus_origin=HardwareOrigin.CONNECTION if declared.vcpus_per_node else found,
+        memory_origin=HardwareOrigin.CONNECTION if memory_gib else HardwareOrigin.DETECTED,
+        calibration=declared.calibration,
     )
+
+
+def _check_detected(declared: ClusterDeclaration, detected: Sequence[NodeSpec]) -> None:
+    if not detected:
+        raise ClusterError("no node answered; name a cluster that has nodes in the connection's field cluster")
+    endpoints = declared.http_endpoints
+    if endpoints and len(endpoints) != len(detected):
+        raise ClusterError(
+            f"the connection's http_endpoints is {', '.join(endpoints)}, and the cluster {declared.cluster!r} has"
+            f" {count_of(len(detected), 'node')}:"
+            f" {', '.join(sorted(node.host for node in detected))}; list host:port of the HTTP interface of each"
+            " node, and of no other server, because tables are created, and partitions committed, through them"
+        )
 
 
 def _declared_notes(declared: ClusterDeclaration, nodes: Sequence[NodeSpec]) -> list[str]:

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 BUCKET = "bench"
@@ -98,7 +99,7 @@ if __name__ == "__main__":
     parser.add_argument("--files", type=int, default=48)
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
-    with Sandbox.start(SandboxConfig(shards=3)) as sandbox:
+    with running_sandbox(SandboxConfig(shards=3)) as sandbox:
         os.environ["AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT"] = sandbox.airflow_conn_clickhouse
         os.environ["AIRFLOW_CONN_AWS_DEFAULT"] = sandbox.airflow_conn_aws
         sandbox.s3_client().create_bucket(Bucket=BUCKET)

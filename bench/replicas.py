@@ -13,6 +13,7 @@ from contextlib import ExitStack
 
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from bench.exactly_once import BUCKET, COLUMNS, load, make_files
 
 FIGURES = ("task", "INSERT", "commit", "other")
@@ -41,11 +42,9 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
+    configs = [SandboxConfig(shards=4 // replicas, replicas=replicas, engine="25.8") for replicas in (2, 1)]
     with ExitStack() as stack:
-        replicated, plain = (
-            stack.enter_context(Sandbox.start(SandboxConfig(shards=4 // replicas, replicas=replicas, engine="25.8")))
-            for replicas in (2, 1)
-        )
+        replicated, plain = (stack.enter_context(running_sandbox(config)) for config in configs)
         os.environ["AIRFLOW_CONN_AWS_DEFAULT"] = plain.airflow_conn_aws
         plain.s3_client().create_bucket(Bucket=BUCKET)
         make_files(plain, "files", args.rows, args.files)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.bench.latency import delayed
 from airflow_provider_ch_s3.bench.workloads import Dataset, Hardware, Workload
+from airflow_provider_ch_s3.calibrate.measure import scratch_table
 from airflow_provider_ch_s3.cli.connections import clickhouse_hook
-from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.info import S3Server
+from airflow_provider_ch_s3.sandbox.launch import running_sandbox
+from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.source import SourcePattern
-from airflow_provider_ch_s3.sql import bench_queries, staging_queries
+from airflow_provider_ch_s3.sql import bench_queries
 from airflow_provider_ch_s3.sql.load_queries import render_read_session
-from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
 
 if TYPE_CHECKING:
@@ -92,20 +92,6 @@ class Arena:
 
 
 @contextmanager
-def scratch_table(
-    client: ClickHouseClient, table: TableName, create: Callable[[str | None], Statement]
-) -> Iterator[TableName]:
-    """A table on every node, for as long as the block lasts; one that a killed process left is dropped before."""
-    drop = partial(staging_queries.render_drop_staging, table)
-    client.execute_everywhere(drop)
-    try:
-        client.execute_everywhere(create)
-        yield table
-    finally:
-        client.execute_everywhere(drop)
-
-
-@contextmanager
 def open_sandbox(hardware: Hardware, store: S3Server) -> Iterator[Arena]:
     """A sandbox with this hardware, beside a store that runs already."""
     config = SandboxConfig(shards=hardware.nodes, memory_bytes_per_node=hardware.memory_bytes)
@@ -113,7 +99,7 @@ def open_sandbox(hardware: Hardware, store: S3Server) -> Iterator[Arena]:
     with suppress(client.exceptions.BucketAlreadyOwnedByYou, client.exceptions.BucketAlreadyExists):
         client.create_bucket(Bucket=BUCKET)
     with ExitStack() as stack:
-        sandbox = stack.enter_context(Sandbox.start(config))
+        sandbox = stack.enter_context(running_sandbox(config))
         if hardware.latency_seconds:
             store = stack.enter_context(delayed(store, hardware.latency_seconds))
         _name_connections(sandbox, store, is_clustered=hardware.is_clustered)

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_ch_s3.bench.score import (
     BEST,
     CEILING,
-    DEFAULTS,
     FORMULA,
-    OURS,
-    Measurement,
     Result,
     format_figure,
 )
+from airflow_provider_ch_s3.calibrate.measurement import DEFAULTS, OURS, Measurement
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.units import MIB
 

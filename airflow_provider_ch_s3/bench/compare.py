@@ -5,25 +5,21 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from airflow_provider_ch_s3.bench.arena import Arena
-from airflow_provider_ch_s3.bench.measure import measure_load, measure_push, prepare_workload, with_settings
-from airflow_provider_ch_s3.bench.pushes import PUSHES
-from airflow_provider_ch_s3.bench.score import (
-    BEST,
-    CEILING,
-    DEFAULTS,
-    FORMULA,
-    OURS,
-    Measurement,
-    Result,
-    best_of_grid,
-)
+from airflow_provider_ch_s3.bench.pushes import PUSHES, PushJob
+from airflow_provider_ch_s3.bench.score import BEST, CEILING, FORMULA, Result, best_of_grid
 from airflow_provider_ch_s3.bench.workloads import Workload
+from airflow_provider_ch_s3.calibrate.measure import measure_load, new_identity, with_settings
+from airflow_provider_ch_s3.calibrate.measurement import DEFAULTS, OURS, Measurement, rotate
 from airflow_provider_ch_s3.cluster import NodeSpec
+from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.load.staged import LoadRun
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.tuning import SettingValue
 from airflow_provider_ch_s3.units import MIB, format_bytes
 
@@ -90,10 +86,31 @@ def compare(arena: Arena, workload: Workload, effort: Effort) -> Result:
     return Result(workload=workload.name, title=workload.title, rounds=rounds, grid=grid, predicted=predicted)
 
 
-def rotate(names: list[str], number: int) -> list[str]:
-    """Another one begins in each round: whatever lingers of a load meets all candidates alike."""
-    start = number % len(names)
-    return names[start:] + names[:start]
+def prepare_workload(arena: Arena, workload: Workload) -> PreparedLoad:
+    """Plan the load of a workload as the operator does."""
+    with arena.table(workload) as table:
+        return LoadRun(
+            client=arena.hook,
+            store=arena.store,
+            declaration=arena.hook.declaration,
+            request=LoadRequest(pattern=arena.pattern(workload.dataset), table=str(table)),
+            identity=new_identity(table),
+        ).prepare()
+
+
+def measure_push(arena: Arena, workload: Workload, name: str) -> Measurement:
+    """Have a worker push the files' rows, by the wall clock; its libraries are imported before."""
+    assert arena.sandbox is not None
+    seconds = 0.0
+    for keys in (workload.dataset.keys[:1], workload.dataset.keys):
+        with arena.table(workload) as table:
+            job = PushJob(
+                sandbox=arena.sandbox, access=arena.store.access(), table=table.table, bucket=arena.bucket, keys=keys
+            )
+            began = time.monotonic()
+            PUSHES[name](job)
+            seconds = time.monotonic() - began
+    return Measurement(candidate=name, load_seconds=seconds)
 
 
 def published_formula(node: NodeSpec) -> Settings:

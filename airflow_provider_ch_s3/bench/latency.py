@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from airflow_provider_ch_s3.sandbox.info import S3Server
+from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 
 CHUNK_BYTES = 1 << 20
 

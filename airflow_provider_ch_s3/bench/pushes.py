@@ -25,7 +25,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.sandbox import Sandbox
-from airflow_provider_ch_s3.sandbox.info import S3_REGION
+from airflow_provider_ch_s3.sandbox.s3_server import S3_REGION
 from airflow_provider_ch_s3.source import S3Access
 
 CONN_ID = "ch_s3_bench_push"

@@ -16,14 +16,13 @@ from airflow_provider_ch_s3.bench.pushes import PUSHES
 from airflow_provider_ch_s3.bench.score import (
     BEST,
     CEILING,
-    DEFAULTS,
     FORMULA,
-    OURS,
     Result,
     best_of_grid,
     format_figure,
     score_results,
 )
+from airflow_provider_ch_s3.calibrate.measurement import DEFAULTS, OURS
 from airflow_provider_ch_s3.units import MIB
 
 # "x" is how many times less the plan takes than what stands before it.

@@ -6,50 +6,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from statistics import geometric_mean, median
-from typing import Any
+from statistics import geometric_mean
 
-from airflow_provider_ch_s3.units import format_bytes
+from airflow_provider_ch_s3.calibrate.measurement import DEFAULTS, OURS, Measurement, median_of
 
-DEFAULTS = "server defaults"
 FORMULA = "published formula"
-OURS = "our plan"
 BEST = "best of grid"
 CEILING = "read ceiling"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measurement:
-    """What one load took.
-
-    :param settings: what it was sent with, beside what every load is.
-    :param load_seconds: of the INSERT, by the server's clock.
-    :param settled_seconds: from its beginning to the end of the last merge.
-    :param peak_memory_bytes: of the INSERT, on the node that took most.
-    :param volume_bytes: the rows in the server's memory.
-    :param parts: (seconds from the beginning, active parts on all nodes) at each change.
-    :param error: of a load that failed; the figures are 0 then.
-    """
-
-    candidate: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    load_seconds: float = 0.0
-    settled_seconds: float = 0.0
-    peak_memory_bytes: int = 0
-    initial_parts: int = 0
-    s3_requests: int = 0
-    rows: int = 0
-    volume_bytes: int = 0
-    parts: Sequence[tuple[float, int]] = ()
-    error: str = ""
-
-    def __str__(self) -> str:
-        if self.error:
-            return f"{self.candidate}: failed: {self.error}"
-        return (
-            f"{self.candidate}: loaded {self.load_seconds:.2f} s, settled {self.settled_seconds:.2f} s,"
-            f" {self.initial_parts} parts, {format_bytes(self.peak_memory_bytes)}"
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,10 +35,7 @@ class Result:
 
     def median(self, candidate: str, figure: str) -> float:
         """Over all rounds; infinite if the candidate failed in one, NaN if it was not tried."""
-        mine = [measurement for measurement in self.rounds if measurement.candidate == candidate]
-        if not mine:
-            return math.nan
-        return math.inf if any(m.error for m in mine) else median(map(attrgetter(figure), mine))
+        return median_of(self.rounds, candidate, figure)
 
     def ratio(self, candidate: str, figure: str) -> float:
         """How many times better our plan is; 0 if it failed, infinite if the other one did."""

@@ -6,21 +6,24 @@ import argparse
 import logging
 import signal
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 
 from airflow_provider_ch_s3 import __version__
-from airflow_provider_ch_s3.cli import bench, demo, loads, plan, sandbox, tune
 from airflow_provider_ch_s3.errors import ChS3Error
 
 # One module per command, with `add_parser(subparsers)` that sets its `run(args) -> int` as the default
 # of `run`. What a command needs from Airflow, moto or a driver is imported when it runs.
-COMMANDS = (plan, loads, tune, bench, sandbox, demo)
+COMMANDS = ("plan", "loads", "tune", "bench", "sandbox", "demo")
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; an error of this package becomes a message and exit code 1."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("airflow_provider_ch_s3").setLevel(logging.INFO)
-    args = build_parser().parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
+    # A production worker that runs `ch-s3 tune` imports neither the sandbox nor the benchmark.
+    args = build_parser([name for name in COMMANDS if name in argv[:1]] or COMMANDS).parse_args(argv)
     # As Ctrl-C does: what a command made is removed before it ends.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -31,14 +34,14 @@ def main(argv: list[str] | None = None) -> int:
     return code
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
+def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
+    """The parser of these commands."""
     parser = argparse.ArgumentParser(
         prog="ch-s3",
         description="Bulk loads from object storage into ClickHouse, and a sandbox to try them in.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        command.add_parser(subparsers)
+    for name in commands:
+        import_module(f"{__name__}.{name}").add_parser(subparsers)
     return parser

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_ch_s3 import example_dags
 from airflow_provider_ch_s3.cli.topology import add_topology, read_topology
 from airflow_provider_ch_s3.sandbox import flights
-from airflow_provider_ch_s3.sandbox.info import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.config import SandboxConfig
+from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow, serving_airflow
 from airflow_provider_ch_s3.sandbox.object_store import PUBLIC_BUCKET
-from airflow_provider_ch_s3.tuning import Origin
+from airflow_provider_ch_s3.tuning import SettingOrigin
 from airflow_provider_ch_s3.units import count_of, format_bytes
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the demo in a sandbox of its own."""
     config = SandboxConfig(**read_topology(args))
-    with Sandbox.start(config) as sandbox, tempfile.TemporaryDirectory(prefix="ch-s3-demo-") as home:
+    with running_sandbox(config) as sandbox, tempfile.TemporaryDirectory(prefix="ch-s3-demo-") as home:
         print(
             f"sandbox: {count_of(sandbox.nodes, 'ClickHouse node')}, S3 at {sandbox.s3_endpoint}",
             flush=True,
@@ -180,7 +182,9 @@ def _fingerprint(
 def format_report(report: dict[str, Any]) -> str:
     """The report for people."""
     load, settled = report["load"], report["settled"]
-    chosen = {name: setting for name, setting in load["settings"].items() if setting["origin"] != Origin.SERVER}
+    chosen = {
+        name: setting for name, setting in load["settings"].items() if setting["origin"] != SettingOrigin.SERVER
+    }
     width = max(len(f"{name} = {setting['value']}") for name, setting in chosen.items())
     lines = ["plan"]
     for name, setting in chosen.items():

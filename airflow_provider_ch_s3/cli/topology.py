@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_ch_s3.sandbox.info import DATABASE_ENGINES, EMBEDDED, SERVERS, TOPOLOGY
+from airflow_provider_ch_s3.sandbox.config import DATABASE_ENGINES, EMBEDDED, SERVERS, TOPOLOGY
 
 
 def add_topology(parser: argparse.ArgumentParser) -> None:

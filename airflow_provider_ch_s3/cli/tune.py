@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     # Known to type checkers only.
     from argparse import _SubParsersAction
 
-    from airflow_provider_ch_s3.bench.score import Measurement
+    from airflow_provider_ch_s3.calibrate.measurement import Measurement
     from airflow_provider_ch_s3.load.prepare import PreparedLoad
 
 BAR_SECONDS = 0.25
@@ -45,7 +45,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Search, show each load, print what was found."""
-    from airflow_provider_ch_s3.bench.tune import plan_sample, search
+    from airflow_provider_ch_s3.calibrate.search import plan_sample, search
     from airflow_provider_ch_s3.cli.connections import check_stored_connection, clickhouse_hook, store_extra
 
     if args.save:
@@ -54,11 +54,11 @@ def run(args: argparse.Namespace) -> int:
         load = read_load(args, hook)
         sample = plan_sample(load)
         _confirm(args, sample)
-        tuning = search(hook, sample, _show)
-    print("settled, medians: " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in tuning.seconds.items()))
-    if tuning.tuned.core_seconds_per_gib is None:
+        found = search(hook, sample, _show)
+    print("settled, medians: " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in found.seconds.items()))
+    if found.calibration.core_seconds_per_gib is None:
         print("these files hold too few rows to tell what a GiB of them takes; tune with more or larger ones")
-    extra = {"tuned": tuning.tuned.as_dict()}
+    extra = {"calibration": found.calibration.as_dict()}
     if args.save:
         store_extra(args.conn_id, extra)
         print(f"saved in the extra of connection {args.conn_id!r}:")
@@ -73,8 +73,8 @@ def _confirm(args: argparse.Namespace, sample: PreparedLoad) -> None:
 
     :raises ConfigError: if the answer is not yes, or nobody is there to ask.
     """
-    from airflow_provider_ch_s3.bench.measure import QUIET_SECONDS
-    from airflow_provider_ch_s3.bench.tune import MOST_LOADS
+    from airflow_provider_ch_s3.calibrate.measure import QUIET_SECONDS
+    from airflow_provider_ch_s3.calibrate.search import MOST_LOADS
 
     expected, cluster = sample.plan.prediction, sample.cluster
     seconds = MOST_LOADS * (expected.settled_seconds + QUIET_SECONDS)

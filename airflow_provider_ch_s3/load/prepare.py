@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 
+from airflow_provider_ch_s3.calibration import Calibration
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ConfigError, ServerError, SourceError
 from airflow_provider_ch_s3.file_format import is_compressed
@@ -24,7 +25,6 @@ from airflow_provider_ch_s3.sql.expressions import parse_expression
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName, TargetSpec
 from airflow_provider_ch_s3.text_columns import read_text_strictly
-from airflow_provider_ch_s3.tuned import Tuned
 from airflow_provider_ch_s3.tuning import (
     LoadFacts,
     LoadPlan,
@@ -67,7 +67,7 @@ class PreparedLoad:
     mapping: tuple[MappedColumn, ...]
     where: str
     plan: LoadPlan
-    plan_with: Callable[[Tuned], LoadPlan]
+    plan_with: Callable[[Calibration], LoadPlan]
 
     def insert(self, identity: LoadIdentity, *, into: TableName | None = None) -> Statement:
         """The INSERT, with the plan's settings and, in its ``log_comment``, who loads what.
@@ -125,17 +125,17 @@ def prepare_load(
     )
     _log_unused_folders(source, mapping, request, target)
 
-    def plan(source: SourceSpec, tuned: Tuned) -> LoadPlan:
+    def plan(source: SourceSpec, calibration: Calibration) -> LoadPlan:
         facts = _facts(cluster, source, target, mapping, request, past.get(source.data_format))
         return plan_load(
-            replace(facts, tuned=tuned, waits_for_replicas=waits_for_replicas),
+            replace(facts, calibration=calibration, waits_for_replicas=waits_for_replicas),
             server=server,
             operator=request.settings,
             connection=request.connection_settings,
         )
 
     # The sample is read as the load will read, so the settings come first with an estimate, then with its result.
-    sent = {**looking, **plan(source, cluster.tuned).sent}
+    sent = {**looking, **plan(source, cluster.calibration).sent}
     source = _measure(client, source, mapping, target, where=request.where, settings=sent)
     if source.rows is None and source.data_format not in past:
         source = _count_rows_of_a_file(client, source, settings=sent)
@@ -146,7 +146,7 @@ def prepare_load(
         target=target,
         mapping=mapping,
         where=request.where,
-        plan=plan(source, cluster.tuned),
+        plan=plan(source, cluster.calibration),
         plan_with=partial(plan, source),
     )
 

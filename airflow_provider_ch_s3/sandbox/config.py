@@ -1,63 +1,81 @@
-"""The configuration file of one sandbox node."""
+"""How to build a sandbox: its nodes, their engine, where it keeps its files."""
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from airflow_provider_ch_s3.errors import ConfigError
 
-from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.process import LOG_NAME
-from airflow_provider_ch_s3.units import KIB
+EMBEDDED = "26.7"
+"""An engine without a server's configuration: no replicas, no Keeper."""
 
-CONFIG_NAME = "config.xml"
+SERVERS = ("25.8", "24.8")
+"""Whole servers, the newest first."""
 
-# Of the memory that is free when the sandbox starts; the rest stays for the tests, Airflow and the store.
-MEMORY_RATIO = 0.6
+DATABASE_ENGINES = ("Atomic", "Replicated")
+TOPOLOGY = ("shards", "replicas", "engine", "database_engine", "tls", "zookeeper")
+"""Which fields of a configuration say what cluster it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeConfig:
-    """What makes a process a node of a sandbox.
+class SandboxConfig:
+    """How to build a sandbox.
 
-    :param index: the node's number, from 0.
-    :param memory_bytes: the node's ``max_server_memory_usage``.
-    :param interserver_port: where its replicas fetch parts; of a server, as is ``keeper_port``.
+    :param shards: parts of the cluster that hold rows of their own.
+    :param replicas: nodes of each shard, which hold the same rows in Replicated tables.
+    :param engine: version of ClickHouse; by default the newest that can do what is asked.
+    :param database_engine: of the database ``sandbox``: ``Atomic``; or ``Replicated``, which carries DDL to all
+        nodes.
+    :param tls: the nodes listen for HTTPS, too, and the Airflow connection uses that.
+    :param zookeeper: a folder with ZooKeeper's jars; by default where Debian's package keeps them.
+    :param directory: keeps the tables between two runs (the object store is in memory); by default a
+        fresh temporary directory, removed at the end.
+    :param library: the engine's shared library; by default the pinned one, downloaded on first use.
+    :param memory_bytes_per_node: by default 60 % of the available memory, divided by the nodes.
+    :raises ConfigError: if ``shards`` or ``replicas`` is below 1, or the engine cannot do what is asked.
     """
 
-    sandbox: Sandbox
-    index: int
-    memory_bytes: int
-    interserver_port: int = 0
-    keeper_port: int = 0
+    shards: int = 3
+    replicas: int = 1
+    engine: str = ""
+    database_engine: str = "Atomic"
+    tls: bool = False
+    zookeeper: Path | None = None
+    directory: Path | None = None
+    library: Path | None = None
+    memory_bytes_per_node: int | None = None
 
-    def render(self, template: str, directory: Path) -> str:
-        """Render the node's XML.
+    def __post_init__(self) -> None:
+        for name, count in (("shards", self.shards), ("replicas", self.replicas)):
+            if count < 1:
+                raise ConfigError(
+                    f"a sandbox needs at least one node, and {name} is {count}; set --{name} to 1 or more"
+                )
+        if self.database_engine not in DATABASE_ENGINES:
+            raise ConfigError(
+                f"a sandbox's database cannot be {self.database_engine!r}; set database_engine (--database-engine) to"
+                f" {' or '.join(DATABASE_ENGINES)}"
+            )
+        needs_server = self.replicas > 1 or self.database_engine == "Replicated"
+        if not self.engine:
+            object.__setattr__(self, "engine", SERVERS[0] if needs_server else EMBEDDED)
+        elif self.engine not in (EMBEDDED, *SERVERS):
+            raise ConfigError(
+                f"there is no engine {self.engine!r}; set engine (--engine) to {' or '.join((EMBEDDED, *SERVERS))}"
+            )
+        elif needs_server and not self.has_keeper:
+            raise ConfigError(
+                f"the engine {self.engine} has neither replicas nor Replicated databases here; set engine"
+                f" (--engine) to {' or '.join(SERVERS)}"
+            )
 
-        It holds the sandbox's secrets: write it for the owner's eyes only.
+    @property
+    def nodes(self) -> int:
+        """ClickHouse processes."""
+        return self.shards * self.replicas
 
-        :param directory: the node's own directory.
-        """
-        environment = Environment(
-            loader=PackageLoader("airflow_provider_ch_s3", "sandbox"), autoescape=True, undefined=StrictUndefined
-        )
-        return environment.get_template(template).render(
-            **vars(self),
-            directory=directory,
-            config_name=CONFIG_NAME,
-            log_path=directory / LOG_NAME,
-            password_sha256=hashlib.sha256(self.sandbox.password.encode()).hexdigest(),
-        )
-
-
-def memory_bytes_per_node(nodes: int) -> int:
-    """Each node's share of the memory that is available on this machine now."""
-    return int(available_memory_bytes(Path("/proc/meminfo").read_text()) * MEMORY_RATIO / nodes)
-
-
-def available_memory_bytes(meminfo: str) -> int:
-    """Read ``MemAvailable`` from the text of ``/proc/meminfo``."""
-    line = next(line for line in meminfo.splitlines() if line.startswith("MemAvailable:"))
-    return int(line.split()[1]) * KIB
+    @property
+    def has_keeper(self) -> bool:
+        """Whether the nodes are whole servers, with ZooKeeper."""
+        return self.engine in SERVERS

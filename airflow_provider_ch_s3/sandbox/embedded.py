@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from airflow_provider_ch_s3.sandbox import node_main
-from airflow_provider_ch_s3.sandbox.config import CONFIG_NAME
 from airflow_provider_ch_s3.sandbox.node import Node
+from airflow_provider_ch_s3.sandbox.node_config import CONFIG_NAME
 from airflow_provider_ch_s3.sandbox.process import write_private
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airflow_provider_ch_s3.errors import SandboxError
-from airflow_provider_ch_s3.sandbox.info import EMBEDDED
+from airflow_provider_ch_s3.sandbox.config import EMBEDDED
 from airflow_provider_ch_s3.sandbox.registries import Registry, fetch, unpack
 
 _log = logging.getLogger(__name__)

@@ -1,11 +1,11 @@
-"""What a sandbox is made from, and what its users need to know to reach it."""
+"""A running sandbox, or another cluster in its place: how to reach it."""
 
 from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPSConnection
@@ -14,116 +14,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from airflow_provider_ch_s3.errors import ConfigError, ServerError
+from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 
 INFO_NAME = "sandbox.json"
-S3_REGION = "us-east-1"
-
-EMBEDDED = "26.7"
-"""An engine without a server's configuration: no replicas, no Keeper."""
-
-SERVERS = ("25.8", "24.8")
-"""Whole servers, the newest first."""
-
-DATABASE_ENGINES = ("Atomic", "Replicated")
-TOPOLOGY = ("shards", "replicas", "engine", "database_engine", "tls", "zookeeper")
-"""Which fields of a configuration say what cluster it is."""
 
 QUERY_TIMEOUT_SECONDS = 300
-
-
-@dataclass(frozen=True, kw_only=True)
-class SandboxConfig:
-    """How to build a sandbox.
-
-    :param shards: parts of the cluster that hold rows of their own.
-    :param replicas: nodes of each shard, which hold the same rows in Replicated tables.
-    :param engine: version of ClickHouse; by default the newest that can do what is asked.
-    :param database_engine: of the database ``sandbox``: ``Atomic``; or ``Replicated``, which carries DDL to all
-        nodes.
-    :param tls: the nodes listen for HTTPS, too, and the Airflow connection uses that.
-    :param zookeeper: a folder with ZooKeeper's jars; by default where Debian's package keeps them.
-    :param directory: keeps the tables between two runs (the object store is in memory); by default a
-        fresh temporary directory, removed at the end.
-    :param library: the engine's shared library; by default the pinned one, downloaded on first use.
-    :param memory_bytes_per_node: by default 60 % of the available memory, divided by the nodes.
-    :raises ConfigError: if ``shards`` or ``replicas`` is below 1, or the engine cannot do what is asked.
-    """
-
-    shards: int = 3
-    replicas: int = 1
-    engine: str = ""
-    database_engine: str = "Atomic"
-    tls: bool = False
-    zookeeper: Path | None = None
-    directory: Path | None = None
-    library: Path | None = None
-    memory_bytes_per_node: int | None = None
-
-    def __post_init__(self) -> None:
-        for name, count in (("shards", self.shards), ("replicas", self.replicas)):
-            if count < 1:
-                raise ConfigError(
-                    f"a sandbox needs at least one node, and {name} is {count}; set --{name} to 1 or more"
-                )
-        if self.database_engine not in DATABASE_ENGINES:
-            raise ConfigError(
-                f"a sandbox's database cannot be {self.database_engine!r}; set database_engine (--database-engine) to"
-                f" {' or '.join(DATABASE_ENGINES)}"
-            )
-        needs_server = self.replicas > 1 or self.database_engine == "Replicated"
-        if not self.engine:
-            object.__setattr__(self, "engine", SERVERS[0] if needs_server else EMBEDDED)
-        elif self.engine not in (EMBEDDED, *SERVERS):
-            raise ConfigError(
-                f"there is no engine {self.engine!r}; set engine (--engine) to {' or '.join((EMBEDDED, *SERVERS))}"
-            )
-        elif needs_server and not self.has_keeper:
-            raise ConfigError(
-                f"the engine {self.engine} has neither replicas nor Replicated databases here; set engine"
-                f" (--engine) to {' or '.join(SERVERS)}"
-            )
-
-    @property
-    def nodes(self) -> int:
-        """ClickHouse processes."""
-        return self.shards * self.replicas
-
-    @property
-    def has_keeper(self) -> bool:
-        """Whether the nodes are whole servers, with ZooKeeper."""
-        return self.engine in SERVERS
-
-
-@dataclass(frozen=True, kw_only=True)
-class S3Server:
-    """An object store on this machine."""
-
-    endpoint_url: str
-    access_key: str
-    secret_key: str = field(repr=False)
-
-    def client(self) -> Any:
-        """A boto3 client of it."""
-        import boto3
-
-        return boto3.client(
-            "s3",
-            endpoint_url=self.endpoint_url,
-            aws_access_key_id=self.access_key,
-            aws_secret_access_key=self.secret_key,
-            region_name=S3_REGION,
-        )
-
-    @property
-    def airflow_conn(self) -> str:
-        """The Airflow connection to it, as JSON. Holds the secret key."""
-        connection = {
-            "conn_type": "aws",
-            "login": self.access_key,
-            "password": self.secret_key,
-            "extra": {"endpoint_url": self.endpoint_url, "region_name": S3_REGION},
-        }
-        return json.dumps(connection)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,18 +56,6 @@ class Sandbox:
     s3_access_key: str
     s3_secret_key: str = field(repr=False)
     directory: Path | None = None
-
-    @staticmethod
-    @contextmanager
-    def start(config: SandboxConfig | None = None) -> Iterator[Sandbox]:
-        """Run a sandbox in a child process for as long as the ``with`` block lasts.
-
-        :raises SandboxError: if it does not start; nothing is left running then.
-        """
-        from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-
-        with running_sandbox(config or SandboxConfig()) as sandbox:
-            yield sandbox
 
     @property
     def airflow_conn_clickhouse(self) -> str:
@@ -243,11 +126,11 @@ class Sandbox:
     def from_json(cls, text: str) -> Sandbox:
         """Read what :meth:`to_json` wrote; the connections, the directory and the topology may be missing.
 
-        :raises ConfigError: if it is not JSON, or a key is missing.
+        :raises ConfigError: if it is not JSON, a key is missing, or no port is listed.
         """
         try:
             document = json.loads(text)
-            return cls(
+            sandbox = cls(
                 host=document.get("host", "127.0.0.1"),
                 http_ports=tuple(document["http"]),
                 tcp_ports=tuple(document.get("tcp", ())),
@@ -265,12 +148,18 @@ class Sandbox:
                 s3_secret_key=document["s3_secret_key"],
                 directory=Path(document["directory"]) if document.get("directory") else None,
             )
-        except (ValueError, KeyError, TypeError) as exc:
+        except (ValueError, KeyError, TypeError, AttributeError) as exc:
             # The cause may quote the document, secrets and all.
             raise ConfigError(
                 f"the description of a sandbox cannot be read ({type(exc).__name__}); "
                 "expected the line that `ch-s3 sandbox up --json` prints"
             ) from None
+        if not (sandbox.http_ports or sandbox.https_ports):
+            raise ConfigError(
+                'the description of a cluster has neither HTTP nor HTTPS ports ("http": [], "https": []); list the'
+                ' port of each node in one of them, such as "https": [8443]'
+            )
+        return sandbox
 
     def s3_client(self) -> Any:
         """A boto3 client of the object store."""

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from airflow_provider_ch_s3.errors import SandboxError
+from airflow_provider_ch_s3.sandbox.config import SandboxConfig
 from airflow_provider_ch_s3.sandbox.engine import ensure_library, package_of
-from airflow_provider_ch_s3.sandbox.info import INFO_NAME, Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.info import INFO_NAME, Sandbox
 from airflow_provider_ch_s3.sandbox.lock import lock_owner
 
 # Longer than a supervisor gives its nodes.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airflow_provider_ch_s3.sandbox.config import NodeConfig
+from airflow_provider_ch_s3.sandbox.node_config import NodeConfig
 from airflow_provider_ch_s3.sandbox.process import SandboxProcess, answers_ping
 
 

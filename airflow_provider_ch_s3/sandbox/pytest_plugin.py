@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_ch_s3.sandbox.info import TOPOLOGY, Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.config import TOPOLOGY, SandboxConfig
+from airflow_provider_ch_s3.sandbox.info import Sandbox
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
@@ -46,8 +47,10 @@ def ch_s3_sandbox(pytestconfig: pytest.Config) -> Iterator[Sandbox]:
     if description := os.environ.get(CLUSTER_VARIABLE):
         yield Sandbox.from_json(description)
         return
+    from airflow_provider_ch_s3.sandbox.launch import running_sandbox
+
     config = SandboxConfig(**{name: pytestconfig.getoption(f"ch_s3_{name}") for name in TOPOLOGY})
-    with Sandbox.start(config) as sandbox:
+    with running_sandbox(config) as sandbox:
         yield sandbox
 
 

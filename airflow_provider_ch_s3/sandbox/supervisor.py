@@ -19,11 +19,12 @@ from types import FrameType
 
 from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.sandbox.certificates import Authority
-from airflow_provider_ch_s3.sandbox.config import NodeConfig, memory_bytes_per_node
+from airflow_provider_ch_s3.sandbox.config import SandboxConfig
 from airflow_provider_ch_s3.sandbox.embedded import EmbeddedNode
 from airflow_provider_ch_s3.sandbox.engine import ensure_library, package_of
-from airflow_provider_ch_s3.sandbox.info import INFO_NAME, Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.info import INFO_NAME, Sandbox
 from airflow_provider_ch_s3.sandbox.lock import acquire_lock
+from airflow_provider_ch_s3.sandbox.node_config import NodeConfig, memory_bytes_per_node
 from airflow_provider_ch_s3.sandbox.object_store import new_access_key, start_object_store
 from airflow_provider_ch_s3.sandbox.process import SandboxProcess, write_private
 from airflow_provider_ch_s3.sandbox.server import Server

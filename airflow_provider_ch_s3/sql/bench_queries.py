@@ -52,11 +52,3 @@ def render_create_bench_table(
         order_by=order_by,
         partition_by=partition_by,
     )
-
-
-def render_read_part_changes(uuids: Sequence[str], cluster: str | None) -> Statement:
-    """When parts of a table came and went, in that order.
-
-    :param uuids: of the table on all nodes: others had its name before.
-    """
-    return render("read_part_changes", uuids=uuids, cluster=cluster)

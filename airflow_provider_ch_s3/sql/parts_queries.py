@@ -1,4 +1,4 @@
-"""Statements about the parts of tables, on all nodes; each asks for many tables at once."""
+"""Statements about the parts of tables, on all nodes; most ask for many tables at once."""
 
 from __future__ import annotations
 
@@ -37,3 +37,11 @@ def render_table_replicas(tables: Sequence[TableName], cluster: str | None) -> S
 def render_failed_changes(tables: Sequence[TableName], cluster: str | None) -> Statement:
     """Changes that a replica has failed to take over, one row for each table and node with any."""
     return render("failed_changes", tables=tables, cluster=cluster)
+
+
+def render_read_part_changes(uuids: Sequence[str], cluster: str | None) -> Statement:
+    """When parts of a table came and went, in that order.
+
+    :param uuids: of the table on all nodes: others had its name before.
+    """
+    return render("read_part_changes", uuids=uuids, cluster=cluster)

@@ -3,16 +3,16 @@
 from airflow_provider_ch_s3.tuning.facts import LoadFacts, PastLoad
 from airflow_provider_ch_s3.tuning.plan import LoadPlan, check_given_settings, plan_load
 from airflow_provider_ch_s3.tuning.predict import Prediction
-from airflow_provider_ch_s3.tuning.setting import Origin, ServerSetting, Setting, SettingValue
+from airflow_provider_ch_s3.tuning.setting import ServerSetting, Setting, SettingOrigin, SettingValue
 
 __all__ = [
     "LoadFacts",
     "LoadPlan",
-    "Origin",
     "PastLoad",
     "Prediction",
     "ServerSetting",
     "Setting",
+    "SettingOrigin",
     "SettingValue",
     "check_given_settings",
     "plan_load",

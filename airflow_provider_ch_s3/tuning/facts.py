@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from airflow_provider_ch_s3.calibration import Calibration
 from airflow_provider_ch_s3.errors import PlanError
 from airflow_provider_ch_s3.file_format import FileFormat, find_format
-from airflow_provider_ch_s3.tuned import Tuned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,8 @@ class LoadFacts:
     :param keeps_rows_where_read: a node may write what it reads (no sharding key to respect).
     :param partition_key: of the table; '' for none.
     :param partition_count: partitions that the rows go to; ``partitions_per_file`` those of one file.
-    :param tuned: what was measured on this cluster; ``past`` on the newest load of the same format into the table.
+    :param calibration: what was measured on this cluster.
+    :param past: what was measured on the newest load of the same format into the table.
     :param takes_all_columns: neither ``columns`` nor ``select`` says that columns of the files may go unused.
     :param reads_other_files: the address matches more files than the load's, and a filter drops their rows.
     :param has_path_columns: folders are named ``name=value/``.
@@ -63,7 +64,7 @@ class LoadFacts:
     partition_key: str = ""
     partition_count: float = 1.0
     partitions_per_file: float = 1.0
-    tuned: Tuned = field(default_factory=Tuned)
+    calibration: Calibration = field(default_factory=Calibration)
     past: PastLoad | None = None
     takes_all_columns: bool = True
     reads_other_files: bool = False

@@ -26,8 +26,8 @@ MIN_BLOCK_BYTES = 64 * MIB
 def max_insert_threads(facts: LoadFacts) -> Decision:
     """Half of the cores, so that the rest reads and merges; 4 on two to seven cores, 1 on one core."""
     threads = count_insert_threads(facts)
-    if facts.tuned.insert_threads_per_core is not None:
-        reason = f"{facts.tuned.insert_threads_per_core:g} a core were fastest when this cluster was tuned"
+    if facts.calibration.insert_threads_per_core is not None:
+        reason = f"{facts.calibration.insert_threads_per_core:g} a core were fastest when this cluster was tuned"
     elif facts.vcpus == 1:
         reason = "one core sorts and writes one block after the other"
     elif threads == facts.vcpus // 2:
@@ -42,8 +42,8 @@ def max_insert_threads(facts: LoadFacts) -> Decision:
 
 def count_insert_threads(facts: LoadFacts) -> int:
     """Threads of one node that sort and write."""
-    if facts.tuned.insert_threads_per_core is not None:
-        return max(1, round(facts.vcpus * facts.tuned.insert_threads_per_core))
+    if facts.calibration.insert_threads_per_core is not None:
+        return max(1, round(facts.vcpus * facts.calibration.insert_threads_per_core))
     # Three servers on two cores: 1.82 s with one thread each, 1.90 s with two or four.
     return 1 if facts.vcpus == 1 else max(facts.vcpus // 2, PARTS_WITHOUT_MERGE)
 
@@ -82,8 +82,8 @@ def min_insert_block_size_bytes(facts: LoadFacts) -> Decision:
 
 def _count_blocks(facts: LoadFacts, threads: int) -> int:
     """How many blocks one node's share of the rows is worth."""
-    if facts.tuned.blocks_per_thread is not None:
-        return max(1, round(threads * facts.tuned.blocks_per_thread))
+    if facts.calibration.blocks_per_thread is not None:
+        return max(1, round(threads * facts.calibration.blocks_per_thread))
     blocks = max(threads, PARTS_WITHOUT_MERGE)
     if facts.partition_count == 1:
         return blocks

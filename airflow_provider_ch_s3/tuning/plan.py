@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.tuning.keep import KEPT
 from airflow_provider_ch_s3.tuning.predict import Prediction, describe_basis, predict
 from airflow_provider_ch_s3.tuning.rule import Decision
 from airflow_provider_ch_s3.tuning.rules import RULES
-from airflow_provider_ch_s3.tuning.setting import Origin, ServerSetting, Setting, SettingValue
+from airflow_provider_ch_s3.tuning.setting import ServerSetting, Setting, SettingOrigin, SettingValue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ def plan_load(
                 left_out[setting.name] = "this server does not know it"
         elif setting.value is None:
             default = server[setting.name].value
-            settings.append(replace(setting, value=default, origin=Origin.SERVER, is_notable=False))
+            settings.append(replace(setting, value=default, origin=SettingOrigin.SERVER, is_notable=False))
         elif server[setting.name].is_readonly:
             left_out[setting.name] = f"this user may not change it from {server[setting.name].value}"
         else:
@@ -89,14 +89,14 @@ def check_given_settings(
     *,
     operator: Mapping[str, SettingValue],
     connection: Mapping[str, SettingValue],
-) -> dict[str, tuple[SettingValue, Origin]]:
+) -> dict[str, tuple[SettingValue, SettingOrigin]]:
     """Join what the user gave.
 
     :returns: name → value and who gave it.
     :raises ConfigError: if a value is None, the server does not know a setting, or the user may not change it.
     """
-    given = {name: (value, Origin.CONNECTION) for name, value in connection.items()}
-    given |= {name: (value, Origin.OPERATOR) for name, value in operator.items()}
+    given = {name: (value, SettingOrigin.CONNECTION) for name, value in connection.items()}
+    given |= {name: (value, SettingOrigin.OPERATOR) for name, value in operator.items()}
     for name, (value, origin) in given.items():
         if value is None:
             raise ConfigError(f"the {origin} sets {name!r} to None; give it a value, or leave it out")
@@ -113,9 +113,9 @@ def check_given_settings(
 
 
 def _check_pinned(
-    setting: Setting, given: Mapping[str, tuple[SettingValue, Origin]], server: Mapping[str, ServerSetting]
+    setting: Setting, given: Mapping[str, tuple[SettingValue, SettingOrigin]], server: Mapping[str, ServerSetting]
 ) -> None:
-    value, origin = given.get(setting.name, (setting.value, Origin.COMPUTED))
+    value, origin = given.get(setting.name, (setting.value, SettingOrigin.COMPUTED))
     needed = f"a load needs {setting.value!r}: {setting.reason}"
     if not _is_same(value, setting.value):
         raise ConfigError(f"the {origin} sets {setting.name!r} to {value!r}, and {needed}; leave it out")
@@ -128,7 +128,7 @@ def _check_pinned(
 
 
 def _keep(
-    facts: LoadFacts, given: dict[str, tuple[SettingValue, Origin]], server: Mapping[str, ServerSetting]
+    facts: LoadFacts, given: dict[str, tuple[SettingValue, SettingOrigin]], server: Mapping[str, ServerSetting]
 ) -> tuple[Setting, ...]:
     """What to send so that no setting drops rows; takes those settings out of ``given``."""
     settings = [rule.apply(facts) for rule in KEPT if rule.name in server]
@@ -159,7 +159,7 @@ def _number(value: SettingValue | None) -> float | SettingValue | None:
         return value
 
 
-def _given_setting(name: str, given: tuple[SettingValue, Origin], *, computed: SettingValue | None) -> Setting:
+def _given_setting(name: str, given: tuple[SettingValue, SettingOrigin], *, computed: SettingValue | None) -> Setting:
     value, origin = given
     instead = f", instead of the computed {computed}" if computed not in (None, value) else ""
     return Setting(name=name, value=value, origin=origin, reason=f"set by the {origin}{instead}")

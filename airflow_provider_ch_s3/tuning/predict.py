@@ -121,7 +121,7 @@ def describe_basis(facts: LoadFacts) -> str:
     """Where the numbers of a prediction come from."""
     if facts.past is not None:
         return f"from what {facts.past.query_id} measured"
-    if facts.tuned.core_seconds_per_gib is not None:
+    if facts.calibration.core_seconds_per_gib is not None:
         return "from what `ch-s3 tune` measured"
     return "from built-in constants; the table's next load starts from what this one measures"
 
@@ -130,8 +130,8 @@ def load_core_seconds_per_gib(facts: LoadFacts) -> float:
     """Measured on the table's last load, or on the cluster, or by the model's constants."""
     if facts.past is not None:
         return facts.past.core_seconds_per_gib
-    if facts.tuned.core_seconds_per_gib is not None:
-        return facts.tuned.core_seconds_per_gib
+    if facts.calibration.core_seconds_per_gib is not None:
+        return facts.calibration.core_seconds_per_gib
     return WRITE_CORE_SECONDS_PER_GIB + (
         PARSE_CORE_SECONDS_PER_GIB if facts.format.is_text else READ_CORE_SECONDS_PER_GIB
     )

@@ -23,7 +23,7 @@ _OTHER_FILES = "characters in the file names make ClickHouse open other files to
 
 def count_readers(facts: LoadFacts) -> int:
     """Threads of one node that read; they sort and write, too."""
-    return max(1, round(facts.vcpus * (facts.tuned.readers_per_core or READERS_PER_CORE)))
+    return max(1, round(facts.vcpus * (facts.calibration.readers_per_core or READERS_PER_CORE)))
 
 
 def readers_bytes(facts: LoadFacts) -> int:
@@ -33,8 +33,8 @@ def readers_bytes(facts: LoadFacts) -> int:
 
 def max_threads(facts: LoadFacts) -> Decision:
     """One per core: ClickHouse advises more for queries on S3, and a load was no faster with them."""
-    if facts.tuned.readers_per_core is not None:
-        reason = f"{facts.tuned.readers_per_core:g} a core were fastest when this cluster was tuned"
+    if facts.calibration.readers_per_core is not None:
+        reason = f"{facts.calibration.readers_per_core:g} a core were fastest when this cluster was tuned"
     else:
         reason = "one thread a core reads, sorts and writes; more only take turns, and hold more in memory"
     return Decision(count_readers(facts), reason)

@@ -8,7 +8,7 @@ from enum import StrEnum
 SettingValue = int | float | str
 
 
-class Origin(StrEnum):
+class SettingOrigin(StrEnum):
     """Who chose a value; earlier ones win."""
 
     OPERATOR = "operator"
@@ -29,12 +29,12 @@ class Setting:
     name: str
     value: SettingValue | None
     reason: str
-    origin: Origin = Origin.COMPUTED
+    origin: SettingOrigin = SettingOrigin.COMPUTED
     is_notable: bool = True
 
     @property
     def is_sent(self) -> bool:
-        return self.origin is not Origin.SERVER
+        return self.origin is not SettingOrigin.SERVER
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ SAVE = """
 from airflow_provider_ch_s3.cli.connections import check_stored_connection, store_extra
 
 check_stored_connection("stored")
-store_extra("stored", {"tuned": {"readers_per_core": 3.0}})
+store_extra("stored", {"calibration": {"readers_per_core": 3.0}})
 """
 # `airflow connections get` prints numbers as texts
 READ = """
@@ -30,7 +30,7 @@ with create_session() as session:
 
 
 def test_a_stored_connection_keeps_the_rest_of_its_extra(examples: LocalAirflow) -> None:
-    connection = {"conn_type": "clickhouse_s3", "host": "ch", "extra": {"cluster": "c", "tuned": {"old": 1}}}
+    connection = {"conn_type": "clickhouse_s3", "host": "ch", "extra": {"cluster": "c", "calibration": {"old": 1}}}
     examples.run("connections", "add", "stored", "--conn-json", json.dumps(connection))
     lines = [
         subprocess.run(
@@ -42,4 +42,4 @@ def test_a_stored_connection_keeps_the_rest_of_its_extra(examples: LocalAirflow)
         ).stdout.splitlines()
         for script in (SAVE, READ)
     ]
-    assert json.loads(lines[1][-1]) == {"cluster": "c", "tuned": {"readers_per_core": 3.0}}
+    assert json.loads(lines[1][-1]) == {"cluster": "c", "calibration": {"readers_per_core": 3.0}}

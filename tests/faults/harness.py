@@ -16,6 +16,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from tests.airflow.conftest import AirflowApi
 from tests.faults import oracle
 from tests.faults.airflow_parts import REPOSITORY, AirflowParts, running_airflow
@@ -232,7 +233,7 @@ def running_harness(
     """
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ch-s3-faults-")))
-        sandbox = stack.enter_context(Sandbox.start(config))
+        sandbox = stack.enter_context(running_sandbox(config))
         sandbox.s3_client().create_bucket(Bucket=BUCKET)
         put_files(sandbox, SHARED)
         loop = Loop()

@@ -27,6 +27,7 @@ from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.engine import package_of
+from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.sandbox.gates import Gate, watch_statements
@@ -303,7 +304,7 @@ def lab(
 @pytest.fixture(scope="session")
 def fragile_sandbox() -> Iterator[Sandbox]:
     """Two nodes that a test may kill, for the tests that do."""
-    with Sandbox.start(SandboxConfig(shards=2, memory_bytes_per_node=2 * 1024**3)) as sandbox:
+    with running_sandbox(SandboxConfig(shards=2, memory_bytes_per_node=2 * 1024**3)) as sandbox:
         yield sandbox
 
 
@@ -321,7 +322,7 @@ def replicated_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
         package_of(config.engine)
     except SandboxError as error:
         pytest.skip(str(error))
-    with Sandbox.start(config) as sandbox:
+    with running_sandbox(config) as sandbox:
         yield sandbox
 
 

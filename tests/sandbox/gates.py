@@ -60,9 +60,9 @@ def watch_statements(monkeypatch: pytest.MonkeyPatch, gates: dict[int, Gate]) ->
         stop("find_staging" if statement.name == "read_tables" and is_stage else statement.name)
         return real_run(hook, statement, *given, **named)
 
-    def submit(watch: QueryMonitor, *given: Any) -> None:
+    def submit(monitor: QueryMonitor, *given: Any) -> None:
         stop("submit")
-        real_submit(watch, *given)
+        real_submit(monitor, *given)
 
     monkeypatch.setattr(ClickHouseS3Hook, "_run", run)
     monkeypatch.setattr(QueryMonitor, "submit", submit)

@@ -13,8 +13,8 @@ from http.client import HTTPException
 from pathlib import Path
 
 from airflow_provider_ch_s3.errors import ServerError
-from airflow_provider_ch_s3.sandbox.config import CONFIG_NAME
 from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.sandbox.node_config import CONFIG_NAME
 
 ZOOKEEPER = "zookeeper"
 # A server looks at its configuration every two seconds.

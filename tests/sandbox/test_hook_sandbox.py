@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.cluster import DdlMode, Origin
+from airflow_provider_ch_s3.cluster import DdlMode, HardwareOrigin
 from airflow_provider_ch_s3.errors import (
     ClusterError,
     ConfigError,
@@ -62,7 +62,7 @@ def test_the_cluster_is_detected(hook: ClickHouseS3Hook, ch_s3_sandbox: Sandbox)
     assert spec.weakest.memory_bytes == int(limit["bytes"])
     # three servers on one machine
     assert spec.weakest.vcpus == max(1, int(limit["threads"]) // 3)
-    assert spec.vcpus_origin is Origin.SHARED
+    assert spec.vcpus_origin is HardwareOrigin.SHARED
 
 
 def test_max_threads_of_the_session_does_not_hide_the_cores(make_hook: MakeHook, hook: ClickHouseS3Hook) -> None:

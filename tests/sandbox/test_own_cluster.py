@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox import SandboxConfig
+from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.pytest_plugin import CLUSTER_VARIABLE
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.thorough]
@@ -22,7 +23,7 @@ def test_one_https_address_of_a_cluster_with_replicas() -> None:
     """As a service offers it: neither HTTP nor the other nodes can be reached."""
     (description,) = (json.loads(line) for line in PAGE.read_text().splitlines() if line.startswith('{"host"'))
     config = SandboxConfig(shards=1, replicas=3, engine="25.8", database_engine="Replicated", tls=True)
-    with Sandbox.start(config) as sandbox:
+    with running_sandbox(config) as sandbox:
         mine = json.loads(sandbox.to_json())
         own = {name: mine[name] for name in (*description, "ca_cert", "has_keeper")}
         own |= {"http": [], "https": mine["https"][1:2]}

@@ -12,6 +12,7 @@ import pytest
 from airflow_provider_ch_s3.bench.pushes import PUSHES, PushJob
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.source import S3Access
 
 pytestmark = pytest.mark.sandbox
@@ -37,7 +38,7 @@ FROM numbers({first}, {count})
 @pytest.fixture(scope="module")
 def push_node() -> Iterator[Sandbox]:
     """One node, and two files that ClickHouse itself wrote."""
-    with Sandbox.start(SandboxConfig(shards=1)) as sandbox:
+    with running_sandbox(SandboxConfig(shards=1)) as sandbox:
         sandbox.s3_client().create_bucket(Bucket=BUCKET)
         for number, key in enumerate(KEYS):
             sandbox.query(

@@ -13,6 +13,7 @@ import pytest
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sql.statement import Statement
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag, start_worker
@@ -290,7 +291,7 @@ def policed_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbo
     settings = Path(directory) / "node1" / "config.d"
     settings.mkdir(parents=True)
     (settings / "narrow.xml").write_text(NARROW)
-    with Sandbox.start(SandboxConfig(shards=1, memory_bytes_per_node=2 * 1024**3, directory=directory)) as sandbox:
+    with running_sandbox(SandboxConfig(shards=1, memory_bytes_per_node=2 * 1024**3, directory=directory)) as sandbox:
         yield sandbox
 
 

@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 from botocore.client import BaseClient
 
-from airflow_provider_ch_s3.errors import ConfigError, SandboxError, ServerError
+from airflow_provider_ch_s3.errors import SandboxError, ServerError
 from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.config import available_memory_bytes
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.lock import lock_owner
 from airflow_provider_ch_s3.sandbox.pytest_plugin import Query
@@ -162,7 +161,7 @@ class TestObjectStore:
 
 class TestLife:
     def test_a_killed_node_comes_back_with_its_data(self, directory: Path) -> None:
-        with Sandbox.start(SandboxConfig(shards=2, directory=directory)) as sandbox:
+        with running_sandbox(SandboxConfig(shards=2, directory=directory)) as sandbox:
             sandbox.query("CREATE TABLE t (x Int64) ENGINE = MergeTree ORDER BY x", node=1)
             sandbox.query("INSERT INTO t VALUES (42)", node=1)
             # Log tables on disk are what the engine stumbles over when it starts again.
@@ -177,7 +176,7 @@ class TestLife:
         assert "node2 was killed by signal 9; starting it again" in (directory / "supervisor.log").read_text()
 
     def test_nodes_survive_connections_that_are_reset(self, directory: Path) -> None:
-        with Sandbox.start(SandboxConfig(shards=1, directory=directory)) as sandbox:
+        with running_sandbox(SandboxConfig(shards=1, directory=directory)) as sandbox:
             pids = node_pids(directory)
             for port, begun in ((sandbox.http_ports[0], b"GET /ping HT"), (sandbox.tcp_ports[0], b"\x00\x05")):
                 for _ in range(20):
@@ -213,10 +212,10 @@ class TestLife:
 
     def test_tables_survive_down_and_up(self, directory: Path) -> None:
         config = SandboxConfig(shards=1, directory=directory)
-        with Sandbox.start(config) as sandbox:
+        with running_sandbox(config) as sandbox:
             sandbox.query("CREATE TABLE t (x Int64) ENGINE = MergeTree ORDER BY x")
             sandbox.query("INSERT INTO t VALUES (42)")
-        with Sandbox.start(config) as sandbox:
+        with running_sandbox(config) as sandbox:
             assert sandbox.query("SELECT x FROM t") == [{"x": 42}]
 
     def test_the_block_ends_the_sandbox_on_exceptions_too(self) -> None:
@@ -224,7 +223,7 @@ class TestLife:
         pids: list[int] = []
 
         def fail_inside() -> None:
-            with Sandbox.start(SandboxConfig(shards=1)) as sandbox:
+            with running_sandbox(SandboxConfig(shards=1)) as sandbox:
                 assert sandbox.directory is not None
                 seen.append(sandbox.directory)
                 pids.extend(node_pids(sandbox.directory))
@@ -239,8 +238,9 @@ class TestLife:
         script = (
             "import os, signal\n"
             "from pathlib import Path\n"
-            "from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig\n"
-            f"with Sandbox.start(SandboxConfig(shards=1, directory=Path({str(directory)!r}))):\n"
+            "from airflow_provider_ch_s3.sandbox import SandboxConfig\n"
+            "from airflow_provider_ch_s3.sandbox.launch import running_sandbox\n"
+            f"with running_sandbox(SandboxConfig(shards=1, directory=Path({str(directory)!r}))):\n"
             "    os.kill(os.getpid(), signal.SIGKILL)\n"
         )
         subprocess.run([sys.executable, "-c", script], check=False, timeout=60)
@@ -251,7 +251,7 @@ class TestLife:
         self, directory: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "private")
-        with Sandbox.start(SandboxConfig(shards=1, directory=directory)):
+        with running_sandbox(SandboxConfig(shards=1, directory=directory)):
             (pid,) = node_pids(directory)
             names = {
                 entry.split(b"=")[0] for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if entry
@@ -341,42 +341,3 @@ class TestCommands:
             assert process.wait(WAIT_SECONDS) == 0
         assert not sandbox.directory.exists()
         assert not any(alive(pid) for pid in pids)
-
-
-class TestDescription:
-    SANDBOX = Sandbox(
-        http_ports=(8123, 8124),
-        tcp_ports=(9000, 9001),
-        password="p'w",
-        s3_endpoint="http://127.0.0.1:9",
-        s3_access_key="AKIA",
-        s3_secret_key="sec",
-    )
-
-    def test_round_trip(self) -> None:
-        assert Sandbox.from_json(self.SANDBOX.to_json()) == self.SANDBOX
-
-    def test_connections(self) -> None:
-        assert self.SANDBOX.airflow_conn_clickhouse == (
-            '{"conn_type": "clickhouse_s3", "host": "127.0.0.1", "port": 8123, "login": "loader", '
-            '"password": "p\'w", "schema": "sandbox", '
-            '"extra": {"cluster": "sandbox", '
-            '"http_endpoints": ["127.0.0.1:8123", "127.0.0.1:8124"]}}'
-        )
-        assert self.SANDBOX.airflow_conn_aws == (
-            '{"conn_type": "aws", "login": "AKIA", "password": "sec", '
-            '"extra": {"endpoint_url": "http://127.0.0.1:9", "region_name": "us-east-1"}}'
-        )
-
-    def test_repr_holds_no_secret(self) -> None:
-        assert "p'w" not in repr(self.SANDBOX)
-        assert "sec" not in repr(self.SANDBOX)
-
-    @pytest.mark.parametrize("text", ["", "[]", "{}", '{"http": [1], "password": "hidden"'])
-    def test_unreadable(self, text: str) -> None:
-        with pytest.raises(ConfigError, match="up --json") as caught:
-            Sandbox.from_json(text)
-        assert "hidden" not in str(caught.value)
-
-    def test_available_memory(self) -> None:
-        assert available_memory_bytes("MemTotal:       100 kB\nMemAvailable:   2 kB\n") == 2048

@@ -11,8 +11,9 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox import SandboxConfig
 from airflow_provider_ch_s3.sandbox.certificates import Authority
+from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.tls_proxy import tls_proxy
 from airflow_provider_ch_s3.sandbox.zookeeper import DEBIAN_JAR
 from tests.sandbox.conftest import Lab, bag, lab_in
@@ -59,7 +60,7 @@ def check_load(lab: Lab) -> None:
 
 @pytest.mark.skipif(not DEBIAN_JAR.exists(), reason="whole servers need ZooKeeper")
 def test_a_server_with_https(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Sandbox.start(SandboxConfig(shards=2, engine="25.8", tls=True)) as sandbox:
+    with running_sandbox(SandboxConfig(shards=2, engine="25.8", tls=True)) as sandbox:
         lab = lab_in(sandbox, monkeypatch)
         check_load(lab)
         lab.query("SYSTEM FLUSH LOGS query_log")
@@ -72,7 +73,7 @@ def test_a_server_with_https(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.thorough
 def test_the_newest_engine_behind_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Sandbox.start(SandboxConfig(shards=2, tls=True)) as sandbox:
+    with running_sandbox(SandboxConfig(shards=2, tls=True)) as sandbox:
         check_load(lab_in(sandbox, monkeypatch))
 
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.bench import measure, tune
+from airflow_provider_ch_s3.calibrate import measure, search
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS
 from airflow_provider_ch_s3.load import past_loads
+from airflow_provider_ch_s3.target import TableName, short_hash
 from tests.sandbox.conftest import ROWS, SLOW, SLOW_FILES, Lab, wait_until
 
 pytestmark = pytest.mark.sandbox
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.sandbox
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "QUIET_SECONDS", 0.5)
-    monkeypatch.setattr(tune, "ROUNDS", 1)
+    monkeypatch.setattr(search, "ROUNDS", 1)
 
 
 @pytest.fixture
@@ -43,19 +44,21 @@ def test_what_is_printed_is_the_connections_extra(
     monkeypatch.setattr(past_loads, "MIN_VOLUME_BYTES", 1)
     assert main(["tune", *lab.arguments(table)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    (first,) = (line for line in lines if line.startswith(f"up to {tune.MOST_LOADS} loads of 48 files, "))
+    (first,) = (line for line in lines if line.startswith(f"up to {search.MOST_LOADS} loads of 48 files, "))
     assert f"into a scratch table beside {table}: about" in first
     measured = {line.partition(":")[0] for line in lines}
     assert {"server defaults", "our plan"} <= measured
     assert [name for name in measured if name.endswith("per core")] != []
     assert lines[-2] == "for the extra of connection 'ch' (--save writes it there):"
     extra = json.loads(lines[-1])
-    assert "tuned" in {field.name for field in CONNECTION_FIELDS}
-    assert extra["tuned"]["core_seconds_per_gib"] > 0
+    assert "calibration" in {field.name for field in CONNECTION_FIELDS}
+    assert extra["calibration"]["core_seconds_per_gib"] > 0
     assert lab.rows(table) == []
     assert scratch_tables(lab) == []
     # and a plan takes what was printed
-    lab.connect_clickhouse({"vcpus_per_node": 2, "tuned": {**extra["tuned"], "insert_threads_per_core": 1.5}})
+    lab.connect_clickhouse(
+        {"vcpus_per_node": 2, "calibration": {**extra["calibration"], "insert_threads_per_core": 1.5}}
+    )
     capsys.readouterr()
     assert main(["plan", *lab.arguments(table)]) == 0
     shown = capsys.readouterr().out
@@ -119,7 +122,7 @@ def test_a_search_that_is_interrupted_leaves_nothing(lab: Lab, number: signal.Si
 
 @pytest.mark.thorough
 def test_what_a_killed_search_left_is_removed(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
-    scratch = tune.short_hash(tune.TableName(database=lab.database, table="t"))
+    scratch = short_hash(TableName(database=lab.database, table="t"))
     lab.ddl(f"CREATE TABLE {lab.database}.ch_s3_tune_{scratch} (other String) ENGINE = Memory")
     assert main(["tune", *lab.arguments(table)]) == 0
     assert scratch_tables(lab) == []

@@ -8,7 +8,8 @@ import pytest
 
 from airflow_provider_ch_s3.bench.charts import draw_bars
 from airflow_provider_ch_s3.bench.compare import published_formula
-from airflow_provider_ch_s3.bench.score import BEST, DEFAULTS, OURS, Measurement, Result, best_of_grid, score_results
+from airflow_provider_ch_s3.bench.score import BEST, Result, best_of_grid, score_results
+from airflow_provider_ch_s3.calibrate.measurement import DEFAULTS, OURS, Measurement
 from airflow_provider_ch_s3.cluster import NodeSpec
 
 

@@ -11,14 +11,14 @@ from airflow_provider_ch_s3.cluster import (
     ClusterDeclaration,
     ClusterSpec,
     DdlMode,
+    HardwareOrigin,
     NodeSpec,
-    Origin,
     merge_cluster,
-    parse_declaration,
     parse_version,
     resolve_ddl_mode,
 )
-from airflow_provider_ch_s3.connection_fields import parse_bool
+from airflow_provider_ch_s3.connection_extra import parse_bool
+from airflow_provider_ch_s3.declaration import parse_declaration
 from airflow_provider_ch_s3.errors import ClusterError, ConfigError, ServerError
 from airflow_provider_ch_s3.inspect.cluster import detect_cluster, list_members
 from airflow_provider_ch_s3.sql.statement import Statement
@@ -238,7 +238,7 @@ def test_detected_nodes_are_taken_as_they_are() -> None:
         ingest_memory_ratio=0.5,
     )
     assert spec.node_count == 2
-    assert spec.vcpus_origin is Origin.DETECTED
+    assert spec.vcpus_origin is HardwareOrigin.DETECTED
 
 
 def test_declared_values_win_and_differences_are_noted() -> None:
@@ -246,8 +246,8 @@ def test_declared_values_win_and_differences_are_noted() -> None:
     spec = merge_cluster(declared, [node(vcpus=8), node("ch2:9000", shard=2, vcpus=16)], ["26.7.2.1"])
     assert spec.node_count == 4
     assert {(n.vcpus, n.memory_bytes) for n in spec.nodes} == {(16, 68_719_476_736)}
-    assert spec.vcpus_origin is Origin.CONNECTION
-    assert spec.memory_origin is Origin.CONNECTION
+    assert spec.vcpus_origin is HardwareOrigin.CONNECTION
+    assert spec.memory_origin is HardwareOrigin.CONNECTION
     assert spec.notes == (
         "the connection says 4 nodes, the cluster has 2",
         "the connection says 16 vCPUs per node: ch1:9000 has 8",
@@ -259,7 +259,7 @@ def test_servers_on_one_machine_share_its_cores() -> None:
     nodes = [node("ch1:9000", vcpus=8), node("ch1:9001", shard=2, vcpus=8), node("ch2:9000", shard=3, vcpus=8)]
     spec = merge_cluster(ClusterDeclaration(cluster="c"), nodes, ["26.7"])
     assert [n.vcpus for n in spec.nodes] == [4, 4, 8]
-    assert spec.vcpus_origin is Origin.SHARED
+    assert spec.vcpus_origin is HardwareOrigin.SHARED
     crowd = [node(f"ch1:{port}", shard=port, vcpus=2) for port in (1, 2, 3)]
     assert merge_cluster(ClusterDeclaration(cluster="c"), crowd, ["26.7"]).weakest.vcpus == 1
 
@@ -267,7 +267,7 @@ def test_servers_on_one_machine_share_its_cores() -> None:
 def test_a_share_may_be_declared() -> None:
     nodes = [node("ch1:9000", vcpus=8), node("ch1:9001", shard=2, vcpus=8)]
     spec = merge_cluster(ClusterDeclaration(cluster="c", vcpus_per_node=4), nodes, ["26.7"])
-    assert (spec.vcpus_origin, spec.notes) == (Origin.CONNECTION, ())
+    assert (spec.vcpus_origin, spec.notes) == (HardwareOrigin.CONNECTION, ())
     alone = merge_cluster(ClusterDeclaration(cluster="c", vcpus_per_node=8), nodes, ["26.7"])
     assert alone.weakest.vcpus == 8
     assert alone.notes == ("the connection says 8 vCPUs per node: ch1:9000 has 4, ch1:9001 has 4",)

@@ -36,8 +36,6 @@ CASES: dict[str, Statement] = {
     "create_bench_table_none": bench_queries.render_create_bench_table(
         TABLE, None, columns={"id": "UInt64"}, engine="Null"
     ),
-    "read_part_changes_cluster": bench_queries.render_read_part_changes(("a-1", "b-2"), "it's"),
-    "read_part_changes_single": bench_queries.render_read_part_changes(("a-1",), None),
 }
 
 

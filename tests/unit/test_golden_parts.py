@@ -1,4 +1,4 @@
-"""The statements that look at many tables and loads, compared as a whole."""
+"""The statements that look at parts and at many loads, compared as a whole."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ CASES: dict[str, Statement] = {
     "table_replicas_single": parts_queries.render_table_replicas(ONE, None),
     "failed_changes_cluster": parts_queries.render_failed_changes(MANY, CLUSTER),
     "failed_changes_single": parts_queries.render_failed_changes(ONE, None),
+    "read_part_changes_cluster": parts_queries.render_read_part_changes(("a-1", "b-2"), CLUSTER),
+    "read_part_changes_single": parts_queries.render_read_part_changes(("a-1",), None),
     "running_parts_cluster": poll_queries.render_running_parts(["ch-s3-0'1-2-3", "b"], CLUSTER),
     "running_parts_single": poll_queries.render_running_parts(["b"], None),
 }

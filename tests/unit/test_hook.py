@@ -124,7 +124,7 @@ def test_an_extra_that_is_no_json_object_is_refused_and_not_shown(make_hook: Mak
         pytest.param("clustr", "did you mean 'cluster'?", id="typo"),
         pytest.param("Cluster", "did you mean 'cluster'?", id="capitals"),
         pytest.param("http_endpoint", "did you mean 'http_endpoints'?", id="singular"),
-        pytest.param("qqq", "use ca_cert, client_cert, client_cert_key, client_kwargs,", id="nothing-like-it"),
+        pytest.param("qqq", "use ca_cert, calibration, client_cert, client_cert_key,", id="nothing-like-it"),
     ],
 )
 def test_an_unknown_key_of_the_extra_is_refused(make_hook: MakeHook, key: str, remedy: str) -> None:

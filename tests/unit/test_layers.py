@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ VALUES = TEXT | {
     "arguments",
     "names",
     "connection_fields",
-    "tuned",
+    "connection_extra",
+    "declaration",
+    "calibration",
     "column_types",
     "common_type",
     "conversion",
@@ -44,9 +47,11 @@ MAY_IMPORT = {
     "units": set(),
     "sql.tokens": {"errors"},
     "sql.expressions": {"errors", "sql.tokens"},
-    "connection_fields": GROUND | {"arguments"},
-    "tuned": GROUND,
-    "cluster": GROUND | {"connection_fields", "tuned"},
+    "connection_fields": set(),
+    "connection_extra": {"arguments", "errors", "connection_fields"},
+    "declaration": GROUND | {"arguments"} | {"calibration", "cluster", "connection_extra", "connection_fields"},
+    "calibration": GROUND,
+    "cluster": GROUND | {"connection_fields", "calibration"},
     "column_types": set(),
     "common_type": {"column_types"},
     "target": TEXT | {"names"},
@@ -73,6 +78,7 @@ MAY_IMPORT = {
     "query": ASKING,
     "exactly_once": ASKING | {"inspect", "query"},
     "load": PURE,
+    "calibrate": PURE,
     "sandbox": GROUND | {"pace"},
 }
 
@@ -117,7 +123,7 @@ def test_the_sensor_imports_nothing_of_a_load() -> None:
 
 @pytest.mark.parametrize("place", MAY_IMPORT)
 def test_no_airflow_and_no_driver(place: str) -> None:
-    foreign = {"airflow", "clickhouse_connect"} | ({"boto3", "botocore"} if place in PURE else set())
+    foreign = {"airflow", "clickhouse_connect"} | ({"boto3", "botocore"} if place != "sandbox" else set())
     wrong = {
         f"{path.relative_to(ROOT)} imports {name}"
         for path in modules(place)
@@ -142,3 +148,39 @@ def test_every_place_exists_and_has_a_rule() -> None:
     places = {path.stem for path in ROOT.iterdir() if (path.is_dir() or path.suffix == ".py") and path.stem[0] != "_"}
     assert places <= {*MAY_IMPORT, *glue}
     assert all(path.exists() for place in MAY_IMPORT for path in modules(place))
+
+
+def import_graph(root: Path) -> dict[str, set[str]]:
+    """Module → the modules of the same package that it imports, at any depth of its code."""
+    files = {".".join(path.relative_to(root.parent).with_suffix("").parts): path for path in root.rglob("*.py")}
+    files = {name.removesuffix(".__init__"): path for name, path in files.items()}
+    # "from package.module import name" is an import of the module, unless the name is one itself
+    return {
+        name: {found if found in files else found.rpartition(".")[0] for found in imports(path)} & files.keys()
+        for name, path in files.items()
+    }
+
+
+@pytest.mark.parametrize("command", ["tune", "plan", "loads"])
+def test_a_command_for_workers_needs_neither_bench_nor_sandbox(command: str) -> None:
+    graph = import_graph(ROOT)
+    needed, new = set(), {PACKAGE, f"{PACKAGE}.__main__", f"{PACKAGE}.cli", f"{PACKAGE}.cli.{command}"}
+    while new:
+        needed |= new
+        new = {found for name in new for found in graph[name]} - needed
+    assert f"{PACKAGE}.hooks.clickhouse_s3" in needed
+    assert [name for name in sorted(needed) if is_inside(name, {"bench", "sandbox"})] == []
+
+
+def test_no_import_circles() -> None:
+    TopologicalSorter(import_graph(ROOT)).prepare()
+
+
+def test_a_circle_is_found_within_a_function_too(tmp_path: Path) -> None:
+    package = tmp_path / "circular"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "a.py").write_text("from circular import b")
+    (package / "b.py").write_text("def later():\n    from circular.a import name")
+    with pytest.raises(CycleError, match=r"circular\.a"):
+        TopologicalSorter(import_graph(package)).prepare()

@@ -8,13 +8,15 @@ from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.mapping import MappedColumn
 from airflow_provider_ch_s3.source import S3Access, SourceFile, SourcePattern, SourceSpec
 from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
-from airflow_provider_ch_s3.tuning import LoadPlan, Origin, Prediction, Setting
+from airflow_provider_ch_s3.tuning import LoadPlan, Prediction, Setting, SettingOrigin
 
 PLAN = LoadPlan(
     settings=(
         Setting(name="max_threads", value=8, reason="one thread a core"),
         Setting(name="log_queries", value=1, reason="a retry finds it", is_notable=False),
-        Setting(name="max_execution_time", value="0", reason="no timeout", origin=Origin.SERVER, is_notable=False),
+        Setting(
+            name="max_execution_time", value="0", reason="no timeout", origin=SettingOrigin.SERVER, is_notable=False
+        ),
     ),
     kept=(
         Setting(name="limit", value=0, reason="rows", is_notable=False),

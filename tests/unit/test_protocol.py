@@ -40,7 +40,7 @@ from airflow_provider_ch_s3.request import LoadIdentity, LoadMode, LoadRequest, 
 from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourcePattern, SourceSpec
 from airflow_provider_ch_s3.sql import render
 from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
-from airflow_provider_ch_s3.tuning import LoadPlan, Origin, Prediction, Setting
+from airflow_provider_ch_s3.tuning import LoadPlan, Prediction, Setting, SettingOrigin
 from tests.unit.cluster_model import Clock, Cluster, Fault, Insert, Killed, ModelClient, ModelThread, Process, Thread
 
 EXAMPLES = int(os.environ.get("CH_S3_PROTOCOL_EXAMPLES", "300"))
@@ -216,7 +216,7 @@ def prepare_model_load(
         columns=(FileColumn(name="row", type="String"),),
         rows=sum(len(rows) for file in files for rows in OBJECTS[file.key].values()),
     )
-    setting = Setting(name="max_threads", value=1, origin=Origin.COMPUTED, reason="a model")
+    setting = Setting(name="max_threads", value=1, origin=SettingOrigin.COMPUTED, reason="a model")
     plan = LoadPlan(settings=(setting,), left_out={}, prediction=PREDICTION, basis="a model")
     return PreparedLoad(
         cluster=cluster,

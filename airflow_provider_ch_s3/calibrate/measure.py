@@ -6,29 +6,27 @@ import datetime
 import math
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
-from airflow_provider_ch_s3.bench.arena import Arena
-from airflow_provider_ch_s3.bench.pushes import PUSHES, PushJob
-from airflow_provider_ch_s3.bench.score import Measurement
-from airflow_provider_ch_s3.bench.workloads import Workload
+from airflow_provider_ch_s3.calibrate.measurement import Measurement
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import LoadError, ServerError
 from airflow_provider_ch_s3.inspect.parts import read_parts
 from airflow_provider_ch_s3.inspect.table import find_table, read_target
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport, build_report
-from airflow_provider_ch_s3.load.staged import LoadRun
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.query.state import LOG_PATIENCE_SECONDS, kill_queries
-from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
+from airflow_provider_ch_s3.request import LoadIdentity
 from airflow_provider_ch_s3.settle import SettleRule, judge_parts
-from airflow_provider_ch_s3.sql import bench_queries
+from airflow_provider_ch_s3.sql import parts_queries, staging_queries
+from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
 from airflow_provider_ch_s3.tuning import Setting, SettingValue
 
@@ -41,16 +39,29 @@ QUIET_SECONDS = 3.0
 POLL_SECONDS = 0.25
 
 
-def prepare_workload(arena: Arena, workload: Workload) -> PreparedLoad:
-    """Plan the load of a workload as the operator does."""
-    with arena.table(workload) as table:
-        return LoadRun(
-            client=arena.hook,
-            store=arena.store,
-            declaration=arena.hook.declaration,
-            request=LoadRequest(pattern=arena.pattern(workload.dataset), table=str(table)),
-            identity=_identity(table),
-        ).prepare()
+def new_identity(table: TableName) -> LoadIdentity:
+    """A new identity for a load that no DAG asked for."""
+    return LoadIdentity(
+        dag_id="measure",
+        task_id=uuid.uuid4().hex,
+        run_id="measure",
+        table=str(table),
+        since=datetime.datetime.now(datetime.UTC),
+    )
+
+
+@contextmanager
+def scratch_table(
+    client: ClickHouseClient, table: TableName, create: Callable[[str | None], Statement]
+) -> Iterator[TableName]:
+    """A table on every node, for as long as the block lasts; one that a killed process left is dropped before."""
+    drop = partial(staging_queries.render_drop_staging, table)
+    client.execute_everywhere(drop)
+    try:
+        client.execute_everywhere(create)
+        yield table
+    finally:
+        client.execute_everywhere(drop)
 
 
 def with_settings(prepared: PreparedLoad, settings: Mapping[str, SettingValue]) -> PreparedLoad:
@@ -94,41 +105,16 @@ def measure_load(
     )
 
 
-def measure_push(arena: Arena, workload: Workload, name: str) -> Measurement:
-    """Have a worker push the files' rows, by the wall clock; its libraries are imported before."""
-    assert arena.sandbox is not None
-    seconds = 0.0
-    for keys in (workload.dataset.keys[:1], workload.dataset.keys):
-        with arena.table(workload) as table:
-            job = PushJob(
-                sandbox=arena.sandbox, access=arena.store.access(), table=table.table, bucket=arena.bucket, keys=keys
-            )
-            began = time.monotonic()
-            PUSHES[name](job)
-            seconds = time.monotonic() - began
-    return Measurement(candidate=name, load_seconds=seconds)
-
-
-def _identity(table: TableName) -> LoadIdentity:
-    return LoadIdentity(
-        dag_id="bench",
-        task_id=uuid.uuid4().hex,
-        run_id="bench",
-        table=str(table),
-        since=datetime.datetime.now(datetime.UTC),
-    )
-
-
 def _insert(client: ClickHouseClient, prepared: PreparedLoad, table: TableName) -> LoadReport:
-    identity = _identity(table)
+    identity = new_identity(table)
     query_id = identity.query_id(1)
     try:
         client.execute(prepared.insert(identity, into=table), query_id=query_id)
     except KeyboardInterrupt:
         kill_queries(client, prepared.cluster.name, query_id)
         raise
-    watch = QueryMonitor(client=client, cluster=prepared.cluster.name, identity=identity, poll_seconds=POLL_SECONDS)
-    return build_report(watch.wait_for_logs(watch.wait(query_id)), table=str(table), attached=False)
+    monitor = QueryMonitor(client=client, cluster=prepared.cluster.name, identity=identity, poll_seconds=POLL_SECONDS)
+    return build_report(monitor.wait_for_logs(monitor.wait(query_id)), table=str(table), attached=False)
 
 
 def _wait_until_settled(client: ClickHouseClient, table: TableName, cluster: ClusterSpec) -> list[dict[str, Any]]:
@@ -139,7 +125,7 @@ def _wait_until_settled(client: ClickHouseClient, table: TableName, cluster: Clu
     rule = SettleRule(stable_seconds=QUIET_SECONDS)
     found = find_table(client, str(table))
     uuids = read_target(client, found, cluster).uuids
-    read_changes = bench_queries.render_read_part_changes(uuids, cluster.name)
+    read_changes = parts_queries.render_read_part_changes(uuids, cluster.name)
     deadline = math.inf
     while time.monotonic() < deadline:
         nodes = read_parts(client, found, cluster)

@@ -1,23 +1,22 @@
 """A bounded search for the constants of a user's own cluster, with a sample of the user's own files.
 
-A candidate is a :class:`Tuned`, and what is measured is the plan that later loads make of it. One constant after the
-other is tried, each from the best values so far; at the end the winner, the plan as it was and the server's defaults
-are measured again in turn.
+A candidate is a :class:`Calibration`, and what is measured is the plan that later loads make of it. One constant is
+tried after the other, each from the best values so far; at the end the winner, the plan as it was and the server's
+defaults are measured again in turn.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
-from airflow_provider_ch_s3.bench.arena import scratch_table
-from airflow_provider_ch_s3.bench.compare import rotate
-from airflow_provider_ch_s3.bench.measure import measure_load, with_settings
-from airflow_provider_ch_s3.bench.score import DEFAULTS, OURS, Measurement, Result
+from airflow_provider_ch_s3.calibrate.measure import measure_load, scratch_table, with_settings
+from airflow_provider_ch_s3.calibrate.measurement import DEFAULTS, OURS, Measurement, median_of, rotate
+from airflow_provider_ch_s3.calibration import Calibration
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.load import past_loads
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
@@ -25,7 +24,6 @@ from airflow_provider_ch_s3.load.staged import LoadRun
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.target import TableName, short_hash
-from airflow_provider_ch_s3.tuned import Tuned
 
 TRIED = {
     "insert_threads_per_core": (0.5, 1.0, 2.0),
@@ -39,17 +37,17 @@ MOST_LOADS = 1 + sum(map(len, TRIED.values())) + 3 * ROUNDS
 SAMPLE_SECONDS = 5.0
 # Another plan has to be worth remembering.
 MIN_GAIN = 1.05
-TUNED = "tuned"
+CALIBRATED = "calibrated"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tuning:
+class SearchResult:
     """What a search found.
 
-    :param seconds: median of settled seconds, for the server's defaults, the plan as it was, and the tuned one.
+    :param seconds: median of settled seconds, for the server's defaults, the plan as it was, and the calibrated one.
     """
 
-    tuned: Tuned
+    calibration: Calibration
     seconds: dict[str, float]
 
 
@@ -64,15 +62,17 @@ def plan_sample(run: LoadRun) -> PreparedLoad:
     return run.prepare(files[::step])
 
 
-def search(client: ClickHouseClient, sample: PreparedLoad, on_measured: Callable[[Measurement], None]) -> Tuning:
+def search(
+    client: ClickHouseClient, sample: PreparedLoad, on_measured: Callable[[Measurement], None]
+) -> SearchResult:
     """Measure, and say what was best.
 
     :param on_measured: called after each load.
     :raises LoadError: if the plan as it is cannot load the sample.
     """
 
-    def plan(tuned: Tuned) -> PreparedLoad:
-        return dataclasses.replace(sample, plan=sample.plan_with(tuned))
+    def plan(calibration: Calibration) -> PreparedLoad:
+        return dataclasses.replace(sample, plan=sample.plan_with(calibration))
 
     def measure(prepared: PreparedLoad, name: str) -> Measurement:
         measured = measure_load(client, partial(_scratch_table, client, sample), prepared, name)
@@ -81,8 +81,8 @@ def search(client: ClickHouseClient, sample: PreparedLoad, on_measured: Callable
         on_measured(measured)
         return measured
 
-    ours = plan(Tuned())
-    best, best_plan, best_seconds = Tuned(), ours, measure(ours, OURS).settled_seconds
+    ours = plan(Calibration())
+    best, best_plan, best_seconds = Calibration(), ours, measure(ours, OURS).settled_seconds
     known = [ours.plan.sent]
     for name, values in TRIED.items():
         start = best
@@ -97,26 +97,27 @@ def search(client: ClickHouseClient, sample: PreparedLoad, on_measured: Callable
                 best, best_plan, best_seconds = candidate, prepared, found.settled_seconds
     finalists = {DEFAULTS: with_settings(ours, {}), OURS: ours}
     if best_plan is not ours:
-        finalists[TUNED] = best_plan
+        finalists[CALIBRATED] = best_plan
     rounds = [measure(finalists[name], name) for number in range(ROUNDS) for name in rotate(list(finalists), number)]
-    return _judge(Result(workload="tune", title="a sample", rounds=rounds), best, sample)
+    return _judge(rounds, best, sample)
 
 
-def _judge(result: Result, best: Tuned, sample: PreparedLoad) -> Tuning:
+def _judge(rounds: Sequence[Measurement], best: Calibration, sample: PreparedLoad) -> SearchResult:
     cluster = sample.cluster
-    seconds = {name: result.median(name, "settled_seconds") for name in (DEFAULTS, OURS, TUNED)}
-    winner = TUNED if seconds[TUNED] * MIN_GAIN < seconds[OURS] else OURS
-    tuned = best if winner == TUNED else Tuned()
-    volume_bytes = result.median(winner, "volume_bytes")
+    seconds = {name: median_of(rounds, name, "settled_seconds") for name in (DEFAULTS, OURS, CALIBRATED)}
+    winner = CALIBRATED if seconds[CALIBRATED] * MIN_GAIN < seconds[OURS] else OURS
+    calibration = best if winner == CALIBRATED else Calibration()
+    volume_bytes = median_of(rounds, winner, "volume_bytes")
     if volume_bytes >= past_loads.MIN_VOLUME_BYTES:
         core_seconds = past_loads.core_seconds_per_gib(
-            result.median(winner, "load_seconds"),
+            median_of(rounds, winner, "load_seconds"),
             volume_bytes / cluster.node_count,
             cluster,
             file_count=len(sample.source.files),
         )
-        tuned = dataclasses.replace(tuned, core_seconds_per_gib=round(core_seconds, 2))
-    return Tuning(tuned=tuned, seconds={name: value for name, value in seconds.items() if not math.isnan(value)})
+        calibration = dataclasses.replace(calibration, core_seconds_per_gib=round(core_seconds, 2))
+    measured = {name: value for name, value in seconds.items() if not math.isnan(value)}
+    return SearchResult(calibration=calibration, seconds=measured)
 
 
 def _scratch_table(client: ClickHouseClient, sample: PreparedLoad) -> AbstractContextManager[TableName]:
@@ -127,6 +128,6 @@ def _scratch_table(client: ClickHouseClient, sample: PreparedLoad) -> AbstractCo
     return scratch_table(client, scratch, create)
 
 
-def describe(tuned: Tuned) -> str:
+def describe(calibration: Calibration) -> str:
     """The constants that a candidate sets, in a few words."""
-    return ", ".join(f"{value:g} {name.replace('_', ' ')}" for name, value in tuned.as_dict().items())
+    return ", ".join(f"{value:g} {name.replace('_', ' ')}" for name, value in calibration.as_dict().items())

@@ -1,4 +1,4 @@
-"""What ``ch-s3 tune`` measured on a cluster."""
+"""The constants of one cluster, as ``ch-s3 tune`` measured them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_provider_ch_s3.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tuned:
+class Calibration:
     """Constants of one cluster; None where the rules' own constants count.
 
     :param blocks_per_thread: blocks that each inserting thread makes of its share of the rows.
@@ -23,7 +23,7 @@ class Tuned:
     core_seconds_per_gib: float | None = None
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Tuned:
+    def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
         """Read the JSON that ``ch-s3 tune`` prints.
 
         :raises ConfigError: if a key is unknown, or a value is no number above 0.

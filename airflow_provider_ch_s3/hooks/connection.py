@@ -1,0 +1,80 @@
+"""An Airflow connection to ClickHouse: checked, its extra cleaned, its TLS files looked at."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_ch_s3.connection_extra import field_error, parse_extra, parse_fields
+from airflow_provider_ch_s3.connection_fields import DRIVER_FIELDS
+from airflow_provider_ch_s3.errors import ConfigError
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Connection
+
+HTTPS_PORT = 8443
+
+_CERTIFICATES = ("ca_cert", "client_cert", "client_cert_key")
+
+TLS_ARGUMENTS = (*_CERTIFICATES, "server_host_name")
+"""Fields of the connection that are arguments of the driver's under the same names."""
+
+_CONN_TYPES = ("clickhouse_s3", "clickhouse")
+
+
+def clean_connection(connection: Connection, conn_id: str) -> Connection:
+    """The same connection with a clean extra, and the port of its protocol.
+
+    :raises ConfigError: if it is no connection to ClickHouse, names no host, or has an extra that nobody reads.
+    """
+    _check_connection(connection, conn_id)
+    extra = _clean_extra(connection.extra, conn_id)
+    return type(connection)(
+        conn_id=connection.conn_id,
+        conn_type=connection.conn_type,
+        description=connection.description,
+        host=connection.host,
+        login=connection.login,
+        password=connection.password,
+        schema=connection.schema,
+        port=connection.port or (HTTPS_PORT if extra.get("secure") else None),
+        extra=json.dumps(extra),
+    )
+
+
+def fit_tls(kwargs: Mapping[str, Any], conn_id: str) -> dict[str, Any]:
+    """The driver's arguments with their files checked; a password beside a client certificate is the login.
+
+    :raises ConfigError: if a file with a certificate or a key cannot be read.
+    """
+    for name in _CERTIFICATES:
+        path = kwargs.get(name, "certifi")
+        if path != "certifi" and not os.access(path, os.R_OK):
+            # it may be the key itself
+            shown = path if path.isprintable() and "-----" not in path else "(no path)"
+            remedy = "give the path of a file that this process can read"
+            raise field_error(name, shown, conn_id=conn_id, remedy=remedy)
+    if "client_cert" in kwargs and kwargs["password"]:
+        # the login is the password's, not the certificate's
+        return {"tls_mode": "strict", **kwargs}
+    return dict(kwargs)
+
+
+def _check_connection(connection: Connection, conn_id: str) -> None:
+    if connection.conn_type not in _CONN_TYPES:
+        raise ConfigError(
+            f"connection {conn_id!r} is of the type {connection.conn_type!r}; name one of the type"
+            f" {' or '.join(map(repr, _CONN_TYPES))}, which leads to ClickHouse's HTTP interface"
+        )
+    if not (connection.host or "").strip():
+        raise ConfigError(f"connection {conn_id!r} names no host; set its host to that of a ClickHouse server")
+
+
+def _clean_extra(text: str | None, conn_id: str) -> dict[str, Any]:
+    given = parse_extra(text, conn_id)
+    extra = {**given, **parse_fields(given, DRIVER_FIELDS, conn_id=conn_id)}
+    # The official hook takes these in client_kwargs only.
+    tls = {name: extra[name] for name in TLS_ARGUMENTS if name in extra}
+    return {**extra, "client_kwargs": {**extra.get("client_kwargs", {}), **tls}} if tls else extra

@@ -1,0 +1,205 @@
+"""Statements through the driver, each at one address: clients, timeouts, errors explained, secrets kept out."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, urlencode
+
+from airflow.providers.clickhousedb.hooks.clickhouse import ClickHouseHook
+
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.hooks.connection import TLS_ARGUMENTS, clean_connection, fit_tls
+from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.units import format_bytes
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Connection
+    from clickhouse_connect.driver.client import Client
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+EXECUTE_TIMEOUT_SECONDS = 30 * 24 * 3600
+"""``execute`` waits as long as the statement runs: TCP keep-alive notices a server that is gone, and a load
+limits itself with ``max_execution_time``."""
+
+MAX_PARAMETRIZED_BYTES = 128 * 1024
+"""Query parameters travel in a form, as secrets in the URL would reach the access logs of proxies; and
+ClickHouse reads no longer form field than this (``http_max_field_value_size``)."""
+
+# With progress headers, a statement whose client is gone dies at the next header. A partition command waits for its
+# own replica only, whatever a profile says: commits wait for the others by themselves.
+EXECUTE_SETTINGS = {"send_progress_in_http_headers": 0, "alter_sync": 1}
+
+# Columns of ClickHouse's logs that quote statements, with whatever stood in them.
+_ERROR_COLUMNS = ("exception", "failure")
+_SECRET_KWARGS = ("password", "access_token", "http_proxy", "https_proxy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ClientKind:
+    """What one driver client is for; each kind is made once.
+
+    :param address: ``host:port`` instead of the connection's own.
+    :param is_patient: waits for long statements.
+    :param has_form: sends query parameters in the body.
+    """
+
+    address: str | None
+    is_patient: bool
+    has_form: bool
+
+
+class DriverHook(ClickHouseHook):  # type: ignore[misc]
+    """The official hook with a checked connection, and statements that show no secret when they fail."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._clients: dict[_ClientKind, Client] = {}
+        # A signal handler that kills a load may interrupt the same thread while it holds the lock.
+        self._clients_lock = threading.RLock()
+        self._sent_secrets: set[str] = set()
+        self._find_more_secrets: Callable[[], Iterable[str]] = tuple
+
+    @classmethod
+    def get_connection(cls, conn_id: str) -> Connection:
+        """Get the connection with a clean extra.
+
+        A form saves ``null`` for each field that was left empty, and a URI holds texts only. The official
+        hook takes ``verify: null`` for false, and so would check no certificate.
+
+        :raises ConfigError: if it is no connection to ClickHouse, names no host, or has an extra that nobody reads.
+        """
+        return clean_connection(super().get_connection(conn_id), conn_id)
+
+    @property
+    def connection_settings(self) -> dict[str, Any]:
+        """The ClickHouse settings in the connection's ``session_settings``."""
+        return dict(self._driver_kwargs.get("settings", {}))
+
+    def get_uri(self) -> str:
+        """Get the SQLAlchemy URI; the official one breaks on a login such as ``me@example.com``."""
+        login = self.get_connection(self.get_conn_id()).login or "default"
+        uri = str(super().get_uri()).replace(f"//{login}", f"//{quote(login, safe='')}", 1)
+        tls = {name: self._driver_kwargs[name] for name in TLS_ARGUMENTS if name in self._driver_kwargs}
+        return uri + ("&" if "?" in uri else "?") * bool(tls) + urlencode(tls)
+
+    def keep_secret(self, find: Callable[[], Iterable[str]]) -> None:
+        """Keep more texts out of what a server says of errors, beside those that this hook sends itself.
+
+        :param find: called when there is such a text: an earlier process may have sent what a log quotes.
+        """
+        self._find_more_secrets = find
+
+    def close(self) -> None:
+        """Close the connections that were opened."""
+        with self._clients_lock:
+            for client in self._clients.values():
+                client.close()
+            self._clients.clear()
+
+    def _query_at(
+        self, address: str | None, statement: Statement, *, query_id: str | None = None
+    ) -> list[dict[str, Any]]:
+        def run(client: Client) -> list[dict[str, Any]]:
+            result = client.query(statement.text, parameters=dict(statement.parameters), settings=_settings(query_id))
+            # The driver takes CHECK for a command, and leaves the name of its column out.
+            names = result.column_names or ("result",)
+            return [dict(zip(names, row, strict=True)) for row in result.result_rows]
+
+        rows = self._run(statement, run, address=address, is_patient=False)
+        return [self._without_secrets(row) for row in rows]
+
+    def _execute_at(
+        self,
+        address: str | None,
+        statement: Statement,
+        *,
+        query_id: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        given = {**EXECUTE_SETTINGS, **(settings or {}), **_settings(query_id)}
+
+        def run(client: Client) -> None:
+            client.raw_query(statement.text, parameters=dict(statement.parameters), settings=given)
+
+        self._run(statement, run, address=address, is_patient=True)
+
+    def _run(
+        self,
+        statement: Statement,
+        run: Callable[[Client], Result],
+        *,
+        address: str | None = None,
+        is_patient: bool,
+    ) -> Result:
+        if statement.parameters and len(statement.text.encode()) > MAX_PARAMETRIZED_BYTES:
+            raise ConfigError(
+                f"a statement of {format_bytes(len(statement.text.encode()))} is too long for one with query "
+                f"parameters, ClickHouse takes {format_bytes(MAX_PARAMETRIZED_BYTES)}; load fewer files, "
+                "or use a named collection or the servers' own role instead of keys"
+            )
+        kind = _ClientKind(address=address, is_patient=is_patient, has_form=bool(statement.parameters))
+        self._sent_secrets.update(statement.parameters.values())
+        secrets = (*self._secrets, *self._sent_secrets)
+        where = address or f"{self._driver_kwargs['host']}:{self._driver_kwargs['port']}"
+        try:
+            return run(self._client(kind))
+        except Exception as exc:
+            error = explain(exc, address=where, conn_id=self.get_conn_id(), secrets=secrets)
+        raise error  # out here it has no context: the driver's exception holds what was just taken out
+
+    def _without_secrets(self, row: dict[str, Any]) -> dict[str, Any]:
+        told = {name: row[name] for name in _ERROR_COLUMNS if row.get(name)}
+        if not told:
+            return row
+        try:
+            secrets = {*self._secrets, *self._sent_secrets, *self._find_more_secrets()}
+        except Exception as error:  # whatever it is: without the secrets nobody can tell where the text quotes them
+            log.warning("what the server says of an error is not shown, as it may quote secrets: %r", type(error))
+            return row | dict.fromkeys(told, "(not shown, as it may quote secrets)")
+        return row | {name: scrub(text, secrets) for name, text in told.items()}
+
+    def _client(self, kind: _ClientKind) -> Client:
+        import clickhouse_connect
+
+        with self._clients_lock:
+            if kind not in self._clients:
+                self._clients[kind] = clickhouse_connect.get_client(**_fit_kwargs(self._driver_kwargs, kind))
+            return self._clients[kind]
+
+    @cached_property
+    def _driver_kwargs(self) -> dict[str, Any]:
+        return self._get_client_kwargs()
+
+    def _get_client_kwargs(self) -> dict[str, Any]:
+        return fit_tls(super()._get_client_kwargs(), self.get_conn_id())
+
+    @property
+    def _secrets(self) -> tuple[str, ...]:
+        return tuple(str(self._driver_kwargs[name]) for name in _SECRET_KWARGS if self._driver_kwargs.get(name))
+
+
+def _fit_kwargs(kwargs: Mapping[str, Any], kind: _ClientKind) -> dict[str, Any]:
+    fitted = {
+        **kwargs,
+        "autogenerate_session_id": False,  # a session runs one query at a time
+        "form_encode_query_params": kind.has_form,
+    }
+    if kind.is_patient:
+        fitted["send_receive_timeout"] = EXECUTE_TIMEOUT_SECONDS
+    if kind.address is not None:
+        host, _, port = kind.address.rpartition(":")
+        fitted.update(host=host.strip("[]"), port=int(port))
+    return fitted
+
+
+def _settings(query_id: str | None) -> dict[str, Any]:
+    return {} if query_id is None else {"query_id": query_id}
