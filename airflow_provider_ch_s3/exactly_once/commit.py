@@ -118,6 +118,8 @@ class Commit:
 
     def has_changed_nothing(self) -> bool:
         """Whether no step has reached the target: no staged part arrived, or nothing changed there at all."""
+        if not self.plan.is_untouched:
+            return False
         if self._mode is LoadMode.APPEND and self.plan.before:
             return self._is_all_staged() and not any(self._find_moved(role) for role in self.plan.before)
         looks = [(self._read_parts(self._destination(role), role), role) for role in self.plan.before]

@@ -25,7 +25,8 @@ class CommitPlan:
     :param touched: for ``replace_where``, the partitions that change.
     :param views: role of a staging table → database and name of the table that its rows go to, beside the target.
     :param report: of the load, as far as it is known before the commit.
-    :param before: what the tables held right before the first step.
+    :param before: what the tables held right before the first step of the process that wrote this.
+    :param is_untouched: no earlier process had changed the target by then.
     :param replaced: partition → rows that the new ones take the place of, over all nodes.
     """
 
@@ -39,6 +40,7 @@ class CommitPlan:
     views: Mapping[str, Sequence[str]] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict)
     before: Snapshot = field(default_factory=dict)
+    is_untouched: bool = True
     replaced: Mapping[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_provider_ch_s3.errors import (
@@ -198,7 +198,7 @@ class LockedTarget:
         self.staging.claim(attempt.id, self.epoch)
         # Statements that an earlier owner has sent already must not run beside those of this one.
         kill_queries(self.client, self.ledger.cluster, attempt.id.commit_prefix, sleep=self.sleep)
-        is_untouched = commit.has_changed_nothing()
+        commit.plan = replace(commit.plan, is_untouched=commit.has_changed_nothing())
         try:
             commit.resume()
             # From here on parts arrive that the first owner did not see.
@@ -207,11 +207,14 @@ class LockedTarget:
         except LockLostError:
             raise
         except (LoadError, ServerError) as error:
-            if is_untouched and commit.has_changed_nothing():
-                # Refused before anything changed, so there is nothing that anybody would have to finish.
-                log.warning("%s cannot be committed: %s", attempt.id.query_id, error)
-                self._record_abandoned(attempt.id)
-                return
+            if commit.plan.is_untouched:
+                # The error, too, may come from a newer owner, who takes the staging tables away first.
+                self.staging.claim(attempt.id, self.epoch)
+                if commit.has_changed_nothing():
+                    # Refused before anything changed, so there is nothing that anybody would have to finish.
+                    log.warning("%s cannot be committed: %s", attempt.id.query_id, error)
+                    self._record_abandoned(attempt.id)
+                    return
             if isinstance(error, LoadError):
                 raise
             if error.code in DIFFERENT_TABLES_CODES and not self._fits(attempt.id):

@@ -137,7 +137,8 @@ class Fault:
     """What happens when a statement is about to be sent.
 
     :param kind: ``kill``, ``kill_late`` (the statement arrives after the death of its sender), ``lost_request``,
-        ``lost_answer``, ``late`` (no answer, and the statement arrives later), ``pause``, ``signal`` (SIGTERM);
+        ``lost_answer``, ``late`` (no answer, and the statement arrives later), ``pause``, ``signal`` (SIGTERM),
+        ``refuse`` (the server answers with an error, and does nothing);
         of an INSERT that runs: ``fail``, ``vanish`` (its node was restarted, and the log is gone);
         of a MOVE: ``crash`` (its node dies between two of its steps, and is there again at once).
     :param statement: its name; that of no statement means a step of an INSERT.
@@ -762,6 +763,9 @@ class ModelClient:
         if kind == "signal" and process.on_signal is not None:
             handler, process.on_signal = process.on_signal, None
             handler()
+        if kind == "refuse":
+            cluster.note(f"  {process.name}: refused")
+            raise ServerError("memory limit exceeded", code=241)
         return kind
 
     def _lose(self, kind: str) -> None:

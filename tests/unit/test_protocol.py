@@ -85,7 +85,7 @@ STATEMENTS = (
 )
 PREDICTION = Prediction(initial_parts=1, peak_memory_bytes=1, load_seconds=1.0, settled_seconds=1.0)
 # Most harm is done by those who sleep and wake up again.
-KINDS = ("pause", "pause", "pause", "kill", "kill_late", "lost_request", "lost_answer", "late", "signal")
+KINDS = ("pause", "pause", "pause", "kill", "kill_late", "lost_request", "lost_answer", "late", "signal", "refuse")
 
 
 @dataclass(frozen=True)
@@ -455,6 +455,29 @@ FAULTS = st.lists(
     switch_ratio=0.1,
     split_ratio=0.3,
     seed=87062,
+)
+# Two processes die while they move; the third one's table is taken from it while it finishes that.
+@example(
+    mode=LoadMode.APPEND,
+    lives=[
+        (Life(generation=0, try_number=1),),
+        (Life(generation=0, try_number=1), Life(generation=0, try_number=2)),
+    ],
+    faults=[Fault("crash", "move step", 1), Fault("crash", "move step", 1)],
+    nodes=2,
+    switch_ratio=0.1,
+    split_ratio=0.3,
+    seed=0,
+)
+# Two processes die while they move; the statement of a third one, that finishes their commit, is refused.
+@example(
+    mode=LoadMode.APPEND,
+    lives=[(Life(generation=0, try_number=1), Life(generation=0, try_number=2))] * 2,
+    faults=[Fault("crash", "move step", 3), Fault("crash", "move step", 2), Fault("refuse", "move_partition", 8)],
+    nodes=2,
+    switch_ratio=0.1,
+    split_ratio=0.3,
+    seed=126378,
 )
 @settings(
     max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=False
