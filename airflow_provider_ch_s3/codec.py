@@ -1,7 +1,7 @@
-"""What loads leave for each other (in the ledger, in locks, in triggers), read by another release than wrote it.
+"""Decode what loads leave for each other (in the ledger, in locks, in triggers), whichever release wrote it.
 
-A field that this release does not know says nothing to it, and is left out; one that the other release did not know
-is filled in. What changes the meaning of the known fields raises the schema's version instead.
+A field that this release does not know is ignored; one that the other release did not know gets its default. A change
+in the meaning of known fields raises the version of the schema instead.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 Value = TypeVar("Value", bound="DataclassInstance")
 
 SCHEMA_VERSION = 2
-"""Of the ledger; a release that knows a lower one only does not touch it."""
+"""Version of the ledger's schema; a release that only knows lower ones does not touch the ledger."""
 
 
 def decode(cls: type[Value], written: Mapping[str, Any], **blanks: Any) -> Value:
-    """Make a value of its written fields.
+    """Create a value from its stored fields.
 
-    :param blanks: for missing fields that have no default.
-    :raises LoadError: if a field is missing that has neither.
+    :param blanks: values for missing fields that have no default.
+    :raises LoadError: if a field that has neither is missing.
     """
     known = {field.name for field in fields(cls)}
     required = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
@@ -33,7 +33,7 @@ def decode(cls: type[Value], written: Mapping[str, Any], **blanks: Any) -> Value
     given |= {name: value for name, value in written.items() if name in known}
     if missing := sorted(required - given.keys()):
         raise LoadError(
-            f"what another version of airflow-provider-ch-s3 wrote of a load lacks {', '.join(missing)}"
-            f" ({cls.__name__}); go on with that version on this worker"
+            f"a record of a load ({cls.__name__}) that another version of airflow-provider-ch-s3 wrote lacks"
+            f" {', '.join(missing)}; use that version on this worker"
         )
     return cls(**given)

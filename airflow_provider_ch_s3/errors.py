@@ -1,21 +1,21 @@
-"""The exception tree: every error says what, which value, where, and what to do.
+"""The exception tree. Every message says what is wrong, with which value, where, and what to do about it.
 
 ::
 
     ChS3Error
-    ├── ConfigError            a connection field or an argument has a wrong value
+    ├── ConfigError            a connection field or an argument has an invalid value
     ├── SourceError            the files cannot be listed, read or understood
-    ├── TargetError            the table is missing, differs between nodes, or does not fit
-    ├── ClusterError           the cluster is unknown, or a node cannot be asked
-    │   └── ServerUnreachableError  no answer came: what was sent may run or not
-    ├── PlanError              no plan can be made from what was found
-    ├── ServerError            ClickHouse answered with an error (code and name are kept)
+    ├── TargetError            the table is missing, differs between nodes, or does not fit the files
+    ├── ClusterError           the cluster is unknown, or a node cannot be queried
+    │   └── ServerUnreachableError  there was no response: the statement may or may not be running
+    ├── PlanError              no plan is possible for this cluster, source and target
+    ├── ServerError            ClickHouse responded with an error (code and name are kept)
     ├── LoadError              the load ran and failed
-    │   ├── OvertakenError     a newer process of the same task works on the load: this one must stop
-    │   │   └── LockLostError      perhaps another load only took the lock: then this one may begin again
-    │   └── UnknownStateError  nobody can say whether the load ran: never submit a second one
+    │   ├── OvertakenError     a newer process of the same task has taken over: this one must stop
+    │   │   └── LockLostError      the lock was taken over, perhaps by another load: then this one may start again
+    │   └── UnknownStateError  it is unknown whether the load ran: it must not be submitted again
     ├── SettleError            the parts of a table cannot settle
-    └── SandboxError           the sandbox did not start, or is not there
+    └── SandboxError           the sandbox did not start, or is not running
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """ClickHouse's error codes that decide something here, by ClickHouse's names.
+    """The ClickHouse error codes that this package reacts to, under ClickHouse's names.
 
     Source: ``src/Common/ErrorCodes.cpp`` of ClickHouse.
     """
@@ -52,7 +52,7 @@ class ChS3Error(Exception):
 
 
 class ConfigError(ChS3Error):
-    """A connection field or an argument has a wrong value."""
+    """A connection field or an argument has an invalid value."""
 
 
 class SourceError(ChS3Error):
@@ -64,22 +64,22 @@ class TargetError(ChS3Error):
 
 
 class ClusterError(ChS3Error):
-    """The cluster is unknown, or one of its nodes cannot be asked."""
+    """The cluster is unknown, or one of its nodes cannot be queried."""
 
 
 class ServerUnreachableError(ClusterError):
-    """No answer came from a server: what was sent to it may run or not, and only its query id can tell."""
+    """There was no response from a server: whether the statement is running can only be found by its query id."""
 
 
 class PlanError(ChS3Error):
-    """No plan can be made from the cluster, the source and the target."""
+    """No plan is possible for the cluster, the source and the target."""
 
 
 class ServerError(ChS3Error):
-    """ClickHouse answered with an error.
+    """ClickHouse responded with an error.
 
     :param message: the server's message, without stack trace and secrets.
-    :param code: the server's error code; 0 if the answer carried none.
+    :param code: the server's error code; 0 if the response had none.
     """
 
     def __init__(self, message: str, *, code: int = 0) -> None:
@@ -92,15 +92,15 @@ class LoadError(ChS3Error):
 
 
 class OvertakenError(LoadError):
-    """A newer process of the same task took the load over, so this one must stop."""
+    """A newer process of the same task has taken over the load, so this one must stop."""
 
 
 class LockLostError(OvertakenError):
-    """Somebody took the lock of the target over, because this process was too slow: nothing it does counts."""
+    """Another process has taken over the lock of the target: nothing that this one does has an effect any more."""
 
 
 class UnknownStateError(LoadError):
-    """Nobody can say whether the load ran, so a second one must not be started."""
+    """It is unknown whether the load ran, so it must not be submitted again."""
 
 
 class SettleError(ChS3Error):
@@ -108,4 +108,4 @@ class SettleError(ChS3Error):
 
 
 class SandboxError(ChS3Error):
-    """The sandbox did not start, or is not there."""
+    """The sandbox did not start, or is not running."""

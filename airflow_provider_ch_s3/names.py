@@ -1,18 +1,18 @@
-"""Names from outside in messages: what cannot be seen in them is shown."""
+"""Show names from outside in messages, with what is invisible in them escaped."""
 
 from __future__ import annotations
 
 import unicodedata
 
-# Letters and marks that are drawn as nothing, or as a space: the other categories do not tell.
+# Letters and marks that are drawn as nothing or as a space, which their Unicode category does not show.
 _BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 _VARIATION_SELECTORS = range(0xFE00, 0xFE10)
 
 
 def show_name(name: str) -> str:
-    """The name as it is, or in quotes with escapes where it is empty, ends in a space, or holds what nobody sees.
+    """Return the name as it is, or quoted and escaped if it is empty, padded with spaces, or partly invisible.
 
-    ``"id"`` stays ``id``; with a byte order mark before it, it becomes ``'\\ufeffid'``.
+    ``id`` stays ``id``; with a byte order mark before it, it becomes ``'\\ufeffid'``.
     """
     if name and name == name.strip() and all(map(_is_visible, name)):
         return name

@@ -1,4 +1,4 @@
-"""Waiting: with a deadline, and neither silently nor with a line in the log for each poll."""
+"""Wait with a deadline, and limit how often a wait is logged, so that it is neither silent nor chatty."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 LOG_SECONDS = 30.0
 
 
 def poll(
-    ask: Callable[[], Answer],
+    read: Callable[[], Result],
     *,
-    until: Callable[[Answer], object] = bool,
+    until: Callable[[Result], object] = bool,
     seconds: float,
     pause_seconds: float,
     sleep: Callable[[float], None] = time.sleep,
-) -> Answer:
-    """Ask again until an answer will do, for so many seconds; returns the last answer, whether it will do or not."""
+) -> Result:
+    """Poll until a result is accepted, for a number of seconds at most; returns the last one, accepted or not."""
     deadline = time.monotonic() + seconds
-    while not until(answer := ask()) and time.monotonic() <= deadline:
+    while not until(result := read()) and time.monotonic() <= deadline:
         sleep(pause_seconds)
-    return answer
+    return result
 
 
 class Pace:
-    """Due at once for what is new, and then about every half minute."""
+    """Decides when to log: a new message at once, the same one again about every half minute."""
 
     def __init__(self, seconds: float = LOG_SECONDS) -> None:
         self._seconds = seconds
-        self._said: object = None
+        self._last: object = None
         self._next = time.monotonic()
 
-    def is_due(self, said: object = None) -> bool:
-        """Whether to write this now; if so, the same is due again after a while."""
+    def is_due(self, message: object = None) -> bool:
+        """Whether to log this message now; if so, the same one is due again after the interval."""
         now = time.monotonic()
-        if said == self._said and now < self._next:
+        if message == self._last and now < self._next:
             return False
-        self._said, self._next = said, now + self._seconds
+        self._last, self._next = message, now + self._seconds
         return True

@@ -1,4 +1,4 @@
-"""What a load needs of ClickHouse and of an object store."""
+"""What a load needs from ClickHouse and from an object store."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ class ClickHouseClient(Protocol):
     """One ClickHouse cluster, seen through one connection; implemented by ``ClickHouseS3Hook``.
 
     Every method may be called from several threads at once. Each raises ``ServerError`` when ClickHouse
-    answers with an error, and ``ServerUnreachableError`` when no answer comes: then nobody knows whether
-    the statement runs, and only its query id can tell.
+    responds with an error, and ``ServerUnreachableError`` when there is no response: whether the statement
+    is running can then only be found by its query id.
     """
 
     def within(self, declaration: ClusterDeclaration, ddl_mode: DdlMode | None = None) -> ClickHouseClient:
-        """The same connection, for a cluster and a database that are known better now: the table told them."""
+        """Return a client on the same connection, for the cluster and database that the table turned out to have."""
 
     def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
         """Run a statement that returns rows; values are native Python objects."""
 
     def execute(self, statement: Statement, *, query_id: str | None = None) -> None:
-        """Run a statement to its end, however long that takes; its result is thrown away."""
+        """Run a statement to its end, however long that takes; its result is discarded."""
 
     def execute_everywhere(self, render: Callable[[str | None], Statement], *, query_id: str | None = None) -> None:
         """Run DDL on every node; a server that dies may repeat it after its restart.
 
-        :param render: makes the statement; called with the cluster's name where the text needs
-            ``ON CLUSTER``, with ``None`` where it is sent to each node by itself.
+        :param render: renders the statement; called with the cluster's name where the text needs
+            ``ON CLUSTER``, with ``None`` where it is sent to each node separately.
         """
 
     def tell_everywhere(self, render: Callable[[str | None], Statement]) -> None:
@@ -41,15 +41,15 @@ class ClickHouseClient(Protocol):
         """
 
     def execute_on(self, nodes: Collection[str], statement: Statement, *, query_id: str | None = None) -> None:
-        """Run a statement on some nodes, straight and once.
+        """Run a statement on some nodes, sent to them directly and only once.
 
-        :param nodes: the names that they give themselves, ``hostName():tcpPort()``.
-        :raises ConfigError: if no address of one of them is known.
+        :param nodes: their own names, ``hostName():tcpPort()``.
+        :raises ConfigError: if the address of one of them is unknown.
         """
 
     @property
     def reachable(self) -> frozenset[str]:
-        """The names of the nodes to which a statement can be sent straight."""
+        """Names of the nodes to which statements can be sent directly."""
 
 
 class ObjectStore(Protocol):
@@ -64,7 +64,7 @@ class ObjectStore(Protocol):
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
         """The last bytes of an object, or all that it has.
 
-        :raises SourceError: if it is gone, or may not be read.
+        :raises SourceError: if it no longer exists, or may not be read.
         """
 
     def access(self) -> S3Access:

@@ -1,4 +1,4 @@
-"""What a user asks for, and who asks."""
+"""What is to be loaded, and by which task instance."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from enum import Enum
 from airflow_provider_ch_s3.source import SourcePattern
 from airflow_provider_ch_s3.tuning import SettingValue
 
-# Clocks of workers and servers may be that far apart.
+# Clocks of workers and servers may differ by that much.
 CLOCK_MARGIN_SECONDS = 2 * 3600
 
 
 class LoadMode(Enum):
-    """What becomes of the rows that the table holds.
+    """What happens to the rows that the table holds already.
 
-    ``REPLACE_PARTITIONS``: those of each partition that the files have rows for go. ``REPLACE_WHERE``: those that
-    a condition holds for go. ``REPLACE_TABLE``: all go.
+    ``REPLACE_PARTITIONS`` removes those of each partition that the files have rows for, ``REPLACE_WHERE`` those that
+    a condition holds for, ``REPLACE_TABLE`` all of them.
     """
 
     APPEND = "append"
@@ -31,7 +31,7 @@ class LoadMode(Enum):
 
 
 class OnLoadedFiles(Enum):
-    """What to do with a version of a file that the table holds already."""
+    """What to do with a file of which the table already holds this version."""
 
     SKIP = "skip"
     LOAD = "load"
@@ -61,12 +61,12 @@ class MaterializedViews(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class LoadRequest:
-    """Load these files into this table.
+    """A request to load files into a table.
 
     :param table: ``table`` or ``database.table``, local or Distributed.
-    :param data_format: ClickHouse's name; None to tell by the file names.
-    :param compression: ClickHouse's name; None to tell by each file name.
-    :param structure: ``name Type, …`` of the files; None to ask the files and the table.
+    :param data_format: ClickHouse's name; None to infer it from the file names.
+    :param compression: ClickHouse's name; None to infer it from each file name.
+    :param structure: ``name Type, …`` of the files; None to infer it from the files and the table.
     :param columns: the table's columns to load; None for all.
     :param select: table column → flat SQL expression over the columns of the files.
     :param where: flat SQL condition over the columns of the files.
@@ -74,8 +74,8 @@ class LoadRequest:
     :param connection_settings: those of the Airflow connection.
     :param timeout_seconds: the task's ``execution_timeout``.
     :param replace_where: flat SQL condition over the columns of the table, for ``REPLACE_WHERE``.
-    :param min_files: fewer listed files fail.
-    :param min_rows: fewer staged rows fail.
+    :param min_files: fail if fewer files are listed.
+    :param min_rows: fail if fewer rows are staged.
     :param settle_before_commit: wait until the parts of the staging table have settled.
     """
 
@@ -102,13 +102,13 @@ class LoadRequest:
 
     @property
     def skips_loaded(self) -> bool:
-        """Whether files that the table holds are left out."""
+        """Whether files that the table holds already are left out."""
         return self.load_mode is LoadMode.APPEND and self.on_loaded_files is OnLoadedFiles.SKIP
 
 
 @dataclass(frozen=True, kw_only=True)
 class Life:
-    """The time between two clears of one task in one run.
+    """A task in one run, from one clear to the next.
 
     :param since: when the run began (Unix time).
     """
@@ -120,13 +120,13 @@ class Life:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadIdentity:
-    """Who loads: the task instance, and which of its lives this is.
+    """The task instance that loads, and its current life.
 
     :param map_index: -1 for a task that is not mapped.
-    :param generation: another one when the task is cleared, the same over its retries.
-    :param first_try: the number of this generation's first try: counted on over clears, as all tries are.
+    :param generation: the same for all retries, another one after a clear.
+    :param first_try: number of this generation's first try; clears do not restart the count.
     :param is_last_try: Airflow will not try again by itself.
-    :param since: when the DAG run began (UTC), by Airflow's clock; another run of the same name has another one.
+    :param since: when the DAG run began (UTC), by Airflow's clock; tells apart runs of the same name.
     """
 
     dag_id: str
@@ -142,13 +142,13 @@ class LoadIdentity:
 
     @property
     def load_id(self) -> str:
-        """The same for all tries and generations; starts every query id of the load."""
+        """Id shared by all tries and generations; a prefix of every query id of the load."""
         names = json.dumps([self.dag_id, self.task_id, self.run_id, self.map_index, self.table])
         return f"ch-s3-{hashlib.sha256(names.encode()).hexdigest()[:20]}"
 
     @property
     def generation_prefix(self) -> str:
-        """Starts the query ids of this generation, and of no other one."""
+        """Prefix of the query ids of this generation, and of no other."""
         return f"{self.load_id}-{self.generation}-"
 
     @property
@@ -157,36 +157,36 @@ class LoadIdentity:
         return math.ceil(max(0.0, (datetime.datetime.now(datetime.UTC) - self.since).total_seconds()))
 
     def query_id(self, attempt: int) -> str:
-        """The id of the n-th INSERT of this generation; known before it is submitted."""
+        """Query id of the n-th INSERT of this generation; known before it is submitted."""
         return f"{self.generation_prefix}{attempt}"
 
     @property
     def is_first_try(self) -> bool:
-        """Whether nothing can have been submitted before, in this generation."""
+        """Whether nothing can have been submitted earlier in this generation."""
         return self.try_number <= self.first_try
 
     @property
     def life(self) -> Life:
-        """Which run this is, and which of its lives between two clears.
+        """Which run this is, and which of the task's lives in it.
 
-        One number would not tell: where ``retries`` was lowered, a generation comes back after a clear.
+        The generation alone is ambiguous: where ``retries`` was lowered, it may come back after a clear.
         """
         return Life(since=self.since.timestamp(), generation=self.generation, first_try=self.first_try)
 
     @property
     def rank(self) -> tuple[float, int]:
-        """Of two processes of one load the one with the higher rank goes on.
+        """Of two processes of one load, the one with the higher rank continues.
 
-        Tries are counted on over clears. Not so generations: they fall where ``retries`` is lowered.
+        A clear does not restart the count of tries. Generations would not do: they fall where ``retries`` is lowered.
         """
         return self.since.timestamp(), self.try_number
 
     @property
     def names(self) -> dict[str, str | int]:
-        """Who loads, in the words of Airflow."""
+        """The task instance, in Airflow's terms."""
         names: dict[str, str | int] = {"dag": self.dag_id, "task": self.task_id, "run": self.run_id}
         return names | ({"map_index": self.map_index} if self.map_index >= 0 else {})
 
     def log_comment(self, **numbers: int | None) -> str:
-        """JSON for ``system.query_log``: who loads, and what the listing found."""
+        """JSON for ``system.query_log``: the task instance, and what the listing found."""
         return json.dumps({**self.names, "try": self.try_number, **numbers})

@@ -1,9 +1,9 @@
-"""The rule that says when a table's parts have settled.
+"""The rule for when a table's parts have settled.
 
-Neither "no merge is running" (the selector may pause for minutes between merges) nor "one part is left" (which
-never comes) is it. Parts have settled when there are few enough on every node, no merge runs, no part is younger than
-a while, and no replica has anything left to take over from others. A part's modification time is that of the insert
-or merge that made it, so one look is enough to tell, and a sensor needs no memory between two pokes.
+Neither "no merge is running" (the selector may pause for minutes between merges) nor "one part is left" (which never
+happens) will do. Parts have settled when every node has few enough of them, no merge is running, no part is younger
+than a given age, and no replica has changes left to apply. A part's modification time is that of the insert or merge
+that wrote it, so a single poll is enough to decide, and a sensor needs no state between two pokes.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from airflow_provider_ch_s3.errors import ConfigError, SettleError
 from airflow_provider_ch_s3.units import count_of, format_count, format_seconds
 
-# ClickHouse slows inserts down from 1,000 parts in a partition and the published goal of bulk loads is 3,000
+# ClickHouse slows inserts down from 1,000 parts in a partition on; the published goal for bulk loads is 3,000
 # active parts in a table.
 DEFAULT_MAX_PARTS = 3000
 DEFAULT_STABLE_SECONDS = 10.0
-# The merge selector sleeps for up to a minute when it finds nothing to do; ten times that is no pause.
+# The merge selector sleeps for up to a minute when it finds nothing to do; ten times that is not just a pause.
 DEFAULT_STALLED_SECONDS = 600.0
 
 
@@ -28,17 +28,17 @@ class NodeParts:
 
     :param node: the node, as ``host:port``.
     :param active_parts: active parts.
-    :param max_partition_parts: active parts of the partition that has most of them.
+    :param max_partition_parts: active parts of the partition that has the most.
     :param rows: rows in the active parts.
     :param unchanged_seconds: age of the newest part in seconds; None without parts.
     :param running_merges: merges and mutations that are running.
     :param merge_left_seconds: estimated seconds until the longest merge ends; None without merges, or if it has only
-        begun.
-    :param failed_mutation: message of the latest failing mutation; '' if none fails.
-    :param queued_changes: changes that the replica has yet to take over from others, merges among them.
-    :param read_only_seconds: seconds for which the replica has been read-only; None if it takes writes.
-    :param failing_seconds: seconds for which the oldest change that keeps failing has waited; 0 if none fails.
-    :param failed_change: message of that change; '' if none fails.
+        just begun.
+    :param failed_mutation: error of the latest failing mutation; '' if none fails.
+    :param queued_changes: replicated changes that the replica has not applied yet, merges included.
+    :param read_only_seconds: seconds for which the replica has been read-only; None if it is not.
+    :param failing_seconds: age in seconds of the oldest of these changes that keeps failing; 0 if none fails.
+    :param failed_change: error of that change; '' if none fails.
     """
 
     node: str
@@ -62,7 +62,7 @@ class SettleRule:
     :param max_parts: active parts per node.
     :param max_parts_per_partition: active parts per partition and node; None for any number.
     :param stable_seconds: no part may be younger.
-    :param stalled_seconds: too many parts and no merge for so long is an error.
+    :param stalled_seconds: too many parts without a merge for that long is an error.
     """
 
     max_parts: int = DEFAULT_MAX_PARTS
@@ -75,13 +75,15 @@ class SettleRule:
         for name in ("max_parts", "max_parts_per_partition"):
             limit = getattr(self, name)
             if limit is not None and limit < 1:
-                raise ConfigError(f"{name}={limit} is never reached; a partition keeps at least 1 part")
+                raise ConfigError(
+                    f"{name}={limit} can never be reached: a partition keeps at least 1 part; give 1 or more"
+                )
         for name in ("stable_seconds", "stalled_seconds"):
             if getattr(self, name) < 0:
-                raise ConfigError(f"{name}={getattr(self, name)} is not a time; give seconds, 0 or more")
+                raise ConfigError(f"{name}={getattr(self, name)} is not a duration; give seconds, 0 or more")
 
     def excess(self, node: NodeParts) -> str:
-        """What is too many on a node; '' if nothing is."""
+        """Describe the limit that a node exceeds; '' if none."""
         if node.active_parts > self.max_parts:
             return f"{count_of(node.active_parts, 'part')}, {format_count(self.max_parts)} allowed"
         limit = self.max_parts_per_partition
@@ -92,10 +94,10 @@ class SettleRule:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What the rule says.
+    """Whether the parts of a table have settled.
 
     :param reason: one line for the log.
-    :param left_seconds: estimate of the time until settled; None where nothing tells.
+    :param left_seconds: estimated time until they have; None if it cannot be estimated.
     """
 
     is_settled: bool
@@ -104,9 +106,9 @@ class Verdict:
 
 
 def judge_parts(rule: SettleRule, nodes: Sequence[NodeParts]) -> Verdict:
-    """Say whether the parts have settled, and if not, why.
+    """Decide whether the parts have settled, and if not, why.
 
-    :raises SettleError: if they never will: too many parts, and no merge makes fewer of them.
+    :raises SettleError: if they never will: too many parts, and no merge reduces them.
     """
     waiting = [(node, why) for node in nodes if (why := _why_waiting(rule, node))]
     parts = sum(node.active_parts for node in nodes)
@@ -130,7 +132,7 @@ def _why_waiting(rule: SettleRule, node: NodeParts) -> str:
     if excess := rule.excess(node):
         return excess
     if node.queued_changes:
-        return f"{count_of(node.queued_changes, 'change')} not taken over yet"
+        return f"{count_of(node.queued_changes, 'change')} in the replication queue"
     if node.running_merges:
         return count_of(node.running_merges, "merge")
     if node.unchanged_seconds is not None and node.unchanged_seconds < rule.stable_seconds:
@@ -141,32 +143,32 @@ def _why_waiting(rule: SettleRule, node: NodeParts) -> str:
 def _check_alive(rule: SettleRule, node: NodeParts) -> None:
     if node.read_only_seconds is not None and node.read_only_seconds >= rule.stalled_seconds:
         raise SettleError(
-            f"the replica on {node.node} has been read-only for {format_seconds(node.read_only_seconds)}: it lost"
-            " Keeper, or has other parts than Keeper knows; its log says which"
+            f"the replica on {node.node} has been read-only for {format_seconds(node.read_only_seconds)}: it has lost"
+            " its connection to Keeper, or has other parts than Keeper lists; see its server's log"
         )
     if node.failed_change and node.failing_seconds >= rule.stalled_seconds:
         raise SettleError(
-            f"the replica on {node.node} has failed for {format_seconds(node.failing_seconds)} to take over a change:"
-            f" {node.failed_change}; look at system.replication_queue there"
+            f"the replica on {node.node} has failed to apply a change for {format_seconds(node.failing_seconds)}:"
+            f" {node.failed_change}; see system.replication_queue there"
         )
     excess = rule.excess(node)
     if not excess or node.running_merges:
         return
     if node.failed_mutation:
         raise SettleError(
-            f"{node.node} has {excess}, and a mutation of the table fails: {node.failed_mutation}; repair or kill it"
+            f"{node.node} has {excess}, and a mutation of the table fails: {node.failed_mutation}; fix or kill it"
             " (system.mutations, KILL MUTATION)"
         )
     if node.unchanged_seconds is not None and node.unchanged_seconds >= rule.stalled_seconds:
         raise SettleError(
             f"{node.node} has {excess}, and no merge has run for {format_seconds(node.unchanged_seconds)}; merges may"
-            " be stopped (SYSTEM START MERGES), the disk full (system.disks), or the limit below what the server"
-            " merges to, so raise it"
+            " be stopped (SYSTEM START MERGES), the disk may be full (system.disks), or the limit may be lower than"
+            " what the server merges down to (raise it)"
         )
 
 
 def _left_seconds(rule: SettleRule, node: NodeParts) -> float | None:
-    """The running merges to their end, then the quiet time; how many merges will follow, nobody knows."""
+    """Time until the running merges end, then the quiet time; merges that may follow cannot be foreseen."""
     if node.read_only_seconds is not None or node.queued_changes:
         return None
     if rule.excess(node) and not node.running_merges:

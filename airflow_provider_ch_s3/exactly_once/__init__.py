@@ -1,1 +1,1 @@
-"""The protocol: ledger, lock, staging tables, commit."""
+"""The exactly-once protocol: ledger, lock, staging tables, commit."""

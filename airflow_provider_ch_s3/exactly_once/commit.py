@@ -1,7 +1,8 @@
-"""The commit: staged partitions become the target's, on every node, without a row being copied.
+"""The commit: move staged partitions into the target on every node, without copying a row.
 
-Every step may be done again, by another process too. Replacing a partition by the same rows changes nothing. Moving
-it does, where a node died while it moved: so whoever finishes a commit looks first which parts have arrived.
+Every step can be repeated, by another process too. Replacing a partition with the same rows changes nothing. Moving
+it again does, if a node died during the first move: so a process that finishes a commit first determines which parts
+have arrived.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.sql import ledger_queries, staging_queries
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.units import count_of
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +36,9 @@ Place = tuple[str, str]
 
 @dataclass(kw_only=True)
 class Commit:
-    """One attempt's commit, by the owner of one epoch.
+    """The commit of one attempt, by the owner of one epoch.
 
-    :param epoch: of the lock that this process holds; the staging tables carry it already.
+    :param epoch: of the lock that this process holds; the staging tables are named after it already.
     """
 
     client: ClickHouseClient
@@ -47,7 +49,7 @@ class Commit:
     _count: int = field(default=0, init=False)
 
     def is_possible(self) -> bool:
-        """Whether the target is the table that the rows were staged for: not dropped and made again, or exchanged."""
+        """Whether the target is still the table that the rows were staged for: not re-created, nor exchanged."""
         target = self.staging.target
         rows = self.client.query(
             ledger_queries.render_read_tables(target.database, target.table, self.staging.cluster)
@@ -55,21 +57,22 @@ class Commit:
         return {row["uuid"] for row in rows if row["name"] == target.table} == set(self.plan.table_uuids)
 
     def check_staged(self) -> None:
-        """See that nothing was lost or added since the rows were verified, which may be a long wait ago.
+        """Check that no row was lost or added since the rows were verified, which may have been long ago.
 
-        :raises LoadError: if the numbers differ.
+        :raises LoadError: if the numbers of rows differ.
         """
         staged: dict[str, int] = {}
         for (_, partition), row in self._read_partitions(self._staged(), "").items():
             staged[partition] = staged.get(partition, 0) + row["rows"]
         if self.plan.keeps_all_rows and staged != dict(self.plan.partitions):
             raise LoadError(
-                f"{sum(staged.values())} rows are staged in {self._staged()}, and there were"
-                f" {sum(self.plan.partitions.values())} when they were verified; nothing was committed: load again"
+                f"{self._staged()} holds {count_of(sum(staged.values()), 'row')}, and held"
+                f" {count_of(sum(self.plan.partitions.values()), 'row')} when they were verified; nothing was"
+                " committed: load again"
             )
 
     def prepare(self) -> None:
-        """Make ready what the commit needs beside the staged rows, and look at the target; nothing of it changes.
+        """Prepare what the commit needs besides the staged rows, and read the target; nothing of it changes.
 
         :raises LoadError: if the rows to keep cannot be kept as they are.
         """
@@ -78,11 +81,11 @@ class Commit:
                 self.plan = replace(self.plan, touched=self._keep_survivors())
             case LoadMode.APPEND:
                 for role in self._roles:
-                    # After a broken MOVE, each part must still be the one that was cloned.
+                    # If a MOVE is interrupted, each staged part must still be the one that was cloned.
                     render = partial(staging_queries.render_hold_merges, self._staged(role))
                     self.client.execute_everywhere(render, query_id=self._query_id())
                     self.staging.agree(self._staged(role), is_exact=self._is_exact(role), with_merges=True)
-        self.plan = replace(self.plan, before={role: self._look(role) for role in self._roles})
+        self.plan = replace(self.plan, before={role: self._read_before(role) for role in self._roles})
         if not self.plan.replaced:
             self.plan = replace(self.plan, replaced=self._count_replaced())
 
@@ -101,9 +104,9 @@ class Commit:
                 self._replace(MERGED, self.plan.touched)
 
     def resume(self) -> None:
-        """Make ready to run a commit again that broke off.
+        """Prepare to run an interrupted commit again.
 
-        :raises UnknownStateError: if nobody can say what the target has already.
+        :raises UnknownStateError: if it cannot be determined what the target has already.
         """
         match self._mode:
             case LoadMode.APPEND:
@@ -111,20 +114,20 @@ class Commit:
                     self._drop_moved(role)
                 self.prepare()
             case LoadMode.REPLACE_WHERE if self._has_replaced():
-                # A partition that was half replaced holds the rows to keep twice: what was kept before counts.
-                log.info("going on with the rows that %s kept before", self.attempt.query_id)
+                # A half-replaced partition holds the rows to keep twice: those that were set aside before count.
+                log.info("continuing with the rows that %s set aside before", self.attempt.query_id)
             case _:
                 self.prepare()
 
     def has_changed_nothing(self) -> bool:
-        """Whether no step has reached the target: no staged part arrived, or nothing changed there at all."""
+        """Whether no step has reached the target: no staged part has arrived, or nothing has changed there at all."""
         if not self.plan.is_untouched:
             return False
         if self._mode is LoadMode.APPEND and self.plan.before:
             return self._is_all_staged() and not any(self._find_moved(role) for role in self.plan.before)
-        looks = [(self._read_parts(self._destination(role), role), role) for role in self.plan.before]
-        return bool(looks) and not any(
-            has_changed(parts.get(place, ()), before) for parts, role in looks for place, before in self._before(role)
+        found = [(self._read_parts(self._destination(role), role), role) for role in self.plan.before]
+        return bool(found) and not any(
+            has_changed(parts.get(place, ()), before) for parts, role in found for place, before in self._before(role)
         )
 
     @property
@@ -133,7 +136,7 @@ class Commit:
 
     @property
     def _roles(self) -> Sequence[str]:
-        """Of the staging tables whose rows go to tables of their own."""
+        """Roles of the staging tables that are committed: the target's, and one for each view."""
         return ("", *self.plan.views)
 
     def _before(self, role: str) -> Iterator[tuple[Place, Before]]:
@@ -141,10 +144,10 @@ class Commit:
             for partition, before in partitions.items():
                 yield (node, partition), before
 
-    def _look(self, role: str) -> dict[str, dict[str, Before]]:
-        """What the table holds on each node in each partition that changes."""
+    def _read_before(self, role: str) -> dict[str, dict[str, Before]]:
+        """Read what the table holds, on each node, of each partition that will change."""
         staged = {place: row["rows"] for place, row in self._read_partitions(self._staged(role), role).items()}
-        blocks = self._look_at(self._destination(role), role, staging_queries.render_read_blocks)
+        blocks = self._read(self._destination(role), role, staging_queries.render_read_blocks)
         held = {_place(row): row for row in blocks}
         places = {*staged, *held}
         match self._mode:
@@ -181,27 +184,30 @@ class Commit:
             statement = staging_queries.render_move_partition(staged, target, partition=partition)
             self.client.execute_on(nodes, statement, query_id=self._query_id())
         if left := self._read_partitions(staged, role):
-            raise LoadError(f"rows of {len(left)} partitions are still in {staged} after they were moved to {target}")
+            raise LoadError(
+                f"{staged} still holds rows of {count_of(len(left), 'partition')} after they were moved to {target}"
+            )
         self._agree(target, role)
 
     def _drop_moved(self, role: str) -> None:
-        """Drop what is staged still though the target has it: its node died while it was moved."""
+        """Drop staged parts that the target already has, because their node died while it moved them."""
         nodes = self._agree(self._staged(role), role)
         if gone := self.plan.before[role].keys() - nodes.keys():
             raise UnknownStateError(
-                f"the commit of {self.attempt.query_id} broke off, and {', '.join(sorted(gone))} took part in it and"
-                f" is no node, or not the first replica, of the cluster any more; see what {self._destination(role)}"
-                f" holds of the rows in {self._staged(role)}, move the rest by hand, and drop that table"
+                f"the commit of {self.attempt.query_id} was interrupted, and it used nodes that are no longer in the"
+                f" cluster, or no longer first replicas: {', '.join(sorted(gone))}; find out which rows of"
+                f" {self._staged(role)} are in {self._destination(role)} already, move the rest by hand, and drop"
+                f" {self._staged(role)}"
             )
         for node, moved in self._find_moved(role):
-            log.warning("%s: %d staged parts have arrived already", node, len(moved))
+            log.warning("%s: dropping %s that the target already has", node, count_of(len(moved), "staged part"))
             statement = staging_queries.render_drop_parts(self._staged(role), parts=moved)
             self.client.execute_on([nodes[node]], statement, query_id=self._query_id())
 
     def _find_moved(self, role: str) -> list[tuple[str, Sequence[str]]]:
-        """Nodes, and the staged parts there whose rows the target has already.
+        """Find the nodes, and the staged parts there, whose rows the target has already.
 
-        :raises UnknownStateError: if nobody can tell.
+        :raises UnknownStateError: if that cannot be determined.
         """
         target = self._read_parts(self._destination(role), role)
         staged = self._read_parts(self._staged(role), role)
@@ -215,18 +221,18 @@ class Commit:
             except UnknownStateError as error:
                 raise UnknownStateError(
                     f"{node} died while it moved partition {partition} from {self._staged(role)} to"
-                    f" {self._destination(role)}, and what has arrived cannot be told any more: {error}; compare the"
-                    " two tables there, drop from the staging table what the target has, and load again"
+                    f" {self._destination(role)}, and what has arrived can no longer be determined: {error}; compare"
+                    " the two tables there, drop from the staging table what the target has, and load again"
                 ) from error
             if moved:
                 found.append((node, moved))
         return found
 
     def _is_all_staged(self) -> bool:
-        looks = [(self._read_partitions(self._staged(role), role), role) for role in self.plan.before]
+        found = [(self._read_partitions(self._staged(role), role), role) for role in self.plan.before]
         return all(
             staged.get(place, {"rows": 0})["rows"] == before.staged_rows
-            for staged, role in looks
+            for staged, role in found
             for place, before in self._before(role)
         )
 
@@ -255,7 +261,7 @@ class Commit:
         return survivors.merge()
 
     def _has_replaced(self) -> bool:
-        """Whether an earlier owner has begun to replace partitions by those with the survivors."""
+        """Whether an earlier owner has begun to replace partitions with the merged ones, which have the survivors."""
         if not self.plan.before:
             return False
         target, merged = self._read_parts(self.staging.target, ""), self._read_parts(self._staged(MERGED), "")
@@ -264,9 +270,9 @@ class Commit:
         )
 
     def _read_partitions(self, table: TableName, role: str) -> dict[Place, Mapping[str, Any]]:
-        return {_place(row): row for row in self._look_at(table, role, staging_queries.render_read_partitions)}
+        return {_place(row): row for row in self._read(table, role, staging_queries.render_read_partitions)}
 
-    def _look_at(
+    def _read(
         self, table: TableName, role: str, render: Callable[[TableName, str | None], Statement]
     ) -> list[dict[str, Any]]:
         return self.staging.look_at(table, render, is_exact=self._is_exact(role))
@@ -278,11 +284,11 @@ class Commit:
         return self.plan.keeps_all_rows and role not in self.plan.views
 
     def _read_parts(self, table: TableName, role: str) -> dict[Place, list[Part]]:
-        """All parts of the partitions that change."""
+        """Read all parts of the partitions that change."""
         partitions = sorted({partition for (_, partition), _ in self._before(role)})
         if not partitions:
             return {}
-        rows = self._look_at(table, role, partial(staging_queries.render_read_parts, partitions=partitions))
+        rows = self._read(table, role, partial(staging_queries.render_read_parts, partitions=partitions))
         return {place: list(map(parse_part, group)) for place, group in groupby(rows, key=_place)}
 
     def _destination(self, role: str) -> TableName:

@@ -1,4 +1,4 @@
-"""What a commit is to do, as the ledger keeps it."""
+"""The plan of a commit, as stored in the ledger."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 from airflow_provider_ch_s3.codec import decode
 from airflow_provider_ch_s3.exactly_once.moved import Before
 
-# Role of a staging table → node → partition → what the table held there that its rows go to.
+# Role of a staging table → node → partition → what the table that its rows go to held there.
 Snapshot = Mapping[str, Mapping[str, Mapping[str, Before]]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommitPlan:
-    """What a commit does; whoever finds it in the ledger can carry it out.
+    """What a commit does; any process that reads it from the ledger can carry it out.
 
     :param partitions: staged rows of each partition, over all nodes.
-    :param table_uuids: of the target, on all nodes.
-    :param allow_empty: the servers know the setting that lets an empty partition replace a full one.
+    :param table_uuids: UUIDs of the target on all nodes.
+    :param allow_empty: the servers have the setting that lets an empty partition replace a full one.
     :param keeps_all_rows: merges of the target leave every row as it is.
-    :param replace_where: for ``replace_where``.
+    :param replace_where: the condition, for ``replace_where``.
     :param touched: for ``replace_where``, the partitions that change.
-    :param views: role of a staging table → database and name of the table that its rows go to, beside the target.
-    :param report: of the load, as far as it is known before the commit.
+    :param views: role of a staging table → database and name of the table that its rows go to, besides the target.
+    :param report: the load's report, as far as it is known before the commit.
     :param before: what the tables held right before the first step of the process that wrote this.
     :param is_untouched: no earlier process had changed the target by then.
-    :param replaced: partition → rows that the new ones take the place of, over all nodes.
+    :param replaced: partition → number of rows that the new ones replace, over all nodes.
     """
 
     load_mode: str
@@ -44,16 +44,16 @@ class CommitPlan:
     replaced: Mapping[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON values, for the ledger."""
+        """Convert to plain JSON values, for the ledger."""
         return asdict(self)
 
     def as_done(self, commit_seconds: float) -> dict[str, Any]:
-        """The same when all is done: nobody needs to know any more what was there before."""
+        """The same for a finished commit, without ``before``, which is no longer needed."""
         return {**replace(self, before={}).as_dict(), "commit_seconds": commit_seconds}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CommitPlan:
-        """The reverse of :meth:`as_dict`, by any release."""
+        """Reverse :meth:`as_dict`, whichever release called it."""
         before = {
             role: {node: {p: decode(Before, one) for p, one in found.items()} for node, found in nodes.items()}
             for role, nodes in values.get("before", {}).items()

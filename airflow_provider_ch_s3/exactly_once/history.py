@@ -1,12 +1,12 @@
-"""What the ledger tells: events, and what they mean for each attempt.
+"""The history of a target's loads: the ledger's events, and what they mean for each attempt.
 
-Events are facts that are true once and for all, so that writing one twice, or late, changes nothing::
+An event states a fact that stays true, so that writing it twice, or late, changes nothing::
 
     planned ──> committing ──> committed
-       └────────────┴────────> abandoned      (nothing of the target was changed, unless it is broken)
+       └────────────┴────────> abandoned      (the target was not changed, unless the attempt is broken)
 
 An attempt is one staging table and one INSERT. Its number is the epoch of the lock under which it was planned, so
-no two attempts of one target ever share it.
+no two attempts of one target ever have the same number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.request import Life, LoadMode
 
 
 class EventKind(Enum):
-    """``LOCKED``: an epoch began; ``ALIVE``: its owner is still at work; neither says anything of an attempt.
+    """``LOCKED``: an epoch began; ``ALIVE``: its owner is still at work; neither concerns a particular attempt.
 
     ``UNKNOWN``: written by a later release.
     """
@@ -38,13 +38,13 @@ class EventKind(Enum):
 
     @classmethod
     def parse(cls, text: str) -> EventKind:
-        """Read a kind that any release wrote."""
+        """Parse a kind, whichever release wrote it."""
         return cls(text) if text in {kind.value for kind in cls} else cls.UNKNOWN
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class AttemptId:
-    """Names one attempt: its INSERT, its staging table, its manifest.
+    """Identifies one attempt: its INSERT, its staging table, its manifest.
 
     :param load_id: ``ch-s3-<hash>``.
     """
@@ -55,9 +55,9 @@ class AttemptId:
 
     @classmethod
     def parse(cls, query_id: str) -> AttemptId:
-        """Read the query id of an INSERT.
+        """Parse the query id of an INSERT.
 
-        :raises LoadError: if it is that of no staged load.
+        :raises LoadError: if it is not that of a staged load.
         """
         match = re.fullmatch(r"(?P<load>.+)-(?P<generation>\d+)-(?P<number>\d+)-insert", query_id)
         if match is None:
@@ -66,22 +66,22 @@ class AttemptId:
 
     @property
     def key(self) -> tuple[str, int]:
-        """What its files are found by: load and number."""
+        """Load id and number, by which the attempt's files are found."""
         return self.load_id, self.number
 
     @property
     def prefix(self) -> str:
-        """Starts the query ids of this attempt, and of no other one."""
+        """Prefix of the query ids of this attempt, and of no other."""
         return f"{self.load_id}-{self.generation}-{self.number}-"
 
     @property
     def query_id(self) -> str:
-        """Of the INSERT; known before it is submitted."""
+        """Query id of the INSERT; known before it is submitted."""
         return f"{self.prefix}insert"
 
     @property
     def commit_prefix(self) -> str:
-        """Starts the query ids of the commit's statements."""
+        """Prefix of the query ids of the commit's statements."""
         return f"{self.prefix}commit-"
 
 
@@ -90,8 +90,8 @@ class Event:
     """One row of the ledger.
 
     :param epoch: of the lock that its writer held.
-    :param time: Unix time by the server's clock.
-    :param age_seconds: its age when it was read, by the server's clock too.
+    :param time: Unix time, by the server's clock.
+    :param age_seconds: its age when it was read, by the same clock.
     """
 
     kind: EventKind
@@ -104,36 +104,36 @@ class Event:
 
     @property
     def since(self) -> float:
-        """When the DAG run of its writer began (Unix time): tells two runs of one name apart.
+        """When the DAG run of its writer began (Unix time): distinguishes two runs of the same name.
 
-        Known of ``LOCKED`` and ``PLANNED``, which nobody writes for others.
+        Only ``LOCKED`` and ``PLANNED`` have it; no process writes these for another one.
         """
         return float(self.detail.get("since", 0.0))
 
     def is_of(self, life: Life) -> bool:
-        """Whether its writer was a process of that life."""
+        """Whether it was written by a process of that life."""
         is_same_run = self.since == life.since and self.attempt.generation == life.generation
         return is_same_run and self.try_number >= life.first_try
 
     @property
     def rank(self) -> tuple[float, int]:
-        """Of two processes of one load the one with the higher rank goes on."""
+        """Of two processes of one load, the one with the higher rank continues."""
         return self.since, self.try_number
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One attempt, as its events tell."""
+    """One attempt, as recorded by its events."""
 
     id: AttemptId
     events: Sequence[Event]
 
     @property
     def state(self) -> EventKind:
-        """How far it came.
+        """How far it has got.
 
-        Of ``abandoned`` and ``committing`` the one of the later epoch counts: the other one comes from a process that
-        was overtaken while it wrote.
+        Of ``abandoned`` and ``committing``, the one of the later epoch counts: the other is from a process that was
+        overtaken while it wrote.
         """
         if any(event.kind is EventKind.COMMITTED for event in self.events):
             return EventKind.COMMITTED
@@ -144,22 +144,22 @@ class Attempt:
 
     @property
     def is_open(self) -> bool:
-        """Whether something is still to be done for it."""
+        """Whether there is still something to do for it."""
         return self.state in (EventKind.PLANNED, EventKind.COMMITTING)
 
     @property
     def is_broken(self) -> bool:
-        """Whether it was given up in the middle of its commit, which nobody could finish."""
+        """Whether it was abandoned in the middle of its commit, which could not be finished."""
         return self.state is EventKind.ABANDONED and bool(self.detail(EventKind.ABANDONED).get("is_broken"))
 
     @property
     def committing_uuids(self) -> Sequence[str]:
-        """Of the table that its commit began to change."""
+        """UUIDs of the table that its commit began to change."""
         return list(self.detail(EventKind.COMMITTING).get("table_uuids", ()))
 
     @property
     def committed_uuids(self) -> Sequence[str]:
-        """Of the table that its rows went into; none while it is not committed."""
+        """UUIDs of the table that its rows went into; none unless it is committed."""
         return list(self.detail(EventKind.COMMITTED).get("table_uuids", ()))
 
     @property
@@ -169,12 +169,12 @@ class Attempt:
 
     @property
     def age_seconds(self) -> float:
-        """How long before the ledger was read it was planned."""
+        """Time from its planning until the ledger was read."""
         return self.events[0].age_seconds
 
     @property
     def rank(self) -> tuple[float, int]:
-        """That of the process that planned it."""
+        """Rank of the process that planned it."""
         return self.events[0].rank
 
     @property
@@ -183,13 +183,13 @@ class Attempt:
         return self.events[0].try_number
 
     def detail(self, kind: EventKind) -> Mapping[str, Any]:
-        """What its last event of a kind says; nothing if there is none."""
+        """Detail of its last event of a kind; empty if there is none."""
         return next((event.detail for event in reversed(self.events) if event.kind is kind), {})
 
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """All that happened to the loads of one target, in the order of epochs."""
+    """Everything that happened to the loads of one target, in the order of epochs."""
 
     events: Sequence[Event]
 
@@ -200,7 +200,7 @@ class History:
 
     @cached_property
     def attempts(self) -> Mapping[AttemptId, Attempt]:
-        """Those that were planned, oldest first."""
+        """All attempts that were planned, oldest first."""
         by_id: dict[AttemptId, list[Event]] = {}
         for event in self.events:
             if event.kind not in (EventKind.LOCKED, EventKind.ALIVE, EventKind.UNKNOWN):
@@ -209,48 +209,48 @@ class History:
         return {attempt: Attempt(id=attempt, events=by_id[attempt]) for attempt in ordered}
 
     def attempt(self, attempt: AttemptId) -> Attempt:
-        """One that somebody works on.
+        """Get an attempt that is being worked on.
 
-        :raises LoadError: if the ledger does not know it.
+        :raises LoadError: if the ledger has no record of it.
         """
         if attempt not in self.attempts:
             raise LoadError(
-                f"the ledger does not know {attempt.query_id}: was it dropped or emptied while the load ran? The"
+                f"the ledger has no record of {attempt.query_id}: was it dropped or emptied while the load ran? The"
                 " staged rows cannot be committed; clear the task to load again"
             )
         return self.attempts[attempt]
 
     def of_load(self, load_id: str) -> list[Attempt]:
-        """All attempts of one load, oldest first."""
+        """Get all attempts of one load, oldest first."""
         return [attempt for attempt in self.attempts.values() if attempt.id.load_id == load_id]
 
     def is_needed(self, attempt: AttemptId) -> bool:
-        """Whether somebody may still go on with it: it is open, and the last one of its load."""
+        """Whether a process may still continue with it: it is open, and the last one of its load."""
         found = self.attempts.get(attempt)
         return found is not None and found.is_open and self.of_load(attempt.load_id)[-1] is found
 
     def latest(self, load_id: str, life: Life) -> Attempt | None:
-        """The last attempt of a task since its run began, or since it was cleared."""
-        mine = (event for event in reversed(self.words_of(load_id)) if event.is_of(life))
-        planned = next((event.attempt for event in mine if event.kind is EventKind.PLANNED), None)
+        """Get the last attempt of a task since its run began, or since it was cleared."""
+        own = (event for event in reversed(self.words_of(load_id)) if event.is_of(life))
+        planned = next((event.attempt for event in own if event.kind is EventKind.PLANNED), None)
         return self.attempts[planned] if planned else None
 
     def words_of(self, load_id: str) -> list[Event]:
-        """What the processes of a load itself wrote when they took the lock or planned, in their order."""
+        """Events that the processes of a load itself wrote when they took the lock or planned, in order."""
         own = (EventKind.LOCKED, EventKind.PLANNED)
         return [event for event in self.events if event.attempt.load_id == load_id and event.kind in own]
 
     def committed(self, table_uuids: Collection[str]) -> list[Attempt]:
-        """Attempts whose rows went into the table of today, in the order of their commits.
+        """Get the attempts whose rows went into the current table, in the order of their commits.
 
-        :param table_uuids: of the table on all nodes; a table that was dropped and made again has other ones.
+        :param table_uuids: UUIDs of the table on all nodes; a re-created table has new ones.
         """
         found = [a for a in self.attempts.values() if a.state is EventKind.COMMITTED]
         found.sort(key=lambda a: min((e.epoch, e.time) for e in a.events if e.kind is EventKind.COMMITTED))
         return [a for a in found if set(a.committed_uuids) & set(table_uuids)]
 
     def holders(self, table_uuids: Collection[str]) -> list[Attempt]:
-        """Committed attempts of which the table still holds something: no later load replaced all of it."""
+        """Get the committed attempts of which the table still holds rows: no later load replaced all of them."""
         held: list[tuple[Attempt, set[str]]] = []
         for attempt in self.committed(table_uuids):
             detail = attempt.detail(EventKind.COMMITTED)
@@ -266,7 +266,7 @@ class History:
         return [attempt for attempt, _ in held]
 
     def rows_of_partition(self, partition: str, table_uuids: Collection[str]) -> tuple[int, list[Attempt]]:
-        """Rows that loads brought into a partition since it was last replaced, and those loads."""
+        """Count the rows that loads have added to a partition since it was last replaced, and get those loads."""
         rows = 0
         loads: list[Attempt] = []
         for attempt in self.committed(table_uuids):
@@ -276,7 +276,7 @@ class History:
             if mode is LoadMode.REPLACE_TABLE or (mode is LoadMode.REPLACE_PARTITIONS and is_touched):
                 rows, loads = 0, []
             elif mode is LoadMode.REPLACE_WHERE and is_touched:
-                rows = 0  # how many of the earlier ones it replaced, nobody knows: rather too few than too many
+                rows = 0  # how many of the earlier rows it replaced is unknown: better too few than too many
             if is_touched:
                 rows += detail["partitions"][partition]
                 loads.append(attempt)
@@ -284,14 +284,14 @@ class History:
 
 
 def _load_mode(attempt: Attempt) -> LoadMode:
-    """What a committed attempt did to the rows that were there before.
+    """The mode of a committed attempt: what it did to the rows that were there before.
 
-    :raises LoadError: if it is a mode of a later release: nobody can tell which files the table holds still.
+    :raises LoadError: if it is a mode of a later release: then it is unknown which files the table still holds.
     """
     mode = attempt.detail(EventKind.COMMITTED).get("load_mode")
     if mode not in {known.value for known in LoadMode}:
         raise LoadError(
-            f"the ledger says that {attempt.id.query_id} was committed with load_mode={mode!r}, which this version of"
-            " airflow-provider-ch-s3 does not know; upgrade it on this worker"
+            f"the ledger records a commit of {attempt.id.query_id} with load_mode={mode!r}, which this version of"
+            " airflow-provider-ch-s3 does not support; upgrade it on this worker"
         )
     return LoadMode(mode)

@@ -1,7 +1,7 @@
-"""The ledger: two append-only tables in ClickHouse that remember what every load did.
+"""The ledger: two append-only tables in ClickHouse that record what every load did.
 
-Written on the connected node, read from all nodes, so that it does not matter which node that is. Lost answers are
-no problem: every row is a fact that may be written twice.
+It is written on the connected node and read from all nodes, so that it does not matter which node is connected. A
+lost response does no harm: every row is a fact that may be written twice.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from airflow_provider_ch_s3.target import TableName, has_replicas, parse_table
 
 DEFAULT_LEDGER = "ch_s3_ledger"
 _COMMENT = "airflow-provider-ch-s3: what its loads did, schema "
-# A statement takes a worker about 1 kB of memory for each file, its answer half of that.
+# A statement takes about 1 kB of a worker's memory for each file, its result half of that.
 FILES_PER_STATEMENT = 10_000
 
 
 def ledger_name(text: str | None, database: str) -> TableName:
-    """The ledger's name as the connection gives it, in the given database where it names none."""
+    """Parse the ledger's name from the connection; its database defaults to the given one."""
     return parse_table(text or DEFAULT_LEDGER, database)
 
 
 def files_name(ledger: TableName) -> TableName:
-    """The table of manifests beside that of events."""
+    """Name of the table of manifests that belongs to a table of events."""
     return TableName(database=ledger.database, table=f"{ledger.table}_files")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ledger:
-    """The history of one target, as all its loads wrote it.
+    """The ledger of one target, written by all its loads.
 
-    :param name: of the table of events; that of files has ``_files`` at its end.
+    :param name: of the table of events; the name of the table of files is the same with ``_files`` at its end.
     :param target: the local table, ``database.table``.
-    :param is_replicated: the target is, so there is Keeper, and a lost node must forget nothing.
+    :param is_replicated: the target is replicated, so there is Keeper, and no record may be lost with a node.
     :param quorum: number of replicas that must have a row before it counts as written.
     """
 
@@ -61,11 +61,11 @@ class Ledger:
         return files_name(self.name)
 
     def open(self, nodes: Collection[str]) -> None:
-        """Make the tables on every node where they are not there yet.
+        """Create the tables on every node that does not have them yet.
 
         :param nodes: names of all nodes.
-        :raises ConfigError: if the database is missing, a later version of this package made the tables, or they
-            have no replicas where the target has some.
+        :raises ConfigError: if the database is missing, a later version of this package created the tables, or they
+            are not replicated although the target is.
         """
         tables = (self.name, self.files_name)
         found = self.client.query(ledger_queries.render_read_ledger_comments(tables, self.cluster))
@@ -73,14 +73,14 @@ class Ledger:
             check_schema(self.name, row["name"], row["comment"])
             if self.is_replicated and not has_replicas(row["engine"]):
                 raise ConfigError(
-                    f"the ledger {self.name.database}.{row['name']} has no replicas ({row['engine']} on"
-                    f" {row['node']}), and {self.target} has: if a server's disk is lost, what loads did is lost"
-                    " with it; load tables with replicas by a connection of their own, with another ledger_table"
+                    f"the ledger {self.name.database}.{row['name']} is not replicated ({row['engine']} on"
+                    f" {row['node']}), but {self.target} is: a lost disk would take the record of its loads with it;"
+                    " load replicated tables through a connection of their own, with another ledger_table"
                 )
         engines = self.client.query(ledger_queries.render_read_database_engine(self.name.database))
         if not engines:
             raise ConfigError(
-                f"the ledger {self.name} cannot be made: there is no database {self.name.database!r}; create it, or"
+                f"cannot create the ledger {self.name}: there is no database {self.name.database!r}; create it, or"
                 " correct the connection's field ledger_table"
             )
         renderers = (ledger_queries.render_create_ledger, ledger_queries.render_create_ledger_files)
@@ -95,12 +95,12 @@ class Ledger:
                 self.client.execute_everywhere(render)
 
     def read(self) -> History:
-        """All events of the target."""
+        """Read all events of the target."""
         statement = ledger_queries.render_read_events(self.name, self.cluster, target=str(self.target))
         return History(events=[parse_event(row) for row in self.client.query(statement)])
 
     def read_if_there(self) -> History:
-        """All events of the target; none where no load has made the ledger yet."""
+        """Read all events of the target; none if no load has created the ledger yet."""
         try:
             return self.read()
         except ServerError as error:
@@ -128,7 +128,7 @@ class Ledger:
             "try_number": try_number,
             "detail": json.dumps(detail or {}),
         }
-        # A sign of life is for those who look now.
+        # A heartbeat only matters to those who read the ledger now.
         quorum = 0 if kind is EventKind.ALIVE else self.quorum
         self.client.execute(ledger_queries.render_write_event(self.name, row, quorum=quorum))
 
@@ -149,7 +149,7 @@ class Ledger:
             self.client.execute(ledger_queries.render_write_files(self.files_name, list(rows), quorum=self.quorum))
 
     def read_manifest(self, attempt: AttemptId) -> dict[str, str]:
-        """Path (``bucket/key``) → ETag of the files of an attempt."""
+        """Read the files of an attempt: path (``bucket/key``) → ETag."""
         manifest: dict[str, str] = {}
         while True:
             statement = ledger_queries.render_read_attempt_files(
@@ -164,10 +164,10 @@ class Ledger:
             manifest |= ((row["path"], row["etag"]) for row in rows)
             if len(rows) < FILES_PER_STATEMENT:
                 return manifest
-            del rows  # before the next ones come
+            del rows  # before the next ones arrive
 
     def read_loaded(self, paths: Set[str], attempts: Iterable[AttemptId]) -> dict[str, set[str]]:
-        """Which versions (ETags) of the given paths the given attempts loaded."""
+        """Read which versions (ETags) of the given paths the given attempts loaded."""
         keys = {attempt.key for attempt in attempts}
         if not keys:
             return {}
@@ -188,32 +188,32 @@ class Ledger:
 
 
 def check_schema(ledger: TableName, name: str, comment: str) -> None:
-    """See that a table is a ledger that this version understands.
+    """Check that a table is a ledger that this version can read.
 
-    :raises TargetError: if it is another table.
-    :raises ConfigError: if another version of this package created it, which this one cannot read.
+    :raises TargetError: if it is not a ledger.
+    :raises ConfigError: if it was created by another version of this package, and this one cannot read it.
     """
     match = re.fullmatch(rf"{re.escape(_COMMENT)}(\d+)", comment)
     if match is None:
         raise TargetError(
-            f"{ledger.database}.{name} is no ledger of this package; rename it, or name another table in the"
+            f"{ledger.database}.{name} is not a ledger of this package; rename it, or name another table in the"
             " connection's field ledger_table"
         )
     if int(match[1]) > SCHEMA_VERSION:
         raise ConfigError(
-            f"{ledger.database}.{name} has schema {match[1]}, and this version of airflow-provider-ch-s3 knows up to"
-            f" {SCHEMA_VERSION}; upgrade it on this worker"
+            f"{ledger.database}.{name} has schema {match[1]}, and this version of airflow-provider-ch-s3 supports"
+            f" up to {SCHEMA_VERSION}; upgrade it on this worker"
         )
     if int(match[1]) < SCHEMA_VERSION:
         raise ConfigError(
-            f"{ledger.database}.{name} has schema {match[1]}, of a version of airflow-provider-ch-s3 before its first"
-            f" release; drop {ledger} and {files_name(ledger)} on every node: what they remember is lost, so load"
-            " files that the tables hold in a mode that replaces"
+            f"{ledger.database}.{name} has schema {match[1]}, from before the first release of"
+            f" airflow-provider-ch-s3; drop {ledger} and {files_name(ledger)} on every node: their records are lost,"
+            " so use a mode that replaces to load files that the tables hold already"
         )
 
 
 def parse_event(row: Mapping[str, Any]) -> Event:
-    """Read one row of the ledger."""
+    """Parse one row of the ledger."""
     return Event(
         kind=EventKind.parse(row["event"]),
         attempt=AttemptId(load_id=row["load_id"], generation=row["generation"], number=row["attempt"]),

@@ -1,13 +1,14 @@
-"""The lock of a target: one load at a time plans, commits or gives up there.
+"""The lock of a target: only one load at a time plans, commits or abandons attempts there.
 
 ClickHouse has no compare-and-set, but when two processes create the same table on one node, one of them fails. A lock
-is a table whose name ends in an epoch, a fencing token: epochs only rise. Whoever finds a lock of a dead owner
-creates the one of the next epoch, and what the old owner still does is harmless: it works with staging tables that
-are renamed at once (:meth:`Staging.claim`), and the ledger tells its late events from valid ones.
+is a table whose name ends in an epoch, a fencing token: epochs only increase. A process that finds the lock of a dead
+owner creates the lock of the next epoch. What the old owner still does is harmless: the staging tables that it works
+with are renamed at once (:meth:`Staging.claim`), and its late events in the ledger are distinguished from valid ones
+by their epoch.
 
-The node that decides is the first by the name that the nodes give themselves, so that it does not matter how a
-connection calls them. Where it is another one for a while, because a node was added, the same epoch may be locked on
-two nodes: whoever sees that releases its lock.
+Locks are created on the first node in the order of the nodes' own names, so that it does not matter how a connection
+calls them. While processes disagree about it, because a node was added, the same epoch may be locked on two nodes: a
+process that sees this releases its lock.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from airflow_provider_ch_s3.target import TableName, short_hash
 
 log = logging.getLogger(__name__)
 
-# An owner that lives writes to the ledger, or runs a statement, more often than this.
+# An owner that is alive writes to the ledger, or runs a statement, more often than this.
 LOCK_PATIENCE_SECONDS = 10.0
 HEARTBEAT_SECONDS = 3.0
 POLL_SECONDS = 0.5
@@ -41,10 +42,10 @@ POLL_SECONDS = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Owner:
-    """Who holds a lock, as the comment of its table says.
+    """The owner of a lock, stored in the comment of its table.
 
-    :param attempt: number of the attempt that is to be committed or given up; 0 while there is none.
-    :param token: of one process.
+    :param attempt: number of the attempt that is to be committed or abandoned; 0 while there is none.
+    :param token: identifies one process.
     :param since: when the DAG run of the process began (Unix time).
     """
 
@@ -61,12 +62,12 @@ class Owner:
 
     @property
     def rank(self) -> tuple[float, int]:
-        """As :attr:`LoadIdentity.rank`."""
+        """The same as :attr:`LoadIdentity.rank`."""
         return self.since, self.try_number
 
 
 def parse_owner(comment: str) -> Owner:
-    """Read the comment of a lock; an owner that says nothing of itself is another load, which lives or does not."""
+    """Parse the comment of a lock; an owner that it does not identify counts as another load, alive or dead."""
     return decode(Owner, json.loads(comment), load_id="", generation=0, try_number=0, attempt=0, token="")
 
 
@@ -81,10 +82,10 @@ class Lock:
 
 @dataclass(frozen=True, kw_only=True)
 class AcquiredLock:
-    """A lock that was taken.
+    """A lock that this process holds.
 
-    :param history: the ledger as it was right after.
-    :param overtaken: owners of older locks, who will never give them back.
+    :param history: the ledger as it was right after the lock was taken.
+    :param overtaken: owners of older locks, which they will never release.
     """
 
     epoch: int
@@ -97,7 +98,7 @@ class AcquiredLock:
 class TargetLock:
     """The lock of the ledger's target.
 
-    :param node: the one that decides.
+    :param node: the one on which locks are created.
     """
 
     client: ClickHouseClient
@@ -112,13 +113,13 @@ class TargetLock:
         return f"ch_s3_lock_{short_hash(self.ledger.target)}_"
 
     def acquire(self, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> AcquiredLock:
-        """Take the lock, or take it over.
+        """Take the lock, or take it over from another owner.
 
-        :param attempt: what is to be committed or given up.
+        :param attempt: the one that is to be committed or abandoned.
         :param is_urgent: take it over from another process of the same try, too.
-        :raises OvertakenError: if a newer try of the same task has it.
+        :raises OvertakenError: if a newer try of the same task holds it.
         """
-        mine = Owner(
+        owner = Owner(
             load_id=self.identity.load_id,
             generation=self.identity.generation,
             try_number=self.identity.try_number,
@@ -126,37 +127,37 @@ class TargetLock:
             token=self.token,
             since=self.identity.since.timestamp(),
         )
-        patience = _Patience()
+        silence = _SilenceTimer()
         waits_for = ""
         while True:
-            # The locks first: one that is given back in between has left its epoch in the ledger.
+            # The locks first: one that is released in between has left its epoch in the ledger.
             locks = self._read_locks()
             history = self.ledger.read()
             if locks and not (
-                self._outranks(mine, locks[-1].owner, is_urgent=is_urgent)
-                or self._is_silent(patience, locks[-1], history)
+                self._outranks(owner, locks[-1].owner, is_urgent=is_urgent)
+                or self._is_silent(silence, locks[-1], history)
             ):
                 if locks[-1].owner.token != waits_for:
                     waits_for = locks[-1].owner.token
-                    log.info("waiting for %s, which works on %s", locks[-1].owner.load_id, self.ledger.target)
+                    log.info("waiting for %s, which has locked %s", locks[-1].owner.load_id, self.ledger.target)
                 self._pause()
                 continue
             epoch = max([history.epoch, *(lock.epoch for lock in locks)]) + 1
-            if self._create(epoch, mine):
-                # Somebody may have come and gone since the ledger was read: an epoch must not be used twice.
-                # Somebody may hold a lock that was not there when the locks were read, too, or this epoch elsewhere.
-                others = {lock for lock in self._read_locks() if lock.owner.token != mine.token} - set(locks)
+            if self._create(epoch, owner):
+                # Another process may have taken and released a lock since: an epoch must not be used twice.
+                # Another may hold a lock that was not there when the locks were read, or this epoch on another node.
+                others = {lock for lock in self._read_locks() if lock.owner.token != owner.token} - set(locks)
                 history = self.ledger.read()
                 if history.epoch < epoch and not others:
-                    self._begin(epoch, mine, locks)
-                    return AcquiredLock(epoch=epoch, owner=mine, history=history, overtaken=_owners(locks))
+                    self._begin(epoch, owner, locks)
+                    return AcquiredLock(epoch=epoch, owner=owner, history=history, overtaken=_owners(locks))
                 self._drop_if_there(epoch, self.node)
             self._pause()
 
     def release(self, epoch: int) -> None:
-        """Give the lock back.
+        """Release the lock.
 
-        :raises LockLostError: if somebody took it over: then nobody waits for what this process did since.
+        :raises LockLostError: if it was taken over: then what this process did since has no effect.
         """
         try:
             self._drop(epoch, self.node)
@@ -164,18 +165,18 @@ class TargetLock:
             if error.code != ErrorCode.UNKNOWN_TABLE:
                 raise
             raise LockLostError(
-                f"another process took over the lock of {self.ledger.target} from this one, which was too slow or"
-                " is not the newest try of its task; the other one goes on"
+                f"another process has taken over the lock of {self.ledger.target}, because this one was too slow or"
+                " is not the newest try of its task; the other process continues"
             ) from error
 
     def is_last_of_task(self, history: History) -> bool:
-        """Whether no other process of the same task has had the lock since this one had it."""
-        words = [word for word in history.words_of(self.identity.load_id) if word.kind is EventKind.LOCKED]
-        return not words or words[-1].detail.get("token") == self.token
+        """Whether no other process of the same task has held the lock since this one did."""
+        locked = [event for event in history.words_of(self.identity.load_id) if event.kind is EventKind.LOCKED]
+        return not locked or locked[-1].detail.get("token") == self.token
 
     @contextmanager
-    def kept_alive(self, held: AcquiredLock) -> Iterator[None]:
-        """Give others a sign of life every few seconds: a single statement may take longer than they wait."""
+    def kept_alive(self, acquired: AcquiredLock) -> Iterator[None]:
+        """Write a heartbeat every few seconds: a single statement may take longer than other processes wait."""
         over: list[bool] = []
 
         def beat() -> None:
@@ -184,29 +185,29 @@ class TargetLock:
                 if over:
                     return
                 try:
-                    self._write(EventKind.ALIVE, held.epoch, held.owner)
+                    self._write(EventKind.ALIVE, acquired.epoch, acquired.owner)
                 except ChS3Error as error:
-                    log.debug("no sign of life could be written: %s", error)
+                    log.debug("the heartbeat could not be written: %s", error)
 
-        threading.Thread(target=beat, name=f"{self._prefix}{held.epoch}", daemon=True).start()
+        threading.Thread(target=beat, name=f"{self._prefix}{acquired.epoch}", daemon=True).start()
         try:
             yield
         finally:
             over.append(True)
 
     def _pause(self) -> None:
-        # Not all at once: those who wait for the same lock would go on colliding.
+        # Not all at once: processes that wait for the same lock would keep colliding.
         self.sleep(POLL_SECONDS * random.uniform(0.5, 1.5))
 
-    def _begin(self, epoch: int, mine: Owner, locks: Sequence[Lock]) -> None:
+    def _begin(self, epoch: int, owner: Owner, locks: Sequence[Lock]) -> None:
         try:
-            self._write(EventKind.LOCKED, epoch, mine)
+            self._write(EventKind.LOCKED, epoch, owner)
         except ServerError:
-            self._drop_if_there(epoch, self.node)  # nobody has to wait until this owner is taken for dead
+            self._drop_if_there(epoch, self.node)  # so that nobody waits until this owner is considered dead
             raise
         for lock in locks:
             log.warning("taking over the lock of %s from %s", self.ledger.target, lock.owner.attempt_id.prefix)
-            # A Replicated database has it on every node, and drops it from any.
+            # A Replicated database has it on every node, and drops it on all of them through any.
             self._drop_if_there(lock.epoch, lock.node if lock.node in self.client.reachable else self.node)
 
     def _write(self, kind: EventKind, epoch: int, owner: Owner) -> None:
@@ -220,28 +221,28 @@ class TargetLock:
             if error.code != ErrorCode.UNKNOWN_TABLE:
                 raise
 
-    def _outranks(self, mine: Owner, owner: Owner, *, is_urgent: bool) -> bool:
-        if owner.load_id != mine.load_id:
+    def _outranks(self, claimant: Owner, owner: Owner, *, is_urgent: bool) -> bool:
+        if owner.load_id != claimant.load_id:
             return False
-        if owner.rank > mine.rank:
+        if owner.rank > claimant.rank:
             raise OvertakenError(
-                f"try {owner.try_number} of this task works on {self.ledger.target}, so this one (try"
-                f" {mine.try_number}) stops; nothing is left to do for it"
+                f"try {owner.try_number} of this task has taken over the load into {self.ledger.target}; stopping try"
+                f" {claimant.try_number}, no action needed"
             )
-        return owner.rank < mine.rank or is_urgent or owner.token == self.token
+        return owner.rank < claimant.rank or is_urgent or owner.token == self.token
 
-    def _is_silent(self, patience: _Patience, lock: Lock, history: History) -> bool:
-        # It may be at work on its own commit, or on one that another load left.
+    def _is_silent(self, silence: _SilenceTimer, lock: Lock, history: History) -> bool:
+        # The owner may be working on its own commit, or on one that another load left unfinished.
         busy = [attempt.id for attempt in history.attempts.values() if attempt.state is EventKind.COMMITTING]
         running = any(
             self.client.query(load_queries.render_running_queries(attempt.commit_prefix, self.ledger.cluster))
             for attempt in (lock.owner.attempt_id, *busy)
         )
-        words = sum(event.epoch == lock.epoch for event in history.events)
-        return patience.is_over((lock.owner.token, words, running and time.monotonic()))
+        written = sum(event.epoch == lock.epoch for event in history.events)
+        return silence.is_over((lock.owner.token, written, running and time.monotonic()))
 
     def _read_locks(self) -> list[Lock]:
-        """All that anybody holds, the latest one last."""
+        """Read all locks of the target, the latest one last."""
         database = self.ledger.target.database
         rows = self.client.query(ledger_queries.render_read_tables(database, self._prefix, self.ledger.cluster))
         return sorted(
@@ -272,19 +273,19 @@ class TargetLock:
 
 
 def _owners(locks: Sequence[Lock]) -> list[Owner]:
-    # a Replicated database has the same lock on each node
+    # in a Replicated database, the same lock is on each node
     return list({lock.owner.token: lock.owner for lock in locks}.values())
 
 
-class _Patience:
-    """Notices that something has not changed for a while."""
+class _SilenceTimer:
+    """Measures for how long an owner has given no new sign of life."""
 
     def __init__(self) -> None:
         self._sign: object = None
         self._since = time.monotonic()
 
     def is_over(self, sign: object) -> bool:
-        """Whether this sign of life is as old as patience lasts."""
+        """Whether this has been the latest sign of life for so long that its owner is considered dead."""
         if sign != self._sign:
             self._sign, self._since = sign, time.monotonic()
         return time.monotonic() - self._since > LOCK_PATIENCE_SECONDS

@@ -1,7 +1,7 @@
-"""A locked target: what one process may do to a target while it holds the lock.
+"""A locked target: what a process may do to a target while it holds the lock.
 
-Each owner first cleans up after the earlier ones, whichever load they belonged to: it finishes commits that broke
-off, and drops staging tables that nobody needs. So a dead process blocks nobody, and nothing stays for ever.
+Each owner first cleans up after earlier ones, whichever load they belonged to: it finishes interrupted commits, and
+drops staging tables that are no longer needed. So a dead process blocks no other one, and nothing is left for good.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from airflow_provider_ch_s3.target import TableName
 
 log = logging.getLogger(__name__)
 
-# A DAG run that was deleted, or failed for good while nothing could be cleaned up, is never tried again.
+# A DAG run that was deleted, or failed for good while nothing could be cleaned up, is not expected to be retried.
 IDLE_SECONDS = 24 * 3600.0
 
-# The two tables of a MOVE or a REPLACE are not defined alike.
+# The two tables of a MOVE or a REPLACE have different definitions.
 DIFFERENT_TABLES_CODES = frozenset({ErrorCode.INCOMPATIBLE_COLUMNS, ErrorCode.BAD_ARGUMENTS})
 
 BROKEN = (
-    "the commit of {query_id} broke off, and cannot be finished, because its staging table was dropped or {target}"
-    " was altered or created again meanwhile: {target} may hold a part of its rows; remove those, then load its files"
-    " again in a mode that replaces, or with on_loaded_files='load'"
+    "the commit of {query_id} was interrupted and cannot be finished, because its staging table was dropped, or"
+    " {target} was altered or re-created meanwhile: {target} may hold a part of its rows; remove those, then load its"
+    " files again in a mode that replaces, or with on_loaded_files='load'"
 )
 
 
 @dataclass(kw_only=True)
 class LockedTarget:
-    """The right to write to a target, for as long as nobody takes it over.
+    """The right to write to a target, until another process takes over the lock.
 
-    :param history: the ledger as it is now, all broken commits finished.
+    :param history: the current ledger, in which all interrupted commits are finished.
     """
 
     client: ClickHouseClient
@@ -64,37 +64,37 @@ class LockedTarget:
     history: History = field(init=False)
     _planned: AttemptId | None = field(default=None, init=False)
 
-    def tidy_up(self, held: AcquiredLock) -> None:
-        """Finish or undo what earlier owners left.
+    def tidy_up(self, acquired: AcquiredLock) -> None:
+        """Finish or undo what earlier owners left behind.
 
-        What this owner's own load staged is left alone: it may be about to be committed.
+        What this owner's own load has staged is left alone: it may be about to be committed.
         """
-        for owner in held.overtaken:
+        for owner in acquired.overtaken:
             # The previous owner may resume, and commit based on state that the next lines are about to change.
             if owner.attempt:
                 self.staging.fence(owner.attempt_id, self.epoch)
-        # A process that lost the lock while it was at work may have written something since.
-        self.history = self.ledger.read() if held.overtaken else held.history
+        # An owner that was overtaken while it was still working may have written something since.
+        self.history = self.ledger.read() if acquired.overtaken else acquired.history
         for attempt in self.history.attempts.values():
             if attempt.state is EventKind.COMMITTING:
                 self._finish(attempt)
-        dead = [owner.attempt_id for owner in held.overtaken if owner.attempt] + self._idle_attempts()
+        dead = [owner.attempt_id for owner in acquired.overtaken if owner.attempt] + self._idle_attempts()
         for attempt_id in dead:
             if attempt_id.load_id != self.load_id:
                 self.abandon(attempt_id)
         for table in self.staging.find():
-            # A later epoch in its name: this process stood still, and knows nothing of what has been planned since.
+            # Not those of a later epoch: if this process was suspended, it does not know what was planned since.
             if table.epoch <= self.epoch and self._is_unneeded(table):
                 self.staging.drop_table(table)
 
     def _is_unneeded(self, table: StagingTable) -> bool:
         if table.attempt in self.history.attempts:
             return not self.history.is_needed(table.attempt)
-        # Unknown here, and perhaps not to another ledger.
+        # Unknown to this ledger, but perhaps not to another one.
         return self._is_idle(table)
 
     def _idle_attempts(self) -> list[AttemptId]:
-        """Those that no task went on with for so long that none will; one that does so yet stages anew."""
+        """Attempts idle for so long that no task is expected to continue them; one that does stages anew."""
         old = {
             attempt.id
             for attempt in self.history.attempts.values()
@@ -111,26 +111,26 @@ class LockedTarget:
         )
 
     def _is_idle(self, table: StagingTable) -> bool:
-        """Whether nothing has happened to it for so long that nobody will go on with it."""
+        """Whether nothing has happened to it for so long that no task is expected to continue with it."""
         return self.staging.idle_seconds(table) > IDLE_SECONDS and not self._is_running(table.attempt)
 
     def _is_running(self, attempt: AttemptId) -> bool:
         return bool(self.client.query(render_running_queries(attempt.prefix, self.ledger.cluster)))
 
     def abandon(self, attempt: AttemptId) -> None:
-        """See that nothing of an attempt runs any more, or ever will; unless its commit has begun: then finish it.
+        """Make sure that nothing of an attempt is running, or ever will; but finish its commit if that has begun.
 
-        :raises LoadError: if nobody can say whether something still runs.
+        :raises LoadError: if it is unknown whether something is still running.
         """
         self.staging.fence(attempt, self.epoch)
-        # Only now can its earlier owner begin no commit that the ledger does not show.
+        # From now on its earlier owner cannot begin a commit, so the ledger shows any that has begun.
         self.history = self.ledger.read()
         found = self.history.attempts.get(attempt)
         if found is not None and found.state is EventKind.COMMITTING:
             self._finish(found)
         elif found is not None and found.state is EventKind.PLANNED:
             log.info("abandoning %s", attempt.query_id)
-            # First: an attempt that the ledger tells to be given up is never looked at again.
+            # Kill before recording: once it is recorded as abandoned, nobody checks what is still running.
             kill_queries(self.client, self.ledger.cluster, attempt.prefix, sleep=self.sleep)
             self._record_abandoned(attempt)
 
@@ -142,7 +142,7 @@ class LockedTarget:
         detail: dict[str, Any],
         views: tuple[View, ...] = (),
     ) -> TableName:
-        """Write down what an attempt is about to do, and make its staging tables; returns the name of the first."""
+        """Record what an attempt is about to do, and create its staging tables; returns the name of the first."""
         self._planned = attempt
         self.ledger.write_files(attempt, files, bucket)
         self._write(EventKind.PLANNED, attempt, detail)
@@ -150,19 +150,19 @@ class LockedTarget:
         stage_views(self.staging, attempt, self.epoch, views)
         return staged
 
-    def take_back(self) -> None:
-        """Drop the staging tables that this owner created; perhaps after a newer owner had looked for them.
+    def drop_created(self) -> None:
+        """Drop the staging tables that this owner created, since a newer owner may have cleaned up before that.
 
-        Never one that holds what an INSERT staged: the newer owner may be about to take that.
+        Never drop one that an INSERT has filled: the newer owner may be about to use it.
         """
         for table in self.staging.find():
             if table.epoch == self.epoch and (table.attempt == self._planned or table.role == MERGED):
                 self.staging.drop_table(table)
 
     def commit(self, attempt: AttemptId, plan: CommitPlan) -> bool:
-        """Make the attempt's rows the target's; False if they do not fit it any more, because it was altered.
+        """Move the attempt's rows into the target; False if the target was altered, so that they no longer fit.
 
-        :raises LoadError: if the target changes all the time.
+        :raises LoadError: if others keep changing the target.
         """
         self.staging.claim(attempt, self.epoch)
         commit = self._commit_of(attempt, plan)
@@ -171,47 +171,47 @@ class LockedTarget:
         if not self._fits(attempt):
             return False
         self._write(EventKind.COMMITTING, attempt, commit.plan.as_dict())
-        # Still the owner: whoever fences the tables from now on reads that the commit has begun, and finishes it.
-        # One who did so before may have given the attempt up, and moving from tables that are gone moves nothing.
+        # Still the owner? A process that fences the tables from now on reads that the commit has begun, and finishes
+        # it. One that did so before may have abandoned the attempt, and a move from dropped tables moves nothing.
         self.staging.claim(attempt, self.epoch)
         self._carry_out(commit)
         return True
 
     def _fits(self, attempt: AttemptId) -> bool:
-        """Whether the target is defined as it was when the attempt was planned."""
+        """Whether the target still has the definition that it had when the attempt was planned."""
         planned = self.history.attempt(attempt).detail(EventKind.PLANNED).get("definition")
         return bool(planned == read_definition(self.client, self.ledger.target, self.ledger.cluster))
 
     def _finish(self, attempt: Attempt) -> None:
-        """Finish a commit that broke off.
+        """Finish an interrupted commit.
 
-        :raises LoadError: if it fails: then no load may go on before it.
+        :raises LoadError: if that fails: then no other load may proceed before it.
         """
-        log.warning("finishing the commit of %s, which broke off", attempt.id.query_id)
+        log.warning("finishing the interrupted commit of %s", attempt.id.query_id)
         commit = self._commit_of(attempt.id, CommitPlan.from_dict(attempt.detail(EventKind.COMMITTING)))
         if self.staging.is_gone(attempt.id) or not commit.is_possible():
             self.history = self.ledger.read()
             if self.history.attempt(attempt.id).state is not EventKind.COMMITTING:
-                return  # its owner was done in the end
+                return  # its owner has finished it after all
             self._break(attempt.id)
             return
         self.staging.claim(attempt.id, self.epoch)
-        # Statements that an earlier owner has sent already must not run beside those of this one.
+        # Statements that an earlier owner has already sent must not run at the same time as those of this one.
         kill_queries(self.client, self.ledger.cluster, attempt.id.commit_prefix, sleep=self.sleep)
         commit.plan = replace(commit.plan, is_untouched=commit.has_changed_nothing())
         try:
             commit.resume()
-            # From here on parts arrive that the first owner did not see.
+            # From here on parts arrive that the first owner's plan does not account for.
             self._write(EventKind.COMMITTING, attempt.id, commit.plan.as_dict())
             self._carry_out(commit)
         except LockLostError:
             raise
         except (LoadError, ServerError) as error:
             if commit.plan.is_untouched:
-                # The error, too, may come from a newer owner, who takes the staging tables away first.
+                # The error may come from a newer owner, which begins by taking the staging tables.
                 self.staging.claim(attempt.id, self.epoch)
                 if commit.has_changed_nothing():
-                    # Refused before anything changed, so there is nothing that anybody would have to finish.
+                    # Refused before anything changed, so there is nothing left to finish.
                     log.warning("%s cannot be committed: %s", attempt.id.query_id, error)
                     self._record_abandoned(attempt.id)
                     return
@@ -221,12 +221,12 @@ class LockedTarget:
                 self._break(attempt.id)
                 return
             raise LoadError(
-                f"the commit of {attempt.id.query_id} broke off, and it has to be finished before others load into"
-                f" {self.ledger.target}, but: {error}; repair that, then load again"
+                f"the interrupted commit of {attempt.id.query_id} has to be finished before others load into"
+                f" {self.ledger.target}, and that failed: {error}; fix the cause, then load again"
             ) from error
 
     def _break(self, attempt: AttemptId) -> None:
-        """Give up a commit that nobody can finish, so that others need not wait for it."""
+        """Abandon a commit that cannot be finished, so that other loads need not wait for it."""
         log.error("%s", BROKEN.format(query_id=attempt.query_id, target=self.ledger.target))
         self._write(EventKind.ABANDONED, attempt, {"is_broken": True})
         self.history = self.ledger.read()
@@ -243,7 +243,7 @@ class LockedTarget:
         began = time.monotonic()
         commit.run()
         seconds = round(time.monotonic() - began, 3)
-        # A table that was renamed looks as if everything had been moved.
+        # A staging table that another owner has renamed looks as if everything had been moved.
         self.staging.claim(commit.attempt, self.epoch)
         self._write(EventKind.COMMITTED, commit.attempt, commit.plan.as_done(seconds))
         self.staging.drop(commit.attempt, self.epoch)

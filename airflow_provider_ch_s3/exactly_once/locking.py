@@ -1,4 +1,4 @@
-"""Who may write to a target: a process that holds its lock, for the length of a block."""
+"""Hold the lock of a target for the length of a block: only then may a process write to the target."""
 
 from __future__ import annotations
 
@@ -32,49 +32,51 @@ class TargetLocking:
     def hold(self, attempt: Attempt | None = None, *, is_urgent: bool = False) -> Iterator[LockedTarget]:
         """Wait for the lock, and release it at the end of the block.
 
-        :param attempt: what is to be committed or given up.
-        :raises LockLostError: if another process took the lock over, so that what was done has no effect.
-        :raises OvertakenError: if a newer process of this task has the lock.
+        :param attempt: the one that is to be committed or abandoned.
+        :raises LockLostError: if another process took over the lock, so that what was done has no effect.
+        :raises OvertakenError: if a newer process of this task holds the lock.
         """
-        held = self.lock.acquire(attempt.id if attempt else None, is_urgent=is_urgent)
+        acquired = self.lock.acquire(attempt.id if attempt else None, is_urgent=is_urgent)
         locked = LockedTarget(
             client=self.client,
             ledger=self.ledger,
             staging=self.staging,
-            epoch=held.epoch,
+            epoch=acquired.epoch,
             load_id=self.lock.identity.load_id,
             try_number=self.lock.identity.try_number,
             sleep=self.sleep,
         )
         try:
-            with self.lock.kept_alive(held):
-                locked.tidy_up(held)
+            with self.lock.kept_alive(acquired):
+                locked.tidy_up(acquired)
                 yield locked
         except ServerUnreachableError:
-            # What was sent may arrive still: the lock stays, so that whoever takes it over expects that.
+            # What was sent may still arrive: the lock is kept, so that the process that takes it over expects that.
             raise
         except BaseException as error:
             try:
-                self._give_back(locked)
+                self._release(locked)
             except LockLostError as lost:
                 if isinstance(error, ServerError):
-                    raise lost from error  # its tables were taken from it
-            except ChS3Error as left:
-                log.warning("the lock of %s stays, the next load takes it over: %s", self.ledger.target, left)
+                    raise lost from error  # it failed because its tables were taken over
+            except ChS3Error as failure:
+                log.warning(
+                    "cannot release the lock of %s, the next load will take it over: %s", self.ledger.target, failure
+                )
             raise
-        self._give_back(locked)
+        self._release(locked)
 
     def tidy_up(self) -> None:
-        """Remove what earlier processes could not.
+        """Remove what earlier processes could not remove.
 
         :raises LockLostError: as :meth:`hold`.
         """
         with self.hold():
-            pass  # each owner does so first
+            pass  # each new owner does that first
 
-    def _give_back(self, locked: LockedTarget) -> None:
+    def _release(self, locked: LockedTarget) -> None:
         try:
             self.lock.release(locked.epoch)
         except LockLostError:
-            locked.take_back()
+            locked.drop_created()
             raise

@@ -1,10 +1,10 @@
-"""What a MOVE PARTITION that broke off has moved.
+"""Find what an interrupted MOVE PARTITION has moved.
 
-MOVE is two steps: ClickHouse first puts clones of the parts into the target, one after the other, and then retires
-the parts of the source. A node that dies in between holds rows in both tables. A clone is told by its files' hash,
-which is that of the part it came from, and by its block number, which is greater than any that the target had before.
-Merges and mutations hide clones, but for some minutes ClickHouse still lists what they replaced; and where merges
-keep all rows, the number of rows says how many are in both tables.
+MOVE has two steps: ClickHouse first clones the parts into the target, one after the other, and then retires the parts
+of the source. A node that dies in between has rows in both tables. A clone is recognized by the hash of its files,
+which is that of the part it was cloned from, and by its block number, which is greater than any that the target had
+before. Merges and mutations hide clones, but ClickHouse lists what they replaced for some more minutes; and where
+merges keep all rows, the number of rows shows how many are in both tables.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ch_s3.errors import UnknownStateError
+from airflow_provider_ch_s3.units import count_of, format_count
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
     """One part of a table, in one partition of one node.
 
-    :param first_block: with ``last_block`` the range of inserts that it holds; a part that no merge made has one.
-    :param digest: of its files; a clone has the same.
-    :param is_active: False where something replaced it already.
+    :param first_block: with ``last_block`` the range of inserts that it holds; an unmerged part holds a single one.
+    :param digest: hash of its files; a clone has the same.
+    :param is_active: False if something has replaced it.
     :param is_fresh: as an insert wrote it: neither merged nor mutated since.
     """
 
@@ -41,7 +42,7 @@ class Part:
 
 
 def parse_part(row: Mapping[str, Any]) -> Part:
-    """Read a row of ``read_parts``."""
+    """Parse a row of ``read_parts``."""
     return Part(
         name=row["name"],
         rows=row["rows"],
@@ -57,9 +58,9 @@ def parse_part(row: Mapping[str, Any]) -> Part:
 class Before:
     """One partition of one node, right before parts are moved into it.
 
-    :param last_block: the greatest number of any part, whether active or not; -1 without parts.
-    :param rows: in the target.
-    :param staged_rows: to be moved.
+    :param last_block: greatest block number of any part, active or not; -1 without parts.
+    :param rows: rows in the target.
+    :param staged_rows: rows to be moved.
     """
 
     last_block: int = -1
@@ -70,12 +71,12 @@ class Before:
 def find_moved(
     staged: Sequence[Part], target: Iterable[Part], before: Before, *, keeps_all_rows: bool
 ) -> tuple[str, ...]:
-    """Names of the staged parts whose rows the target has already.
+    """Find the names of the staged parts whose rows the target has already.
 
     :param staged: active parts of the staging table; no merge has touched them since ``before``.
     :param target: all parts of the target, active or not.
     :param keeps_all_rows: merges of the target leave every row as it is, so that rows can be counted there.
-    :raises UnknownStateError: if nobody can tell.
+    :raises UnknownStateError: if that cannot be determined.
     """
     target = tuple(target)
     new = _new_parts(target, before)
@@ -91,19 +92,19 @@ def find_moved(
         both_rows = gained_rows + staged_rows - before.staged_rows
         digests = {part.digest for part in staged}
         foreign_rows = _count(p for p in new if p.is_fresh and not p.is_merged and p.digest not in digests)
-        # What the digests say counts if the rows agree: others may have written meanwhile, or nobody has.
+        # Digests decide if the row counts agree with them, whether others have written meanwhile or not.
         if _count(matched) in (both_rows, both_rows - foreign_rows):
             return tuple(part.name for part in matched)
         if both_rows in (0, staged_rows):
             return tuple(part.name for part in staged) if both_rows else ()
     raise UnknownStateError(
-        f"{staged_rows} rows are still staged, and the target has {gained_rows} rows more than before the"
-        f" {before.staged_rows} staged ones were moved"
+        f"of {count_of(before.staged_rows, 'row')} to be moved {format_count(staged_rows)} are still staged, and the"
+        f" target has gained {format_count(gained_rows)}"
     )
 
 
 def has_changed(target: Iterable[Part], before: Before) -> bool:
-    """Whether anybody changed a partition of the target since."""
+    """Whether a partition of the target has been changed since."""
     target = tuple(target)
     return _count(part for part in target if part.is_active) != before.rows or bool(_new_parts(target, before))
 
@@ -111,9 +112,9 @@ def has_changed(target: Iterable[Part], before: Before) -> bool:
 def has_arrived(parts: Sequence[Part], target: Iterable[Part], before: Before) -> bool:
     """Whether a partition of the target was replaced, or half replaced, by the given parts.
 
-    Where that cannot be told any more, it was.
+    If that can no longer be determined, it is assumed.
 
-    :param parts: what it is replaced by; without rows where it is emptied.
+    :param parts: those that replace it; none with rows if it is emptied.
     :param target: all parts of the target, active or not.
     """
     target = tuple(target)
@@ -133,14 +134,14 @@ def _count(parts: Iterable[Part]) -> int:
 
 
 def _match(staged: Iterable[Part], new: Sequence[Part]) -> list[Part]:
-    """The staged parts that have a clone, which an active part must hold: a MOVE that failed leaves others behind."""
+    """Find the staged parts with a clone in an active part: a MOVE that failed leaves other clones behind."""
     active = [part for part in new if part.is_active]
     clones = Counter(
         part.digest
         for part in new
         if not part.is_merged and any(a.first_block <= part.first_block <= a.last_block for a in active)
     )
-    # Equal parts may have been staged more than once, as files may be equal.
+    # Identical parts may have been staged more than once, since files may be identical.
     matched = []
     for part in staged:
         if clones[part.digest] > 0:
@@ -150,11 +151,11 @@ def _match(staged: Iterable[Part], new: Sequence[Part]) -> list[Part]:
 
 
 def _shows_all(parts: Sequence[Part], digests: set[str]) -> bool:
-    """Whether everything that was merged or mutated into the parts is among them.
+    """Whether all the parts that these were merged or mutated from are listed among them.
 
-    ClickHouse forgets what it merged all at once, so the last one of them stands for the others.
+    ClickHouse removes the sources of a merge all at once, so the last one stands for the others.
 
-    :param digests: of clones.
+    :param digests: those of clones.
     """
     leaves = {part.first_block for part in parts if not part.is_merged and (part.is_fresh or part.digest in digests)}
     return all(part.last_block in leaves for part in parts)

@@ -1,8 +1,7 @@
-"""Replicas: nodes that hold the same rows, some time after one of them got these.
+"""Replicas: nodes that hold the same rows, some time after one of them has received these.
 
-ClickHouse runs a partition command on one replica, with the parts that this one has: what it has not fetched yet is
-left out, and a MOVE drops that for good. So no staged row is counted, moved or copied before all replicas agree, and
-none is looked at either.
+ClickHouse runs a partition command on one replica, with the parts that it has: those that it has not fetched yet are
+left out, and a MOVE loses them for good. So no staged row is read, moved or copied before all replicas agree.
 """
 
 from __future__ import annotations
@@ -28,27 +27,27 @@ from airflow_provider_ch_s3.units import count_of, format_bytes, format_seconds
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2
-# As long as a replica gets anything done it is waited for; the task's execution_timeout ends that, too.
+# A replica is waited for as long as it makes progress; the task's execution_timeout ends that, too.
 STALL_SECONDS = 300.0
 _NO_LOG = {"log_end": 0, "log_taken": 0, "readonly": False}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
-    """How far the replicas of one table are.
+class ReplicaSnapshot:
+    """The state of the replicas of one table, as of one poll.
 
-    :param groups: path in Keeper → the nodes that are replicas of it.
-    :param log_ends: path → number of changes that its log has ever had.
-    :param taken: node → number of changes that it has taken over from the log.
-    :param queue: node → changes that it has taken over and not done yet → why not, or ''.
-    :param read_only: node → why it is.
-    :param rows: node → partition, and what stands for its parts where these are shared → rows there.
-    :param fetching_bytes: node → what is on its way to it.
+    :param groups: path in Keeper → the nodes that are replicas under it.
+    :param log_ends: path → number of changes that have ever been written to its log.
+    :param log_positions: node → number of changes that it has read from the log.
+    :param queue: node → changes that it has read and not applied yet → the error, or ''.
+    :param read_only: node → the reason, for replicas that are read-only.
+    :param rows: node → partition, with a hash of the names of its parts if they are shared → rows there.
+    :param fetching_bytes: node → bytes left of the parts that it is fetching.
     """
 
     groups: Mapping[str, Sequence[str]]
     log_ends: Mapping[str, int]
-    taken: Mapping[str, int]
+    log_positions: Mapping[str, int]
     queue: Mapping[str, Mapping[str, str]]
     read_only: Mapping[str, str]
     rows: Mapping[str, Mapping[tuple[str, int], int]]
@@ -62,7 +61,7 @@ class Replicas:
     :param nodes: of the cluster.
     :param are_there: whether any table of the load may have replicas.
     :param are_shared: all of them work with the same parts, on object storage (SharedMergeTree).
-    :param lacks_some: some may be no nodes of the cluster: nobody waits for them.
+    :param lacks_some: some may not be nodes of the cluster, and are not waited for.
     """
 
     client: ClickHouseClient
@@ -79,65 +78,65 @@ class Replicas:
         """Wait until all replicas of a table hold all that was written before this call.
 
         :param is_exact: merges leave every row as it is, so that rows can be compared, too.
-        :param is_staged: nobody else writes to it.
-        :param with_merges: wait for merges that are queued, too.
-        :returns: one node for each group of replicas; without replicas all nodes. Together they hold each row once.
-            Each with the node that a statement for its group has to be sent to.
-        :raises LoadError: if a replica gets nothing done any more.
+        :param is_staged: no other process writes to the table.
+        :param with_merges: wait for queued merges, too.
+        :returns: one node of each group of replicas, or all nodes if there are no replicas: together they hold each
+            row once. Each is mapped to the node to which a statement for its group has to be sent.
+        :raises LoadError: if a replica makes no progress any more.
         """
-        every = {node.host: node.host for node in self.nodes}
+        all_nodes = {node.host: node.host for node in self.nodes}
         if not self.are_there:
-            return every
+            return all_nodes
         if self.are_shared:
-            # Without a log that could be compared; and whatever merges do, the same parts have the same rows.
+            # They have no log to compare; and whatever merges do, the same parts have the same rows.
             is_exact, is_staged = True, False
         wait = partial(self._wait, table, is_exact=is_exact, is_staged=is_staged, with_merges=with_merges)
-        look = wait()
+        snapshot = wait()
         if not is_exact:
-            # A replica says that it has taken a change over a moment before it has it in its queue; where rows cannot
-            # be compared, only a second look tells.
+            # A replica reports a change as read from the log a moment before its queue lists it; where rows cannot be
+            # compared, only a second poll shows it.
             self.sleep(POLL_SECONDS)
-            look = wait()
-        replicas = {node for nodes in look.groups.values() for node in nodes}
-        alone = {node: node for node in every if node not in replicas}
-        return alone | {min(nodes): self._first_reachable(nodes) for nodes in look.groups.values()}
+            snapshot = wait()
+        replicas = {node for nodes in snapshot.groups.values() for node in nodes}
+        alone = {node: node for node in all_nodes if node not in replicas}
+        return alone | {min(nodes): self._first_reachable(nodes) for nodes in snapshot.groups.values()}
 
-    def _wait(self, table: TableName, *, is_exact: bool, is_staged: bool, with_merges: bool) -> Look:
-        """Look until nobody is late; returns the last look."""
-        look = self._look(table, with_merges=with_merges)
-        race = _Race.start(look, is_exact=is_exact, is_staged=is_staged)
+    def _wait(self, table: TableName, *, is_exact: bool, is_staged: bool, with_merges: bool) -> ReplicaSnapshot:
+        """Poll until no replica is behind; returns the last snapshot."""
+        snapshot = self._poll(table, with_merges=with_merges)
+        baseline = _Baseline.of(snapshot, is_exact=is_exact, is_staged=is_staged)
         last, since, pace = None, time.monotonic(), Pace()
-        while late := race.find_late(look):
+        while late := baseline.find_late(snapshot):
             if pace.is_due():
-                log.info("waiting until all replicas of %s hold the same: %s", table, "; ".join(late))
-            # What others get done is no sign of life.
-            if (late, look.fetching_bytes) != last:
-                last, since = (late, look.fetching_bytes), time.monotonic()
+                log.info("waiting until all replicas of %s agree: %s", table, "; ".join(late))
+            # Progress with changes that are not waited for does not count.
+            if (late, snapshot.fetching_bytes) != last:
+                last, since = (late, snapshot.fetching_bytes), time.monotonic()
             elif time.monotonic() - since > STALL_SECONDS:
                 raise LoadError(
-                    f"the replicas of {table} differ, and for {format_seconds(STALL_SECONDS)} none of them has got"
-                    f" anything done: {'; '.join(late)}; look at system.replication_queue there, then load again"
+                    f"the replicas of {table} differ, and have made no progress for {format_seconds(STALL_SECONDS)}:"
+                    f" {'; '.join(late)}; check system.replication_queue there, then load again"
                 )
             self.sleep(POLL_SECONDS)
-            look = self._look(table, with_merges=with_merges)
-        return look
+            snapshot = self._poll(table, with_merges=with_merges)
+        return snapshot
 
     def _first_reachable(self, nodes: Sequence[str]) -> str:
         return min(nodes, key=lambda node: (node not in self.client.reachable, node))
 
     def check(self, table: TableName) -> None:
-        """See that the cluster has the same shards as the table has groups of replicas, each with parts of its own.
+        """Check that each group of the table's replicas is complete, and one shard of the cluster.
 
-        :raises TargetError: if it lacks a replica, takes those of one group for several shards, or has zero-copy
-            replication.
+        :raises TargetError: if it lacks a replica or has those of one group in several shards, or if the table uses
+            zero-copy replication.
         """
         if self.are_shared:
             return
         if rows := self.client.query(replica_queries.render_read_zero_copy(table, self.cluster)):
             names = ", ".join(row["node"] for row in rows)
             raise TargetError(
-                f"{table} has zero-copy replication (allow_remote_fs_zero_copy_replication) on {names}, which"
-                " ClickHouse does not call ready for production, and with which staged loads have not been"
+                f"{table} uses zero-copy replication (allow_remote_fs_zero_copy_replication) on {names}, which"
+                " ClickHouse does not consider ready for production, and with which staged loads have not been"
                 " tested; use staging=False, which loads at least once, or, if the table's disks are local, ALTER"
                 " TABLE … MODIFY SETTING allow_remote_fs_zero_copy_replication = 0"
             )
@@ -146,40 +145,40 @@ class Replicas:
             nodes = [row["node"] for row in rows]
             count = max(row["replicas"] for row in rows)
             if len(nodes) < count:
-                has = f"{table} has {count} replicas under {path}, and {self._cluster} has {len(nodes)} of them"
+                found = f"{table} has {count} replicas under {path}, and {self._cluster} only {len(nodes)} of them"
                 if not self.lacks_some:
                     raise TargetError(
-                        f"{has} ({', '.join(nodes)}): a commit has to wait for all of them; set the connection's"
-                        " field cluster to one with every replica, its field replicas to 'one' to go on without, or"
-                        " drop a replica that is gone for good (SYSTEM DROP REPLICA)"
+                        f"{found} ({', '.join(nodes)}): a commit has to wait for all of them; set the connection's"
+                        " field cluster to one with every replica, or its field replicas to 'one' to load without the"
+                        " others, or drop a replica that is gone for good (SYSTEM DROP REPLICA)"
                     )
-                log.info("%s (%s): the others catch up by themselves", has, ", ".join(nodes))
+                log.info("%s (%s): the others will catch up by themselves", found, ", ".join(nodes))
             if len({shards.get(node) for node in nodes}) > 1:
                 raise TargetError(
-                    f"{', '.join(nodes)} are replicas of each other for {table}, and shards of their own in"
+                    f"{', '.join(nodes)} are replicas of one shard of {table}, and separate shards in"
                     f" {self._cluster}; set the connection's field cluster to one that has them in one shard"
                 )
 
     def check_same(self, table: TableName, like: TableName) -> None:
-        """See that two tables have the same nodes for replicas of each other.
+        """Check that two tables have their replicas on the same groups of nodes.
 
         :raises TargetError: if not: a partition that is moved from one to the other would not reach every replica.
         """
         if not self.are_there:
             return
-        mine, its = (
+        actual, expected = (
             {frozenset(row["node"] for row in rows) for rows in self._read_groups(one).values()}
             for one in (table, like)
         )
-        if mine != its:
+        if actual != expected:
             raise TargetError(
-                f"replicas of {like} are {_name_groups(its)}, and of a table that is made like it"
-                f" {_name_groups(mine)}: the servers' macros {{shard}} and {{replica}}, or default_replica_path, do"
-                " not fit the table's path in Keeper; correct them, or make the table anew without a path"
+                f"the replicas of {like} are {_name_groups(expected)}, and those of a table created like it are"
+                f" {_name_groups(actual)}: the servers' macros {{shard}} and {{replica}}, or default_replica_path, do"
+                " not match the table's path in Keeper; correct them, or re-create the table without a path"
             )
 
     def _read_groups(self, table: TableName) -> dict[str, list[dict[str, Any]]]:
-        """Path in Keeper → what each replica of it says, in the order of their names; shared parts know no path."""
+        """Read the state of each replica, by path in Keeper (shared parts have none), in the order of their names."""
         if self.are_shared:
             by_shard = sorted(self.nodes, key=lambda node: (node.shard, node.host))
             return {
@@ -195,24 +194,24 @@ class Replicas:
     def _cluster(self) -> str:
         return f"the cluster {self.cluster!r}" if self.cluster else "a connection without a cluster"
 
-    def _look(self, table: TableName, *, with_merges: bool = False) -> Look:
+    def _poll(self, table: TableName, *, with_merges: bool = False) -> ReplicaSnapshot:
         def query(render: Callable[[TableName, str | None], Statement]) -> list[dict[str, Any]]:
             return self.client.query(render(table, self.cluster))
 
-        # The log before the queue: what has been taken over when the log is read is in the queue by then.
+        # The log before the queue: changes that a replica had read by the first query are in its queue by the second.
         groups = self._read_groups(table)
         found = [row for rows in groups.values() for row in rows]
         render_queue = partial(replica_queries.render_read_replication_queue, with_merges=with_merges)
         queue = query(render_queue) if found else []
         fetches = query(replica_queries.render_read_fetches) if queue else []
         stored = query(staging_queries.render_read_partitions) if found else []
-        return Look(
+        return ReplicaSnapshot(
             groups={path: [row["node"] for row in rows] for path, rows in groups.items()},
-            # The one that has written knows of it before Keeper has told all others.
+            # The replica that wrote a change knows of it before the others have heard of it from Keeper.
             log_ends={
                 path: max(max(row["log_end"], row["log_taken"]) for row in rows) for path, rows in groups.items()
             },
-            taken={row["node"]: row["log_taken"] for row in found},
+            log_positions={row["node"]: row["log_taken"] for row in found},
             queue={node: {row["entry"]: row["failure"] for row in rows} for node, rows in groupby(queue, key=_node)},
             read_only={row["node"]: row["failure"] for row in found if row["readonly"]},
             rows={
@@ -224,61 +223,63 @@ class Replicas:
 
 
 @dataclass(kw_only=True)
-class _Race:
-    """Who has not done yet what had been written when it began.
+class _Baseline:
+    """What had been written when a wait began, and has to reach every replica.
 
-    :param log_ends: of then.
+    :param log_ends: as they were then.
     """
 
     log_ends: Mapping[str, int]
     is_exact: bool
     is_staged: bool
-    _owed: dict[str, set[str]] = field(default_factory=dict)
+    _pending: dict[str, set[str]] = field(default_factory=dict)
 
     @classmethod
-    def start(cls, look: Look, *, is_exact: bool, is_staged: bool) -> _Race:
-        # A log with a single change that nobody has taken over yet looks like an empty one.
+    def of(cls, snapshot: ReplicaSnapshot, *, is_exact: bool, is_staged: bool) -> _Baseline:
+        # A log with a single change that no replica has read yet looks like an empty one.
         written = {
-            path: int(is_staged and any(look.rows.get(node) for node in nodes)) for path, nodes in look.groups.items()
+            path: int(is_staged and any(snapshot.rows.get(node) for node in nodes))
+            for path, nodes in snapshot.groups.items()
         }
-        log_ends = {path: max(end, written[path]) for path, end in look.log_ends.items()}
+        log_ends = {path: max(end, written[path]) for path, end in snapshot.log_ends.items()}
         return cls(log_ends=log_ends, is_exact=is_exact, is_staged=is_staged)
 
-    def find_late(self, look: Look) -> list[str]:
-        """Each replica that is late, and why, in words."""
+    def find_late(self, snapshot: ReplicaSnapshot) -> list[str]:
+        """Describe each replica that is behind."""
         late = []
-        for path, nodes in look.groups.items():
+        for path, nodes in snapshot.groups.items():
             for node in nodes:
-                if reason := self._why_late(look, node, self.log_ends.get(path, 0)):
+                if reason := self._why_late(snapshot, node, self.log_ends.get(path, 0)):
                     late.append(f"{node} {reason}")
         if late or not self.is_exact:
             return late
-        for path, nodes in look.groups.items():
-            is_written = not self.is_staged and look.log_ends[path] > self.log_ends.get(path, 0)
-            rows = [look.rows.get(node, {}) for node in nodes]
+        for path, nodes in snapshot.groups.items():
+            is_written = not self.is_staged and snapshot.log_ends[path] > self.log_ends.get(path, 0)
+            rows = [snapshot.rows.get(node, {}) for node in nodes]
             if not is_written and any(one != rows[0] for one in rows):
                 late += [
                     f"{node} has {count_of(sum(one.values()), 'row')}" for node, one in zip(nodes, rows, strict=True)
                 ]
         return late
 
-    def _why_late(self, look: Look, node: str, log_end: int) -> str:
-        if node in look.read_only:
+    def _why_late(self, snapshot: ReplicaSnapshot, node: str, log_end: int) -> str:
+        if node in snapshot.read_only:
             failure = (
-                look.read_only[node] or "it lost Keeper, or has other parts than Keeper knows; its log says which"
+                snapshot.read_only[node]
+                or "it has lost its connection to Keeper, or has other parts than Keeper lists; see its server's log"
             )
             return f"is read-only{_quote(failure)}"
-        if look.taken[node] < log_end:
-            return f"has read {look.taken[node]} of {count_of(log_end, 'change')} in the log"
-        queue = look.queue.get(node, {})
+        if snapshot.log_positions[node] < log_end:
+            return f"has read {snapshot.log_positions[node]} of {count_of(log_end, 'change')} in the log"
+        queue = snapshot.queue.get(node, {})
         # What others write meanwhile is not waited for.
-        owed = self._owed.setdefault(node, set(queue)) & queue.keys()
-        if not owed:
+        pending = self._pending.setdefault(node, set(queue)) & queue.keys()
+        if not pending:
             return ""
-        left_bytes = look.fetching_bytes.get(node, 0)
-        fetching = f", {format_bytes(left_bytes)} on their way" if left_bytes else ""
-        failure = next((queue[entry] for entry in sorted(owed) if queue[entry]), "")
-        return f"is {count_of(len(owed), 'change')} behind{fetching}{_quote(failure)}"
+        left_bytes = snapshot.fetching_bytes.get(node, 0)
+        fetching = f", {format_bytes(left_bytes)} left to fetch" if left_bytes else ""
+        failure = next((queue[entry] for entry in sorted(pending) if queue[entry]), "")
+        return f"is {count_of(len(pending), 'change')} behind{fetching}{_quote(failure)}"
 
 
 def _name_groups(groups: Iterable[Iterable[str]]) -> str:

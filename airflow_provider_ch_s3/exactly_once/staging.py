@@ -1,7 +1,7 @@
 """Staging tables: one like the target for each attempt, on every node, in the target's database.
 
-The last number in a name is the epoch of the lock whose owner works with it. A new owner renames the table to its
-epoch first, so that a statement of an older one, however late it arrives, names a table that is not there.
+The last number in a name is the epoch of the lock whose owner works with the table. A new owner first renames it to
+its own epoch, so that a statement of an earlier owner, however late it arrives, names a table that does not exist.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ _NAME = re.compile(
     r"(?P<load>[0-9a-f]{20})_(?P<generation>\d+)_(?P<number>\d+)_(?P<epoch>\d+)(?P<role>(_[a-z]+\d*)?)"
 )
 
-
-# Once for each owner that was at it is enough.
+# One round for each owner that has worked with the tables is enough.
 FENCE_ROUNDS = 10
 
-# Roles of tables beside the one with the rows of the target itself.
+# Roles of the tables besides the one with the rows for the target itself.
 MERGED = "_merged"
 VIEW = "_view"
 FEED = "_feed"
@@ -39,8 +38,8 @@ FEED = "_feed"
 class StagingTable:
     """One staging table, on some nodes.
 
-    :param role: '' for the rows of the target itself; ``_merged``: with rows of the target that are kept; ``_view0``:
-        with rows of a materialized view; ``_feed0``: the view that fills it.
+    :param role: '' with the rows for the target itself; ``_merged``: also with the target's rows that are kept;
+        ``_view0``: with the rows of a materialized view; ``_feed0``: the view that fills that one.
     """
 
     attempt: AttemptId
@@ -52,7 +51,7 @@ class StagingTable:
 class Staging:
     """All staging tables of one target.
 
-    :param replicas: of the target and of the staging tables.
+    :param replicas: those of the target and of the staging tables.
     """
 
     client: ClickHouseClient
@@ -65,18 +64,18 @@ class Staging:
         return f"ch_s3_stage_{short_hash(self.target)}_"
 
     def name(self, table: StagingTable) -> TableName:
-        """Its full name."""
+        """Full name of a staging table."""
         attempt = table.attempt
         load = attempt.load_id.removeprefix("ch-s3-")
         name = f"{self._prefix}{load}_{attempt.generation}_{attempt.number}_{table.epoch}{table.role}"
         return TableName(database=self.target.database, table=name)
 
     def agree(self, table: TableName, *, is_exact: bool, with_merges: bool = False) -> Mapping[str, str]:
-        """Wait until all replicas of the target, or of a table that is staged for it, hold the same rows.
+        """Wait until all replicas of the target, or of one of its staging tables, hold the same rows.
 
         :param is_exact: merges leave every row as it is.
-        :param with_merges: wait for merges that are queued, too.
-        :returns: nodes that together hold each row once, and for each where to send a statement to.
+        :param with_merges: wait for queued merges, too.
+        :returns: nodes that together hold each row once, each with the node to which to send a statement.
         """
         is_staged = table.database == self.target.database and table.table.startswith(self._prefix)
         return self.replicas.agree(table, is_exact=is_exact, is_staged=is_staged, with_merges=with_merges)
@@ -84,16 +83,16 @@ class Staging:
     def look_at(
         self, table: TableName, render: Callable[[TableName, str | None], Statement], *, is_exact: bool
     ) -> list[dict[str, Any]]:
-        """What nodes say of a table: of replicas, which agree then, one.
+        """Query a table on all nodes, but only one of its replicas once these agree.
 
-        :param render: makes a statement whose rows have a column ``node``.
-        :param is_exact: as of :meth:`agree`.
+        :param render: renders a statement whose rows have a column ``node``.
+        :param is_exact: as in :meth:`agree`.
         """
         nodes = self.agree(table, is_exact=is_exact)
         return [row for row in self.client.query(render(table, self.cluster)) if row["node"] in nodes]
 
     def find(self) -> dict[StagingTable, set[str]]:
-        """All that exist, and the nodes that have them."""
+        """Find all that exist, and the nodes that have them."""
         rows = self.client.query(ledger_queries.render_read_tables(self.target.database, self._prefix, self.cluster))
         found: dict[StagingTable, set[str]] = {}
         for row in rows:
@@ -109,9 +108,9 @@ class Staging:
         return found
 
     def create(self, table: StagingTable, like: TableName) -> TableName:
-        """Make one on every node, empty.
+        """Create one on every node, empty.
 
-        :raises TargetError: if its replicas are others.
+        :raises TargetError: if its replicas are on other nodes than those of ``like``.
         """
         name = self.name(table)
         comment = f"rows on their way into {like}, staged by {table.attempt.query_id}"
@@ -122,19 +121,19 @@ class Staging:
         return name
 
     def _engine(self, like: TableName) -> Sql | None:
-        """What the engine of a table like another has to be; None for the same."""
+        """Engine clause for a table like another one; None to take over its engine as it is."""
         if not self.replicas.are_there:
             return None
         engine = str(self.client.query(load_queries.render_read_table(like, None))[0]["engine_full"])
         return server_sql(unplaced_engine(engine)) if has_replicas(engine) else None
 
     def fence(self, attempt: AttemptId, epoch: int) -> dict[StagingTable, set[str]]:
-        """Take what an attempt has from its earlier owner, by renaming it.
+        """Take the tables of an attempt from their earlier owner, by renaming them.
 
-        :returns: its tables, and the nodes that have them.
-        :raises LockLostError: if the owner of a later epoch has it.
+        :returns: the tables, and the nodes that have them.
+        :raises LockLostError: if the owner of a later epoch has taken them.
         """
-        # Again until all of it is renamed: an earlier owner may rename a table, too, between a look and a RENAME.
+        # Repeat until all are renamed: an earlier owner may rename a table, too, after it was found.
         for _ in range(FENCE_ROUNDS):
             found = {table: nodes for table, nodes in self.find().items() if table.attempt == attempt}
             others = [table for table in found if table.epoch != epoch or table.role.startswith(FEED)]
@@ -142,7 +141,7 @@ class Staging:
                 return found
             for table in _views_first(others):
                 if table.epoch > epoch:
-                    raise LockLostError(f"{self.name(table)} belongs to a newer process than this one, which stops")
+                    raise LockLostError(f"a newer process than this one has taken over {self.name(table)}")
                 if table.role.startswith(FEED):
                     self.drop_table(table)
                 else:
@@ -151,47 +150,47 @@ class Staging:
                         partial(staging_queries.render_rename_staging, self.name(table), self.name(renamed))
                     )
         raise LoadError(
-            f"the staging tables of {attempt.query_id} cannot be renamed on all nodes; see that http_endpoints of the"
-            " connection names every node of the cluster"
+            f"the staging tables of {attempt.query_id} cannot be renamed on all nodes; make sure that the"
+            " connection's field http_endpoints lists every node of the cluster"
         )
 
     def is_torn(self, attempt: AttemptId) -> bool:
-        """Whether an owner died between two nodes while it renamed the tables; the INSERT is over then."""
-        return len({table.epoch for table in self._of(attempt)}) > 1
+        """Whether an owner died while it renamed the tables, between two nodes; the INSERT is over then."""
+        return len({table.epoch for table in self._tables_of(attempt)}) > 1
 
     def is_gone(self, attempt: AttemptId) -> bool:
-        """Whether no node has the attempt's rows of the target itself any more."""
-        return not any(not table.role for table in self._of(attempt))
+        """Whether no node has the attempt's rows for the target itself any more."""
+        return not any(not table.role for table in self._tables_of(attempt))
 
     def claim(self, attempt: AttemptId, epoch: int) -> None:
-        """Fence, and see that every node has its table.
+        """Fence the tables of an attempt, and check that every node has the one for the target itself.
 
-        :raises LockLostError: if the owner of a later epoch has them, or dropped them.
+        :raises LockLostError: if the owner of a later epoch has taken or dropped them.
         :raises LoadError: if a node has lost its table.
         """
-        mine = StagingTable(attempt=attempt, epoch=epoch)
-        found = self.fence(attempt, epoch).get(mine, set())
+        own = StagingTable(attempt=attempt, epoch=epoch)
+        found = self.fence(attempt, epoch).get(own, set())
         if not found:
-            raise LockLostError(f"the staging tables of {attempt.query_id} were dropped by another process")
+            raise LockLostError(f"another process has dropped the staging tables of {attempt.query_id}")
         if lacking := {node.host for node in self.replicas.nodes} - found:
             raise LoadError(
-                f"the staging table {self.name(mine)} is gone from {', '.join(sorted(lacking))}, so its load cannot"
-                f" be committed there; look at what {self.target} holds, drop the staging table on the other nodes,"
+                f"the staging table {self.name(own)} is gone from {', '.join(sorted(lacking))}, so its load cannot be"
+                f" committed there; check which rows {self.target} holds, drop the staging table on the other nodes,"
                 " too, and load again"
             )
 
     def idle_seconds(self, table: StagingTable) -> float:
-        """How long ago anything last happened to it on any node, by the servers' clocks."""
+        """Read how long ago anything last happened to a table on any node, by the servers' clocks."""
         statement = staging_queries.render_read_idle_seconds(self.name(table), self.cluster)
         return float(self.client.query(statement)[0]["idle_seconds"])
 
     def drop(self, attempt: AttemptId, epoch: int, role: str = "") -> None:
-        """Drop what an attempt has; or only what has one role. What a later owner has taken stays."""
-        for table in self._of(attempt):
+        """Drop the tables of an attempt, or only those of one role, except those that a later owner has taken."""
+        for table in self._tables_of(attempt):
             if table.epoch <= epoch and table.role.startswith(role):
                 self.drop_table(table)
 
-    def _of(self, attempt: AttemptId) -> list[StagingTable]:
+    def _tables_of(self, attempt: AttemptId) -> list[StagingTable]:
         return _views_first(table for table in self.find() if table.attempt == attempt)
 
     def drop_table(self, table: StagingTable) -> None:
@@ -200,5 +199,5 @@ class Staging:
 
 
 def _views_first(tables: Iterable[StagingTable]) -> list[StagingTable]:
-    """Views before the tables that they read."""
+    """Sort views before the tables that they read."""
     return sorted(tables, key=lambda table: (not table.role.startswith(FEED), table.role, table.epoch))

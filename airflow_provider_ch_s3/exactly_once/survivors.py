@@ -1,8 +1,8 @@
-"""The rows that ``replace_where`` keeps, put together with the new ones.
+"""Merge the rows that ``replace_where`` keeps with the new ones.
 
 The parts of the touched partitions are linked into a table of their own, and the rows to be replaced are deleted
-there. So what is kept is never read and written again through SQL: MATERIALIZED columns keep their values, and rows
-that this user must not see are kept like all others.
+there. So the rows that are kept are never read and rewritten through SQL: MATERIALIZED columns keep their values, and
+rows that this user may not see are kept like all others.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
-from airflow_provider_ch_s3.units import format_count
+from airflow_provider_ch_s3.units import count_of, format_count
 
-# Others may write to the target between two looks at it.
+# Others may write to the target while its rows are copied.
 MERGE_ROUNDS = 3
 PARTITIONS_PER_STATEMENT = 100
 
 _INDEPENDENT = (
-    "write the condition so that it depends on no setting, such as session_timezone: a time with its zone is"
-    " toDateTime('…', 'UTC')"
+    "write the condition so that it depends on no setting, such as session_timezone: give each time with its time"
+    " zone, as in toDateTime('…', 'UTC')"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Survivors:
-    """What the touched partitions are to hold, in the attempt's table of the role ``MERGED``.
+    """Collects what the touched partitions are to hold, in the attempt's table with the role ``MERGED``.
 
-    :param condition: the rows that it holds for go.
-    :param staged_partitions: partitions with new rows; those fulfil the condition, all of them, so that they are
-        never taken for survivors when an earlier owner of the commit got half way.
+    :param condition: the rows that it holds for are replaced.
+    :param staged_partitions: partitions with new rows. All new rows fulfil the condition, so that they are never
+        mistaken for survivors if an earlier owner got halfway through the commit.
     :param keeps_all_rows: merges of the target leave every row as it is.
-    :param allow_empty: the servers know the setting that lets an empty partition replace a full one.
-    :param next_query_id: names the statements that may take long.
+    :param allow_empty: the servers have the setting that lets an empty partition replace a full one.
+    :param next_query_id: returns query ids for the statements that may take long.
     """
 
     client: ClickHouseClient
@@ -54,9 +54,9 @@ class Survivors:
     next_query_id: Callable[[], str]
 
     def merge(self) -> list[str]:
-        """Fill the table; returns the touched partitions, which are to be replaced by those of the table.
+        """Fill the table; returns the touched partitions, which are to be replaced with those of the table.
 
-        :raises LoadError: if others change the target all the time, or a row cannot be told to stay or to go.
+        :raises LoadError: if others keep changing the target, or it is unclear whether to keep or replace a row.
         """
         for _ in range(MERGE_ROUNDS):
             touched = self._find_touched()
@@ -67,8 +67,8 @@ class Survivors:
             if self._read_versions(touched) == before:
                 return touched
         raise LoadError(
-            f"{self.staging.target} was changed by others {MERGE_ROUNDS} times while this load looked for the"
-            " rows to keep; load again when they are done"
+            f"others changed {self.staging.target} {MERGE_ROUNDS} times while this load copied the rows to keep;"
+            " load again when they are done"
         )
 
     def _find_touched(self) -> list[str]:
@@ -85,17 +85,17 @@ class Survivors:
         self.client.execute_everywhere(
             partial(staging_queries.render_hold_merges, merged), query_id=self.next_query_id()
         )
-        # The new rows first, for the answer alone: one that a repeated commit would keep would be there twice.
+        # First only to check the new rows: a repeated commit would double any for which the condition does not hold.
         self._copy(merged, staged, self.staged_partitions)
         new, left = self._delete(merged)
         if left:
             raise LoadError(
-                f"replace_where={self.condition!r} does not hold any more for {format_count(left)} of the staged"
-                f" rows, which cannot be told from the rows to keep; {_INDEPENDENT}"
+                f"replace_where={self.condition!r} no longer holds for {count_of(left, 'staged row')}, which cannot"
+                f" be distinguished from the rows to keep; {_INDEPENDENT}"
             )
         self._copy(merged, self.staging.target, touched)
         _, kept = self._delete(merged)
-        # After a REPLACE Keeper has forgotten what was attached; a second ATTACH it would take for a repetition.
+        # The REPLACE made Keeper forget what was attached before; a mere second ATTACH would count as a repetition.
         self._send(
             *(
                 staging_queries.render_attach_partitions(merged, staged, partitions=some)
@@ -106,8 +106,8 @@ class Survivors:
         found, _ = self._count(merged)
         if self.keeps_all_rows and found != kept + new:
             raise LoadError(
-                f"{format_count(kept)} rows are kept and {format_count(new)} are new, and {merged} holds"
-                f" {format_count(found)}; nothing was committed: load again"
+                f"{merged} holds {count_of(found, 'row')} instead of {format_count(kept)} kept and"
+                f" {format_count(new)} new ones; nothing was committed: load again"
             )
 
     def _copy(self, merged: TableName, source: TableName, partitions: Sequence[str]) -> None:
@@ -125,9 +125,9 @@ class Survivors:
             self.client.execute_on(nodes, statement, query_id=self.next_query_id())
 
     def _delete(self, merged: TableName) -> tuple[int, int]:
-        """Delete the rows that the condition holds for; returns how many there were, and how many are left.
+        """Delete the rows that the condition holds for; returns the number of all rows, and of those left.
 
-        :raises LoadError: if the mutation, which runs with settings of the server's own, saw that differently.
+        :raises LoadError: if the mutation, which runs with the server's own settings, left another number of rows.
         """
         rows, expected = self._count(merged)
         self._send(
@@ -138,9 +138,9 @@ class Survivors:
         left, _ = self._count(merged)
         if left != expected:
             raise LoadError(
-                f"by replace_where={self.condition!r} a SELECT keeps {format_count(expected)} rows of the touched"
-                f" partitions of {self.staging.target} and a mutation, which runs with settings of the server's own,"
-                f" {format_count(left)}; {_INDEPENDENT}"
+                f"with replace_where={self.condition!r} a SELECT keeps {count_of(expected, 'row')} of the touched"
+                f" partitions of {self.staging.target}, and a mutation, which runs with the server's own settings,"
+                f" keeps {format_count(left)}; {_INDEPENDENT}"
             )
         return rows, left
 
@@ -153,7 +153,7 @@ class Survivors:
         return self.staging.agree(table, is_exact=self.keeps_all_rows)
 
     def _read_versions(self, touched: Sequence[str]) -> dict[tuple[str, str], tuple[int, int]]:
-        """What tells an insert or a mutation of the touched partitions; a merge changes none of it."""
+        """Read what inserts into the touched partitions and mutations of them change, but merges do not."""
         statement = staging_queries.render_read_partitions(self.staging.target, self.staging.cluster)
         partitions = set(touched)
         return {
@@ -166,14 +166,14 @@ class Survivors:
 def count_rows(
     client: ClickHouseClient, table: TableName, cluster: str | None, condition: str, *, query_id: str | None = None
 ) -> tuple[int, int]:
-    """Rows of a table that this user sees, and those of them that a condition does not hold for."""
+    """Count the rows of a table that this user sees, and those of them for which a condition does not hold."""
     statement = staging_queries.render_count_outside(table, cluster, condition=condition)
     row = client.query(statement, query_id=query_id)[0]
     return row["ch_s3_rows"], row["ch_s3_outside"]
 
 
 def check_changes_applied(client: ClickHouseClient, table: TableName, cluster: str | None) -> None:
-    """See that the parts of a table hold all that was changed in it.
+    """Check that all changes of a table have been written into its parts.
 
     :raises LoadError: if not: a copy of the parts would have the rows as they were before the change.
     """
@@ -183,6 +183,6 @@ def check_changes_applied(client: ClickHouseClient, table: TableName, cluster: s
         raise LoadError(
             f"{first['node']} has not written a change of {table} into its parts yet ({first['name']}:"
             f" {first['change']}), and the rows that replace_where keeps would lose it; wait until"
-            " system.mutations says is_done, or end the mutation with KILL MUTATION; write lightweight updates with"
-            f" ALTER TABLE {table} APPLY PATCHES; then load again"
+            " system.mutations shows is_done, or cancel the mutation with KILL MUTATION; apply lightweight updates"
+            f" with ALTER TABLE {table} APPLY PATCHES; then load again"
         )

@@ -1,8 +1,8 @@
 """Materialized views of the target, fed from the staging table.
 
-A moved partition feeds no view. So the staging table gets clones of the target's views, which write to staged copies
-of the views' own tables while the INSERT runs, block by block as the real ones would. The copies are committed with
-the target, and the clones are dropped before.
+A moved partition feeds no view. So the staging table gets clones of the target's views, which write to staging copies
+of the views' own tables while the INSERT runs, block by block as the real views would. The copies are committed with
+the target, and the clones are dropped before that.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class View:
     """A materialized view.
 
     :param table: where its rows go.
-    :param select: its query, as the server writes it: every table with its database.
+    :param select: its query as formatted by the server: every table with its database.
     """
 
     name: TableName
@@ -35,7 +35,7 @@ class View:
 
 
 def read_views(client: ClickHouseClient, target: TargetSpec, cluster: str | None) -> tuple[View, ...]:
-    """The views that inserts into the target feed, and where their rows go.
+    """Read the views that inserts into the target feed, and where their rows go.
 
     :raises TargetError: if one of them cannot be fed from a staging table.
     """
@@ -46,14 +46,14 @@ def read_views(client: ClickHouseClient, target: TargetSpec, cluster: str | None
     for view in views:
         tables = read_table(client, view.table, cluster)
         if not all(row["engine"].endswith("MergeTree") for row in tables):
-            raise _refuse(view.name, f"its table {view.table} is no MergeTree table on every node")
+            raise _refuse(view.name, f"its table {view.table} is not a MergeTree table on every node")
         if any(row["views"] for row in tables):
             raise _refuse(view.name, f"its table {view.table} feeds views of its own")
     return views
 
 
 def stage_views(staging: Staging, attempt: AttemptId, epoch: int, views: tuple[View, ...]) -> None:
-    """Make the staged copies of the views' tables, and the clones of the views that feed them."""
+    """Create the staging copies of the views' tables, and the clones of the views that feed them."""
     source = staging.name(StagingTable(attempt=attempt, epoch=epoch))
     for number, view in enumerate(views):
         staged = staging.create(StagingTable(attempt=attempt, epoch=epoch, role=f"{VIEW}{number}"), view.table)
@@ -65,9 +65,9 @@ def stage_views(staging: Staging, attempt: AttemptId, epoch: int, views: tuple[V
 
 
 def select_from(view: View, table: TableName, other: TableName) -> str:
-    """The view's query with another table in the place of the one that it reads.
+    """Replace the table that a view's query reads with another one.
 
-    :raises TargetError: if it does not name that table.
+    :raises TargetError: if the query does not read that table in exactly one place.
     """
     name = rf"{_any_quotes(table.database)}\.{_any_quotes(table.table)}(?![\w`])"
     text = r"'(?:[^'\\]|\\.)*'"
@@ -93,15 +93,15 @@ def _read_view(
         raise _refuse(name, "it is not the same on all nodes")
     destination, select = found.pop()
     if not destination:
-        raise _refuse(name, "it keeps its rows in a table of its own, which is named differently on every node")
+        raise _refuse(name, "it keeps its rows in an inner table, whose name is different on every node")
     table = parse_table(destination, name.database)
     if table.database != target.local.database:
-        raise _refuse(name, f"its table {table} is in another database than {target.local}")
+        raise _refuse(name, f"its table {table} is not in the same database as {target.local}")
     return View(name=name, table=table, select=select)
 
 
 def _destination(create_query: str) -> str:
-    """What stands after TO in ``CREATE MATERIALIZED VIEW name TO table …``."""
+    """Extract the table from ``CREATE MATERIALIZED VIEW name TO table …``; '' if there is none."""
     part = r"(?:`(?:[^`\\]|\\.)+`|[^\s.`(]+)"
     match = re.match(rf"CREATE MATERIALIZED VIEW {part}(?:\.{part})? TO ({part}(?:\.{part})?)", create_query)
     return match[1] if match else ""
@@ -109,6 +109,6 @@ def _destination(create_query: str) -> str:
 
 def _refuse(view: TableName, why: str) -> TargetError:
     return TargetError(
-        f"the materialized view {view} cannot be fed from a staging table: {why}; make it a view with TO and a"
-        " MergeTree table of the same name on every node, or use staging=False"
+        f"the materialized view {view} cannot be fed from a staging table: {why}; define it with TO and a MergeTree"
+        " table of the same name on every node, or use staging=False"
     )

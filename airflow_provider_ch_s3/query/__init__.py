@@ -1,1 +1,1 @@
-"""A query on all nodes: its state, its progress, waiting for it."""
+"""A query over all nodes: its state, its progress, waiting for it."""

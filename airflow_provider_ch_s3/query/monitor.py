@@ -1,4 +1,4 @@
-"""Wait for a query that may have been submitted here, by an earlier process, or not at all."""
+"""Wait for a query that this process may have submitted, or an earlier process, or none."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from airflow_provider_ch_s3.units import format_seconds
 
 log = logging.getLogger(__name__)
 
-# Silence for longer than any log needs to be written means something.
+# Longer than it takes to write any log: only then is silence conclusive.
 UNKNOWN_PATIENCE_SECONDS = 60.0
-# Small loads end within a second: look often at first, then less and less.
+# Small loads end within a second: poll often at first, then less and less.
 FIRST_POLL_SECONDS = 0.25
 
 
@@ -36,8 +36,8 @@ FIRST_POLL_SECONDS = 0.25
 class QueryMonitor:
     """Submits the queries of one load, and waits for them.
 
-    :param poll_seconds: time between two looks at a running query.
-    :param is_killed: asked before each step; true ends all of them.
+    :param poll_seconds: longest time between two polls of a running query.
+    :param is_killed: called before each step, which fails if it returns true.
     """
 
     client: ClickHouseClient
@@ -50,16 +50,16 @@ class QueryMonitor:
     _began: float | None = field(default=None, init=False)
 
     def follow(self, age_seconds: float) -> None:
-        """From now on look for a query that was submitted so long ago at most, by the servers' clock."""
+        """Expect a query that was submitted at most so long ago, by the servers' clock."""
         self._began = time.monotonic() - age_seconds
 
     @property
     def age_seconds(self) -> float:
-        """How long ago the query was submitted, at most."""
+        """How long ago the query was submitted at most."""
         return self.identity.age_seconds if self._began is None else time.monotonic() - self._began
 
     def submit(self, statement: Statement, query_id: str) -> None:
-        """Send the statement, and do not wait for it.
+        """Send the statement without waiting for it.
 
         :raises LoadError: if the load was killed before.
         """
@@ -68,30 +68,30 @@ class QueryMonitor:
         self.submission = Submission(self.client, statement, query_id)
 
     def look(self, query_id: str) -> QueryStatus | None:
-        """How the query does; None if no node knows it, or not all can be asked."""
+        """Poll the state of the query; None if no node knows it, or not all nodes can be queried."""
         try:
             age_seconds = math.ceil(self.age_seconds) + CLOCK_MARGIN_SECONDS
             statuses = read_statuses(self.client, self.cluster, query_id, age_seconds=age_seconds)
             return statuses.get(query_id)
         except (ClusterError, ServerError) as error:
-            log.warning("cannot ask all nodes for %s now, asking again: %s", query_id, error)
+            log.warning("cannot poll all nodes for the state of %s, trying again: %s", query_id, error)
             return None
 
     def is_running(self, query_id: str) -> bool:
-        """Whether any node works on the query still.
+        """Whether the query is still running on any node.
 
-        :raises ServerError: if a node cannot be asked.
+        :raises ServerError: if a node cannot be queried.
         """
         return bool(self.client.query(load_queries.render_running_queries(query_id, self.cluster)))
 
     def wait(self, query_id: str, *, until_seen: bool = False) -> QueryStatus:
-        """Look until the query has ended on all nodes, however long that takes.
+        """Poll until the query has ended on all nodes, however long that takes.
 
-        :param until_seen: it is enough that it runs.
-        :raises LoadError: if the server refused the submission, and logged nothing of it. Otherwise its log is
-            waited for: it tells what was read.
-        :raises UnknownStateError: if nobody knew of it for longer than any log needs to be written, or the node
-            that could know was restarted.
+        :param until_seen: return as soon as it is running.
+        :raises LoadError: if the server refused the submission without logging anything. Otherwise its log is
+            waited for, since that has what was read.
+        :raises UnknownStateError: if no node knew of it for longer than it takes to write any log, or the node
+            that might have known was restarted.
         """
         pause_seconds = FIRST_POLL_SECONDS
         began = last_seen = time.monotonic()
@@ -108,13 +108,13 @@ class QueryMonitor:
             elif status is not None and status.state.is_terminal:
                 return status
             elif status is not None and silence.is_due():
-                log.info("no node runs %s any more; waiting for the log that says how it ended", query_id)
+                log.info("%s is no longer running on any node; waiting for its outcome in the query log", query_id)
             self._check_silence(query_id, began, last_seen)
             self.sleep(pause_seconds)
             pause_seconds = min(self.poll_seconds, pause_seconds * 2)
 
     def pause(self) -> None:
-        """Wait for the time between two looks.
+        """Wait for the time between two polls.
 
         :raises LoadError: if the task was killed.
         """
@@ -123,20 +123,20 @@ class QueryMonitor:
         self.sleep(self.poll_seconds)
 
     def wait_for_logs(self, status: QueryStatus) -> QueryStatus:
-        """A finished query, once all nodes have logged their share; as it is when no log can be late any more."""
+        """Wait until all nodes have logged their share of a finished query, or no log can be late any more."""
         deadline = time.monotonic() + LOG_PATIENCE_SECONDS
         pace = Pace()
         while not status.is_complete and time.monotonic() < deadline:
             if pace.is_due():
-                log.info("%s has ended; waiting for the logs of all nodes, which say what each did", status.query_id)
+                log.info("%s has ended; waiting until all nodes have logged their share of it", status.query_id)
             self.sleep(FIRST_POLL_SECONDS)
             found = self.look(status.query_id)
-            # A node that is restarted in between forgets what it knew.
+            # A node that is restarted in between may lose what it had logged.
             status = found if found is not None and found.state is QueryState.FINISHED else status
         return status
 
     def restarted_node(self, since_seconds: float) -> str:
-        """A node that was restarted within the last seconds, and so may have lost its log; '' if none was."""
+        """A node that was restarted in the last ``since_seconds``, so may have lost its log; '' if none was."""
         for row in self.client.query(load_queries.render_read_uptimes(self.cluster)):
             if row["uptime_seconds"] < since_seconds:
                 return f"{row['node']} was restarted {format_seconds(row['uptime_seconds'])} ago"
@@ -148,10 +148,10 @@ class QueryMonitor:
         if refusal is not None and silent_seconds > LOG_PATIENCE_SECONDS:
             raise LoadError(f"query {query_id} failed: {refusal}") from refusal
         if silent_seconds > UNKNOWN_PATIENCE_SECONDS or self._is_forgotten(began):
-            raise UnknownStateError(f"no node can say what became of query {query_id}")
+            raise UnknownStateError(f"the outcome of query {query_id} is unknown")
 
     def _is_forgotten(self, began: float) -> bool:
-        """Whether nothing is on its way any more, and the answer was lost with a node that went down."""
+        """Whether nothing is in transit any more, and the response was lost with a node that went down."""
         if self.submission is None or self.submission.is_open or self.submission.is_answered:
             return False
         try:

@@ -1,4 +1,4 @@
-"""How far a running load is, in one line."""
+"""The progress of a running load, in one line."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from airflow_provider_ch_s3.units import count_of, format_bytes, format_count, f
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """A running load, over all nodes.
+    """The progress of a running load, over all nodes.
 
-    :param nodes_at_work: of the ``nodes`` that had a share in it so far.
-    :param done_ratio: 0 to 1; None where nobody knows how much there is to do.
+    :param nodes_at_work: those still working, of the ``nodes`` that have had a part in it so far.
+    :param done_ratio: 0 to 1; None if the amount of work is unknown.
     """
 
     rows: int
@@ -32,7 +32,7 @@ class Progress:
 
     @property
     def left_seconds(self) -> float | None:
-        """Time to the end at the mean speed so far."""
+        """Time until the end, at the mean speed so far."""
         if not self.done_ratio:
             return None
         return self.elapsed_seconds * (1 - self.done_ratio) / self.done_ratio
@@ -74,10 +74,10 @@ class _Part:
 
 
 class ProgressMeter:
-    """Measures one query from look to look.
+    """Measures one query from poll to poll.
 
-    A node that is through with its part no longer shows it in ``system.processes``, and its log comes seconds later;
-    so what was once seen stays in the sum, and no figure ever falls.
+    A node that has finished its part no longer shows it in ``system.processes``, and logs it only seconds later; so
+    what was seen once stays in the sum, and no figure ever falls.
     """
 
     def __init__(self) -> None:
@@ -86,19 +86,19 @@ class ProgressMeter:
         self._rows = 0
 
     def measure(self, running: Sequence[Mapping[str, Any]], ended: Sequence[Mapping[str, Any]] = ()) -> Progress:
-        """Sum up what all nodes have done.
+        """Sum up what all nodes have done so far.
 
         :param running: the query's rows of ``system.processes``.
-        :param ended: its rows of ``system.query_log``, as far as parts of it have ended and are in there.
+        :param ended: its rows of ``system.query_log``, for those of its parts that have ended and been logged.
         """
         for row in (*ended, *running):
             key = (row["node"], row["query_id"])
             self._parts[key] = self._parts.get(key, _Part(is_initial=bool(row["is_initial"]))).grown(row)
             self._log_comment = self._log_comment or row["log_comment"]
-        # A query that runs on one node alone has no other part.
+        # A query that runs on a single node has no other part.
         workers = {key: part for key, part in self._parts.items() if not part.is_initial} or self._parts
         at_work = {(row["node"], row["query_id"]) for row in running} & workers.keys()
-        # The initiator counts the rows of all nodes, of those that are through as well; files it opens are its own.
+        # The initiator counts the rows of all nodes, finished ones included, but of files only those that it opens.
         rows = [part.rows for part in self._parts.values() if part.is_initial]
         self._rows = max(self._rows, max(rows) if rows else sum(part.rows for part in workers.values()))
         read_bytes = sum(part.read_bytes for part in workers.values())
@@ -122,7 +122,7 @@ def _done_ratio(expected: Mapping[str, int], rows: int, read_bytes: int) -> floa
 
 
 def expected_work(log_comment: str) -> dict[str, int]:
-    """What the listing found, as the load wrote it into its ``log_comment``: ``files``, ``bytes``, ``rows``."""
+    """What the listing found, from the load's ``log_comment``: ``files``, ``bytes``, ``rows``."""
     try:
         comment = json.loads(log_comment)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Ask all nodes how far many queries are."""
+"""Read the progress of many queries from all nodes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Parts = Sequence[Mapping[str, Any]]
 
 
 def read_running(client: ClickHouseClient, query_ids: Sequence[str], cluster: str | None) -> dict[str, Parts]:
-    """For each query, the parts of it that any node works on; none where it does not run any more.
+    """For each query, the parts of it that are running on any node; none if it is no longer running.
 
-    :raises ServerError: if a node cannot be asked: then nothing is known.
+    :raises ServerError: if a node cannot be queried: then nothing is known.
     """
     parts: dict[str, list[Mapping[str, Any]]] = {query_id: [] for query_id in query_ids}
     for batch in batches(query_ids):

@@ -1,8 +1,8 @@
-"""The one place that knows how a load's query is doing: submit it, ask all nodes for it, kill it.
+"""The state of a load's query: submit it, find it on all nodes, kill it.
 
-A query is known by its id alone. The connection that submitted it may break at any time: ClickHouse runs the
-query on, so an answer over HTTP is a hint, and ``system.processes`` and ``system.query_log`` of all nodes are
-the truth.
+A query is identified by its id alone. The connection that submitted it may break at any time, and ClickHouse
+continues to run the query: an HTTP response is only a hint, and ``system.processes`` and ``system.query_log`` of
+all nodes are the truth.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ POLL_SECONDS = 0.5
 
 
 class QueryState(Enum):
-    """What all nodes together say of a query.
+    """The state of a query over all nodes.
 
-    ``UNKNOWN``: it was started, and nobody says how it ended. That is not a failure: it may have written all
+    ``UNKNOWN``: it was started, and no node has logged its outcome. That is not a failure: it may have written all
     of its rows.
     """
 
@@ -77,14 +77,14 @@ class QueryStatus:
 
     @property
     def error(self) -> str:
-        """The server's message in one line, if it failed."""
+        """The server's message in one line, if the query failed."""
         message = next((row["exception"] for row in self.ended if row["is_initial"]), "")
-        # an error that another node sent brings that node's stack trace with it
+        # an error from another node includes the stack trace of that node
         return shorten_lines(" ".join(re.split(r",? ?Stack trace", message)[0].split()), limit=MESSAGE_LIMIT)
 
     @property
     def ended(self) -> list[Mapping[str, Any]]:
-        """One row for each node's part of the query that is over."""
+        """One row for each node's part of the query that has ended."""
         return [row for row in self.logged if row["event"] != "QueryStart"]
 
     @property
@@ -97,15 +97,15 @@ class QueryStatus:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all nodes have logged their share: each flushes its log in its own time."""
+        """Whether all nodes have logged their share: each flushes its log at its own pace."""
         initial = next((row for row in self.ended if row["is_initial"]), None)
         if initial is None:
             return False
         workers = [row for row in self.ended if not row["is_initial"]]
         if not workers:
-            # alone, or without any row from the others yet; only a node alone writes and reads itself
+            # a single node, or no rows from the others yet; only a single node opens the files itself
             return bool(initial["files"])
-        # rows that travel to their shards are read a second time there
+        # rows that are sent on to their shards are read there a second time
         if sum(int(row["read_rows"]) for row in workers if row["files"]) < int(initial["read_rows"]):
             return False
         if initial["settings"].get("parallel_distributed_insert_select") != "0":
@@ -117,12 +117,12 @@ class QueryStatus:
 def read_statuses(
     client: ClickHouseClient, cluster: str | None, prefix: str, *, age_seconds: int
 ) -> dict[str, QueryStatus]:
-    """Every query whose id starts with ``prefix`` that any node knows.
+    """Find every query whose id starts with ``prefix`` on any node.
 
-    :param age_seconds: how far the logs are searched.
-    :raises ServerError: if a node cannot be asked: then nothing is known.
+    :param age_seconds: how far back the logs are searched.
+    :raises ServerError: if a node cannot be queried: then nothing is known.
     """
-    # In this order: a query that ends in between is in the log, or (not flushed yet) UNKNOWN, never FAILED.
+    # In this order, a query that ends in between is found in the log or (if not flushed yet) UNKNOWN, never FAILED.
     running = client.query(load_queries.render_running_queries(prefix, cluster))
     logged = client.query(load_queries.render_logged_queries(prefix, cluster, age_seconds=age_seconds))
     found: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
@@ -138,9 +138,9 @@ def read_statuses(
 def wait_for_query_log(
     client: ClickHouseClient, cluster: ClusterSpec, *, sleep: Callable[[float], None] = time.sleep
 ) -> None:
-    """See that every node has a log of queries; one that has just started makes it with its first entries.
+    """Wait until every node has a query log; a node that has just started creates it with its first entries.
 
-    :raises ClusterError: if a node still has none when every log must have been written.
+    :raises ClusterError: if a node still has none after the time by which every log is written.
     """
     nodes = {node.host for node in cluster.nodes}
 
@@ -149,15 +149,15 @@ def wait_for_query_log(
 
     if late := poll(lacking, until=not_, seconds=LOG_PATIENCE_SECONDS, pause_seconds=POLL_SECONDS, sleep=sleep):
         raise ClusterError(
-            f"{', '.join(sorted(late))} has no system.query_log for this user, and without it nobody can tell how a"
-            " load ended; switch <query_log> on in the server's configuration, or GRANT SELECT ON system.query_log"
+            f"this user sees no system.query_log on {', '.join(sorted(late))}, and without it the outcome of a load"
+            " is unknown; enable <query_log> in the server's configuration, or GRANT SELECT ON system.query_log"
         )
 
 
 class Submission:
-    """A statement on its way, on a thread of its own that holds the HTTP connection.
+    """A submitted statement, with a thread of its own that holds the HTTP connection.
 
-    The thread is a daemon: a worker that ends does not wait for it, and ClickHouse does not need it.
+    The thread is a daemon: a worker that exits does not wait for it, and ClickHouse does not need it.
     """
 
     def __init__(self, client: ClickHouseClient, statement: Statement, query_id: str) -> None:
@@ -172,25 +172,25 @@ class Submission:
             client.execute(statement, query_id=self.query_id)
             self._is_answered = True
         except ServerError as error:
-            # Otherwise another process submitted it, so there is a query to wait for.
+            # With that code another process has submitted it, so there is a query to wait for.
             if error.code != ErrorCode.QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING:
                 self._refusal = error
         except ChS3Error:
-            return  # the connection broke, which says nothing of the query
+            return  # the connection broke, which says nothing about the query
 
     @property
     def is_open(self) -> bool:
-        """Whether its connection waits for an answer."""
+        """Whether its connection still waits for a response."""
         return self._thread.is_alive()
 
     @property
     def is_answered(self) -> bool:
-        """Whether the server said how it ended."""
+        """Whether the server has responded with its outcome."""
         return self._is_answered or self._refusal is not None
 
     @property
     def refusal(self) -> ServerError | None:
-        """The server's own answer that this query failed; None while there is no such answer."""
+        """The server's own response that the query failed; None while there is none."""
         return self._refusal
 
 
@@ -202,39 +202,39 @@ def kill_queries(
     submission: Submission | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> frozenset[str]:
-    """Kill all queries whose id starts with ``prefix``, on all nodes, and see that they are gone.
+    """Kill all queries whose id starts with ``prefix`` on all nodes, and confirm that they are gone.
 
-    A node that is away does not keep the others from being told; only from the certainty that nothing runs.
+    A node that is down does not prevent the kill on the others, but then nothing can be confirmed.
 
-    :param submission: a statement that may be on its way still: it is waited for, and killed when it arrives.
-    :returns: the nodes that were seen to run any of them.
-    :raises LoadError: if after 30 s something still runs, or a node has not said that nothing does.
+    :param submission: a statement that may still be in transit: it is waited for, and killed when it arrives.
+    :returns: the nodes on which any of them was seen running.
+    :raises LoadError: if after 30 s something is still running, or a node has not confirmed that nothing is.
     """
     nodes: frozenset[str] = frozenset()
-    with suppress(ChS3Error):  # it only tells where they ran; that they end is seen below
+    with suppress(ChS3Error):  # only to report where they ran; that they have ended is checked below
         nodes = _running_nodes(client, cluster, prefix)
     kill = partial(_kill_once, client, cluster, prefix, submission)
     if doubt := poll(kill, until=not_, seconds=KILL_PATIENCE_SECONDS, pause_seconds=POLL_SECONDS, sleep=sleep):
         raise LoadError(
-            f"{KILL_PATIENCE_SECONDS:.0f} s after KILL QUERY of {prefix}… {doubt}; look at system.processes of all"
+            f"{KILL_PATIENCE_SECONDS:.0f} s after KILL QUERY of {prefix}…, {doubt}; check system.processes on all"
             " nodes before you load again"
         )
     return nodes
 
 
 def _kill_once(client: ClickHouseClient, cluster: str | None, prefix: str, submission: Submission | None) -> str:
-    """Tell all nodes, and ask all nodes; say why something may still run, '' if nothing does."""
+    """Send KILL to all nodes, then query them; returns why something may still be running, '' if nothing is."""
     try:
         client.tell_everywhere(lambda name: load_queries.render_kill_queries(prefix, name))
     except ChS3Error as error:
-        log.warning("not every node could be told to kill %s…: %s", prefix, error)
+        log.warning("KILL QUERY of %s… did not reach every node: %s", prefix, error)
     try:
         nodes = _running_nodes(client, cluster, prefix)
     except ChS3Error as error:
-        return f"nobody can say whether it still runs: {error}"
+        return f"it is unknown whether it is still running: {error}"
     if nodes:
-        return "it still runs on " + ", ".join(sorted(nodes))
-    return "its statement is still on its way" if submission is not None and submission.is_open else ""
+        return "it is still running on " + ", ".join(sorted(nodes))
+    return "its statement is still in transit" if submission is not None and submission.is_open else ""
 
 
 def _running_nodes(client: ClickHouseClient, cluster: str | None, prefix: str) -> frozenset[str]:

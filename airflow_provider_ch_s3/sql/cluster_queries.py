@@ -1,4 +1,4 @@
-"""Statements that ask which nodes there are, and what they have."""
+"""Statements that find out which nodes there are, and what hardware and version they have."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from airflow_provider_ch_s3.sql.statement import Statement
 
 
 def render_list_members() -> Statement:
-    """All clusters that the connected server knows, one row per server, in the order of ``_shard_num``."""
+    """Read all clusters that the connected server knows, one row per server, in the order of ``_shard_num``."""
     return render("list_members")
 
 
 def render_detect_nodes(cluster: str | None) -> Statement:
-    """Version, cores and memory limit as every node knows them.
+    """Read version, cores and memory limit as each node reports them.
 
-    :param cluster: ``None`` asks the connected server alone.
+    :param cluster: ``None`` for the connected server alone.
     """
     return render("detect_nodes", cluster=cluster)
 
 
 def render_read_ddl_entry(mark: str) -> Statement:
-    """How far each node is with a statement in the queue of ``ON CLUSTER``.
+    """Read how far each node has got with a statement in the ``ON CLUSTER`` queue.
 
     :param mark: the statement's ``log_comment``.
     """
@@ -28,5 +28,5 @@ def render_read_ddl_entry(mark: str) -> Statement:
 
 
 def render_read_node() -> Statement:
-    """The name of the server that answers."""
+    """Read the name of the server that responds."""
     return render("read_node")

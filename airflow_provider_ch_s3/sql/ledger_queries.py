@@ -1,4 +1,4 @@
-"""The statements of the ledger and of the locks in front of it."""
+"""The statements of the ledger, and of the locks that guard it."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from airflow_provider_ch_s3.target import TableName
 
 
 def render_read_database_engine(database: str) -> Statement:
-    """Engine of a database: no row if there is none of that name."""
+    """Read the engine of a database: no row if there is no such database."""
     return render("read_database_engine", database=database)
 
 
 def render_read_ledger_comments(tables: Sequence[TableName], cluster: str | None) -> Statement:
-    """Comments of the ledger's tables, which hold the version of their schema, for each node that has them."""
+    """Read the comments of the ledger's tables, which have the schema version, for each node that has them."""
     names = [table.table for table in tables]
     return render("read_ledger_comments", ledger=tables[0], names=names, cluster=cluster)
 
 
 def render_create_ledger(ledger: TableName, cluster: str | None, *, comment: str, is_replicated: bool) -> Statement:
-    """The table of events, if it is not there."""
+    """Create the table of events if it does not exist."""
     return render("create_ledger", ledger=ledger, cluster=cluster, comment=comment, is_replicated=is_replicated)
 
 
 def render_create_ledger_files(
     ledger: TableName, cluster: str | None, *, comment: str, is_replicated: bool
 ) -> Statement:
-    """The table of files, if it is not there."""
+    """Create the table of files if it does not exist."""
     return render("create_ledger_files", ledger=ledger, cluster=cluster, comment=comment, is_replicated=is_replicated)
 
 
 def render_write_event(ledger: TableName, event: Mapping[str, Any], *, quorum: int) -> Statement:
-    """Append one event. Its kind is part of the statement's name.
+    """Append one event, whose kind is part of the statement's name.
 
     :param quorum: number of replicas that must have it before the statement ends.
     """
@@ -43,21 +43,21 @@ def render_write_event(ledger: TableName, event: Mapping[str, Any], *, quorum: i
 
 
 def render_write_files(ledger: TableName, rows: Sequence[Mapping[str, Any]], *, quorum: int) -> Statement:
-    """Append a manifest, or a piece of one; ``quorum`` as of :func:`render_write_event`."""
+    """Append a manifest, or a piece of one; ``quorum`` as in :func:`render_write_event`."""
     return render("write_ledger", name="write_files", table=ledger, columns=list(rows[0]), rows=rows, quorum=quorum)
 
 
 def render_read_events(ledger: TableName, cluster: str | None, *, target: str) -> Statement:
-    """Everything that happened to the loads of one target, in order."""
+    """Read everything that happened to the loads of one target, in order."""
     return render("read_events", ledger=ledger, cluster=cluster, target=target)
 
 
 def render_read_attempt_files(
     ledger: TableName, cluster: str | None, *, target: str, attempt: tuple[str, int], after: str, limit: int
 ) -> Statement:
-    """The first rows of the manifest of one attempt with paths greater than ``after``.
+    """Read the first rows of an attempt's manifest with paths greater than ``after``.
 
-    :param attempt: id of its load, and its number.
+    :param attempt: the id of its load, and its number.
     """
     return render(
         "read_attempt_files",
@@ -79,9 +79,9 @@ def render_read_loaded_files(
     last: str,
     attempts: Collection[tuple[str, int]],
 ) -> Statement:
-    """Files that the given attempts loaded, with paths from ``first`` to ``last``.
+    """Read which files the given attempts loaded, with paths from ``first`` to ``last``.
 
-    :param attempts: id of the load, and number, of each.
+    :param attempts: for each, the id of its load, and its number.
     """
     return render(
         "read_loaded_files",
@@ -95,22 +95,22 @@ def render_read_loaded_files(
 
 
 def render_create_lock(lock: TableName, *, owner: str) -> Statement:
-    """Take a lock; of two that try it on the same node, one fails with TABLE_ALREADY_EXISTS."""
+    """Take a lock; of two processes that try to on the same node, one fails with TABLE_ALREADY_EXISTS."""
     return render("create_lock", lock=lock, owner=owner)
 
 
 def render_drop_lock(lock: TableName) -> Statement:
-    """Give a lock back; fails with UNKNOWN_TABLE if somebody took it over."""
+    """Release a lock; fails with UNKNOWN_TABLE if another process has taken it over."""
     return render("drop_lock", lock=lock)
 
 
 def render_read_tables(database: str, prefix: str, cluster: str | None) -> Statement:
-    """Names, comments and UUIDs of the tables whose names start with ``prefix``, on each node."""
+    """Read names, comments and UUIDs of the tables whose names start with ``prefix``, on each node."""
     return render("read_tables", database=database, prefix=prefix, cluster=cluster)
 
 
 def render_read_history(ledger: TableName, cluster: str | None) -> Statement:
-    """Everything that happened to all loads."""
+    """Read everything that happened to all loads."""
     return render("read_history", ledger=ledger, cluster=cluster)
 
 
@@ -124,7 +124,7 @@ def render_prune_ledger(
     before_seconds: float,
     is_last: bool,
 ) -> Statement:
-    """Remove how some attempts of a target began, and its locks before a time (Unix); then how they ended."""
+    """Remove how some attempts of a target began, and locks from before a Unix time; if last, how they ended."""
     return render(
         "prune_ledger",
         ledger=ledger,
@@ -138,7 +138,7 @@ def render_prune_ledger(
 
 
 def render_read_uuids(uuids: Sequence[str], cluster: str | None) -> Statement:
-    """Which of the given UUIDs belong to a table that exists on any node."""
+    """Read which of the given UUIDs belong to a table that exists on any node."""
     return render("read_uuids", uuids=uuids, cluster=cluster)
 
 

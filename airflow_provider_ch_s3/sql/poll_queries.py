@@ -1,4 +1,4 @@
-"""Statements with which a triggerer looks at many loads at once."""
+"""Statements with which a triggerer polls many loads at once."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from airflow_provider_ch_s3.sql.statement import Statement
 
 
 def render_running_parts(query_ids: Sequence[str], cluster: str | None) -> Statement:
-    """What runs of the queries on any node, and how far it is."""
+    """Read what is running of some queries on any node, and its progress."""
     return render("running_parts", query_ids=query_ids, cluster=cluster)

@@ -13,25 +13,25 @@ from airflow_provider_ch_s3.target import TableName
 def render_create_staging(
     staging: TableName, target: TableName, cluster: str | None, *, comment: str, engine: Sql | None = None
 ) -> Statement:
-    """A table like the target: engine, keys, settings and storage policy are the same.
+    """Create a table like the target: with the same engine, keys, settings and storage policy.
 
-    :param engine: the clause of the engine, where it cannot be the target's own: replicas have a path to themselves.
+    :param engine: the engine clause, if it cannot be the target's own: replicas need a path of their own in Keeper.
     """
     return render("create_staging", staging=staging, target=target, cluster=cluster, comment=comment, engine=engine)
 
 
 def render_read_view(view: TableName, cluster: str | None) -> Statement:
-    """How a materialized view was made, on each node that has it."""
+    """Read the definition of a materialized view on each node that has it."""
     return render("read_view", view=view, cluster=cluster)
 
 
 def render_create_feed(feed: TableName, staged: TableName, cluster: str | None, *, select: Sql) -> Statement:
-    """A materialized view that reads what is inserted into one staging table and writes to another."""
+    """Create a materialized view that reads what is inserted into one staging table and writes to another."""
     return render("create_feed", feed=feed, staged=staged, cluster=cluster, select=select)
 
 
 def render_rename_staging(staging: TableName, renamed: TableName, cluster: str | None) -> Statement:
-    """Take a staging table from its earlier owner: what that one still sends names a table that is not there."""
+    """Take a staging table from its earlier owner, whose late statements then name a table that does not exist."""
     return render("rename_staging", staging=staging, renamed=renamed, cluster=cluster)
 
 
@@ -41,20 +41,20 @@ def render_drop_staging(staging: TableName, cluster: str | None) -> Statement:
 
 
 def render_read_partitions(table: TableName, cluster: str | None) -> Statement:
-    """Partitions with rows, for each node.
+    """Read the partitions with rows on each node.
 
-    ``last_block`` rises with every insert, ``version`` with mutations; ``names`` stands for the names of the parts.
+    ``last_block`` rises with every insert, ``version`` with mutations; ``names`` is a hash of the names of the parts.
     """
     return render("read_partitions", table=table, cluster=cluster)
 
 
 def render_read_blocks(table: TableName, cluster: str | None) -> Statement:
-    """Rows and the greatest block number of each partition, for each node."""
+    """Read the rows and the greatest block number of each partition on each node."""
     return render("read_blocks", table=table, cluster=cluster)
 
 
 def render_read_parts(table: TableName, cluster: str | None, *, partitions: Sequence[str]) -> Statement:
-    """All parts of some partitions, active or not, for each node."""
+    """Read all parts of some partitions, active or not, on each node."""
     return render("read_parts", table=table, cluster=cluster, partitions=partitions)
 
 
@@ -64,26 +64,26 @@ def render_drop_parts(staging: TableName, *, parts: Sequence[str]) -> Statement:
 
 
 def render_read_definition(table: TableName, cluster: str | None) -> Statement:
-    """How a table is defined, on each node."""
+    """Read the definition of a table on each node."""
     return render("read_definition", table=table, cluster=cluster)
 
 
 def render_read_idle_seconds(table: TableName, cluster: str | None) -> Statement:
-    """How long ago, by the servers' clocks, anything last happened to a table on any node."""
+    """Read how long ago, by the servers' clocks, anything last happened to a table on any node."""
     return render("read_idle_seconds", table=table, cluster=cluster)
 
 
 def render_move_partition(staging: TableName, target: TableName, *, partition: str) -> Statement:
-    """Move a partition; a second time it moves nothing, unless the first one broke off with its node."""
+    """Move a partition; repeating it moves nothing, unless the node died during the first time."""
     return render("move_partition", staging=staging, target=target, partition=partition)
 
 
 def render_replace_partition(
     staging: TableName, target: TableName, *, partition: str, allow_empty: bool
 ) -> Statement:
-    """Replace a partition; a second time the result is the same.
+    """Replace a partition; repeating it has the same result.
 
-    :param allow_empty: the server knows the setting that lets an empty partition replace a full one.
+    :param allow_empty: the server has the setting that lets an empty partition replace a full one.
     """
     return render(
         "replace_partition",
@@ -97,55 +97,55 @@ def render_replace_partition(
 def render_copy_partitions(
     merged: TableName, source: TableName, *, partitions: Sequence[str], allow_empty: bool
 ) -> Statement:
-    """Copy partitions, as links to the same files: every column of every row stays as it is, bit for bit.
+    """Copy partitions as links to the same files: every column of every row stays as it is, bit for bit.
 
-    What was in these partitions goes.
+    What was in these partitions before is removed.
 
-    :param allow_empty: as of :func:`render_replace_partition`.
+    :param allow_empty: as in :func:`render_replace_partition`.
     """
     return render("copy_partitions", merged=merged, source=source, partitions=partitions, allow_empty=allow_empty)
 
 
 def render_attach_partitions(merged: TableName, source: TableName, *, partitions: Sequence[str]) -> Statement:
-    """Copy partitions beside what is there; replicas leave out what was attached before."""
+    """Copy partitions in addition to what is there; replicas leave out parts that were attached before."""
     return render("attach_partitions", merged=merged, source=source, partitions=partitions)
 
 
 def render_hold_merges(merged: TableName, cluster: str | None) -> Statement:
-    """Keep merges from changing the number of rows; mutations run all the same."""
+    """Hold back merges, which might change the number of rows; mutations still run."""
     return render("hold_merges", merged=merged, cluster=cluster)
 
 
 def render_delete_rows(merged: TableName, *, condition: str) -> Statement:
-    """Begin to delete the rows that a condition holds for, on one node and its replicas."""
+    """Start deleting the rows that a condition holds for, on one node and its replicas."""
     return render("delete_rows", merged=merged, condition=condition)
 
 
 def render_await_deletion(merged: TableName) -> Statement:
-    """Wait until what :func:`render_delete_rows` began is done; fails if that failed."""
+    """Wait until the deletion that :func:`render_delete_rows` started is done; fails if that failed."""
     return render("await_deletion", merged=merged)
 
 
 def render_touched_partitions(target: TableName, cluster: str | None, *, condition: str) -> Statement:
-    """Partitions with rows that a condition holds for."""
+    """Read which partitions have rows that a condition holds for."""
     return render("touched_partitions", target=target, cluster=cluster, condition=condition)
 
 
 def render_count_outside(staging: TableName, cluster: str | None, *, condition: str) -> Statement:
-    """All rows, and those that a condition does not hold for, or for which it is NULL."""
+    """Count all rows, and those for which a condition does not hold or is NULL."""
     return render("count_outside", staging=staging, cluster=cluster, condition=condition)
 
 
 def render_check_condition(target: TableName, *, columns: Sequence[str], condition: str) -> Statement:
-    """Evaluate a condition for no row; fails where it is no condition over the columns, or not repeatable."""
+    """Evaluate a condition for no row; fails if it is no condition over the columns, or not repeatable."""
     return render("check_condition", target=target, columns=columns, condition=condition)
 
 
 def render_count_visible(table: TableName, cluster: str | None) -> Statement:
-    """Rows of each partition that this user may see, for each node."""
+    """Count the rows of each partition that this user may see, on each node."""
     return render("count_visible", table=table, cluster=cluster)
 
 
 def render_unapplied_changes(table: TableName, cluster: str | None) -> Statement:
-    """Mutations and lightweight updates that are not written into the parts yet, for each node."""
+    """Read the mutations and lightweight updates that are not written into the parts yet, on each node."""
     return render("unapplied_changes", table=table, cluster=cluster)

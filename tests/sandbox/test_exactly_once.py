@@ -1,4 +1,4 @@
-"""Loads through a staging table, broken off everywhere: each file's rows arrive once, and nothing stays behind."""
+"""Loads through a staging table, interrupted everywhere: each file's rows arrive once, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def table(lab: Lab) -> str:
 class TestRetry:
     @pytest.mark.parametrize("name", ["drop_staging", "drop_lock"])
     def test_after_a_commit_reports_what_was_committed(self, lab: Lab, table: str, name: str) -> None:
-        nth = {"drop_staging": 1, "drop_lock": 2}[name]  # the first lock is that of the plan
+        nth = {"drop_staging": 1, "drop_lock": 2}[name]  # the first lock is for the plan
         with start_worker(lab, table, before=die_before(name, nth, signal.SIGKILL)) as worker:
             assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
         assert bag(lab.rows(table)) == bag(FEW)
@@ -69,7 +69,7 @@ class TestRetry:
         assert lab.inserts() == [report["query_id"]]
         assert (report["rows_written"], report["partitions"]) == (30, {"0": 15, "1": 15})
         assert bag(lab.rows(table)) == bag(FEW)
-        # what the dead worker left goes with the next load
+        # the next load removes what the dead worker left behind
         lab.load("in/*.csv", table, task_id="next")
         assert is_clean(lab)
 
@@ -156,7 +156,7 @@ class TestKill:
         ],
     )
     def test_at_any_statement(self, lab: Lab, table: str, freeze: Freeze, name: str, nth: int) -> None:
-        # from another thread: what Airflow's signal handler does happens between two instructions, too
+        # from another thread, because Airflow's signal handler also runs between two instructions
         operators = []
         real = lab.operator
 
@@ -201,7 +201,7 @@ WHERE_THE_OWNER_MATTERS = ("plan", "staging-tables", "insert", "rename", "commit
 
 @pytest.mark.every_case
 class TestZombie:
-    """A process that stands still, is overtaken, and goes on."""
+    """A process that is suspended, is overtaken, and resumes."""
 
     @pytest.mark.parametrize(("name", "nth"), ZOMBIES)
     def test_overtaken_by_the_next_try(self, lab: Lab, table: str, freeze: Freeze, name: str, nth: int) -> None:
@@ -214,8 +214,8 @@ class TestZombie:
         assert is_clean(lab)
 
     def test_drops_the_table_of_survivors_that_it_made_late(self, lab: Lab, table: str, freeze: Freeze) -> None:
-        # the tables of the new rows on three nodes, and those of new and old rows on two
-        # (on its last try it would abandon the attempt, and so tidy up)
+        # the staging tables of the new rows on three nodes, and those of new and old rows on two
+        # (on its last try it would abandon the attempt, and so clean up)
         where: dict[str, Any] = {"load_mode": "replace_where", "replace_where": "n >= 0", "max_tries": 3}
         gate = freeze(Gate("create_staging", 6), "in/*.csv", table, **where)
         lab.load("in/*.csv", table, try_number=2, **where)
@@ -223,7 +223,7 @@ class TestZombie:
         assert bag(lab.rows(table)) == bag(FEW)
         assert is_clean(lab)
 
-    # all other places are stood still in above: these are those where it matters who overtakes
+    # the places where it matters which process overtakes; the test above covers all of them
     @pytest.mark.parametrize(("name", "nth"), [z for z in ZOMBIES if z.id in WHERE_THE_OWNER_MATTERS])
     def test_overtaken_by_another_load(
         self, lab: Lab, table: str, freeze: Freeze, impatient: None, name: str, nth: int
@@ -246,7 +246,7 @@ class TestZombie:
         put_numbers(lab, "other/a.csv", OTHER)
         zombie = freeze(Gate("find_staging"), "other/*.csv", table, task_id="zombie")
         later = freeze(Gate("move_partition", 2), "in/*.csv", table)
-        # it was overtaken by another load, so it begins again
+        # it was overtaken by another load, so it starts again
         assert zombie.wake() is None
         assert later.wake() is None
         assert bag(lab.rows(table)) == bag(FEW + OTHER)
@@ -254,7 +254,7 @@ class TestZombie:
     def test_that_gives_up_does_not_drop_what_the_next_try_commits(
         self, lab: Lab, table: str, freeze: Freeze
     ) -> None:
-        # the first try cannot list the files at the end of its load, and gives it up; the next one goes on with it
+        # the first try cannot list the files at the end of its load, and abandons it; the next try continues it
         listings = []
         real = S3FileStore.list_files
 
@@ -268,7 +268,7 @@ class TestZombie:
         zombie = freeze(Gate("write_event_abandoned"), "in/*.csv", table)
         later = freeze(Gate("move_partition", 2), "in/*.csv", table, try_number=2)
         assert isinstance(zombie.wake(), SourceError)
-        # a third try sees what the second one has begun
+        # a third try finds what the second one has begun
         third = lab.load("in/*.csv", table, try_number=3)
         assert third["rows_written"] == 30
         assert bag(lab.rows(table)) == bag(FEW)
@@ -335,7 +335,7 @@ class TestAtTheSameTime:
 class TestObjectsThatChange:
     @pytest.fixture
     def lab(self, lab: Lab) -> Lab:
-        """One node: no other one to end with a failed INSERT."""
+        """One node, since a failed INSERT may still be running on others."""
         lab.connect_one_node()
         return lab
 
@@ -442,7 +442,7 @@ class TestLedger:
     def test_another_table_of_that_name(self, lab: Lab, table: str) -> None:
         lab.create("ch_s3_ledger", "n UInt32")
         with pytest.raises(
-            TargetError, match="ch_s3_ledger is no ledger of this package; rename it, or name another"
+            TargetError, match="ch_s3_ledger is not a ledger of this package; rename it, or name another"
         ):
             lab.load("in/*.csv", table)
         assert lab.rows(table) == []
@@ -451,7 +451,7 @@ class TestLedger:
         lab.load("in/*.csv", table)
         comment = "airflow-provider-ch-s3: what its loads did, schema 3"
         lab.query(f"ALTER TABLE {lab.database}.ch_s3_ledger MODIFY COMMENT '{comment}'", node=1)
-        with pytest.raises(ConfigError, match=r"has schema 3, and this version .* knows up to 2; upgrade it"):
+        with pytest.raises(ConfigError, match=r"has schema 3, and this version .* supports up to 2; upgrade it"):
             lab.load("in/*.csv", table, task_id="two")
 
     def test_the_connection_names_its_table(self, lab: Lab, table: str) -> None:
@@ -506,7 +506,9 @@ def test_a_node_that_dies_during_the_insert(fragile_lab: Lab, background: Backgr
     task = background(lab.load, "in/*.csv", table, **SLOW)
     wait_until(lambda: len({row["port"] for row in lab.running()}) == 2, "the load on both nodes")
     kill_node(lab.sandbox, 1)
-    with pytest.raises(ChS3Error):  # the INSERT failed, or the dead node was to be asked for its part of the ledger
+    with pytest.raises(
+        ChS3Error
+    ):  # the INSERT failed, or the dead node could not be queried for its part of the ledger
         task.result(120)
     wait_until(lambda: all_answer(lab.sandbox), "the nodes")
     assert lab.rows(table) == []

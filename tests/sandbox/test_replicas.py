@@ -33,13 +33,13 @@ MODES = ("append", "replace_partitions", "replace_table", "replace_where")
 OLD = [{"n": n} for n in range(1000, 1040)]
 NEW = [{"n": n} for n in range(240)]
 FILES = 6
-# a part of ten rows has some 400 bytes, and so arrives after half a second
+# a part of ten rows has about 400 bytes, so fetching it takes half a second
 SLOW_FETCHES = " SETTINGS max_replicated_fetches_network_bandwidth = 800"
-# blocks of ten rows, each a part
+# blocks of ten rows, each of which becomes a part
 MANY_PARTS = {"max_threads": 1, "max_insert_threads": 1, "max_block_size": 10, "min_insert_block_size_rows": 10}
 NO_MERGES = "max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1"
-# In a table that was empty more than half of the parts are such as Keeper does not know yet, when a node dies within
-# a MOVE: by default the replica stays read-only until an administrator has looked.
+# If a node dies within a MOVE into an empty table, more than half of its parts are unknown to Keeper: by default the
+# replica then stays read-only until an administrator intervenes.
 ANY_WRONG_PARTS = "replicated_max_ratio_of_wrong_parts = 1"
 
 
@@ -63,7 +63,7 @@ def after(mode: str) -> list[dict[str, int]]:
 
 
 def check_mode(lab: Lab, mode: str, engine: str = EVEN_AND_ODD, **arguments: Any) -> str:
-    """Load in a mode into a table that holds rows; returns the table."""
+    """Load into a table that already holds rows; returns the table."""
     table = lab.create("t", "n UInt32", engine)
     lab.load("old/*.csv", table, task_id="old")
     report = load_by_mode(lab, table, mode, **arguments)
@@ -81,7 +81,7 @@ def test_each_row_is_there_once_on_every_replica(lab: Lab, mode: str) -> None:
 
 @topologies("on-cluster")
 def test_the_same_rows_replace_themselves(lab: Lab) -> None:
-    """Keeper takes a part that was attached before for a repetition, and leaves it out."""
+    """Keeper takes a part that was attached before for a repetition, and would leave it out."""
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
     for number in range(4):
         lab.load("in/*.csv", table, load_mode="replace_where", replace_where="n < 1000", task_id=f"load{number}")
@@ -90,7 +90,7 @@ def test_the_same_rows_replace_themselves(lab: Lab) -> None:
 
 @topologies("old")
 def test_appended_elsewhere(lab: Lab) -> None:
-    """On other versions, and where the database carries DDL, as it does in test_connection_examples.py, too."""
+    """On other versions and, as in test_connection_examples.py, where the database distributes DDL."""
     check_mode(lab, "append")
 
 
@@ -103,7 +103,7 @@ def test_a_slow_replica_is_waited_for(lab: Lab, mode: str, caplog: pytest.LogCap
 
 @topologies("on-cluster")
 def test_a_path_in_keeper_of_its_own(lab: Lab) -> None:
-    """The staging table must not take the target's."""
+    """The staging table must not use the target's path."""
     table = f"{lab.database}.t"
     path = f"('/clickhouse/tables/{lab.database}/{{shard}}/t', '{{replica}}')"
     engine = f"ReplicatedReplacingMergeTree{path if lab.sandbox.database_engine == 'Atomic' else ''}"
@@ -126,7 +126,7 @@ def test_a_replica_that_is_down_is_named(lab: Lab) -> None:
 
 
 def connect_first_replicas(lab: Lab, replicas: str | None = "one") -> None:
-    """A cluster that lacks the second replica of each shard."""
+    """Connect to a cluster that lacks the second replica of each shard."""
     endpoints = [f"127.0.0.1:{port}" for port in lab.sandbox.http_ports[:: lab.sandbox.replicas]]
     lab.connect_clickhouse({"cluster": "first_replicas", "replicas": replicas, "http_endpoints": endpoints})
 
@@ -162,7 +162,7 @@ def test_a_cluster_that_lacks_replicas_is_for_those_that_are_away(lab: Lab) -> N
     ):
         lab.load("in/*.csv", table)
     connect_first_replicas(lab, replicas=None)
-    says = r"has 2 replicas under .* has 1 of them .*field replicas to 'one'"
+    says = r"has 2 replicas under .* only 1 of them .*field replicas to 'one'"
     with kept_down(lab.sandbox, 1), kept_down(lab.sandbox, 3), pytest.raises(TargetError, match=says):
         lab.load("in/*.csv", table)
     wait_until(lambda: all_answer(lab.sandbox), "the nodes")
@@ -170,7 +170,7 @@ def test_a_cluster_that_lacks_replicas_is_for_those_that_are_away(lab: Lab) -> N
 
 @only_on("on-cluster")
 def test_the_ledger_is_on_two_replicas_before_the_load_goes_on(lab: Lab) -> None:
-    """The disk of the node that wrote it may be lost."""
+    """The disk of the node that wrote an event may be lost."""
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
     lab.load("old/*.csv", table, task_id="old")
     ledgers = [f"{lab.database}.ch_s3_ledger", f"{lab.database}.ch_s3_ledger_files"]
@@ -191,7 +191,9 @@ def test_a_ledger_without_replicas_is_none_for_a_table_with_replicas(lab: Lab) -
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
     lab.ddl(f"CREATE TABLE {lab.database}.plain {{on_cluster}} (n UInt32) ENGINE = MergeTree ORDER BY n")
     lab.load("old/*.csv", f"{lab.database}.plain", task_id="plain")
-    with pytest.raises(ConfigError, match=r"ch_s3_ledger has no replicas \(MergeTree on .*with another ledger_table"):
+    with pytest.raises(
+        ConfigError, match=r"ch_s3_ledger is not replicated \(MergeTree on .*with another ledger_table"
+    ):
         lab.load("in/*.csv", table)
     assert not lab.rows(table)
     lab.connect_clickhouse({"ledger_table": "replicated_ledger"})
@@ -201,7 +203,7 @@ def test_a_ledger_without_replicas_is_none_for_a_table_with_replicas(lab: Lab) -
 
 @only_on("on-cluster")
 def test_a_quorum_that_a_profile_asks_for(lab: Lab) -> None:
-    """By itself it would let the blocks of a parallel INSERT fail each other."""
+    """With it, the blocks of a parallel INSERT would make each other fail."""
     user = f"quorum_{lab.database}"
     settings = "SETTINGS insert_quorum = 2, insert_quorum_parallel = 0"
     lab.everywhere(f"CREATE USER {user} IDENTIFIED BY 'p' {settings}")
@@ -217,13 +219,13 @@ def test_a_quorum_that_a_profile_asks_for(lab: Lab) -> None:
 def test_zero_copy_replication_is_refused(lab: Lab) -> None:
     zero_copy = "allow_remote_fs_zero_copy_replication"
     table = lab.create("t", "n UInt32", f"{EVEN_AND_ODD} SETTINGS {zero_copy} = 1")
-    with pytest.raises(TargetError, match=f"{table} has zero-copy replication .* on .*, which"):
+    with pytest.raises(TargetError, match=f"{table} uses zero-copy replication .* on .*, which"):
         lab.load("in/*.csv", table)
     lab.ddl(f"ALTER TABLE {table} {{on_cluster}} MODIFY SETTING {zero_copy} = 0")
     copy = lab.create("copy", "n UInt32", f"{EVEN_AND_ODD} SETTINGS {zero_copy} = 1")
     view = f"{lab.database}.view"
     lab.ddl(f"CREATE MATERIALIZED VIEW {view} {{on_cluster}} TO {copy} AS SELECT n FROM {table}")
-    with pytest.raises(TargetError, match=f"{copy} has zero-copy replication"):
+    with pytest.raises(TargetError, match=f"{copy} uses zero-copy replication"):
         lab.load("in/*.csv", table, try_number=2, materialized_views="replay")
     lab.ddl(f"DROP TABLE {view} {{on_cluster}} SYNC")
     lab.load("in/*.csv", table, try_number=3)
@@ -237,14 +239,14 @@ def _impatient_ddl(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def away_until_waited_for(lab: Lab, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """The second node is down until somebody waits for it to run what is in the queue."""
+    """Keep the second node down until something waits for it to execute the queue."""
     is_down = threading.Event()
 
     def come_back() -> None:
         with kept_down(lab.sandbox, 1):
             is_down.set()
             waiting = f"waiting until 127.0.0.1:{lab.sandbox.tcp_ports[1]} has run"
-            wait_until(lambda: waiting in caplog.text, "a look at the queue")
+            wait_until(lambda: waiting in caplog.text, "a poll of the queue")
 
     with caplog.at_level("INFO"), ThreadPoolExecutor() as pool:
         outage = pool.submit(come_back)
@@ -288,7 +290,7 @@ def test_ddl_that_a_node_never_runs(lab: Lab, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("after_parts", [1, thorough(8)], ids=["first-part", "later"])
 @topologies("on-cluster")
 def test_a_replica_killed_within_a_move(lab: Lab, after_parts: int) -> None:
-    """The target has the parts, and the staging table has them still."""
+    """The target has the parts, and so does the staging table."""
     table = lab.create("t", "n UInt32", f"MergeTree ORDER BY n SETTINGS {NO_MERGES}, {ANY_WRONG_PARTS}")
     killer = MoveKiller(lab.sandbox, table, partial(kill_node, lab.sandbox), after_parts=after_parts)
     try:
@@ -305,7 +307,7 @@ def test_a_replica_killed_within_a_move(lab: Lab, after_parts: int) -> None:
     else:
         assert isinstance(error, UnknownStateError)
         assert table in str(error)
-    # whatever became of it, others go on, and change nothing of it
+    # whatever the outcome, other loads continue, and do not change it
     held = bag(lab.rows(table))
     lab.load("old/*.csv", table, task_id="old")
     assert bag(lab.rows(table)) == held + bag(OLD)

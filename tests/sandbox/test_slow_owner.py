@@ -1,4 +1,4 @@
-"""Owners that take their time and are alive, and owners that were overtaken."""
+"""Owners that are slow but alive, and owners that were overtaken."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run(hook, statement, *given, **named):
     return real(hook, statement, *given, **named)
 ClickHouseS3Hook._run = run
 """
-    # five seconds without a statement, and others wait one second for an owner who gives no sign of life
+    # five seconds without a statement, while others wait one second for an owner without a heartbeat
     other = freeze(Gate("create_lock"), "other/*.csv", table, task_id="other")
     with stopped_worker(lab, table, before=slow) as worker:
         wait_until(lambda: there.exists() or worker.poll() is not None, "the slow statement")
@@ -99,7 +99,7 @@ def test_who_was_overtaken_by_another_load_begins_anew_in_the_same_try(
 
 
 class TestLongInsert:
-    """A load that was planned two days ago, and did something a moment ago."""
+    """A load that was planned two days ago, but was active a moment ago."""
 
     @pytest.mark.parametrize(
         ("name", "nth"),
@@ -133,11 +133,11 @@ class TestLongInsert:
         with start_worker(lab, table, before=die_before("create_lock", 2, signal.SIGKILL)) as worker:
             assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
         (query_id,) = lab.inserts()
-        # the age of a staging table, and of its parts, is told by the servers' clocks
+        # the age of a staging table, and of its parts, is measured by the servers' clocks
         lab.monkeypatch.setattr(locked_target, "IDLE_SECONDS", 2.0)
         time.sleep(4)
         lab.load("other/*.csv", table, task_id="other")
-        assert is_clean(lab), f"{query_id} was to be given up"
+        assert is_clean(lab), f"{query_id} was to be abandoned"
         assert bag(lab.rows(table)) == bag(OTHER)
 
 

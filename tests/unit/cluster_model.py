@@ -1,10 +1,10 @@
 """A model of a small ClickHouse cluster, and of processes that talk to it, for tests of the protocol.
 
-It knows ClickHouse, and nothing of loads: tables, their partitions and parts, renames, merges, queries that run,
-their logs, KILL QUERY, nodes that die within a MOVE, and statements that arrive late or whose answer is lost. Every
-request to one node is one step. Between two steps a :class:`Schedule` decides who goes on, who dies, and who sleeps
-for so long that others think that it is dead. Processes are greenlets, so that thousands of interleavings take
-seconds.
+It models ClickHouse, and nothing of loads: tables, their partitions and parts, renames, merges, running queries and
+their logs, KILL QUERY, nodes that die within a MOVE, and statements that arrive late or whose response is lost. Every
+request to one node is one step. Between two steps the test decides which process continues, which one dies, and which
+one is suspended for so long that others consider it dead. Processes are greenlets, so that thousands of interleavings
+take seconds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNKNOWN_TABLE = 60
 TABLE_ALREADY_EXISTS = 57
 SAME_QUERY_ID = 216
 SETTING = "allow_replace_partition_from_empty_source"
-# Questions that depend on nothing that happens in a test: no step of their own.
+# Queries whose result never changes during a test: they are no steps of their own.
 CONSTANT = {"read_settings", "has_query_log", "read_ledger_comments", "read_database_engine", "read_definition"}
 LOG_FLUSH_SECONDS = 1.0
 
@@ -35,15 +35,15 @@ Rows = Counter[tuple[str, str]]
 
 
 class Killed(BaseException):
-    """SIGKILL: nothing that the process would still do happens."""
+    """SIGKILL: the process does nothing more."""
 
 
 @dataclass
 class Part:
     """One part of a partition.
 
-    :param digest: of its files; a clone has the same.
-    :param rows: how many of each (row, query id of the INSERT that wrote it).
+    :param digest: hash of its files; a clone has the same.
+    :param rows: how often it has each (row, query id of the INSERT that wrote it).
     """
 
     partition: str
@@ -62,7 +62,7 @@ class Part:
 class Table:
     """One table on one node.
 
-    :param blocks: numbers of blocks that were given out.
+    :param blocks: the last block number that was assigned.
     :param entries: rows of a table that is written as JSON.
     """
 
@@ -77,7 +77,7 @@ class Table:
         return [part for part in self.parts if part.is_active and part.partition == partition]
 
     def add(self, partition: str, digest: str, rows: Rows) -> None:
-        """A new part."""
+        """Add a new part."""
         self.blocks += 1
         self.parts.append(Part(partition, digest, Counter(rows), self.blocks, self.blocks))
 
@@ -86,7 +86,7 @@ class Table:
             part.is_active = False
 
     def merge(self, partition: str) -> None:
-        """All parts of a partition become one; they stay in sight."""
+        """Merge all parts of a partition into one; the old ones stay listed."""
         parts = self.active(partition)
         if len(parts) > 1 and not self.is_frozen:
             rows: Rows = sum((part.rows for part in parts), Counter())
@@ -117,7 +117,7 @@ class Node:
 class Insert:
     """An INSERT … SELECT that runs on all nodes.
 
-    :param shares: what each node has still to write; by files.
+    :param shares: the files that are still to be written, each with its node.
     """
 
     query_id: str
@@ -137,12 +137,12 @@ class Fault:
     """What happens when a statement is about to be sent.
 
     :param kind: ``kill``, ``kill_late`` (the statement arrives after the death of its sender), ``lost_request``,
-        ``lost_answer``, ``late`` (no answer, and the statement arrives later), ``pause``, ``signal`` (SIGTERM),
+        ``lost_answer``, ``late`` (no response, and the statement arrives later), ``pause``, ``signal`` (SIGTERM),
         ``refuse`` (the server answers with an error, and does nothing);
-        of an INSERT that runs: ``fail``, ``vanish`` (its node was restarted, and the log is gone);
-        of a MOVE: ``crash`` (its node dies between two of its steps, and is there again at once).
-    :param statement: its name; that of no statement means a step of an INSERT.
-    :param after: so many of that name go by before.
+        for a running INSERT: ``fail``, ``vanish`` (its node was restarted, and the log is lost);
+        for a MOVE: ``crash`` (its node dies between two of its steps, and is back at once).
+    :param statement: its name, or ``insert step`` or ``move step``.
+    :param after: how many of that name pass before.
     """
 
     kind: str
@@ -152,7 +152,7 @@ class Fault:
 
 @dataclass(eq=False)
 class Process:
-    """One process of a task; ``main`` and the threads that it starts."""
+    """One process of a task: ``main``, and the threads that it starts."""
 
     name: str
     main: Callable[[Process], Any]
@@ -176,7 +176,7 @@ class Process:
         except (Killed, Exception) as error:
             self.error = error
         self.cluster.changes += 1
-        self.kill()  # other threads end with the process
+        self.kill()  # its other threads end with it
         self.cluster.note(f"{self.name} ends: {self.error or 'loaded'}")
 
     @property
@@ -184,12 +184,12 @@ class Process:
         return self.threads[0].is_over
 
     def kill(self) -> None:
-        """From now on nothing of it is sent; :meth:`Cluster.step` ends its threads."""
+        """Send nothing from now on; :meth:`Cluster.step` ends its threads."""
         self.is_dead = True
 
 
 class Thread:
-    """A thread of a process, as far as the schedule sees it."""
+    """A thread of a process, as the test schedules it."""
 
     def __init__(self, process: Process, target: Callable[[], None], name: str) -> None:
         self.process = process
@@ -209,7 +209,7 @@ class Thread:
             self.is_over = True
 
     def end(self) -> None:
-        if self.greenlet:  # it has begun
+        if self.greenlet:  # it has started
             self.greenlet.throw(Killed())
         self.is_over = True
 
@@ -220,7 +220,7 @@ class Thread:
 
 
 class ModelThread:
-    """What :class:`threading.Thread` is to the code under test."""
+    """Replaces :class:`threading.Thread` in the code under test."""
 
     def __init__(
         self, *, target: Callable[..., None], args: tuple[Any, ...] = (), name: str = "", daemon: bool = False
@@ -236,7 +236,7 @@ class ModelThread:
 
 
 class Clock:
-    """What the module :mod:`time` is to the code under test."""
+    """Replaces the module :mod:`time` in the code under test."""
 
     @staticmethod
     def monotonic() -> float:
@@ -246,7 +246,7 @@ class Clock:
 
 
 class Cluster:
-    """Nodes, what runs on them, what is on its way to them, and the processes that use them.
+    """Nodes, what runs on them, statements in transit to them, and the processes that use them.
 
     :param objects: key → partition → rows.
     """
@@ -261,7 +261,7 @@ class Cluster:
         self.rng = rng
         self.now = 0.0
         self.steps = 0
-        self.changes = 0  # rises with everything that a rule may look at
+        self.changes = 0  # increases with every change that a rule may depend on
         self.inserts: list[Insert] = []
         self.late: list[tuple[Node, Statement, str | None]] = []
         self.processes: list[Process] = []
@@ -272,10 +272,10 @@ class Cluster:
         self._uuids = 0
         self._parts = 0
 
-    # what the tests do with it
+    # what the tests use
 
     def create(self, table: str, rows: Mapping[str, list[str]]) -> None:
-        """Make a table on every node; its rows go to the nodes in turn."""
+        """Create a table on every node, and distribute its rows over the nodes in turn."""
         for node in self.nodes:
             node.tables[table] = Table(self._uuid())
         for partition, names in rows.items():
@@ -283,7 +283,7 @@ class Cluster:
                 self._add(self.nodes[number % len(self.nodes)].tables[table], partition, [name], "before")
 
     def contents(self, table: str) -> dict[str, Rows]:
-        """Rows of all nodes."""
+        """Read the rows of all nodes."""
         found: dict[str, Rows] = {}
         for node in self.nodes:
             for partition, rows in node.tables[table].partitions.items():
@@ -291,7 +291,7 @@ class Cluster:
         return found
 
     def merge(self) -> None:
-        """A merge somewhere, if there is something to merge."""
+        """Merge on some node, if there is anything to merge."""
         node = self.rng.choice(self.nodes)
         for table in node.tables.values():
             for partition in table.partitions:
@@ -316,7 +316,7 @@ class Cluster:
         return [*threads, *(i for i in self.inserts if not i.is_over)]
 
     def step(self, what: Thread | Insert) -> None:
-        """Let one thread or one INSERT go on."""
+        """Let one thread or one INSERT continue for one step."""
         self.steps += 1
         self.now += 0.01
         if isinstance(what, Insert):
@@ -330,7 +330,7 @@ class Cluster:
                     thread.end()
 
     def deliver(self, index: int) -> None:
-        """Let something that was on its way arrive."""
+        """Let a statement that was in transit arrive."""
         node, statement, query_id = self.late.pop(index)
         self.note(f"LATE: {describe(statement)} @{node.name}")
         try:
@@ -339,7 +339,7 @@ class Cluster:
             self.note(f"  {error}")
 
     def fault(self, statement: str) -> str:
-        """What goes wrong now, '' if nothing does."""
+        """Get the kind of fault that happens now; '' if none does."""
         for fault in self.faults:
             if fault.statement == statement:
                 fault.after -= 1
@@ -348,12 +348,12 @@ class Cluster:
                     return fault.kind
         return ""
 
-    # what its servers do
+    # what its servers execute
 
     def run(self, node: Node, statement: Statement, query_id: str | None) -> list[dict[str, Any]] | Insert:
         """Run a statement on one node.
 
-        :raises ServerError: as the server does.
+        :raises ServerError: as a server would.
         """
         method = getattr(self, f"_{re.sub('^write_event_.*', 'write_ledger', statement.name)}")
         result: list[dict[str, Any]] | Insert = method(node, statement, query_id) or []
@@ -444,7 +444,7 @@ class Cluster:
     def _write_ledger(self, node: Node, statement: Statement, _: str | None) -> None:
         table = self._table(node, _names(statement.text)[0])
         for line in statement.text.partition("FORMAT JSONEachRow\n")[2].splitlines():
-            # time has microseconds, so no two rows have the same one
+            # with microseconds, so that no two rows have the same time
             table.entries.append({**json.loads(line), "time_seconds": self.now + self.steps / 1e6})
 
     _write_files = _write_ledger
@@ -499,9 +499,9 @@ class Cluster:
 
     def _log(self, insert: Insert, initiator: Node, event: str) -> None:
         for node in self.nodes:
-            mine = [rows for n, _, rows in insert.done if n is node]
+            own = [rows for n, _, rows in insert.done if n is node]
             is_initial = node is initiator
-            if not is_initial and (event == "QueryStart" or not mine):
+            if not is_initial and (event == "QueryStart" or not own):
                 continue
             row = self._query_row(node, insert, is_initial=is_initial) | {
                 "event": event,
@@ -511,14 +511,14 @@ class Cluster:
                 "duration_seconds": self.now - insert.began,
                 "visible_at": self.now + self.rng.uniform(0, LOG_FLUSH_SECONDS),
             }
-            share = {"read_rows": sum(mine), "files": len(mine), "part_rows": sum(mine), "part_bytes": 0}
+            share = {"read_rows": sum(own), "files": len(own), "part_rows": sum(own), "part_bytes": 0}
             if is_initial:
-                # it counts what all nodes read; its own share is a query of its own
+                # it counts what all nodes read; its own share is a separate query
                 total = sum(rows for _, _, rows in insert.done)
                 node.query_log.append(
                     row | {"read_rows": total, "written_rows": 0, "files": 0, "part_rows": 0, "part_bytes": 0}
                 )
-            if mine:
+            if own:
                 part = {"query_id": f"part of {insert.query_id}", "is_initial": False}
                 node.query_log.append(row | share | part)
 
@@ -542,7 +542,7 @@ class Cluster:
             "log_comment": insert.log_comment,
         }
 
-    # what its servers tell
+    # what its servers report
 
     def _read_settings(self, node: Node, *_: object) -> list[dict[str, Any]]:
         return [{"name": SETTING, "value": "0", "readonly": 0}]
@@ -659,7 +659,7 @@ class Cluster:
 
 
 class ModelClient:
-    """One process's connection; does what :class:`ClickHouseClient` says."""
+    """The connection of one process; implements :class:`ClickHouseClient`."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
@@ -670,7 +670,7 @@ class ModelClient:
         nodes = cluster.nodes if "clusterAllReplicas(" in statement.text else [self.process.node]
         if statement.name in CONSTANT:
             return _rows(cluster, nodes, statement)
-        # A distributed read sees each node at another moment.
+        # A distributed query reads each node at a different moment.
         groups = [nodes]
         if len(nodes) > 1 and cluster.rng.random() < cluster.split_ratio:
             groups = [[node] for node in cluster.rng.sample(nodes, len(nodes))]
@@ -747,7 +747,7 @@ class ModelClient:
                 raise ServerError(result.error, code=1)
 
     def _wait(self, statement: Statement, node: Node) -> str:
-        """Wait for the moment at which the statement is sent; returns what goes wrong with it."""
+        """Wait until the statement is to be sent; returns the kind of fault that happens to it."""
         self._switch()
         cluster, process = self.cluster, self.process
         kind = cluster.fault(statement.name)
@@ -759,7 +759,7 @@ class ModelClient:
             process.is_paused = True
             process.wakes_at_step = cluster.steps + cluster.rng.choice((20, 60, 150, 400))
             self._switch()
-            cluster.note(f"{process.name}: goes on with {statement.name}")
+            cluster.note(f"{process.name}: continues with {statement.name}")
         if kind == "signal" and process.on_signal is not None:
             handler, process.on_signal = process.on_signal, None
             handler()
@@ -792,7 +792,7 @@ def _rows(cluster: Cluster, nodes: Iterable[Node], statement: Statement) -> list
 
 
 def describe(statement: Statement) -> str:
-    """A statement in a few words."""
+    """Describe a statement in a few words."""
     match statement.name:
         case "create_lock" | "drop_lock" | "create_staging" | "drop_staging" | "rename_staging":
             return f"{statement.name} {' -> '.join(_names(statement.text)[:2])}"
@@ -810,7 +810,7 @@ def describe(statement: Statement) -> str:
 
 
 def _match(pattern: str, text: str) -> re.Match[str]:
-    """What is always there in a statement of this name."""
+    """Find a pattern that every statement of this kind matches."""
     match = re.search(pattern, text)
     if match is None:
         raise AssertionError(f"no {pattern} in {text}")
@@ -822,7 +822,7 @@ def _attempts(statement: Statement) -> set[tuple[str, int]]:
 
 
 def _names(text: str) -> list[str]:
-    """Quoted names of tables, without their database."""
+    """Extract quoted names of tables, without their database."""
     return re.findall(r"`d`\.`(\w+)`", text)
 
 

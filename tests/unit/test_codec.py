@@ -37,7 +37,7 @@ def test_fields_are_left_out_and_filled_in(written: dict[str, Any], expected: No
 
 def test_a_field_that_cannot_be_filled_in_is_named() -> None:
     with pytest.raises(
-        LoadError, match=r"another version .* wrote of a load lacks size, text \(Note\); go on with that"
+        LoadError, match=r"record of a load \(Note\) that another version .* wrote lacks size, text; use that version"
     ):
         decode(Note, {"tags": []})
 

@@ -1,4 +1,4 @@
-"""A commit that broke off, and whose nodes are others by now; all else of commits: test_protocol, and the sandbox."""
+"""An interrupted commit whose nodes have changed since; test_protocol and the sandbox test all else of commits."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_nobody_guesses_what_nodes_hold_that_are_gone() -> None:
     with pytest.raises(UnknownStateError) as caught:
         commit_on({"a2": "a2", "b1": "b1"}, asked).resume()
     assert str(caught.value) == (
-        "the commit of ch-s3-0123456789abcdef0123-0-7-insert broke off, and a1 took part in it and is no node, or not"
-        " the first replica, of the cluster any more; see what d.t holds of the rows in d.staged, move the rest by"
-        " hand, and drop that table"
+        "the commit of ch-s3-0123456789abcdef0123-0-7-insert was interrupted, and it used nodes that are no longer in"
+        " the cluster, or no longer first replicas: a1; find out which rows of d.staged are in d.t already, move the"
+        " rest by hand, and drop d.staged"
     )
     assert asked == []

@@ -330,9 +330,7 @@ def test_rows_of_partition(events: list[list[Event]], rows: int, loads: list[int
 
 def test_a_load_mode_of_a_later_release_is_refused() -> None:
     of_today = history(committed(1, {"p": 10}), committed(2, {"p": 1}, mode="swap"))
-    with pytest.raises(
-        LoadError, match=r"ch-s3-a-0-2-insert was committed with load_mode='swap'.*upgrade it on this"
-    ):
+    with pytest.raises(LoadError, match=r"a commit of ch-s3-a-0-2-insert with load_mode='swap'.*upgrade it on this"):
         of_today.holders(TABLE)
     with pytest.raises(LoadError, match="load_mode='swap'"):
         of_today.rows_of_partition("p", TABLE)

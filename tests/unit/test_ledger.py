@@ -50,7 +50,7 @@ def test_another_table_of_that_name_is_left_alone(comment: str) -> None:
     with pytest.raises(TargetError) as caught:
         check_schema(LEDGER, "ledger_files", comment)
     assert str(caught.value) == (
-        "ops.ledger_files is no ledger of this package; rename it, or name another table in the connection's field"
+        "ops.ledger_files is not a ledger of this package; rename it, or name another table in the connection's field"
         " ledger_table"
     )
 
@@ -60,7 +60,7 @@ def test_a_ledger_of_a_later_version_is_not_written_to(version: int) -> None:
     with pytest.raises(ConfigError) as caught:
         check_schema(LEDGER, "ledger", f"airflow-provider-ch-s3: what its loads did, schema {version}")
     assert str(caught.value) == (
-        f"ops.ledger has schema {version}, and this version of airflow-provider-ch-s3 knows up to 2; upgrade it on"
+        f"ops.ledger has schema {version}, and this version of airflow-provider-ch-s3 supports up to 2; upgrade it on"
         " this worker"
     )
 
@@ -69,7 +69,7 @@ def test_a_ledger_from_before_the_first_release_is_not_read() -> None:
     with pytest.raises(ConfigError) as caught:
         check_schema(LEDGER, "ledger_files", "airflow-provider-ch-s3: what its loads did, schema 1")
     assert str(caught.value) == (
-        "ops.ledger_files has schema 1, of a version of airflow-provider-ch-s3 before its first release; drop"
-        " ops.ledger and ops.ledger_files on every node: what they remember is lost, so load files that the tables"
-        " hold in a mode that replaces"
+        "ops.ledger_files has schema 1, from before the first release of airflow-provider-ch-s3; drop"
+        " ops.ledger and ops.ledger_files on every node: their records are lost, so use a mode that replaces to load"
+        " files that the tables hold already"
     )

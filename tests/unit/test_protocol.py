@@ -1,10 +1,10 @@
 """The exactly-once protocol, driven through thousands of interleavings of tries, kills and zombies.
 
-The load itself is the real one, from ``LoadRun.run`` to each statement's text; ClickHouse is a model of it
-(``cluster_model.py``), because no real cluster dies at a chosen statement a thousand times a minute. Not of the
-protocol, and so replaced: the look at the files and at the table, and the planning of settings.
+The load itself is the real one, from ``LoadRun.run`` to each statement's text; ClickHouse is replaced by a model
+(``cluster_model.py``), because no real cluster dies at a chosen statement a thousand times a minute. What is not part
+of the protocol is replaced, too: inspecting the files and the table, and planning the settings.
 
-``CH_S3_PROTOCOL_EXAMPLES=50000 pytest tests/unit/test_protocol.py`` looks for longer.
+``CH_S3_PROTOCOL_EXAMPLES=50000 pytest tests/unit/test_protocol.py`` searches for longer.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ OBJECTS = {
     "in/z": {"9": ["z1"]},
 }
 BEFORE = {"0": ["old0", "old1"], "1": ["old2"]}
-# Where a fault can do harm: every statement that changes something, and the looks that decisions rest on.
+# Where a fault can do harm: every statement that changes something, and the queries that decisions rest on.
 STATEMENTS = (
     "create_ledger",
     "write_files",
@@ -84,7 +84,7 @@ STATEMENTS = (
     "logged_queries",
 )
 PREDICTION = Prediction(initial_parts=1, peak_memory_bytes=1, load_seconds=1.0, settled_seconds=1.0)
-# Most harm is done by those who sleep and wake up again.
+# Processes that are suspended and resume do the most harm.
 KINDS = ("pause", "pause", "pause", "kill", "kill_late", "lost_request", "lost_answer", "late", "signal", "refuse")
 
 
@@ -92,8 +92,8 @@ KINDS = ("pause", "pause", "pause", "kill", "kill_late", "lost_request", "lost_a
 class Life:
     """One process of a load.
 
-    :param is_copy: it may start while the one before it lives.
-    :param run: rises when the run is deleted, and triggered again under its name.
+    :param is_copy: it may start while the previous one is alive.
+    :param run: increases when the run is deleted and triggered again under the same name.
     """
 
     generation: int
@@ -104,7 +104,7 @@ class Life:
 
 @dataclass(frozen=True)
 class Load:
-    """One task: what it loads, and the processes that try to."""
+    """One task: what it loads, and the processes that try to load it."""
 
     name: str
     keys: tuple[str, ...]
@@ -113,7 +113,7 @@ class Load:
 
     @property
     def last_life(self) -> Life:
-        """One more retry."""
+        """A final retry."""
         last = max(self.lives, key=lambda life: (life.run, life.try_number))
         return replace(last, try_number=last.try_number + 1, is_copy=False)
 
@@ -154,7 +154,7 @@ class ModelStore:
 def find_model_context(
     client: ModelClient, declaration: ClusterDeclaration, identity: LoadIdentity, *, sleep: Any, token: str = ""
 ) -> LoadContext:
-    """As ``find_context`` would find it, but for the node that decides of locks: processes do not agree on it."""
+    """The same as ``find_context`` would find, except for the node of the locks: processes disagree about it."""
     nodes = [
         NodeSpec(host=node.name, shard=shard, vcpus=1, memory_bytes=1 << 30)
         for shard, node in enumerate(client.cluster.nodes, 1)
@@ -206,7 +206,7 @@ def prepare_model_load(
     past: object,
     waits_for_replicas: bool,
 ) -> PreparedLoad:
-    """A plan without a look at the files."""
+    """Plan without inspecting the files."""
     source = SourceSpec(
         pattern=request.pattern,
         access=access,
@@ -231,7 +231,7 @@ def prepare_model_load(
 
 @pytest.fixture(autouse=True)
 def model_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock of the model, its threads, and patience that is short beside the model's steps of 10 ms."""
+    """Replace clock and threads by those of the model, with timeouts that suit its steps of 10 ms."""
     for module in (kill, lock, locked_target, monitor, pace, state):
         monkeypatch.setattr(module, "time", Clock)
     monkeypatch.setattr(lock, "LOCK_PATIENCE_SECONDS", 1.0)
@@ -240,7 +240,7 @@ def model_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reattach, "LOG_PATIENCE_SECONDS", 1.5)
     monkeypatch.setattr(monitor, "LOG_PATIENCE_SECONDS", 1.5)
     monkeypatch.setattr(monitor, "UNKNOWN_PATIENCE_SECONDS", 3.0)
-    monkeypatch.setattr(render._ENVIRONMENT, "auto_reload", False)  # a look at the disk for each statement
+    monkeypatch.setattr(render._ENVIRONMENT, "auto_reload", False)  # it checks the disk for each statement
     for module in (lock, state):
         monkeypatch.setattr(module, "threading", type("threading", (), {"Thread": ModelThread}))
     for module in (kill, staged):
@@ -249,7 +249,7 @@ def model_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Play:
-    """Some loads on one cluster, in the order that a random number generator gives."""
+    """Runs some loads on one cluster, interleaved by a random number generator."""
 
     def __init__(self, cluster: Cluster, loads: tuple[Load, ...], switch_ratio: float) -> None:
         self.cluster = cluster
@@ -261,10 +261,10 @@ class Play:
         self.load_ids = {load.identity(Life(0, 1)).load_id: load for load in loads}
 
     def run(self) -> None:
-        """Everything at once, with faults; then one quiet retry of each load; then another load."""
+        """Run everything at once, with faults; then one retry of each load without faults; then another load."""
         self._run_wild()
         self.cluster.faults.clear()
-        self.cluster.note("---- from here on nothing goes wrong")
+        self.cluster.note("---- no faults from here on")
         for load in self.cluster.rng.sample(self.loads, len(self.loads)):
             self._run_quietly(load, load.last_life)
         self._run_quietly(Load("other", ("in/z",), self.loads[0].mode), Life(0, 1))
@@ -346,11 +346,11 @@ class Play:
         self._checked_changes = self.cluster.changes
         for process in self.cluster.processes:
             is_known = process.error is None or isinstance(process.error, (ChS3Error, Killed))
-            self._check_now(is_known, f"errors that say something, {process.name}: {process.error!r}")
+            self._check_now(is_known, f"only expected errors, {process.name}: {process.error!r}")
         running = Counter(insert.query_id[:26] for insert in self.cluster.inserts if not insert.is_over)
         self._check_now(max(running.values(), default=0) <= 1, "one INSERT of a load at a time")
         if self.loads[0].mode is not LoadMode.APPEND:
-            return  # while nodes are replaced one by one, some rows are there twice
+            return  # while partitions are replaced node by node, some rows are there twice
         for partition, rows in self.cluster.contents("t").items():
             names = Counter(name for name, _ in rows.elements())
             self._check_now(max(names.values(), default=0) <= 1, f"no row twice in partition {partition}: {names}")
@@ -361,16 +361,16 @@ class Play:
         self._check_now(not left, f"nothing left behind: {left}")
         self._check_now(all(insert.is_over for insert in cluster.inserts), "no INSERT left running")
         contents = cluster.contents("t")
-        committed: dict[str, tuple[int, float]] = {}  # INSERT's query id → when its commit was first told
+        committed: dict[str, tuple[int, float]] = {}  # INSERT's query id → when its commit was first recorded
         for event in cluster.entries(LEDGER):
             if event["event"] == "committed":
                 query_id = f"{event['load_id']}-{event['generation']}-{event['attempt']}-insert"
-                told = (event["epoch"], event["time_seconds"])
-                committed[query_id] = min(told, committed.get(query_id, told))
+                recorded = (event["epoch"], event["time_seconds"])
+                committed[query_id] = min(recorded, committed.get(query_id, recorded))
         for partition in ("0", "1", "2"):
             found = Counter(name for name, _ in contents.get(partition, Counter()).elements())
             writers = {writer for _, writer in contents.get(partition, Counter())} - {"before"}
-            self._check_now(writers <= committed.keys(), f"rows of committed attempts alone in partition {partition}")
+            self._check_now(writers <= committed.keys(), f"only rows of committed attempts in partition {partition}")
             self._check_now(
                 found == self._expected(partition, committed), f"other rows in partition {partition} than {found}"
             )
@@ -412,7 +412,8 @@ FAULTS = st.lists(
 
 
 @pytest.mark.timeout(60 + EXAMPLES)
-# found once in some 50,000 examples: who gave up the attempt of another load was taken for a newer try of that load
+# found once in some 50,000 examples: a process that abandoned the attempt of another load was mistaken for a newer
+# try of that load
 @example(
     mode=LoadMode.APPEND,
     lives=[(Life(generation=0, try_number=1),), (Life(generation=0, try_number=3),)],
@@ -422,7 +423,7 @@ FAULTS = st.lists(
     split_ratio=0.0,
     seed=2,
 )
-# a node is restarted after its part of an INSERT, and what it knew of that is lost
+# a node is restarted after its part of an INSERT, and its log of that is lost
 @example(
     mode=LoadMode.APPEND,
     lives=[
@@ -435,7 +436,7 @@ FAULTS = st.lists(
     split_ratio=0.0,
     seed=10,
 )
-# found once in some 20,000 examples: an owner sleeps in the midst of tidying up, and another load commits meanwhile
+# found once in some 20,000 examples: an owner is suspended while it cleans up, and another load commits meanwhile
 @example(
     mode=LoadMode.APPEND,
     lives=[

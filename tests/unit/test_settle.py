@@ -47,10 +47,10 @@ def test_settled(nodes: list[NodeParts]) -> None:
         ),
         pytest.param([node(running_merges=2)], "ch1: 2 merges", id="merges-of-few-parts"),
         pytest.param([node(unchanged_seconds=9.9)], "ch1: parts changed 9.9 s ago", id="just-changed"),
-        pytest.param([node(queued_changes=2)], "ch1: 2 changes not taken over yet", id="a-replica-behind"),
+        pytest.param([node(queued_changes=2)], "ch1: 2 changes in the replication queue", id="a-replica-behind"),
         pytest.param(
             [node(queued_changes=1, failing_seconds=599.0, failed_change="Code: 1. No.")],
-            "ch1: 1 change not taken over yet",
+            "ch1: 1 change in the replication queue",
             id="a-change-that-is-tried-again",
         ),
         pytest.param(
@@ -133,7 +133,8 @@ def test_estimate(nodes: list[NodeParts], left_seconds: float | None) -> None:
         pytest.param(
             node("ch2", active_parts=101, unchanged_seconds=600.0),
             "ch2 has 101 parts, 100 allowed, and no merge has run for 10 min 00 s; merges may be stopped (SYSTEM"
-            " START MERGES), the disk full (system.disks), or the limit below what the server merges to, so raise it",
+            " START MERGES), the disk may be full (system.disks), or the limit may be lower than what the server"
+            " merges down to (raise it)",
             id="stalled",
         ),
         pytest.param(
@@ -143,8 +144,8 @@ def test_estimate(nodes: list[NodeParts], left_seconds: float | None) -> None:
         ),
         pytest.param(
             node("ch2", active_parts=101, unchanged_seconds=1.0, failed_mutation="DELETE WHERE x: no column x"),
-            "ch2 has 101 parts, 100 allowed, and a mutation of the table fails: DELETE WHERE x: no column x; repair"
-            " or kill it (system.mutations, KILL MUTATION)",
+            "ch2 has 101 parts, 100 allowed, and a mutation of the table fails: DELETE WHERE x: no column x; fix or"
+            " kill it (system.mutations, KILL MUTATION)",
             id="failing-mutation",
         ),
     ],
@@ -158,10 +159,18 @@ def test_what_never_settles_is_an_error(stuck: NodeParts, said: str) -> None:
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        pytest.param({"max_parts": 0}, "max_parts=0 is never reached; a partition keeps at least 1 part", id="parts"),
-        pytest.param({"max_parts_per_partition": 0}, "max_parts_per_partition=0 is never reached", id="partition"),
-        pytest.param({"stable_seconds": -1}, "stable_seconds=-1 is not a time; give seconds, 0 or more", id="stable"),
-        pytest.param({"stalled_seconds": -0.1}, "stalled_seconds=-0.1 is not a time", id="stalled"),
+        pytest.param(
+            {"max_parts": 0},
+            "max_parts=0 can never be reached: a partition keeps at least 1 part; give 1 or more",
+            id="parts",
+        ),
+        pytest.param(
+            {"max_parts_per_partition": 0}, "max_parts_per_partition=0 can never be reached", id="partition"
+        ),
+        pytest.param(
+            {"stable_seconds": -1}, "stable_seconds=-1 is not a duration; give seconds, 0 or more", id="stable"
+        ),
+        pytest.param({"stalled_seconds": -0.1}, "stalled_seconds=-0.1 is not a duration", id="stalled"),
     ],
 )
 def test_a_limit_that_can_never_be_reached_is_refused(limits: dict[str, Any], said: str) -> None:
@@ -175,13 +184,13 @@ def test_a_limit_that_can_never_be_reached_is_refused(limits: dict[str, Any], sa
     [
         (
             {"read_only_seconds": 600.0},
-            "the replica on ch1 has been read-only for 10 min 00 s: it lost Keeper, or has other parts than Keeper"
-            " knows; its log says which",
+            "the replica on ch1 has been read-only for 10 min 00 s: it has lost its connection to Keeper, or has"
+            " other parts than Keeper lists; see its server's log",
         ),
         (
             {"queued_changes": 1, "failing_seconds": 600.0, "failed_change": "Code: 234. No replica has it."},
-            "the replica on ch1 has failed for 10 min 00 s to take over a change: Code: 234. No replica has it.; look"
-            " at system.replication_queue there",
+            "the replica on ch1 has failed to apply a change for 10 min 00 s: Code: 234. No replica has it.; see"
+            " system.replication_queue there",
         ),
     ],
     ids=["read-only", "stuck"],
