@@ -115,7 +115,7 @@ def test_a_retry_of_a_try_that_submitted_nothing_loads(
     lab.monkeypatch.setattr(direct, "LOG_PATIENCE_SECONDS", 1.0)  # the sandbox's logs are written every 0.5 s
     report = lab.load("in/*.csv", table, try_number=2, staging=False)
     assert not report["attached"]
-    assert "no node knows a query of the earlier tries; looking for 1.0 s more" in caplog.text
+    assert "no node has a record of a query of the earlier tries; polling for another 1.0 s" in caplog.text
     assert bag(lab.rows(table)) == bag(ROWS)
 
 
@@ -154,8 +154,8 @@ def test_clearing_a_running_task_ends_the_old_load(
     (old_id,) = {row["id"] for row in lab.running()}
     report = lab.load("in/*.csv", table, try_number=2, max_tries=1, staging=staging)
     assert lab.running() == []
-    # a staged load may see that it was given up before it sees the end of its INSERT
-    with pytest.raises(LoadError, match=f"{old_id}|a newer try of this task|so this one" if staging else old_id):
+    # a staged load may find that it was abandoned before it finds that its INSERT has ended
+    with pytest.raises(LoadError, match=f"{old_id}|no action needed|so this one" if staging else old_id):
         old.result()
     assert (report["attached"], report["rows_written"]) == (False, 240)
     assert lab.inserts() == [old_id, report["query_id"]]
@@ -180,7 +180,7 @@ def test_a_restarted_node_may_have_forgotten_the_load(fragile_lab: Lab) -> None:
     message = str(caught.value)
     # the other node may have gone down with its peer
     assert any(f":{port} was restarted" in message for port in lab.sandbox.tcp_ports)
-    assert f"look whether the rows are in {table}, then clear the task" in message
+    assert f"check whether the rows are in {table}, then clear the task" in message
     assert lab.inserts() == []
     # the first try of a cleared task asks nobody
     assert lab.load("in/*.csv", table, try_number=2, max_tries=1, staging=False)["rows_written"] == 240
