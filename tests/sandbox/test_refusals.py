@@ -112,7 +112,7 @@ class TestSource:
 
     def test_an_unknown_format(self, lab: Lab) -> None:
         lab.put("in/a.dat", b"1\n")
-        words = ("data_format='Parkett' is no format that this server reads", "did you mean 'Parquet'?")
+        words = ("data_format='Parkett' is not a format that this server can read", "did you mean 'Parquet'?")
         refuse(lab, ConfigError, "in/*", lab.create("t", "id UInt32"), *words, data_format="Parkett")
 
     def test_mixed_formats(self, lab: Lab) -> None:
@@ -232,7 +232,7 @@ class TestTarget:
         lab.create("t2", "id UInt32, dt Date")
         lab.ddl(ddl.format(d=lab.database))
         table = lab.distribute(f"{lab.database}.v") if distributed else f"{lab.database}.v"
-        words = (f"{lab.database}.v is a {engine} on", "in parallel", "give such a table")
+        words = (f"{lab.database}.v is a {engine} table on", "in parallel", "name such a table")
         refuse(lab, TargetError, "in/**", table, *words, staging=staging)
 
     @pytest.mark.parametrize(
