@@ -228,7 +228,7 @@ class TestOnOneNode:
         table = lab.create("t", "v Int64")
         lab.put_parquet("in/1", {"v": SMALL})
         lab.put_parquet("in/2", {"v": WIDE})
-        with pytest.raises(SourceError, match=r"reads column 'v' as Int32, and it is Nullable\(Int64\) in 'in/2'"):
+        with pytest.raises(SourceError, match=r"reads column 'v' as Int32, but it is Nullable\(Int64\) in 'in/2'"):
             lab.load("in/*", table, data_format=data_format, structure="v Int32")
         lab.load("in/*", table, data_format=data_format, structure="v Int64")
         assert bag(lab.rows(table)) == bag({"v": v} for v in (1, -7, 2**40, 5_000_000_000))

@@ -455,12 +455,12 @@ class TestNarrowing:
     @pytest.mark.parametrize(
         ("table_type", "values", "loss"),
         [
-            pytest.param("Decimal(9, 2)", pa.array([Decimal("1.999")]), "cut the digits", id="decimal"),
-            pytest.param("Decimal(9, 2)", pa.array([1.999]), "cut the digits", id="float-into-decimal"),
-            pytest.param("Bool", pa.array([2]), "make true of every number", id="bool"),
+            pytest.param("Decimal(9, 2)", pa.array([Decimal("1.999")]), "cut off the digits", id="decimal"),
+            pytest.param("Decimal(9, 2)", pa.array([1.999]), "cut off the digits", id="float-into-decimal"),
+            pytest.param("Bool", pa.array([2]), "every number except 0 into true", id="bool"),
             pytest.param("DateTime", pa.array([1]), "seconds since 1970", id="integer-into-time"),
             pytest.param("Int64", pa.array([datetime.date(2013, 1, 1)]), "days or seconds", id="date-into-integer"),
-            pytest.param("Date", pa.array([datetime.datetime(2013, 1, 1, 5)]), "cut the time of day", id="time"),
+            pytest.param("Date", pa.array([datetime.datetime(2013, 1, 1, 5)]), "cut off the time of day", id="time"),
         ],
     )
     def test_types_that_would_change_values_silently(
