@@ -570,16 +570,16 @@ class TestRefusedBeforeTheInsert:
             pytest.param(SourceError, {"where": "nope = 1"}, "nope", id="where-of-an-unknown-column"),
             pytest.param(SourceError, {"where": "toString(id)"}, "ILLEGAL_TYPE_OF_ARGUMENT", id="where-of-a-text"),
             pytest.param(
-                ConfigError, {"select": {"name": "{s3_secret_key:String}"}}, "holds a query parameter", id="secret"
+                ConfigError, {"select": {"name": "{s3_secret_key:String}"}}, "contains a query parameter", id="secret"
             ),
             pytest.param(
                 ConfigError,
                 {"where": "name = {s3_secret_key:String}"},
-                "holds a query parameter",
+                "contains a query parameter",
                 id="secret-in-where",
             ),
             pytest.param(ConfigError, {"where": "name IN system.one"}, "has a name after IN", id="another-table"),
-            pytest.param(ConfigError, {"where": "1 LIMIT 1"}, "holds the keyword LIMIT", id="clause"),
+            pytest.param(ConfigError, {"where": "1 LIMIT 1"}, "contains the keyword LIMIT", id="clause"),
             pytest.param(ConfigError, {"select": {"name": "DISTINCT name"}}, "keyword DISTINCT", id="distinct"),
             pytest.param(ConfigError, {"structure": "id UInt32, name Strng"}, "Strng", id="unknown-type"),
             pytest.param(ConfigError, {"columns": "id"}, r"columns=\['id'\]", id="columns-as-a-text"),

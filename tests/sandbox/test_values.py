@@ -309,7 +309,7 @@ class TestSelect:
 
     @pytest.mark.parametrize("expression", ["DISTINCT n", "TOP 1 n", "max(n)", "sum(n) + 1"])
     def test_what_makes_fewer_rows_is_refused(self, lab: Lab, expression: str) -> None:
-        with pytest.raises(ConfigError, match=r"holds the keyword (DISTINCT|TOP);|one row of many"):
+        with pytest.raises(ConfigError, match=r"contains the keyword (DISTINCT|TOP);|one row of many"):
             lab.load("in/*", lab.create("t", "n UInt64"), select={"n": expression})
         assert lab.inserts() == []
 
