@@ -95,7 +95,7 @@ def test_a_trigger_says_how_far_the_load_is(lab: Lab, table: str, caplog: pytest
     assert nodes[-1] == 1
     said = [record.getMessage() for record in caplog.records]
     assert any(line.startswith(f"{trigger.query_id}: ") for line in said)
-    assert f"no node runs {trigger.query_id} any more; the task goes on from here" in said
+    assert f"no node is running {trigger.query_id} any more; the task continues from here" in said
 
 
 @pytest.mark.thorough
