@@ -1,4 +1,4 @@
-"""A value arrives as it was, or the load fails: paths, times in text, expressions, structures."""
+"""A value arrives unchanged, or the load fails: paths, times in text, expressions, structures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.sandbox
 
 @pytest.fixture
 def lab(lab: Lab) -> Lab:
-    """One node: no other one to end with a failed INSERT."""
+    """Use one node, so that a failed INSERT cannot take another node down."""
     lab.connect_one_node()
     return lab
 
@@ -139,7 +139,7 @@ NO_DAYS = ["2023-02-30", "2023-02-29", "2023-13-01", "2023-00-10", "2023-01-00",
 
 
 def column_file(lab: Lab, data_format: str, texts: list[str]) -> None:
-    """A file ``in/a.…`` with the texts in a column ``v``, behind their numbers."""
+    """Write a file ``in/a.…`` with a column ``n`` of row numbers and a column ``v`` of texts."""
     rows = list(enumerate(texts))
     if data_format == "parquet":
         lab.put_parquet("in/a.parquet", {"n": pa.array([n for n, _ in rows], pa.uint8()), "v": texts})
