@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.source import FileColumn
 
 @dataclass(frozen=True, kw_only=True)
 class FileSchema:
-    """The columns of one file, which stands for all files with the same columns.
+    """The columns of one file, which represents all files with the same columns.
 
     :param types: column → type; ``Nullable(Nothing)`` for a column that contains only NULL.
     """

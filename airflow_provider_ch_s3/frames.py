@@ -27,7 +27,7 @@ _SEEKABLE_MAGIC = bytes.fromhex("b1ea928f")
 
 
 class Compression(Enum):
-    """Compressions whose truncated files ClickHouse takes for complete ones; the values are file extensions."""
+    """Compressions for which ClickHouse does not notice a truncated file; the values are file extensions."""
 
     ZSTD = "zst"
     LZ4 = "lz4"

@@ -81,7 +81,7 @@ def _check_structure(client: ClickHouseClient, source: SourceSpec, request: Load
 
 def _check_format(client: ClickHouseClient, data_format: str) -> str:
     """Return the format under the server's name: the server accepts ``parquet``, but our rules need ``Parquet``."""
-    # s3() with keys takes an unknown format for a session token, and guesses the format
+    # s3() with keys mistakes an unknown format for a session token, and guesses the format
     known: set[str] = {row["name"] for row in client.query(load_queries.render_read_formats())}
     by_folded_name = {name.casefold(): name for name in known}
     if data_format.casefold() not in by_folded_name:

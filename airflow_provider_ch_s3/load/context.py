@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.exactly_once.lock import TargetLock
 from airflow_provider_ch_s3.exactly_once.locking import TargetLocking
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging, StagingTable
-from airflow_provider_ch_s3.inspect.alone import check_alone
+from airflow_provider_ch_s3.inspect.coverage import check_coverage
 from airflow_provider_ch_s3.inspect.definition import read_definition
 from airflow_provider_ch_s3.inspect.locate import locate_table
 from airflow_provider_ch_s3.inspect.table import choose_ddl_mode, read_target
@@ -95,7 +95,7 @@ def find_context(
     found, cluster = located.found, located.cluster
     ddl_mode = choose_ddl_mode(client, located.declaration, found)
     client = client.within(located.declaration, ddl_mode)
-    check_alone(client, found, cluster)
+    check_coverage(client, found, cluster)
     # Before the target is read: any later ALTER is then noticed before the commit.
     definition = read_definition(client, found.local, cluster.name)
     target = read_target(client, found, cluster)

@@ -107,7 +107,7 @@ def decide_next(history: History, attempt: AttemptId) -> Recover | Resume | Done
             f"another process of this task has abandoned {attempt.query_id} and continues with a later attempt;"
             " stopping this process, no action needed"
         )
-    # Another load abandoned it after it had waited too long for the lock.
+    # Another load waited too long for the lock, took it over, and abandoned this attempt.
     return Recover() if found.state is EventKind.ABANDONED else Resume(attempt)
 
 

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 class DirectLoadRun(TaskLoad):
     """One task's load of one request, without staging; used like :class:`LoadRun`."""
 
-    after_kill: ClassVar[str] = "rows written before that stay in the table"
+    after_kill: ClassVar[str] = "rows written by then stay in the table"
     _prepared: PreparedLoad | None = field(default=None, init=False)
 
     def start(self) -> LoadReport | str:
@@ -150,7 +150,7 @@ class DirectLoadRun(TaskLoad):
         except LoadError as error:
             if self._is_killed:
                 kill_queries(self.client, self.declaration.cluster, query_id, sleep=self.sleep)
-                raise LoadError(f"{error}; rows written before that stay") from error
+                raise LoadError(f"{error}; rows written by then stay") from error
             raise failure(query_id, str(error)) from error
 
     def _resolve_earlier(self, cluster: ClusterSpec) -> QueryStatus | None:
@@ -211,6 +211,6 @@ def failure(query_id: str, message: str) -> LoadError:
     """Build the error for a failed query."""
     text = message if query_id in message else f"query {query_id} failed: {message}"
     return LoadError(
-        f"{text}; rows written before that stay in the table (this load is at least once), so remove them before you"
+        f"{text}; rows written by then stay in the table (this load is at least once), so remove them before you"
         " load again unless duplicates are acceptable"
     )

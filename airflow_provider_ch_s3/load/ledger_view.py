@@ -73,7 +73,7 @@ class LedgerView:
     def _forget(
         self, target: str, attempts: Sequence[tuple[str, int]], *, last_epoch: int, before_seconds: float
     ) -> None:
-        """Delete the last event of each attempt last: without it, the others would show an attempt in progress."""
+        """Delete the event that ended an attempt last: without it, the attempt would look unfinished."""
         forget_files = partial(
             ledger_queries.render_prune_ledger_files, files_name(self.ledger), target=target, attempts=attempts
         )

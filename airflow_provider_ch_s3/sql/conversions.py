@@ -37,7 +37,7 @@ ISO_TIME = (
     r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d([.,]\d+)?)?"
     r"(Z|[+-]([01]\d|2[0-3]):?[0-5]\d)?$"
 )
-# A day alone, or the midnight at its beginning.
+# A date without a time, or with midnight.
 DATE_SHAPE = r"^\d{4}(\d{4}|\D\d\d?\D\d\d?)([T ]00:00(:00(\.0+)?)?Z?)?$"
 
 

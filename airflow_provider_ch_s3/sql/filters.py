@@ -88,7 +88,7 @@ def setting_name(name: str) -> Sql:
 
 
 def parameter(name: str) -> Sql:
-    """Print the placeholder of a String that is sent beside the statement.
+    """Print the placeholder of a String that is sent separately from the statement.
 
     :raises ConfigError: if the name is not a plain word.
     """

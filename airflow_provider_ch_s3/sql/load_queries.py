@@ -51,7 +51,7 @@ def render_check_grant(rights: Sequence[str], table: TableName) -> Statement:
 
 
 def render_read_settings() -> Statement:
-    """Every setting that the connected server knows."""
+    """All settings of the connected server, with their values."""
     return render("read_settings")
 
 

@@ -41,7 +41,7 @@ def render(template: str, *, name: str = "", parameters: dict[str, str] | None =
     """Render ``sql/templates/<template>.sql.jinja``.
 
     :param name: name of the statement, if the template's name is not specific enough.
-    :param parameters: values of the placeholders in the text, kept beside it.
+    :param parameters: values of the placeholders in the text, kept separate from it.
     :raises UnquotedValueError: if the template prints a value without a filter.
     """
     text = _ENVIRONMENT.get_template(f"{template}.sql.jinja").render(**values)

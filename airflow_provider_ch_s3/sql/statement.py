@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """SQL text and the query parameters that are sent beside it.
+    """SQL text, and the query parameters that are sent separately.
 
     :param name: what it does, usually the name of its template; for logs, and for tests that stop a process there.
     :param text: the SQL; contains placeholders such as ``{s3_secret:String}``, never a secret.

@@ -24,7 +24,7 @@ from airflow_provider_ch_s3.triggers.polling import connect, in_thread, join_pol
 
 log = logging.getLogger(__name__)
 
-# A poll does not see all nodes at the same instant: work on the query may move from one node to another meanwhile.
+# A poll does not see all nodes at the same instant, and work on the query may move from node to node in between.
 POLLS_WITHOUT_QUERY = 2
 CONFIRM_SECONDS = 1.0
 

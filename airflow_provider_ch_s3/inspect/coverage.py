@@ -13,7 +13,7 @@ from airflow_provider_ch_s3.sql import load_queries
 log = logging.getLogger(__name__)
 
 
-def check_alone(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec) -> None:
+def check_coverage(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec) -> None:
     """Check that no cluster of the connected server has the table on nodes that the load leaves out.
 
     :raises TargetError: if one has.
@@ -32,6 +32,6 @@ def check_alone(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
         if others := {node["node"] for node in rows} - own_nodes:
             raise TargetError(
                 f"{table} also exists on {', '.join(sorted(others))} of the cluster {row['cluster']!r}, and the"
-                f" connection names {named}, so the load would bypass these nodes; set the connection's field cluster"
-                f" to {row['cluster']!r}, or, if the tables are unrelated, give them different names"
+                f" connection names {named}, so these nodes would not be part of the load; set the connection's"
+                f" field cluster to {row['cluster']!r}, or, if the tables are unrelated, give them different names"
             )
