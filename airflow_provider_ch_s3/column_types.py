@@ -1,4 +1,4 @@
-"""ClickHouse's types by their names: what kind a type is, what it can hold, how text for it is read."""
+"""ClickHouse's types by name: what kind a type is, what it can hold, how to parse text for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DIGITS_BY_BITS = {"32": 9, "64": 18, "128": 38, "256": 76}
 
 
 def base_type(type_name: str) -> str:
-    """The type without Nullable, LowCardinality and SimpleAggregateFunction around it."""
+    """Remove Nullable, LowCardinality and SimpleAggregateFunction from around a type."""
     wrapper, arguments = parse_type(type_name)
     match wrapper:
         case "Nullable" | "LowCardinality":
@@ -29,7 +29,7 @@ def base_type(type_name: str) -> str:
 
 
 def is_nullable(type_name: str) -> bool:
-    """Whether the column itself may hold NULL; what it is made of does not count."""
+    """Whether the column itself may hold NULL; nested types do not count."""
     return re.match(r"(LowCardinality\()?Nullable\(", type_name) is not None
 
 
@@ -37,7 +37,7 @@ _PIECE = re.compile(r"'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`|[(),]|[^'`(),]+", re.D
 
 
 def parse_type(type_name: str) -> tuple[str, tuple[str, ...]]:
-    """The name before the brackets, and what the commas in them separate: ``Map``, ``("String", "UInt8")``."""
+    """Split a type into its name and its arguments: ``Map``, ``("String", "UInt8")``."""
     name, bracket, rest = type_name.partition("(")
     if not bracket:
         return name, ()
@@ -52,7 +52,7 @@ def parse_type(type_name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def parts(base: str) -> dict[str, str]:
-    """Types inside of an Array, Map or Tuple, by element name where they have one; empty for any other type."""
+    """Return the types in an Array, Map or Tuple, by element name or number; empty for any other type."""
     name, arguments = parse_type(base)
     match name:
         case "Array":
@@ -70,7 +70,7 @@ def _element(number: int, argument: str) -> tuple[str, str]:
 
 
 def _with_parts(base: str, inner: Mapping[str, str]) -> str:
-    """The same Array, Map or Tuple of other types."""
+    """Rebuild an Array, Map or Tuple with other element types."""
     name = parse_type(base)[0]
     if name in ("Tuple", "Nested"):
         return f"{name}({', '.join(kind if key.isdecimal() else f'{key} {kind}' for key, kind in inner.items())})"
@@ -78,16 +78,16 @@ def _with_parts(base: str, inner: Mapping[str, str]) -> str:
 
 
 def family(base: str) -> str:
-    """number, string, time, uuid or address; for any other type its own name without arguments."""
+    """Classify a type: number, string, time, uuid or address; any other type by its name without arguments."""
     for name, pattern in _FAMILIES:
         if re.fullmatch(pattern, base, re.DOTALL):
             return name
-    # Array, Tuple, Map, JSON, Variant, Point…: like goes to like, and the server checks the inside
+    # Array, Tuple, Map, JSON, Variant, Point…: each converts to its own kind, and the server checks the elements
     return base.split("(", maxsplit=1)[0]
 
 
 def integer_range(base: str) -> tuple[int, int] | None:
-    """Smallest and largest value; None for what is no integer."""
+    """Return the smallest and the largest value; None if the type is not an integer."""
     match = _INTEGER.fullmatch(base)
     if match is None:
         return None
@@ -96,7 +96,7 @@ def integer_range(base: str) -> tuple[int, int] | None:
 
 
 def decimal_digits(base: str) -> tuple[int, int] | None:
-    """Digits before and after the point; None for what is no Decimal."""
+    """Return the number of digits before and after the decimal point; None if the type is not a Decimal."""
     match = _DECIMAL.fullmatch(base)
     if match is None:
         return None
@@ -106,7 +106,7 @@ def decimal_digits(base: str) -> tuple[int, int] | None:
 
 
 def plain_type(type_name: str) -> str:
-    """The type without LowCardinality anywhere: a conversion to some of those is refused by default."""
+    """Remove LowCardinality everywhere in a type: by default, the server refuses to convert to some of those."""
     base = base_type(type_name)
     inner = parts(base)
     if inner:
@@ -115,7 +115,7 @@ def plain_type(type_name: str) -> str:
 
 
 def scale_and_zone(base: str) -> tuple[int, str]:
-    """Digits behind a second, and the time zone ('' for the server's), of a DateTime or DateTime64."""
+    """Return the sub-second digits and the time zone ('' for the server's) of a DateTime or DateTime64."""
     name, arguments = parse_type(base)
     if name == "DateTime":
         return 0, arguments[0].strip("'") if arguments else ""
@@ -124,12 +124,12 @@ def scale_and_zone(base: str) -> tuple[int, str]:
 
 
 def fine_time(scale: int, zone: str) -> str:
-    """A DateTime64 with so many digits behind a second, in a time zone ('' for the server's)."""
+    """Build a DateTime64 with a number of sub-second digits and a time zone ('' for the server's)."""
     return f"DateTime64({scale}, '{zone}')" if zone else f"DateTime64({scale})"
 
 
 def _wide_time(base: str) -> str:
-    """The type that holds the dates or times which a Date or DateTime does not; '' for any other type."""
+    """Return the wider type for the values that a Date or DateTime cannot hold; '' for any other type."""
     if base == "Date":
         return "Date32"
     if parse_type(base)[0] != "DateTime":
@@ -138,11 +138,12 @@ def _wide_time(base: str) -> str:
 
 
 def text_type(type_name: str, *, keeps_empty_text: bool) -> str:
-    """The type that a column of text files has for a load, for a column of the table.
+    """Return the type that a load gives a column of text files, for a column of the table.
 
-    Wider where a value of the text may not fit, and Nullable, so that a value that is missing is told from a zero.
+    Wider if a value may not fit, and Nullable, so that a missing value differs from a zero.
 
-    :param keeps_empty_text: the format does not tell an empty text from a missing one, so that String stays.
+    :param keeps_empty_text: the format does not distinguish an empty text from a missing one, so String stays as it
+        is.
     """
     base = base_type(type_name)
     if keeps_empty_text and re.match(r"String|FixedString", base):
@@ -153,7 +154,7 @@ def text_type(type_name: str, *, keeps_empty_text: bool) -> str:
 
 
 def _wide_inside(type_name: str) -> str:
-    """The type with wider numbers inside of arrays, maps and tuples."""
+    """Widen the numbers in arrays, maps and tuples."""
     base = base_type(type_name)
     inner = parts(base)
     if inner:
@@ -165,9 +166,9 @@ def _wide_inside(type_name: str) -> str:
 
 
 def parsed_type(type_name: str) -> str:
-    """The type to have the server's parsers read, for a column of text files: text itself where they change values.
+    """Return the type that the server should parse a column of text files as: String if its parsers change values.
 
-    They make 2023-03-02 of 2023-02-30, 3.99 of 3.999 in a Decimal(9, 2), and 0 of 2 to the power of 256.
+    They turn 2023-02-30 into 2023-03-02, 3.999 in a Decimal(9, 2) into 3.99, and 2 to the power of 256 into 0.
     """
     base = base_type(type_name)
     digits = decimal_digits(base) is not None or re.fullmatch(r"U?Int256", base) is not None
@@ -182,5 +183,5 @@ def _wide_number(base: str) -> str:
     match = _INTEGER.fullmatch(base)
     if match is None or match["bits"] == "256":
         return ""
-    # Int64 costs nothing to parse; twice the bits of a 64-bit number cost 11 ns a value
+    # Parsing as Int64 costs nothing extra; twice the bits of a 64-bit number cost 11 ns per value
     return f"Int{max(64, 2 * int(match['bits']))}"

@@ -1,7 +1,7 @@
-"""The type that holds every value of two others: what files that differ in a column are read as.
+"""Find a type that holds every value of two others, to read files with that differ in a column.
 
-ClickHouse reads a file as whatever type it is given, and wraps, cuts or drops what does not fit (26.7). So that type
-has to hold both exactly, and where there is none, no load can read both files.
+ClickHouse reads a file as whatever type it is given, and wraps, cuts or drops what does not fit (26.7). So the type
+has to hold the values of both exactly; if there is none, no load can read both files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.column_types import (
 )
 
 NOTHING = "Nullable(Nothing)"
-"""The type of a column that holds nothing but NULL."""
+"""The type of a column that contains only NULL."""
 
 _INTEGERS = tuple(f"{sign}Int{bits}" for bits in (8, 16, 32, 64, 128, 256) for sign in ("U", ""))
 # A Float64 holds every whole number up to 2**53.
@@ -31,34 +31,35 @@ _MAX_DECIMAL_DIGITS = 76
 
 
 def common_type(one: str, other: str) -> str:
-    """The smallest type that holds every value of both; '' if there is none.
+    """Return the smallest type that holds every value of both; '' if there is none.
 
-    What is NULL in a type that knows no NULL, such as Array, is its default there, as ClickHouse reads it.
+    For types that cannot be NULL, such as Array, ClickHouse reads a NULL as the type's default value.
     """
     if one == other:
         return one
     first, second = base_type(one), base_type(other)
     found = first if second == "Nothing" else second if first == "Nothing" else _common_base(first, second)
-    # ClickHouse puts no Array, Tuple or Map into Nullable
+    # ClickHouse has no Nullable Array, Tuple or Map
     may_be_null = found and family(found) in {"number", "string", "time", "uuid", "address"}
     return f"Nullable({found})" if may_be_null and (is_nullable(one) or is_nullable(other)) else found
 
 
 def common_type_of(types: Set[str]) -> str:
-    """:func:`common_type` of one type or more; '' if two of them have none."""
+    """Return the :func:`common_type` of one or more types; '' if two of them have none."""
 
     def is_integer(type_name: str) -> bool:
         return integer_range(base_type(type_name)) is not None
 
-    # Int32 and UInt32 have Int64 in common, which no Float holds, and Float64 holds all three: so integers come last
+    # Integers come last: of Int32, UInt32 and a Float, the two integers would first become Int64, which no Float
+    # holds, while Float64 holds all three
     return reduce(lambda one, other: one and common_type(one, other), sorted(types, key=is_integer))
 
 
 def holds(type_name: str, other: str) -> bool:
-    """Whether what is read as ``type_name`` keeps every value of ``other``, or fails.
+    """Whether reading values of ``other`` as ``type_name`` keeps each of them, or fails.
 
-    Any type that is neither a number nor a time does: as text a number is what it was, and no other type takes it
-    for something else. Times in different zones are the same moments.
+    It always does if ``type_name`` is neither a number nor a time: as text a value stays what it was, and other types
+    refuse what they cannot hold. Times in different zones are the same moments.
     """
     base, other_base = base_type(type_name), base_type(other)
     if family(base) not in {"number", "time"} or family(other_base) not in {"number", "time", "string"}:
@@ -96,13 +97,13 @@ def _common_number(one: str, other: str) -> str:
 
 
 def _digits(base: str) -> tuple[int, int] | None:
-    """Digits before and behind the point, of a Decimal or an integer."""
+    """Return the number of digits before and after the decimal point, of a Decimal or an integer."""
     span = integer_range(base)
     return (len(str(span[1])), 0) if span else decimal_digits(base)
 
 
 def _common_time(one: str, other: str) -> str:
-    """Of two DateTime or DateTime64 of one time zone: with the finer fraction."""
+    """Return the common type of two DateTime or DateTime64 types of one time zone, with the finer fraction."""
     if not {parse_type(one)[0], parse_type(other)[0]} <= {"DateTime", "DateTime64"}:
         return ""
     (scale, zone), (other_scale, other_zone) = scale_and_zone(one), scale_and_zone(other)

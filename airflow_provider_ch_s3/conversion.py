@@ -1,8 +1,8 @@
-"""How a value becomes one of another type, or fails: what ClickHouse's own conversions change is not among it.
+"""Choose conversions between types that keep each value or fail, as ClickHouse's own conversions may change values.
 
-ClickHouse's INSERT wraps 70000 into a UInt16 as 4464 and cuts 3.7 to 3 without a word, so narrowing conversions go
-through ``accurateCast``, which fails instead. What it changes too, in numbers, is refused (``silent_loss``); in text
-each value is compared with what was made of it (``sql/conversions.py``).
+ClickHouse's INSERT silently wraps 70000 into a UInt16 as 4464 and cuts 3.7 to 3, so narrowing conversions go through
+``accurateCast``, which fails instead. What even that changes in typed values is refused (``silent_loss``); for text,
+each value is compared with the result of its conversion (``sql/conversions.py``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from airflow_provider_ch_s3.column_types import (
 
 
 class Method(Enum):
-    """``CAST``: accurateCast. The others check what it gets wrong, ``INTEGER`` those of 256 bits alone."""
+    """``CAST`` is accurateCast; the others check what it gets wrong (``INTEGER`` only those of 256 bits)."""
 
     CAST = "cast"
     FLOAT = "float"
@@ -38,9 +38,10 @@ class Method(Enum):
 class Conversion:
     """One conversion.
 
-    :param type: that comes out of a value.
-    :param is_text: the value is text; ``is_coded_text``: of a type that is written as text and is no String.
-    :param is_nullable: a NULL is told from a value before, and stays one.
+    :param type: the type of the result.
+    :param is_text: the value is text.
+    :param is_coded_text: the value is text of another type than String, such as an Enum.
+    :param is_nullable: the value may be NULL, which is checked first, and stays NULL.
     """
 
     method: Method
@@ -50,8 +51,7 @@ class Conversion:
     is_nullable: bool = False
 
 
-# Beside conversions inside a family: text is parsed row by row by the server, everything scalar can be written as
-# text.
+# Besides conversions within a family: the server parses text row by row, and any scalar can be written as text.
 _CONVERTIBLE = {
     ("string", "number"),
     ("string", "time"),
@@ -63,14 +63,14 @@ _CONVERTIBLE = {
     ("address", "string"),
     ("number", "address"),
 }
-# ClickHouse converts these, and means something that hardly anyone means.
+# ClickHouse converts these, but hardly ever in the way that was intended.
 _MISLEADING = {("number", "time"), ("time", "number")}
-# What they hold is known row by row only, and accurateCast looks at each.
+# Their actual types are only known row by row, and accurateCast checks each value.
 _UNTYPED = frozenset({"Dynamic", "Variant", "Nothing"})
 
 
 def plan_conversion(source_type: str, target_type: str) -> Conversion | None:
-    """What to do with values of one type for a column of another; None if the INSERT may convert them itself."""
+    """Choose the conversion of values of one type for a column of another; None to leave it to the INSERT."""
     source, target = base_type(source_type), base_type(target_type)
     nullable = is_nullable(source_type)
     if family(source) == "string" and family(target) != "string":
@@ -90,7 +90,7 @@ def plan_conversion(source_type: str, target_type: str) -> Conversion | None:
         return Conversion(method=Method.FLOAT, type=target, is_nullable=nullable)
     if not is_narrowing(source_type, target_type):
         return None
-    if family(target) == "time":  # a cast looks at what stands under a NULL, too, and that may be 1900-01-01
+    if family(target) == "time":  # a cast also checks the value stored under a NULL, which may be 1900-01-01
         return Conversion(method=Method.CAST, type=target, is_nullable=nullable)
     return Conversion(method=Method.CAST, type=f"Nullable({target})" if nullable else target)
 
@@ -99,7 +99,7 @@ _FLOATS = ("Float32", "BFloat16")
 
 
 def _may_be_infinite(source: str, target: str) -> bool:
-    """Whether values of one type are infinite in the other."""
+    """Whether finite values of one type may become infinite in the other."""
     digits = decimal_digits(source)
     return target in _FLOATS and (
         source in ("Float64", "Int256", "UInt256", "UInt128") or (digits is not None and digits[0] > 38)
@@ -119,7 +119,7 @@ def _text_method(target: str) -> Method:
 
 
 def _pairs(source: str, target: str) -> list[tuple[str, str]]:
-    """The types inside of two arrays, maps or tuples that meet each other: by name, or else by position."""
+    """Pair the element types of two arrays, maps or tuples: by name if the names match, otherwise by position."""
     inside, wanted = parts(base_type(source)), parts(base_type(target))
     if inside.keys() == wanted.keys():
         return [(inside[key], kind) for key, kind in wanted.items()]
@@ -142,23 +142,26 @@ def is_convertible(source_type: str, target_type: str) -> bool:
 
 
 def silent_loss(source_type: str, target_type: str) -> str:
-    """What any conversion would change without an error, ``accurateCast`` too (seen on 26.7); '' for nothing."""
+    """Describe what every conversion, ``accurateCast`` included, would change without an error (26.7); '' if nothing.
+
+    Completes the sentence "ClickHouse would silently …".
+    """
     source, target = base_type(source_type), base_type(target_type)
     if parts(target):
         return _loss_inside(source, target)
     if (family(source), family(target)) in _MISLEADING:
-        return "take one for the other as days or seconds since 1970"
+        return "convert one to the other as days or seconds since 1970"
     if target == "Bool" and source != "Bool" and family(source) == "number":
-        return "make true of every number but 0"
+        return "turn every number except 0 into true"
     if re.match(r"DateTime", source) and re.fullmatch(r"Date(32)?", target):
-        return "cut the time of day"
+        return "cut off the time of day"
     digits, room = decimal_digits(source), decimal_digits(target)
     if room and re.match(r"B?Float", source):
-        return "cut the digits behind the last one that fits"
+        return "cut off the digits after the last one that fits"
     if digits and room and (digits[0] > room[0] or digits[1] > room[1]):
-        return "cut the digits that do not fit, or fail"
+        return "cut off the digits that do not fit, or fail"
     if digits and digits[1] > 0 and integer_range(target):
-        return "cut the fraction"
+        return "cut off the fraction"
     return ""
 
 
@@ -171,10 +174,10 @@ def _loss_inside(source: str, target: str) -> str:
         if loss := silent_loss(inside, column):
             return loss
         if is_nullable(inside) and family(base_type(inside)) == "string" and family(base_type(column)) != "string":
-            return f"make NULL of text inside that is no {base_type(column)}"
+            return f"turn text inside it that is not {base_type(column)} into NULL"
     leaves = list(_leaves(source, target))
     if any(is_narrowing(*pair) for pair in leaves) and any(_is_rounded(*pair) for pair in leaves):
-        return "wrap numbers inside that do not fit"  # accurateCast takes no Float64 that a Float32 rounds
+        return "wrap numbers inside it that do not fit"  # accurateCast rejects a Float64 that a Float32 rounds
     return ""
 
 
@@ -183,9 +186,9 @@ def _is_rounded(source: str, target: str) -> bool:
 
 
 def is_narrowing(source_type: str, target_type: str) -> bool:
-    """Whether ClickHouse's plain conversion would change a number or time that does not fit, silently.
+    """Whether ClickHouse's plain conversion would silently change a number or time that does not fit.
 
-    Numbers in text are among them: '70000' becomes 4464 in a UInt16, too.
+    This includes numbers in text: '70000' becomes 4464 in a UInt16, too.
     """
     source, target = base_type(source_type), base_type(target_type)
     if re.match(r"Date(Time)?\b", target):

@@ -1,4 +1,4 @@
-"""The columns of the files: as a user wrote them, and of files that differ from each other."""
+"""The columns of the files: as a user wrote them, and merged over files that differ."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from airflow_provider_ch_s3.sql.expressions import split_expressions
 
 @dataclass(frozen=True, kw_only=True)
 class FileSchema:
-    """The columns of one file, and of all that are like it.
+    """The columns of one file, which represents all files with the same columns.
 
-    :param types: column → type; ``Nullable(Nothing)`` for one that holds nothing but NULL.
+    :param types: column → type; ``Nullable(Nothing)`` for a column that contains only NULL.
     """
 
     key: str
@@ -28,11 +28,11 @@ class FileSchema:
 def join_schemas(
     schemas: Sequence[FileSchema], *, is_used: Callable[[str], bool], may_lack: bool
 ) -> tuple[FileColumn, ...]:
-    """All columns of all files, each with a type that holds its values in every file.
+    """Return all columns of all files, each with a type that holds its values in every file.
 
     :param is_used: whether the load needs a column; the others may differ.
-    :param may_lack: a file without a column is NULL there.
-    :raises SourceError: if a used column has types in two files that no type holds both of, or one lacks it.
+    :param may_lack: files may lack a column, which is NULL for their rows.
+    :raises SourceError: if a file lacks a used column, or no type holds the values that two files have in one.
     """
     names = dict.fromkeys(name for schema in schemas for name in schema.types)
     return tuple(
@@ -47,7 +47,7 @@ def _join_column(name: str, schemas: Sequence[FileSchema], *, is_used: bool, may
     if lacking and is_used and not may_lack:
         raise SourceError(
             f"{having[0].key!r} has a column {name!r}, and {lacking.key!r} has none; load them in separate tasks, or"
-            " name the columns that every file has with columns=[…]"
+            " list the columns that every file has in columns=[…]"
         )
     joined = common_type_of({schema.types[name] for schema in having})
     if not joined and is_used:
@@ -63,8 +63,8 @@ def _differ(name: str, schemas: Sequence[FileSchema]) -> SourceError:
     )
     return SourceError(
         f"column {name!r} is {one.types[name]} in {one.key!r} and {other.types[name]} in {other.key!r}, and no type"
-        f" holds the values of both exactly; load them in separate tasks, one for each kind of file, write the files"
-        " anew, or give structure='…' with a type that both are read as, such as String"
+        f" holds the values of both exactly; load them in separate tasks, one for each kind of file, rewrite the"
+        " files, or give structure='…' with a type to read both as, such as String"
     )
 
 
@@ -84,16 +84,16 @@ def parse_structure(structure: str, in_path: frozenset[str]) -> tuple[FileColumn
 
 
 def check_structure(columns: Sequence[FileColumn], schemas: Sequence[FileSchema]) -> None:
-    """See that the types that a user gave hold what is in the files.
+    """Check that the types given by the user hold the values in the files.
 
-    :raises SourceError: if one does not: ClickHouse would wrap, cut or drop values as it reads them.
+    :raises SourceError: if one does not: ClickHouse would wrap, cut or drop values when reading them.
     """
     for column in columns:
         for schema in schemas:
             in_file = schema.types.get(column.name, column.type)
             if not column.in_path and not holds(column.type, in_file):
                 raise SourceError(
-                    f"structure reads column {column.name!r} as {column.type}, and it is {in_file} in"
-                    f" {schema.key!r}: ClickHouse would change the values that do not fit;"
-                    f" write {in_file}, which the load converts to the table's type, or fails"
+                    f"structure reads column {column.name!r} as {column.type}, but it is {in_file} in"
+                    f" {schema.key!r}: ClickHouse would change values that do not fit; write {in_file} instead, which"
+                    " the load converts to the table's type if every value fits"
                 )

@@ -1,9 +1,9 @@
-"""Whether a ``.zst`` or ``.lz4`` file ends where its last frame does.
+"""Check whether a ``.zst`` or ``.lz4`` file ends where its last frame does.
 
-ClickHouse takes the end of a truncated one for the end of its rows (26.7), where it fails for other compressions.
-Neither format has a mark that only its end has, but the blocks of a frame name their sizes. So a small file is walked
-from its begin; of a large one the end must fit several blocks that lie one before the other. Several frames in one
-file are fine, and so are skippable ones.
+ClickHouse takes the end of such a file for the end of its rows, even if the file is truncated (26.7); for other
+compressions it fails. Neither format marks the end of a file, but the blocks of a frame contain their sizes. So a
+small file is walked from its start; the end of a large one must match several consecutive blocks. Multiple frames in
+one file are fine, and so are skippable frames.
 
 Sources: RFC 8878 (Zstandard); "LZ4 Frame Format Description" 1.6.
 """
@@ -13,41 +13,41 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from enum import Enum
 
-# Random bytes look like the header of a block that fits in about one of 40 tails, and like four in a row in one of
-# a million.
+# Random bytes look like the header of a matching block in about one of 40 tails, and like four in a row in one of a
+# million.
 _BLOCKS_IN_A_ROW = 4
 _MAX_BLOCK_BYTES = 128 * 1024
 
 _ZSTD_MAGIC = bytes.fromhex("28b52ffd")
 _LZ4_MAGIC = bytes.fromhex("04224d18")
-# The first of the four bytes is any from 50 to 5f.
+# Without the first of its four bytes, which is any from 50 to 5f.
 _SKIPPABLE_MAGIC = bytes.fromhex("2a4d18")
-# The last frame of a seekable file may be longer than what is looked at, and has a mark at its end.
+# The last frame of a seekable file may be longer than the tail that is read, but ends with this mark.
 _SEEKABLE_MAGIC = bytes.fromhex("b1ea928f")
 
 
 class Compression(Enum):
-    """Compressions whose truncated files ClickHouse takes for complete ones; by the ending of the names."""
+    """Compressions for which ClickHouse does not notice a truncated file; the values are file extensions."""
 
     ZSTD = "zst"
     LZ4 = "lz4"
 
 
-# How much of the end to look at; of Zstandard enough for several blocks of text, then for eight of the largest.
+# How much of the end to read; for Zstandard, enough for several blocks of text first, then for eight of the largest.
 TAIL_BYTES = {Compression.ZSTD: (256 * 1024, 1024 * 1024), Compression.LZ4: (64 * 1024,)}
 
 
 class FileEnd(Enum):
-    """What the last bytes of a file say."""
+    """What the last bytes of a file show."""
 
     COMPLETE = "complete"
     TRUNCATED = "truncated"
     UNCLEAR = "unclear"
-    """More of the file would tell."""
+    """More of the file is needed to decide."""
 
 
 def judge_end(compression: Compression, tail: bytes, *, is_whole: bool) -> FileEnd:
-    """Judge a file by its last bytes.
+    """Decide from the last bytes of a file whether it is complete.
 
     :param is_whole: these are all bytes of the file.
     """
@@ -55,7 +55,7 @@ def judge_end(compression: Compression, tail: bytes, *, is_whole: bool) -> FileE
         skip = _skip_zstd_frame if compression is Compression.ZSTD else _skip_lz4_frame
         return FileEnd.COMPLETE if _is_walked(tail, skip) else FileEnd.TRUNCATED
     if compression is Compression.LZ4:
-        # four zeros end the blocks of a frame, and a checksum of four bytes may follow
+        # four zero bytes end the blocks of a frame, and a checksum of four bytes may follow
         ends = (tail[end - 4 : end] == bytes(4) or tail[end - 8 : end - 4] == bytes(4) for end in _frame_ends(tail))
         return FileEnd.COMPLETE if any(ends) else FileEnd.TRUNCATED
     if tail.endswith(_SEEKABLE_MAGIC):
@@ -70,7 +70,7 @@ def judge_end(compression: Compression, tail: bytes, *, is_whole: bool) -> FileE
 
 
 def _judge_zstd_blocks(tail: bytes, starts: set[int]) -> FileEnd:
-    """Follow the blocks back, from those that may be the last."""
+    """Follow the blocks backwards, from those that may be the last."""
     for _ in range(_BLOCKS_IN_A_ROW - 1):
         if any(_is_zstd_header_before(tail, start) for start in starts):
             return FileEnd.COMPLETE
@@ -83,9 +83,9 @@ def _judge_zstd_blocks(tail: bytes, starts: set[int]) -> FileEnd:
 
 
 def _zstd_blocks_before(data: bytes, end: int, *, is_last: bool) -> Iterator[int]:
-    """Where a block may start that ends at ``end``: its header is the size, the type and whether it is the last."""
+    """Yield where a block that ends at ``end`` may start: its header has its size, its type and a last-block flag."""
     for step in range(0, _MAX_BLOCK_BYTES + 1, 8192):
-        # blocks of ``step`` bytes and up have the same third byte, which is quick to find
+        # blocks of ``step`` to ``step`` + 8191 bytes have the same third byte, which is quick to find
         high = bytes([step >> 13])
         at = data.rfind(high, max(0, end - 3 - step - 8191 + 2), max(0, end - step))
         while at >= 0:
@@ -95,7 +95,7 @@ def _zstd_blocks_before(data: bytes, end: int, *, is_last: bool) -> Iterator[int
             if start >= 0 and bool(header & 1) is is_last and kind in {0, 2} and start + 3 + size == end:
                 yield start
             at = data.rfind(high, max(0, end - 3 - step - 8191 + 2), at)
-    # one byte, many times
+    # a block of one repeated byte
     header = int.from_bytes(data[end - 4 : end - 1], "little") if end >= 4 else 0
     if header >> 1 & 3 == 1 and bool(header & 1) is is_last and header >> 3 <= _MAX_BLOCK_BYTES:
         yield end - 4
@@ -109,7 +109,7 @@ def _is_zstd_header_before(data: bytes, end: int) -> bool:
 
 
 def _frame_ends(tail: bytes) -> list[int]:
-    """Where the last frame with data may end: at the end, or where skippable frames begin that go on to it."""
+    """Return where the last frame with data may end: at the end, or where skippable frames up to the end start."""
     ends = [len(tail)]
     at = tail.rfind(_SKIPPABLE_MAGIC)
     while at > 0:
@@ -121,7 +121,7 @@ def _frame_ends(tail: bytes) -> list[int]:
 
 
 def _is_walked(data: bytes, skip_frame: Callable[[bytes, int], int]) -> bool:
-    """Whether frame follows upon frame up to the very end."""
+    """Whether frames follow one another up to the very end."""
     at = 0
     while 0 <= at < len(data):
         if data[at + 1 : at + 4] == _SKIPPABLE_MAGIC and data[at] >> 4 == 5:
@@ -139,7 +139,7 @@ def _zstd_header_bytes(data: bytes, at: int) -> int:
 
 
 def _skip_zstd_frame(data: bytes, at: int) -> int:
-    """Where the frame that starts at ``at`` ends; -1 if there is none, or it does not end."""
+    """Return where the frame that starts at ``at`` ends; -1 if there is no frame, or it does not end."""
     if not data.startswith(_ZSTD_MAGIC, at) or at + 5 > len(data):
         return -1
     checksum = 4 * (data[at + 4] >> 2 & 1)
@@ -153,7 +153,7 @@ def _skip_zstd_frame(data: bytes, at: int) -> int:
 
 
 def _skip_lz4_frame(data: bytes, at: int) -> int:
-    """As :func:`_skip_zstd_frame`."""
+    """Like :func:`_skip_zstd_frame`, for LZ4."""
     if not data.startswith(_LZ4_MAGIC, at) or at + 7 > len(data):
         return -1
     flags = data[at + 4]

@@ -1,4 +1,4 @@
-"""Globs in object keys: as users write them, and as ClickHouse reads them."""
+"""Globs in object keys: as users write them, and as ClickHouse expands them."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
-# Characters that ClickHouse takes literally in the path of an S3 address (all others are globs, separators
-# of a glob list, not escaped in the regex of a glob, or invalid in or rewritten by its URI parser; seen on 26.7).
+# All characters that ClickHouse does not take literally in the path of an S3 address: globs, separators of a glob
+# list, those it does not escape in the regex of a glob, those that its URI parser rejects or rewrites (seen on 26.7).
 UNSAFE_IN_PATH = re.compile(r"[^A-Za-z0-9_\-./=@:&;()'~!]|\.\.")
-# ClickHouse finds nothing for a star in braces, and cannot read braces in braces (seen on 26.7).
+# ClickHouse matches nothing for a star in braces, and cannot parse nested braces (seen on 26.7).
 UNREADABLE_BRACES = re.compile(r"\{[^{}]*[*{]")
 
 
 def join_keys(keys: Sequence[str]) -> str:
-    """One glob for many keys: ``dt={2013-01-01,2013-01-02}/flights.parquet``."""
+    """Combine many keys into one glob: ``dt={2013-01-01,2013-01-02}/flights.parquet``."""
     if len(keys) == 1:
         return keys[0]
     prefix = os.path.commonprefix(keys)
     suffix = os.path.commonprefix([key[len(prefix) :][::-1] for key in keys])[::-1]
     if prefix + suffix in keys:
-        # ClickHouse takes braces with an empty choice for a part of the name
+        # ClickHouse takes braces with an empty choice literally, as part of the name
         prefix, suffix = (prefix[:-1], suffix) if prefix else (prefix, suffix[1:])
     middles = [key[len(prefix) : len(key) - len(suffix)] for key in keys]
     return f"{prefix}{{{','.join(middles)}}}{suffix}"
 
 
 def glob_regex(glob: str) -> str:
-    """Translate ClickHouse's globs: ``*`` and ``?`` stop at ``/``, ``**`` does not, ``**/`` may be no folder."""
+    """Translate a ClickHouse glob: ``*`` and ``?`` stop at ``/``, ``**`` does not, ``**/`` also matches no folder."""
     parts = []
     for token in re.split(r"((?:(?<=/)|^)\*\*/|\*\*|\*|\?|\{[^{}]*\})", glob):
         if token == "**/":
@@ -54,7 +54,7 @@ def _braces_regex(inner: str) -> str:
         # ClickHouse keeps leading zeros: {01..12} means 01, 02, … 12, while {0..12} means 0, 1, … 12
         width = max(len(low), len(high))
         return _numbers_regex(low.zfill(width), high.zfill(width))
-    # Numbers of more digits are larger, so each length is a range of its own.
+    # Numbers with more digits are larger, so each length is a range of its own.
     lengths = range(len(str(int(low))), len(str(int(high))) + 1)
     smallest = (str(max(int(low), 10 ** (length - 1) if length > 1 else 0)) for length in lengths)
     largest = (str(min(int(high), 10**length - 1)) for length in lengths)
@@ -62,7 +62,7 @@ def _braces_regex(inner: str) -> str:
 
 
 def _numbers_regex(low: str, high: str) -> str:
-    """All numbers between two of as many digits, told by their digits: a range may hold millions."""
+    """Match all numbers between two with the same number of digits, digit by digit: a range may hold millions."""
     if low == "0" * len(low) and high == "9" * len(high):
         return "[0-9]" * len(low)
     first, last, rest = int(low[0]), int(high[0]), len(low) - 1

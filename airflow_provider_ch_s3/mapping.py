@@ -1,6 +1,6 @@
-"""Which column of the files goes into which column of the table, and how.
+"""Map the columns of the files to the columns of the table.
 
-A value must arrive as it was or not at all: ``conversion.py`` says how one type becomes another.
+A value must arrive unchanged or not at all: ``conversion.py`` decides how one type is converted to another.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class MappedColumn:
 
     Exactly one of ``source`` (a column of the files) and ``expression`` (the user's SQL) is set.
 
-    :param conversion: None to leave it to the INSERT.
+    :param conversion: None to leave the conversion to the INSERT.
     """
 
     target: str
@@ -42,11 +42,11 @@ def map_columns(
     """Match the columns by name.
 
     :param columns: the table's columns to load; None for all.
-    :param select: table column → flat SQL expression over the columns of the files. With it, columns of the
-        files that are not named may go unused: the expressions say what is wanted. Those of the path always may.
+    :param select: table column → flat SQL expression over the columns of the files. If given, columns of the files
+        may go unused; columns of the path always may.
     :param select_types: table column → type of its expression.
     :raises TargetError: if a column has no counterpart on the other side, or the types cannot be converted
-        without changing values silently.
+        without silently changing values.
     :raises ConfigError: if ``columns`` or ``select`` name a column that the table lacks or computes.
     """
     select = dict(select or {})
@@ -73,7 +73,7 @@ def map_columns(
     if not mapped:
         raise ConfigError(
             f"columns={list(columns or ())!r} leaves no column of {target.name} to load; the files have"
-            f" {_names(in_files)}: name some of them, or leave columns out to load all"
+            f" {_names(in_files)}: name some of these, or omit columns to load all"
         )
     return mapped
 
@@ -83,8 +83,8 @@ def _surplus(names: Sequence[str], target: TargetSpec) -> TargetError:
     if all(name in computed for name in names):
         kinds = ", ".join(f"{name} ({computed[name]})" for name in sorted(names))
         return TargetError(
-            f"the files have the columns {kinds}, which {target.name} computes or does not store, so that nothing can"
-            " be loaded into them; make them ordinary columns, or name what to load with columns=[…]"
+            f"the files have the columns {kinds}, which {target.name} computes or does not store, so nothing can be"
+            " loaded into them; make them ordinary columns, or name what to load with columns=[…]"
         )
     return TargetError(
         f"the files have the columns {_names(names)}, and {target.name} has no such columns; add them to the table,"
@@ -100,12 +100,12 @@ def _wanted_columns(
         for name in names:
             if name not in known:
                 raise ConfigError(
-                    f"{argument} names {name!r}, and {target.name} has no such column; it has {_names(known)}"
+                    f"{argument} names {name!r}, but {target.name} has no such column; it has {_names(known)}"
                 )
             if known[name].default_kind == "EPHEMERAL":
                 raise ConfigError(
-                    f"{argument} names {name!r}, which {target.name} does not store (EPHEMERAL), and a load fills"
-                    " stored columns alone; leave it out, and compute the columns that depend on it with select={…}"
+                    f"{argument} names {name!r}, which {target.name} does not store (EPHEMERAL), and a load only"
+                    " fills stored columns; leave it out, and compute the columns that depend on it with select={…}"
                 )
             if not known[name].is_insertable:
                 raise ConfigError(
@@ -126,9 +126,7 @@ def _map_column(source: FileColumn, column: TableColumn, target: TargetSpec) -> 
 def _map_expression(column: TableColumn, expression: str, kind: str, target: TargetSpec) -> MappedColumn:
     if not kind:
         return MappedColumn(target=column.name, expression=expression)
-    what = (
-        f"select makes {kind} of {expression!r} for column {column.name!r}, which is {column.type} in {target.name}"
-    )
+    what = f"the expression {expression!r} is {kind} and its column {column.name!r} is {column.type} in {target.name}"
     _check_conversion(what, kind, column)
     return MappedColumn(target=column.name, expression=expression, conversion=plan_conversion(kind, column.type))
 

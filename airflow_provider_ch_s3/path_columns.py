@@ -1,7 +1,7 @@
-"""Columns that stand in the path: ``name=value/`` folders, as Hive and Spark write them.
+"""Columns in the path: ``name=value/`` folders, as Hive and Spark write them.
 
-The text between ``=`` and ``/`` is the value, converted strictly to the type of the table's column. ClickHouse's own
-reading of such folders guesses a type from the text, and makes 7 of ``code=007``.
+The text between ``=`` and ``/`` is the value, converted strictly to the type of the table's column. ClickHouse itself
+guesses a type from the text of such a folder, and reads ``code=007`` as 7.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
 def path_column_names(files: Sequence[SourceFile]) -> frozenset[str]:
-    """The names in ``name=value/`` folders, which the server adds as columns."""
+    """Return the names in ``name=value/`` folders, which the server adds as columns."""
     return frozenset(name for name, _ in _folders(files[0].key))
 
 
 def folder_values(key: str) -> dict[str, str]:
-    """The values in the folders of one key, by name.
+    """Return the values in the folders of one key, by name.
 
-    :raises SourceError: if two folders have one name.
+    :raises SourceError: if two folders have the same name.
     """
     pairs = _folders(key)
     values = dict(pairs)
     if len(values) != len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise SourceError(
-            f"the path {key!r} has more than one folder {twice}=…, so its column {twice!r} has no single value; load"
-            " such files from a narrower source, or copy them to other keys"
+            f"the path {key!r} has more than one folder {twice}=…, so the value of column {twice!r} is ambiguous;"
+            " exclude such files with a narrower source, or copy them to other keys"
         )
     return values
 
@@ -43,10 +43,10 @@ def folder_values(key: str) -> dict[str, str]:
 def type_path_columns(
     columns: Sequence[FileColumn], files: Sequence[SourceFile], table_columns: Sequence[TableColumn]
 ) -> tuple[FileColumn, ...]:
-    """Give the columns of the path the types of the table's columns of the same names.
+    """Give the columns of the path the types of the table's columns with the same names.
 
-    One that the table does not have is for the user's expressions: a whole number or a date where each folder is
-    named by one in its usual form, so that nothing is lost, and else a text.
+    A column that the table does not have is available to the user's expressions: as an integer or a date if all its
+    folders are in the usual form of one, so that nothing is lost, and as a String otherwise.
 
     :raises SourceError: if a file lacks a folder that others have.
     """
@@ -74,7 +74,7 @@ def _all_values(names: Iterable[str], files: Sequence[SourceFile]) -> Mapping[st
             if name not in found:
                 raise SourceError(
                     f"{files[0].key!r} has a folder {name}=… and {file.key!r} has none, so its rows have no"
-                    f" {name!r}; narrow the source to the files with such folders"
+                    f" {name!r}; narrow the source to files with such folders"
                 )
             seen.add(found[name])
     return values

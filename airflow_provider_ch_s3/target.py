@@ -1,4 +1,4 @@
-"""The table that a load writes to."""
+"""The table that a load writes to, and names of tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TableName:
     table: str
 
     def __str__(self) -> str:
-        """As messages show it, and as an argument takes it: a name with a dot in it stands in back-quotes."""
+        """The name for messages, also valid as an argument: names with a dot in them are in back-quotes."""
         return ".".join(f"`{name}`" if "." in name else name for name in map(show_name, (self.database, self.table)))
 
 
@@ -30,7 +30,7 @@ class TableColumn:
     """A column of the target.
 
     :param default_kind: '', DEFAULT, MATERIALIZED, ALIAS or EPHEMERAL.
-    :param default_expression: SQL of what it is computed from.
+    :param default_expression: the SQL expression that computes it.
     """
 
     name: str
@@ -52,7 +52,7 @@ class TableColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class Distribution:
-    """What a Distributed table says of itself; an empty ``sharding_key`` means that it has none."""
+    """The engine arguments of a Distributed table; an empty ``sharding_key`` means that it has none."""
 
     cluster: str
     local: TableName
@@ -60,23 +60,23 @@ class Distribution:
 
     @property
     def is_random(self) -> bool:
-        """Whether any row may live on any shard, so that each node may keep what it reads."""
+        """Whether any row may be on any shard, so that each node may keep the rows it reads."""
         return not self.sharding_key or re.fullmatch(r"rand(64|32)?\(\)", self.sharding_key) is not None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TargetSpec:
-    """The table a load writes to, the same on all nodes.
+    """The table that a load writes to, the same on all nodes.
 
-    :param name: as the user wrote it: a local table or a Distributed one.
+    :param name: the table that the user named, local or Distributed.
     :param local: the table that holds the parts on each node.
     :param engine: engine of ``local``, e.g. ``ReplacingMergeTree``.
     :param distribution: None if ``name`` is ``local``.
-    :param sharding_key: SQL, for a table that spans the cluster and whose rows have to go to certain shards.
+    :param sharding_key: SQL, for a table that spans the cluster and whose rows belong on particular shards.
     :param spans_cluster: ``name`` is a local table that exists on each node of the cluster.
-    :param uuids: of ``local`` on the nodes; a table that is dropped and made again gets others.
+    :param uuids: UUIDs of ``local`` on the nodes; a table that is dropped and re-created gets new ones.
     :param views: materialized views that inserts into the table feed.
-    :param has_ttl: rows may vanish from it by their age.
+    :param has_ttl: its rows may expire.
     """
 
     name: TableName
@@ -98,17 +98,17 @@ class TargetSpec:
 
     @property
     def is_replicated(self) -> bool:
-        """Whether other nodes hold the same rows, some time later."""
+        """Whether other nodes hold the same rows, after some delay."""
         return has_replicas(self.engine)
 
     @property
     def is_shared(self) -> bool:
-        """Whether nodes work with the same parts, on object storage, as those of ClickHouse Cloud do."""
+        """Whether all nodes use the same parts on object storage, as in ClickHouse Cloud."""
         return self.engine.startswith("Shared")
 
     @property
     def keeps_all_rows(self) -> bool:
-        """Whether merges leave every row as it is."""
+        """Whether merges keep every row as it is."""
         return self.engine.removeprefix("Replicated").removeprefix("Shared") == "MergeTree" and not self.has_ttl
 
     def staged_in(self, staging: TableName) -> TargetSpec:
@@ -126,17 +126,17 @@ class TargetSpec:
 
 
 def parse_table(text: str, default_database: str) -> TableName:
-    """Parse ``table`` or ``database.table``; quote a part with backquotes if it holds a dot.
+    """Parse ``table`` or ``database.table``; a name that contains a dot has to be in back-quotes.
 
-    :raises ConfigError: if it is neither.
+    :raises ConfigError: if the text is neither.
     """
     quoted = r"`(?:[^`\\]|\\.)+`"
     plain = r"[^`.\s]+"
     match = re.fullmatch(rf"(?:(?P<database>{quoted}|{plain})\.)?(?P<table>{quoted}|{plain})", text.strip())
     if match is None:
         raise ConfigError(
-            f"table {text!r} is not a table name; write it as 'table' or 'database.table', and a"
-            " name with a dot or a space in it in back-quotes, as in '`my.database`.table'"
+            f"table {text!r} is not a table name; write it as 'table' or 'database.table', with any"
+            " name that contains a dot or a space in back-quotes, as in '`my.database`.table'"
         )
     database, table = match["database"], match["table"]
     return TableName(database=_unquoted(database) if database else default_database, table=_unquoted(table))
@@ -145,7 +145,7 @@ def parse_table(text: str, default_database: str) -> TableName:
 def parse_distribution(engine_full: str) -> Distribution:
     """Parse ``system.tables.engine_full`` of a Distributed table.
 
-    :raises TargetError: if the text is not one.
+    :raises TargetError: if the text is not the engine of a Distributed table.
     """
     match = re.match(r"Distributed\((?P<arguments>.*)\)", engine_full, re.DOTALL)
     arguments = split_expressions(match["arguments"]) if match else []
@@ -163,7 +163,7 @@ _ENGINE = re.compile(r"(?P<name>\w+)(?:\((?P<arguments>(?:'(?:[^'\\]|\\.)*'|\((?
 
 
 def engine_of(engine_full: str) -> str:
-    """Engine and its own arguments, such as ``ReplacingMergeTree(version)``; those that name a replica left out."""
+    """Return an engine with its arguments, e.g. ``ReplacingMergeTree(version)``, without path and replica name."""
     match = _ENGINE.match(engine_full)
     if match is None or not match["arguments"]:
         return match["name"] if match else engine_full
@@ -172,14 +172,14 @@ def engine_of(engine_full: str) -> str:
 
 
 def has_replicas(engine: str) -> bool:
-    """Whether tables of an engine are on several nodes with the same rows."""
+    """Whether tables of an engine have replicas: other nodes with the same rows."""
     return engine.startswith(("Replicated", "Shared"))
 
 
 def unplaced_engine(engine_full: str) -> str:
-    """The whole clause of an engine, keys and settings too, for another table: without path and name of a replica.
+    """Return the whole engine clause for another table: with keys and settings, without path and replica name.
 
-    :param engine_full: as ``system.tables`` has it.
+    :param engine_full: from ``system.tables``.
     """
     match = _ENGINE.match(engine_full)
     return engine_of(engine_full) + (engine_full[match.end() :] if match else "")
@@ -192,5 +192,5 @@ def _unquoted(text: str) -> str:
 
 
 def short_hash(table: TableName) -> str:
-    """Stands for a table in the names of tables that belong to it: short, and of plain letters."""
+    """Hash a table name, to be used in the names of tables that belong to it."""
     return hashlib.sha256(str(table).encode()).hexdigest()[:12]

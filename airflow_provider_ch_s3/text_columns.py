@@ -1,4 +1,4 @@
-"""Which types the server's parsers read from text, so that no value changes before anybody can look at it."""
+"""Choose the types that the server parses from text, so that no value changes before it can be checked."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def type_text_columns(
 
 
 def read_text_strictly(source: SourceSpec, *, is_given: bool) -> SourceSpec:
-    """Have text read as types that hold every value, and converted to the columns' own types by our rules.
+    """Have text parsed as types that hold every value, and converted to the columns' own types by our rules.
 
-    :param is_given: the user named the types, which may be too narrow for the values.
+    :param is_given: the user gave the types, which may be too narrow for the values.
     """
     if not source.format.has_text_fields:
         return source

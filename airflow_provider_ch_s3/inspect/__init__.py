@@ -1,1 +1,1 @@
-"""What is there: the cluster, the table, the files, the parts."""
+"""Inspect what a load works with: the cluster, the table, the files, the parts."""

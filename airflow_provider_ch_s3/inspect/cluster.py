@@ -1,4 +1,4 @@
-"""Ask the cluster which nodes it has, and what they have."""
+"""Detect the nodes of the cluster and their hardware."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Member:
 
 
 def detect_cluster(client: ClickHouseClient, declaration: ClusterDeclaration) -> ClusterSpec:
-    """Ask every node for its version, cores and memory, and join that with what the connection declares.
+    """Query every node for its version, cores and memory, and merge that with what the connection declares.
 
-    :raises ClusterError: if the cluster is unknown, a node does not answer, or a node hides its hardware.
+    :raises ClusterError: if the cluster is unknown, a node does not respond, or a node does not report its hardware.
     """
     cluster = declaration.cluster
     members = list_members(client, cluster) if cluster else (Member(address="", shard=1),)
@@ -42,7 +42,7 @@ def detect_cluster(client: ClickHouseClient, declaration: ClusterDeclaration) ->
         by_position.setdefault(row["position"] if cluster else 1, []).append(row)
     silent = [member.address for position, member in enumerate(members, 1) if position not in by_position]
     if silent:
-        raise _away(cluster, silent)
+        raise _unavailable(cluster, silent)
     nodes = tuple(
         _read_node(by_position[position], shard=member.shard, declaration=declaration)
         for position, member in enumerate(members, 1)
@@ -52,12 +52,12 @@ def detect_cluster(client: ClickHouseClient, declaration: ClusterDeclaration) ->
 
 
 def list_members(client: ClickHouseClient, cluster: str) -> tuple[Member, ...]:
-    """The servers of a cluster, in the order of ``_shard_num`` in ``clusterAllReplicas``; asks one server.
+    """List the servers of a cluster, in the order of ``_shard_num`` in ``clusterAllReplicas``; queries one server.
 
-    :raises ClusterError: if the connected server knows no such cluster; names those that it knows.
+    :raises ClusterError: if the connected server has no such cluster; lists those that it has.
     """
     rows = client.query(render_list_members())
-    # clusterAllReplicas asks a server that is listed twice only once
+    # clusterAllReplicas queries a server that is listed twice only once
     shards: dict[str, int] = {}
     for row in rows:
         if row["cluster"] == cluster:
@@ -75,21 +75,21 @@ def _explain(error: ServerError, cluster: str | None, members: Sequence[Member])
     message = str(error)
     if error.code == ErrorCode.ALL_CONNECTION_TRIES_FAILED:
         named = [member.address for member in members if member.address in message]
-        return _away(cluster, named, reason=message)
+        return _unavailable(cluster, named, reason=message)
     if error.code == ErrorCode.ACCESS_DENIED:
         remedy = (
             "" if "GRANT " in message else "; grant the user SELECT ON system.*, and REMOTE if a cluster is named"
         )
-        return ClusterError(f"the nodes may not be asked for their hardware: {message}{remedy}")
+        return ClusterError(f"this user may not read the hardware of the nodes: {message}{remedy}")
     return error
 
 
-def _away(cluster: str | None, addresses: Sequence[str], reason: str = "") -> ClusterError:
+def _unavailable(cluster: str | None, addresses: Sequence[str], reason: str = "") -> ClusterError:
     which = ", ".join(addresses) or "a node"
     why = f" ({reason})" if reason else ""
     return ClusterError(
         f"{which} of cluster {cluster!r} does not answer the connected server{why}; start it, or name a cluster"
-        " without it: a load that goes on without a node leaves that node's shard as it was, unless it has replicas"
+        " without it: a load without a node leaves that node's shard as it was, unless the shard has other replicas"
         " (field replicas: one)"
     )
 
@@ -99,13 +99,11 @@ def _read_node(rows: Sequence[Mapping[str, Any]], *, shard: int, declaration: Cl
     facts = {row["name"]: row for row in rows}
     vcpus = _read_vcpus(facts) or declaration.vcpus_per_node
     if vcpus is None:
-        raise ClusterError(f"{host} does not say how many cores it has; set the connection's field vcpus_per_node")
+        raise ClusterError(f"{host} does not report its number of cores; set the connection's field vcpus_per_node")
     declared_gib = declaration.memory_gib_per_node
     memory_bytes = _read_memory_bytes(facts) or (round(declared_gib * GIB) if declared_gib else None)
     if memory_bytes is None:
-        raise ClusterError(
-            f"{host} does not say how much memory it has; set the connection's field memory_gib_per_node"
-        )
+        raise ClusterError(f"{host} does not report its memory; set the connection's field memory_gib_per_node")
     return NodeSpec(host=host, shard=shard, vcpus=vcpus, memory_bytes=memory_bytes)
 
 
@@ -115,11 +113,11 @@ def _read_vcpus(facts: Mapping[str, Mapping[str, Any]]) -> int | None:
 
 
 def _read_memory_bytes(facts: Mapping[str, Mapping[str, Any]]) -> int | None:
-    """What queries on the node may use.
+    """The memory to plan with.
 
-    An administrator's own limit is the memory there is, however large the machine. Without one the server
-    limits itself to a share of the machine's memory, and the published formulas count the machine's: so that
-    share is undone, and 64 GiB of RAM are 64 GiB, whether declared or detected.
+    A limit set by an administrator counts as the node's memory, however large the machine. Without one, the server
+    limits itself to a share of the machine's memory, while the published formulas start from the machine's memory: so
+    the share is undone, and 64 GiB of RAM are 64 GiB, whether declared or detected.
     """
     limit = facts.get("max_server_memory_usage")
     ratio = facts.get("max_server_memory_usage_to_ram_ratio")
@@ -135,7 +133,7 @@ def _check_distinct(nodes: Sequence[NodeSpec], members: Sequence[Member]) -> Non
     for node, member in zip(nodes, members, strict=True):
         if node.host in seen:
             raise ClusterError(
-                f"{seen[node.host]} and {member.address} both call themselves {node.host}: give each server "
+                f"{seen[node.host]} and {member.address} both report the name {node.host}: give each server "
                 "its own host name, and list each server once in the cluster"
             )
         seen[node.host] = member.address

@@ -1,4 +1,4 @@
-"""How the target is defined: staged rows fit it only as long as that stays the same."""
+"""The definition of the target: staged rows fit only as long as it does not change."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from airflow_provider_ch_s3.target import TableName
 
 
 def read_definition(client: ClickHouseClient, table: TableName, cluster: str | None) -> str:
-    """How the table is defined on all nodes, as a short text.
+    """Return a fingerprint of the table's definition on all nodes.
 
-    It is another one after any ALTER on any node, and for a table that was dropped and created again.
+    Any ALTER on any node changes it, and so does dropping and re-creating the table.
     """
     rows = client.query(staging_queries.render_read_definition(table, cluster))
-    told = [[row["node"], row["uuid"], row["create_table_query"]] for row in rows]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    definitions = [[row["node"], row["uuid"], row["create_table_query"]] for row in rows]
+    return hashlib.sha256(json.dumps(definitions).encode()).hexdigest()

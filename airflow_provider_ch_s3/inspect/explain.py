@@ -1,4 +1,4 @@
-"""What a server's error means for a load: which value of which column does not fit, and what to do about it."""
+"""Explain a server's error in terms of a load: which value of which column does not fit, and what to do about it."""
 
 from __future__ import annotations
 
@@ -47,10 +47,11 @@ _EXPRESSION = frozenset(
     }
 )
 _DIFFERENT_FILES = (
-    "the files differ in their columns: load those that are alike, or name what to load with columns=[…]"
+    "the files differ in their columns: load files with the same columns together, or name what to load with"
+    " columns=[…]"
 )
 
-# Where the messages of 26.7 name the column, the value, the row and the file; the first that matches counts.
+# Where the messages of 26.7 name the column, the value, the row and the file; the first match counts.
 _COLUMNS = (
     r"to destination column `?(?P<name>[^`:]+?)`?: ",
     r"while reading the value of key (?P<name>.+?)\)",
@@ -70,12 +71,12 @@ _FILE = r"in file/uri (?P<file>.+?)\): "
 
 
 def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, endpoint: str = "") -> str:
-    """The server's message with what it is about before it, and a remedy behind it.
+    """Return the server's message, preceded by what it is about and followed by a remedy.
 
-    :param types: of the table's columns, by name.
+    :param types: types of the table's columns, by name.
     :param endpoint: where the servers look for the files.
     """
-    code = next(iter(reversed(_CODE.findall(message))), "")  # the last one is that of the whole
+    code = next(iter(reversed(_CODE.findall(message))), "")  # the last code is that of the whole error
     column = _first(_COLUMNS, message).strip("`")
     place = _place(message)
     if code == "THERE_IS_NO_COLUMN" or "Unknown field found" in message:
@@ -91,8 +92,8 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
         value = _first(_VALUES, message)
         what = f"a value{_of(column, types)} does not fit{f' ({value!r})' if value else ''}{place}"
         remedy = (
-            f"widen the column, say how the value is meant with select={{{column or 'column'!r}: '…'}}, or leave such"
-            " rows out with where"
+            f"widen the column, convert the value with select={{{column or 'column'!r}: '…'}}, or leave such rows out"
+            " with where"
         )
         return f"{what}: {message}; {remedy}"
     return f"{message}; {_other_remedy(code, message, endpoint)}"
@@ -103,10 +104,10 @@ def _other_remedy(code: str, message: str, endpoint: str) -> str:
         where = f"reach {endpoint}" if endpoint else "reach the object store"
         return f"check that the servers {where}, and that the credentials may read the bucket"
     if re.search(r"(Missing columns: '|identifier [`'])role_arn", message):
-        return "this version of ClickHouse knows no role_arn; use a named collection, or the keys of the connection"
+        return "this version of ClickHouse has no role_arn; use a named collection, or the keys of the connection"
     if code in _EXPRESSION:
         return "correct select and where, which see the columns of the files"
-    return "check that the files are what data_format and structure say, and the settings"
+    return "check that data_format and structure match the files, and check the settings"
 
 
 def _of(column: str, types: Mapping[str, str]) -> str:
@@ -124,7 +125,7 @@ def _place(message: str) -> str:
 
 
 def _first(patterns: tuple[str, ...], message: str) -> str:
-    """The named group of the first pattern that matches anywhere; '' if none does."""
+    """Return the named group of the first pattern that matches anywhere; '' if none does."""
     for pattern in patterns:
         if match := re.search(pattern, message):
             return str(match[1])

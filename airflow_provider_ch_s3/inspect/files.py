@@ -1,4 +1,4 @@
-"""Ask the servers what is in the files."""
+"""Have the servers inspect the files."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def read_source(
     target: TargetSpec,
     cluster: str | None,
 ) -> SourceSpec:
-    """Ask the servers what is in the files.
+    """Have the servers infer format and columns of the files.
 
-    :raises SourceError: if they cannot be read or understood, or differ in what no load can read both ways.
-    :raises ConfigError: if the server knows no such format, or a type of ``structure`` is none.
+    :raises SourceError: if the files cannot be read or understood, or differ in a way that no load can handle.
+    :raises ConfigError: if the server has no such format, or ``structure`` has an invalid type.
     """
     given_format = _check_format(client, request.data_format) if request.data_format else None
     data_format, compression = infer_format((file.key for file in files), given_format, request.compression)
@@ -57,7 +57,7 @@ def read_source(
         )
     if request.structure:
         return source
-    # DESCRIBE names the columns of the folders for some addresses only; a query has them always.
+    # DESCRIBE lists the columns of the folders for some addresses only; a query always has them.
     described = (
         *(
             FileColumn(name=row["name"], type=row["type"])
@@ -70,24 +70,24 @@ def read_source(
 
 
 def _check_structure(client: ClickHouseClient, source: SourceSpec, request: LoadRequest) -> SourceSpec:
-    """The source, its types by the server's names: ``Int32`` where the user wrote ``INT``."""
+    """Return the source with types under the server's names: ``Int32`` where the user wrote ``INT``."""
     try:
         described = client.query(load_queries.render_describe_files(source, request.settings))
     except ServerError as error:
-        raise ConfigError(f"ClickHouse cannot take structure={request.structure!r}: {error}; correct it") from error
+        raise ConfigError(f"ClickHouse rejects structure={request.structure!r}: {error}; correct it") from error
     types = {row["name"]: row["type"] for row in described}
     return replace(source, columns=tuple(replace(c, type=types.get(c.name, c.type)) for c in source.columns))
 
 
 def _check_format(client: ClickHouseClient, data_format: str) -> str:
-    """The format by the server's name: it takes ``parquet`` for ``Parquet``, and rules go by the name."""
-    # s3() with keys takes an unknown format for a session token, and guesses the format
+    """Return the format under the server's name: the server accepts ``parquet``, but our rules need ``Parquet``."""
+    # s3() with keys mistakes an unknown format for a session token, and guesses the format
     known: set[str] = {row["name"] for row in client.query(load_queries.render_read_formats())}
     by_folded_name = {name.casefold(): name for name in known}
     if data_format.casefold() not in by_folded_name:
         near = difflib.get_close_matches(data_format, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "use a name of system.formats, e.g. 'Parquet'"
-        raise ConfigError(f"data_format={data_format!r} is no format that this server reads; {hint}")
+        raise ConfigError(f"data_format={data_format!r} is not a format that this server can read; {hint}")
     return by_folded_name[data_format.casefold()]
 
 
@@ -97,10 +97,10 @@ def read_select_types(
     select: Mapping[str, str],
     settings: Mapping[str, SettingValue],
 ) -> dict[str, str]:
-    """The types of the user's expressions, by the table's column that each is for.
+    """Have the server infer the types of the user's expressions; returns table column → type.
 
-    :raises ConfigError: if one of them makes one value of many rows.
-    :raises SourceError: if the server cannot understand them.
+    :raises ConfigError: if an expression aggregates rows.
+    :raises SourceError: if the server rejects them.
     """
     if not select:
         return {}
@@ -111,8 +111,8 @@ def read_select_types(
     except ServerError as error:
         if error.code == ErrorCode.NOT_AN_AGGREGATE:
             raise ConfigError(
-                f"select={dict(select)!r} holds an aggregate function, which would make one row of many; compute each"
-                " row's value alone, and aggregate in the table or a materialized view"
+                f"select={dict(select)!r} holds an aggregate function, which would make one row of many; compute a"
+                " value for each row, and aggregate in the table or a materialized view"
             ) from error
         raise unreadable(source, error) from error
     return {item.target: row["type"] for item, row in zip(items, described[1:], strict=True)}
@@ -123,8 +123,8 @@ def query_files(
 ) -> list[dict[str, Any]]:
     """Run a statement that reads from the files.
 
-    :param target: the table that a value may not fit.
-    :raises SourceError: if the servers cannot read them, or a value does not fit.
+    :param target: the table whose column types the error message may name.
+    :raises SourceError: if the servers cannot read the files, or a value does not fit.
     """
     try:
         return client.query(statement)
@@ -133,7 +133,7 @@ def query_files(
 
 
 def unreadable(source: SourceSpec, error: ServerError, target: TargetSpec | None = None) -> SourceError:
-    """What to say when the servers cannot read the files, or not as the load wants them."""
+    """Build the error for files that the servers cannot read, or cannot read as requested."""
     types = target.column_types if target else {}
     explained = explain(str(error), types, endpoint=source.access.endpoint_url)
     return SourceError(f"ClickHouse cannot read {source.pattern} as {source.data_format}: {explained}")

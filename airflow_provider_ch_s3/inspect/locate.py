@@ -1,4 +1,4 @@
-"""Where the rows of a table lie: found on the connected server, and then on the nodes of its cluster."""
+"""Locate a table: on the connected server first, then its cluster and the cluster's nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.protocols import ClickHouseClient
 class LocatedTable:
     """A table and its cluster.
 
-    :param declaration: what the connection says, completed by what the table says.
+    :param declaration: the connection's, with the cluster filled in from the table if the connection names none.
     """
 
     found: FoundTable
@@ -23,12 +23,12 @@ class LocatedTable:
 
 
 def locate_table(client: ClickHouseClient, declaration: ClusterDeclaration, table: str) -> LocatedTable:
-    """Look a table and its cluster up.
+    """Look up a table and its cluster.
 
     :param table: ``table`` or ``database.table``, local or Distributed.
     :raises TargetError: if the table does not exist.
-    :raises ConfigError: if connection and table name different clusters.
-    :raises ClusterError: if the cluster is unknown, or a node does not answer.
+    :raises ConfigError: if the connection and the table name different clusters.
+    :raises ClusterError: if the cluster is unknown, or a node does not respond.
     """
     found = find_table(client, table)
     declaration = declare_cluster(client, declaration, found)

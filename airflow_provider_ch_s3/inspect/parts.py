@@ -1,4 +1,4 @@
-"""Ask all nodes for the parts of tables."""
+"""Read the parts of tables from all nodes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Rows = Mapping[tuple[TableName, str], Mapping[str, Any]]
 
 
 def read_parts(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec) -> tuple[NodeParts, ...]:
-    """The active parts of a table on each node; of the local tables behind a Distributed one.
+    """Read the active parts of a table on each node; for a Distributed table, those of its local tables.
 
     :raises TargetError: if a node lacks the table.
-    :raises ServerError: if a node cannot be asked.
+    :raises ServerError: if a node cannot be queried.
     """
     local = read_target(client, found, cluster).local
     by_node = read_tables(client, [local], cluster.name)[local]
@@ -37,10 +37,10 @@ def read_parts(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec
 def read_tables(
     client: ClickHouseClient, tables: Sequence[TableName], cluster: str | None
 ) -> dict[TableName, dict[str, NodeParts]]:
-    """The active parts of many tables, by the nodes that have them.
+    """Read the active parts of many tables, by the nodes that have them.
 
-    :param tables: local ones.
-    :raises ServerError: if a node cannot be asked.
+    :param tables: local tables.
+    :raises ServerError: if a node cannot be queried.
     """
     present = _read(client, parts_queries.render_table_nodes, tables, cluster)
     parts = _read(client, parts_queries.render_table_parts, tables, cluster)
@@ -57,9 +57,9 @@ def read_tables(
 
 
 def select_nodes(table: TableName, by_node: Mapping[str, NodeParts], nodes: Sequence[str]) -> tuple[NodeParts, ...]:
-    """The parts on the cluster's nodes, in their order.
+    """Select the parts on the cluster's nodes, in the order of the nodes.
 
-    :raises TargetError: if one of them lacks the table.
+    :raises TargetError: if a node lacks the table.
     """
     if lacking := [node for node in nodes if node not in by_node]:
         raise TargetError(
@@ -70,7 +70,7 @@ def select_nodes(table: TableName, by_node: Mapping[str, NodeParts], nodes: Sequ
 
 
 def summarize_parts(nodes: Sequence[NodeParts]) -> dict[str, Any]:
-    """Parts and rows in plain values, for XCom."""
+    """Summarize parts and rows in plain values, for XCom."""
     unchanged = [node.unchanged_seconds for node in nodes if node.unchanged_seconds is not None]
     return {
         "parts": sum(node.active_parts for node in nodes),

@@ -1,4 +1,4 @@
-"""Look at the columns of several files: those of the first one may not be those of the others."""
+"""Compare the columns of several files, which may differ from those of the first one."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from airflow_provider_ch_s3.tuning.setting import SettingValue
 
 log = logging.getLogger(__name__)
 
-# Each is a statement, and a request or two to the store.
+# Each takes a statement, and a request or two to the store.
 MAX_DESCRIBED_FILES = 32
 
-Ask = Callable[[Statement], list[dict[str, Any]]]
-"""Run a statement that reads from the files."""
+QueryFiles = Callable[[Statement], list[dict[str, Any]]]
+"""Runs a statement that reads from the files."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Footers:
-    """What the footers of Parquet files say.
+    """What the footers of Parquet files contain.
 
     :param empty_columns: path → columns that hold nothing but NULL, for one file of each schema.
     """
@@ -41,22 +41,22 @@ class Footers:
 
 
 def compare_files(
-    ask: Ask, source: SourceSpec, request: LoadRequest, target: TargetSpec, cluster: str | None
+    query: QueryFiles, source: SourceSpec, request: LoadRequest, target: TargetSpec, cluster: str | None
 ) -> SourceSpec:
-    """The source, with columns that hold the values of every file.
+    """Return the source with column types that hold the values of every file.
 
-    :param source: of files that know their types; its columns are those that the user gave, if any.
-    :raises SourceError: if no types do, or the user's do not.
+    :param source: files of a typed format; its columns are those that the user gave, if any.
+    :raises SourceError: if there are no such types, or those that the user gave are too narrow.
     """
-    footers = read_footers(ask, source, cluster, request.settings) if source.format.has_footers else None
+    footers = read_footers(query, source, cluster, request.settings) if source.format.has_footers else None
     source = replace(source, rows=footers.row_count if footers else None)
     in_path = path_column_names(source.files)
     try:
-        schemas = read_schemas(ask, replace(source, columns=()), footers, in_path, request.settings)
+        schemas = read_schemas(query, replace(source, columns=()), footers, in_path, request.settings)
     except SourceError as error:
         if not request.structure:
             raise
-        log.warning("cannot compare structure with what is in the files: %s", error)
+        log.warning("cannot compare structure with the types in the files: %s", error)
         return source
     if request.structure:
         check_structure(source.columns, schemas)
@@ -69,35 +69,37 @@ def compare_files(
     return replace(source, columns=(*in_files, *(FileColumn(name=name, in_path=True) for name in sorted(in_path))))
 
 
-def read_footers(ask: Ask, source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]) -> Footers:
+def read_footers(
+    query: QueryFiles, source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]
+) -> Footers:
     """Read the footers of all files, on all nodes.
 
     :raises SourceError: if there are too many schemas.
     """
-    kinds = ask(load_queries.render_parquet_footers(source, cluster, settings))
-    if len(kinds) > MAX_DESCRIBED_FILES:
-        first, second = (kind["path"] for kind in kinds[:2])
+    schemas = query(load_queries.render_parquet_footers(source, cluster, settings))
+    if len(schemas) > MAX_DESCRIBED_FILES:
+        first, second = (schema["path"] for schema in schemas[:2])
         raise SourceError(
-            f"the files of {source.pattern} have {len(kinds)} different schemas, the first two in {first!r} and"
+            f"the files of {source.pattern} have {len(schemas)} different schemas, the first two in {first!r} and"
             f" {second!r}, and a load takes at most {MAX_DESCRIBED_FILES}; load them in several tasks"
         )
     return Footers(
-        row_count=sum(int(kind["row_count"]) for kind in kinds),
-        empty_columns={kind["path"]: frozenset(kind["empty_columns"]) for kind in kinds},
+        row_count=sum(int(schema["row_count"]) for schema in schemas),
+        empty_columns={schema["path"]: frozenset(schema["empty_columns"]) for schema in schemas},
     )
 
 
 def read_schemas(
-    ask: Ask,
+    query: QueryFiles,
     source: SourceSpec,
     footers: Footers | None,
     in_path: frozenset[str],
     settings: Mapping[str, SettingValue],
 ) -> tuple[FileSchema, ...]:
-    """The columns of one file of each schema; without footers, of some files from the first to the last.
+    """Read the columns of one file of each schema; without footers, those of a sample of the files.
 
     :param in_path: columns that the server adds to those of the files.
-    :raises SourceError: if one cannot be read.
+    :raises SourceError: if a file cannot be read.
     """
     bucket = source.pattern.bucket
     empty: Mapping[str, Set[str]] = footers.empty_columns if footers else {}
@@ -106,7 +108,7 @@ def read_schemas(
         log.info("comparing the columns of %d of %d %s files", len(files), len(source.files), source.data_format)
     schemas = []
     for file in files or source.files[:1]:
-        rows = ask(load_queries.render_describe_files(replace(source, files=(file,)), settings))
+        rows = query(load_queries.render_describe_files(replace(source, files=(file,)), settings))
         nulls = empty.get(file.path(bucket), frozenset())
         types = {r["name"]: NOTHING if r["name"] in nulls else r["type"] for r in rows if r["name"] not in in_path}
         schemas.append(FileSchema(key=file.key, types=types))
@@ -114,13 +116,13 @@ def read_schemas(
 
 
 def spread(files: Sequence[SourceFile]) -> list[SourceFile]:
-    """As many files as are described, evenly from the first to the last: columns change in the course of time."""
+    """Pick the files to describe, evenly from the first to the last: columns change over time."""
     count = min(MAX_DESCRIBED_FILES, len(files))
     return [files[number * (len(files) - 1) // max(1, count - 1)] for number in range(count)]
 
 
 def _is_used(request: LoadRequest, target: TargetSpec, name: str) -> bool:
-    """Whether a load may need a column of the files; an expression that holds its name may."""
+    """Whether a load may need a column of the files, for instance because an expression contains its name."""
     if request.columns is None and not request.select:
         return True
     loaded = set(request.columns or (column.name for column in target.columns)) - set(request.select)
@@ -128,7 +130,7 @@ def _is_used(request: LoadRequest, target: TargetSpec, name: str) -> bool:
 
 
 def _may_lack_columns(file_format: FileFormat, request: LoadRequest) -> bool:
-    """Whether the user said that files without a column are fine."""
+    """Whether the user allows files to lack a column."""
     name = file_format.missing_columns_setting
     value = request.settings.get(name, request.connection_settings.get(name, 0))
     return str(value).casefold() in {"1", "true"}

@@ -25,7 +25,7 @@ from airflow_provider_ch_s3.target import (
 )
 from airflow_provider_ch_s3.units import count_of
 
-# What takes inserts on several threads and nodes at once, beside the MergeTree family.
+# Engines besides the MergeTree family that accept inserts from several threads and nodes at once.
 _PARALLEL_ENGINES = frozenset({"Memory", "Log", "TinyLog", "StripeLog", "Null"})
 
 
@@ -34,7 +34,7 @@ class FoundTable:
     """The table as the connected server sees it.
 
     :param is_replicated: other nodes hold the same rows of its local table.
-    :param database_engine: of the database of its local table.
+    :param database_engine: engine of the database of its local table.
     """
 
     name: TableName
@@ -50,7 +50,7 @@ class FoundTable:
 
 
 def find_table(client: ClickHouseClient, text: str) -> FoundTable:
-    """Look the table up on the connected server.
+    """Look up the table on the connected server.
 
     :raises TargetError: if it does not exist.
     """
@@ -60,7 +60,7 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
     if not rows:
         raise TargetError(
             f"table {name} does not exist on the connected server, or this user may not see it; create it on every"
-            " node, correct table=, or give the user the rights of docs/permissions.md"
+            " node, correct table=, or grant the user the rights in docs/permissions.md"
         )
     views = _read_views(rows[0])
     distribution = None
@@ -82,22 +82,22 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
 
 
 def choose_ddl_mode(client: ClickHouseClient, declaration: ClusterDeclaration, found: FoundTable) -> DdlMode:
-    """How tables like this one are made on every node.
+    """Decide how tables like this one are created on every node.
 
-    :raises ConfigError: if the declared mode would make tables that do not belong together.
+    :raises ConfigError: if the declared mode cannot create such tables.
     """
     return resolve_ddl_mode(
         declaration,
         lambda: len(list_members(client, declaration.cluster or "")),
         database_engine=found.database_engine,
-        # Tables without replicas need no Keeper, and no queue of DDL.
+        # Tables without replicas need neither Keeper nor its queue of DDL.
         has_keeper=found.is_replicated,
         is_replicated=found.is_replicated,
     )
 
 
 def read_table(client: ClickHouseClient, table: TableName, cluster: str | None) -> list[dict[str, Any]]:
-    """Engine, keys and views of a table, for each node that has it."""
+    """Read engine, keys and views of a table, for each node that has it."""
     return client.query(load_queries.render_read_table(table, cluster))
 
 
@@ -108,16 +108,16 @@ def _read_views(row: Mapping[str, Any]) -> tuple[TableName, ...]:
 def declare_cluster(
     client: ClickHouseClient, declaration: ClusterDeclaration, found: FoundTable
 ) -> ClusterDeclaration:
-    """A Distributed table names its cluster, where the connection does not.
+    """Take the cluster from the Distributed table, if the connection names none.
 
-    :raises ConfigError: if they name different ones: what runs on a node of one is not seen through the other. One
-        that lacks replicas may differ, as long as it has each shard.
+    :raises ConfigError: if both name one and they differ: what runs in one cluster cannot be seen through the other.
+        A cluster that is declared to lack replicas may differ, as long as it has every shard.
     """
     if found.distribution is None and declaration.cluster is None and declaration.http_endpoints:
         raise ConfigError(
-            f"the connection lists {', '.join(declaration.http_endpoints)} in http_endpoints, and neither it nor the"
+            f"the connection lists {', '.join(declaration.http_endpoints)} in http_endpoints, but neither it nor the"
             f" local table {found.name} names their cluster; set the connection's field cluster, or leave"
-            " http_endpoints empty to load into one node alone"
+            " http_endpoints empty to load into one node only"
         )
     if found.distribution is None or declaration.cluster == found.distribution.cluster:
         return declaration
@@ -127,28 +127,30 @@ def declare_cluster(
         _check_same_shards(client, declaration.cluster, found.name, found.distribution.cluster)
         return declaration
     raise ConfigError(
-        f"the connection names the cluster {declaration.cluster!r}, and the Distributed table {found.name} the"
+        f"the connection names the cluster {declaration.cluster!r}, but the Distributed table {found.name} uses the"
         f" cluster {found.distribution.cluster!r}; set the connection's field cluster to"
         f" {found.distribution.cluster!r}, or leave it empty"
     )
 
 
-def _check_same_shards(client: ClickHouseClient, cluster: str, table: TableName, other: str) -> None:
-    """:param other: the cluster of the Distributed table."""
-    mine, its = (sorted({member.shard for member in list_members(client, name)}) for name in (cluster, other))
-    if mine != its:
+def _check_same_shards(client: ClickHouseClient, cluster: str, table: TableName, table_cluster: str) -> None:
+    """:param table_cluster: the cluster of the Distributed table."""
+    shards, table_shards = (
+        sorted({member.shard for member in list_members(client, name)}) for name in (cluster, table_cluster)
+    )
+    if shards != table_shards:
         raise ConfigError(
-            f"the connection's cluster {cluster!r} has {count_of(len(mine), 'shard')}, and {other!r}, that of the"
-            f" Distributed table {table}, has {len(its)}: with replicas='one' it may lack replicas, but no"
-            " shard; name a cluster with a replica of each"
+            f"the connection's cluster {cluster!r} has {count_of(len(shards), 'shard')}, but {table_cluster!r}, the"
+            f" cluster of the Distributed table {table}, has {len(table_shards)}: with replicas='one' it may lack"
+            " replicas, but no shard; name a cluster with a replica of each shard"
         )
 
 
 def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec) -> TargetSpec:
-    """Read the table on every node.
+    """Read the definition of the table on every node.
 
     :raises TargetError: if a node lacks it, or has it with other columns, defaults, keys or another engine, or the
-        engine takes no parallel inserts.
+        engine does not support parallel inserts.
     """
     local = found.local
     _check_addressable(local, cluster)
@@ -164,11 +166,11 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
     _check_same_tables(local, tables)
     columns = _same_columns(_read_columns(client, local, cluster.name), local)
     if found.distribution:
-        mine = _same_columns(_read_columns(client, found.name, None), found.name)
-        # A Distributed table may have no DEFAULTs of its own: the local tables compute them.
+        own = _same_columns(_read_columns(client, found.name, None), found.name)
+        # A Distributed table need not repeat the DEFAULTs: the local tables compute them.
         names = found.name, local
-        _compare_columns(names, {f"{c.name} {c.type}" for c in mine}, {f"{c.name} {c.type}" for c in columns})
-        columns = mine
+        _compare_columns(names, {f"{c.name} {c.type}" for c in own}, {f"{c.name} {c.type}" for c in columns})
+        columns = own
     first = next(iter(tables.values()))
     return TargetSpec(
         name=found.name,
@@ -185,20 +187,20 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
 
 
 def _check_addressable(table: TableName, cluster: ClusterSpec) -> None:
-    # cluster() and its kin split the name of the database at its dot, however it is quoted (seen on 26.7)
+    # cluster() and similar functions split the name of the database at its dot, however it is quoted (seen on 26.7)
     if cluster.name is not None and "." in table.database:
         raise TargetError(
-            f"{table} cannot be loaded on the cluster {cluster.name!r}: ClickHouse's table functions find no database"
-            f" with a dot in its name, such as {table.database!r}; rename the database (RENAME DATABASE), or leave"
-            " the connection's field cluster empty to load on one node"
+            f"{table} cannot be loaded on the cluster {cluster.name!r}: ClickHouse's table functions cannot address a"
+            f" database with a dot in its name, such as {table.database!r}; rename the database (RENAME DATABASE), or"
+            " leave the connection's field cluster empty to load on one node"
         )
 
 
 def _check_engine(table: TableName, engine: str, node: str) -> None:
     if not engine.endswith("MergeTree") and engine not in _PARALLEL_ENGINES:
         raise TargetError(
-            f"{table} is a {engine} on {node}, and a load writes in parallel: into a MergeTree, Memory, Log or Null"
-            " table on each node, or a Distributed table over them; give such a table, e.g. the one behind it"
+            f"{table} is a {engine} table on {node}, and a load writes in parallel: into a MergeTree, Memory, Log or"
+            " Null table on each node, or a Distributed table over them; name such a table, e.g. the one behind it"
         )
 
 
@@ -218,19 +220,18 @@ def _read_columns(
 
 
 def _check_same_tables(table: TableName, tables: Mapping[str, Mapping[str, Any]]) -> None:
-    """:raises TargetError: if two nodes have it with another engine or key."""
+    """:raises TargetError: if its engine or keys differ between two nodes."""
     (first, expected), *others = tables.items()
     for node, row in others:
-        for what, mine, its in (
+        for what, one, other in (
             ("the engine", engine_of(expected["engine_full"]), engine_of(row["engine_full"])),
             ("PARTITION BY", expected["partition_key"], row["partition_key"]),
             ("ORDER BY", expected["sorting_key"], row["sorting_key"]),
         ):
-            if mine != its:
+            if one != other:
                 raise TargetError(
-                    f"{table} differs between nodes: {what} is {mine or 'not there'} on {first} and"
-                    f" {its or 'not there'} on {node}; make the tables the same, so that the rows of a load mean the"
-                    " same on each node"
+                    f"{table} differs between nodes: {what} is {one or 'missing'} on {first} and"
+                    f" {other or 'missing'} on {node}; make the tables the same, so that all nodes treat rows alike"
                 )
 
 

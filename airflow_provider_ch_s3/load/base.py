@@ -1,4 +1,4 @@
-"""What both ways of a load are: one task's work that any of its processes can begin, go on with, or end."""
+"""The base of both kinds of load: the work of one task, which any process of the task can start, continue or end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 class TaskLoad(ABC):
     """One task's load of one request.
 
-    :param poll_seconds: time between two looks at the running query.
+    :param poll_seconds: time between two polls of the running query.
     """
 
     client: ClickHouseClient
@@ -38,47 +38,47 @@ class TaskLoad(ABC):
     poll_seconds: float = 2.0
     sleep: Callable[[float], None] = time.sleep
     after_kill: ClassVar[str]
-    """What a killed load leaves, in words for an error."""
+    """What a killed load leaves behind, for error messages."""
     _is_killed: bool = field(default=False, init=False)
 
     def run(self) -> LoadReport:
-        """Load, or go on where an earlier process of the same task stopped.
+        """Load, or continue where an earlier process of the same task stopped.
 
-        :raises ChS3Error: says what is wrong, where, and what to do.
+        :raises ChS3Error: with what is wrong, where, and what to do.
         """
         started = self.start()
         return started if isinstance(started, LoadReport) else self.complete(started)
 
     @abstractmethod
     def start(self) -> LoadReport | str:
-        """Go on until the INSERT runs; returns its query id, or the report where none has to.
+        """Run all steps up to the INSERT; returns its query id, or the report if there is no INSERT to wait for.
 
         :raises ChS3Error: as :meth:`run`.
         """
 
     @abstractmethod
     def complete(self, query_id: str) -> LoadReport:
-        """Go on from the running INSERT to the end.
+        """Run all steps from the running INSERT to the end.
 
         :raises ChS3Error: as :meth:`run`.
         """
 
     @abstractmethod
     def kill(self) -> None:
-        """End the load on all nodes, and see that nothing of it runs any more.
+        """Stop the load on all nodes, and check that nothing of it is still running.
 
-        May be called from a signal handler while :meth:`run` is at any point: it submits nothing any more.
+        May be called from a signal handler at any point of :meth:`run`, which then submits nothing more.
 
-        :raises LoadError: if something may still run.
+        :raises LoadError: if something may still be running.
         """
 
     @property
     @abstractmethod
     def cluster(self) -> str | None:
-        """Name of the cluster that works on the load."""
+        """Name of the cluster that runs the load."""
 
     def is_running(self, query_id: str) -> bool:
-        """Whether any node works on the query still."""
+        """Whether any node is still running the query."""
         return self._monitor.is_running(query_id)
 
     @cached_property
@@ -93,7 +93,7 @@ class TaskLoad(ABC):
         )
 
     def _submit(self, prepared: PreparedLoad, query_id: str, into: TableName | None = None) -> None:
-        """Write the plan to the log, and send the INSERT.
+        """Log the plan, and submit the INSERT.
 
         :param into: a staging table; None for the target itself.
         """

@@ -1,4 +1,4 @@
-"""Loads that would not be right, refused before the target changes."""
+"""Refuse loads with wrong results before the target changes."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ log = logging.getLogger(__name__)
 
 
 def check_mode(target: TargetSpec, request: LoadRequest) -> None:
-    """See that the table can be loaded in this mode, by way of a staging table.
+    """Check that the table can be loaded in this mode, through a staging table.
 
     :raises TargetError: if it cannot.
-    :raises ConfigError: if mode and arguments contradict each other.
+    :raises ConfigError: if the mode contradicts other arguments.
     """
     mode = request.load_mode
     if (mode is LoadMode.REPLACE_WHERE) != bool(request.replace_where):
         raise ConfigError(
-            f"load_mode={mode.value!r} with replace_where={request.replace_where!r}: give both load_mode="
-            "'replace_where' and the condition that the rows to be replaced fulfil, or neither"
+            f"load_mode={mode.value!r} and replace_where={request.replace_where!r} contradict each other: give both"
+            " load_mode='replace_where' and a condition that selects the rows to be replaced, or neither"
         )
     if not target.engine.endswith("MergeTree"):
         raise TargetError(
-            f"{target.local} is a {target.engine}, which has no partitions to commit; use a MergeTree table, or"
-            " staging=False, which loads at least once"
+            f"{target.local} is a {target.engine} table, which has no partitions to commit; use a MergeTree table, or"
+            " staging=False, which loads rows at least once"
         )
     if target.is_shared:
         log.warning(
-            "%s is a %s of ClickHouse Cloud, where this package has never been run: docs/topologies.md says what was"
-            " tried instead, and how to try a service of yours",
+            "%s is a %s table of ClickHouse Cloud, where this package has never been run: docs/topologies.md says"
+            " what was tested instead, and how to test your own service",
             target.local,
             target.engine,
         )
@@ -51,15 +51,15 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
         remedy = (
             "use materialized_views='replay' to feed them from the staged rows, or staging=False"
             if mode is LoadMode.APPEND
-            else "their old rows cannot be told from others; detach them, load, and fill them again"
+            else "their old rows cannot be identified; detach the views, load, and fill them again"
         )
         raise TargetError(f"{target.name} feeds {names}, and a commit of staged partitions does not: {remedy}")
 
 
 def check_unbroken(context: LoadContext, request: LoadRequest, history: History, files: Sequence[SourceFile]) -> None:
-    """See that no commit that broke for good left a part of these files' rows in the table.
+    """Check that no commit that could not be finished has left some of these files' rows in the table.
 
-    :raises UnknownStateError: if one did, and this load would add them again.
+    :raises UnknownStateError: if one has, and this load would add them again.
     """
     uuids = set(context.target.uuids)
     broken = [a for a in history.attempts.values() if a.is_broken and uuids & set(a.committing_uuids)]
@@ -74,10 +74,10 @@ def check_unbroken(context: LoadContext, request: LoadRequest, history: History,
 def check_partial_partitions(
     context: LoadContext, request: LoadRequest, history: History, partitions: set[str]
 ) -> None:
-    """See that the partitions to be replaced hold nothing but what these files brought before.
+    """Check that the partitions to be replaced hold only rows of these files.
 
-    :param partitions: with new rows.
-    :raises LoadError: if one holds other rows: they would be gone.
+    :param partitions: those that get new rows.
+    :raises LoadError: if one holds other rows, which would be lost.
     """
     if (
         request.load_mode is not LoadMode.REPLACE_PARTITIONS
@@ -90,7 +90,7 @@ def check_partial_partitions(
         known_rows, loads = history.rows_of_partition(partition, context.target.uuids)
         other = ""
         if present[partition] > known_rows:
-            other = f"{count_of(present[partition] - known_rows, 'row')} that no load in the ledger brought"
+            other = f"{count_of(present[partition] - known_rows, 'row')} that no load in the ledger wrote"
         for load in loads:
             if load.id not in manifests:
                 manifests[load.id] = context.ledger.read_manifest(load.id)
@@ -101,5 +101,5 @@ def check_partial_partitions(
             raise LoadError(
                 f"partition {partition} of {context.target.local} holds {other}, which {request.pattern} does not"
                 " cover, and replacing it would lose them; nothing was changed: load all files of the partition,"
-                " use load_mode='replace_where', or say on_partial_partitions='replace'"
+                " use load_mode='replace_where', or allow the loss with on_partial_partitions='replace'"
             )

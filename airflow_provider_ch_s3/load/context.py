@@ -1,4 +1,4 @@
-"""Where a load takes place: the target, and what belongs to it."""
+"""The context of a load: its target, and what belongs to the target."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.exactly_once.lock import TargetLock
 from airflow_provider_ch_s3.exactly_once.locking import TargetLocking
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging, StagingTable
-from airflow_provider_ch_s3.inspect.alone import check_alone
+from airflow_provider_ch_s3.inspect.coverage import check_coverage
 from airflow_provider_ch_s3.inspect.definition import read_definition
 from airflow_provider_ch_s3.inspect.locate import locate_table
 from airflow_provider_ch_s3.inspect.table import choose_ddl_mode, read_target
@@ -27,9 +27,9 @@ from airflow_provider_ch_s3.target import TableName, TargetSpec
 
 @dataclass(frozen=True, kw_only=True)
 class LoadContext:
-    """The target as it was found, its ledger, its staging tables, and its lock.
+    """The target as found on the servers, its ledger, its staging tables, and its lock.
 
-    :param definition: of the target on all nodes, as text that changes with it.
+    :param definition: a fingerprint of the target's definition on all nodes.
     """
 
     client: ClickHouseClient
@@ -41,12 +41,12 @@ class LoadContext:
     locking: TargetLocking
 
     def staged(self, attempt: AttemptId) -> TableName:
-        """The attempt's staging table, under whatever epoch."""
+        """Name of the attempt's staging table, whatever epoch it carries."""
         epochs = [t.epoch for t in self.staging.find() if t.attempt == attempt and not t.role]
         return self.staging.name(StagingTable(attempt=attempt, epoch=max(epochs, default=attempt.number)))
 
     def partition_rows(self, table: TableName) -> dict[str, int]:
-        """Rows of each partition, over all shards."""
+        """Count the rows of each partition, over all shards."""
         rows: dict[str, int] = {}
         render, is_exact = staging_queries.render_read_partitions, self.target.keeps_all_rows
         for row in self.staging.look_at(table, render, is_exact=is_exact):
@@ -54,20 +54,20 @@ class LoadContext:
         return dict(sorted(rows.items()))
 
     def check_commit(self, view_tables: Iterable[TableName] = ()) -> None:
-        """See that a commit can reach every node and every replica.
+        """Check that a commit can reach every node and every replica.
 
-        :param view_tables: those that the target's materialized views write to.
-        :raises ConfigError: if the connection has no address of a node.
+        :param view_tables: the tables that the target's materialized views write to.
+        :raises ConfigError: if the connection lacks the address of a node.
         :raises TargetError: if the cluster lacks a replica.
         """
         nodes = {node.host for node in self.cluster.nodes}
         is_one_shard = len({node.shard for node in self.cluster.nodes}) == 1
-        # Any replica of a single shard will do.
+        # With a single shard, any replica will do.
         is_reached = self.target.is_replicated and is_one_shard and bool(nodes & self.client.reachable)
         if not is_reached and (lacking := nodes - self.client.reachable):
             raise ConfigError(
                 f"a commit has to reach every node of the cluster {self.cluster.name!r}, and the connection has no"
-                f" address of {', '.join(sorted(lacking))}; list host:port of the HTTP interface of each node in"
+                f" address of {', '.join(sorted(lacking))}; list the host:port of every node's HTTP interface in"
                 " http_endpoints"
             )
         if self.staging.replicas.are_there:
@@ -83,18 +83,20 @@ def find_context(
     token: str = "",
     sleep: Callable[[float], None] = time.sleep,
 ) -> LoadContext:
-    """Look the identity's table up on all nodes.
+    """Look up the target on all nodes.
 
-    :param token: of the process, for its locks.
-    :raises TargetError: if it is missing, differs between nodes, or lies on nodes that the connection leaves out.
-    :raises ClusterError: if the cluster is unknown, or a node does not answer.
+    :param identity: names the table.
+    :param token: identifies this process as the owner of its locks.
+    :raises TargetError: if the table is missing, differs between nodes, or exists on nodes that the connection leaves
+        out.
+    :raises ClusterError: if the cluster is unknown, or a node does not respond.
     """
     located = locate_table(client, declaration, identity.table)
     found, cluster = located.found, located.cluster
     ddl_mode = choose_ddl_mode(client, located.declaration, found)
     client = client.within(located.declaration, ddl_mode)
-    check_alone(client, found, cluster)
-    # First: what is altered after this look is noticed before the commit.
+    check_coverage(client, found, cluster)
+    # Before the target is read: any later ALTER is then noticed before the commit.
     definition = read_definition(client, found.local, cluster.name)
     target = read_target(client, found, cluster)
     ledger = Ledger(
@@ -103,7 +105,7 @@ def find_context(
         name=ledger_name(located.declaration.ledger_table, target.local.database),
         target=target.local,
         is_replicated=target.is_replicated,
-        # The disk of one node may be lost; what is shared lies on none.
+        # The disk of one node may be lost; shared storage is on no node's disk.
         quorum=min(2, cluster.fewest_replicas) if target.is_replicated and not target.is_shared else 0,
     )
     replicas = Replicas(
@@ -116,7 +118,7 @@ def find_context(
         sleep=sleep,
     )
     staging = Staging(client=client, cluster=cluster.name, target=target.local, replicas=replicas)
-    # A Replicated database decides by itself, whatever node it is asked on.
+    # In a Replicated database it does not matter which node creates the lock.
     first = min(client.reachable if ddl_mode is DdlMode.DATABASE else (node.host for node in cluster.nodes))
     lock = TargetLock(
         client=client, ledger=ledger, identity=identity, node=first, sleep=sleep, token=token or uuid.uuid4().hex

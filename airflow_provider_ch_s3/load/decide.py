@@ -1,4 +1,4 @@
-"""The steps of a load, and which of them is next according to the ledger: functions of values.
+"""The steps of a load, and pure functions that decide from the ledger which of them is next.
 
 ::
 
@@ -25,19 +25,19 @@ from airflow_provider_ch_s3.target import TableName
 
 @dataclass(frozen=True)
 class Recover:
-    """Inspect table and ledger anew, and continue what an earlier process of the task left."""
+    """Read the table and the ledger again, and continue where an earlier process of the task stopped."""
 
 
 @dataclass(frozen=True)
 class FinishCommit:
-    """Finish a commit that broke off, which needs the staged rows only: the files may be gone by now."""
+    """Finish an interrupted commit. It needs only the staged rows: the files may have been deleted since."""
 
 
 @dataclass(frozen=True)
 class Begin:
-    """Select files, prepare an attempt and stage it.
+    """Select the files, prepare an attempt, and create its staging table.
 
-    :param history: the ledger as it was read last.
+    :param history: the ledger as last read.
     """
 
     history: History
@@ -45,7 +45,7 @@ class Begin:
 
 @dataclass(frozen=True)
 class Submit:
-    """Send the INSERT of a planned attempt into its staging table."""
+    """Submit the INSERT of a planned attempt, into its staging table."""
 
     attempt: AttemptId
     prepared: PreparedLoad
@@ -54,7 +54,7 @@ class Submit:
 
 @dataclass(frozen=True)
 class Resume:
-    """Wait for the INSERT of an attempt, verify what it staged, and commit that."""
+    """Wait for the INSERT of an attempt, verify the staged rows, and commit them."""
 
     attempt: AttemptId
 
@@ -72,10 +72,10 @@ Step = Recover | FinishCommit | Begin | Submit | Resume | Done
 def decide_start(
     history: History, identity: LoadIdentity, table_uuids: Collection[str]
 ) -> FinishCommit | Begin | Resume | Done:
-    """What a process does first.
+    """Decide what a process does first.
 
-    :param table_uuids: of the target on all nodes; rows that were committed into a table that has been dropped since
-        do not count.
+    :param table_uuids: UUIDs of the target on all nodes; rows committed into a table that has since been dropped do
+        not count.
     :raises OvertakenError: if a newer try of the task has begun.
     """
     latest = history.latest(identity.load_id, identity.life)
@@ -83,7 +83,8 @@ def decide_start(
         return done(latest)
     if any(word.rank > identity.rank for word in history.words_of(identity.load_id)):
         raise OvertakenError(
-            f"a newer try of this task has begun to load into {identity.table}, so try {identity.try_number} stops"
+            f"a newer try of this task has begun to load into {identity.table}; stopping try {identity.try_number},"
+            " no action needed"
         )
     if latest is not None and latest.state is EventKind.COMMITTING:
         return FinishCommit()
@@ -93,20 +94,23 @@ def decide_start(
 
 
 def decide_next(history: History, attempt: AttemptId) -> Recover | Resume | Done:
-    """What the process that works on an attempt does next.
+    """Decide what the process that works on an attempt does next.
 
-    :raises OvertakenError: if another process of its task has given the attempt up, and goes on with a later one.
-    :raises LoadError: if the ledger has forgotten the attempt.
+    :raises OvertakenError: if another process of the task has abandoned the attempt and continues with a later one.
+    :raises LoadError: if the ledger no longer has the attempt.
     """
     found = history.attempt(attempt)
     if found.state is EventKind.COMMITTED:
         return done(found)
     if history.of_load(attempt.load_id)[-1] is not found:
-        raise OvertakenError(f"another process of this task gave {attempt.query_id} up, so this one stops")
-    # Another load gave it up, because it waited too long for the lock.
+        raise OvertakenError(
+            f"another process of this task has abandoned {attempt.query_id} and continues with a later attempt;"
+            " stopping this process, no action needed"
+        )
+    # Another load waited too long for the lock, took it over, and abandoned this attempt.
     return Recover() if found.state is EventKind.ABANDONED else Resume(attempt)
 
 
 def done(attempt: Attempt) -> Done:
-    """The end of a load whose attempt was committed."""
+    """Build the last step of a load, from its committed attempt."""
     return Done(LoadReport.of_commit(attempt.detail(EventKind.COMMITTED)))

@@ -1,7 +1,7 @@
-"""The way of a load that writes straight into the table: at least once, for engines that cannot stage.
+"""A load that writes directly into the table: at least once, for engines that have no staging.
 
-A load whose end is known to be a failure may have written a part of its rows, and the next try writes them again. A
-load that runs, or whose end nobody knows, is never started a second time.
+A load that is known to have failed may have written some of its rows, and the next try writes them again. A load that
+is running, or whose outcome is unknown, is never submitted a second time.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ log = logging.getLogger(__name__)
 
 @dataclass(kw_only=True)
 class DirectLoadRun(TaskLoad):
-    """One task's load of one request, without staging; used as :class:`LoadRun` is."""
+    """One task's load of one request, without staging; used like :class:`LoadRun`."""
 
-    after_kill: ClassVar[str] = "rows that it wrote before stay in the table"
+    after_kill: ClassVar[str] = "rows written by then stay in the table"
     _prepared: PreparedLoad | None = field(default=None, init=False)
 
     def start(self) -> LoadReport | str:
-        """Go on until the INSERT runs; returns its query id.
+        """Run all steps up to the INSERT; returns its query id.
 
         :raises ChS3Error: as :meth:`run`.
         """
         check_expressions(self.request)
         if self.request.load_mode is not LoadMode.APPEND:
             raise ConfigError(
-                f"load_mode={self.request.load_mode.value!r} works through a staging table; use staging=True, or"
+                f"load_mode={self.request.load_mode.value!r} needs a staging table; use staging=True, or"
                 " load_mode='append'"
             )
         found, cluster = self._found
         log.warning(
-            "staging=False: this load is at least once: rows of a try that failed stay in %s, readers see rows as"
-            " they arrive, and no file is remembered, so that loading it again adds its rows again",
+            "staging=False: this load is at least once: rows of a failed try stay in %s, readers see rows as they"
+            " arrive, and loaded files are not recorded, so loading a file again adds its rows again",
             found.name,
         )
         wait_for_query_log(self.client, cluster, sleep=self.sleep)
@@ -67,7 +67,7 @@ class DirectLoadRun(TaskLoad):
             return self._take_over(earlier)
         prepared = self._prepared = self._prepare(found, cluster)
         query_id = self.identity.query_id(earlier.attempt + 1 if earlier else 1)
-        # Preparing takes a while, in which another process of the same task may have come this far.
+        # While this process was preparing, another one of the same task may have come this far.
         rival = self._read_statuses(cluster, query_id)
         if rival:
             return self._take_over(rival[query_id])
@@ -76,7 +76,7 @@ class DirectLoadRun(TaskLoad):
         return query_id
 
     def complete(self, query_id: str) -> LoadReport:
-        """Wait for the end of the INSERT, and report.
+        """Wait for the end of the INSERT, and return the report.
 
         :raises ChS3Error: as :meth:`run`.
         """
@@ -95,11 +95,11 @@ class DirectLoadRun(TaskLoad):
         return report
 
     def kill(self) -> None:
-        """Kill what this generation of the task submitted, and see that it is gone on all nodes.
+        """Kill what this generation of the task submitted, and check that it has ended on all nodes.
 
-        May be called from a signal handler while :meth:`run` is at any point: it submits nothing any more.
+        May be called from a signal handler at any point of :meth:`run`, which then submits nothing more.
 
-        :raises LoadError: if something may still run.
+        :raises LoadError: if something may still be running.
         """
         self._is_killed = True
         nodes = kill_queries(
@@ -113,7 +113,7 @@ class DirectLoadRun(TaskLoad):
 
     @property
     def cluster(self) -> str | None:
-        """Name of the cluster that works on the load."""
+        """Name of the cluster that runs the load."""
         return self._found[1].name
 
     @cached_property
@@ -144,72 +144,73 @@ class DirectLoadRun(TaskLoad):
             return self._monitor.wait(query_id, until_seen=until_seen)
         except UnknownStateError as error:
             raise UnknownStateError(
-                f"{error}; it may have loaded everything, so it is not started again: look for it in"
+                f"{error}; it may have loaded everything, so it is not submitted again: look for it in"
                 f" system.query_log and for its rows in {self.request.table}, then clear the task to load again"
             ) from error
         except LoadError as error:
             if self._is_killed:
                 kill_queries(self.client, self.declaration.cluster, query_id, sleep=self.sleep)
-                raise LoadError(f"{error}; rows that it wrote before stay") from error
+                raise LoadError(f"{error}; rows written by then stay") from error
             raise failure(query_id, str(error)) from error
 
     def _resolve_earlier(self, cluster: ClusterSpec) -> QueryStatus | None:
-        """The latest query of earlier tries of this generation; those of other generations are ended."""
+        """Find the latest query of earlier tries of this generation; kill those of other generations."""
         statuses = self._read_statuses(cluster, f"{self.identity.load_id}-")
-        mine = {q: s for q, s in statuses.items() if q.startswith(self.identity.generation_prefix)}
-        for query_id in statuses.keys() - mine.keys():
+        own = {q: s for q, s in statuses.items() if q.startswith(self.identity.generation_prefix)}
+        for query_id in statuses.keys() - own.keys():
             if statuses[query_id].state is QueryState.RUNNING:
-                log.warning("the task was cleared while %s ran: killing it", query_id)
+                log.warning("the task was cleared while %s was running: killing it", query_id)
                 kill_queries(self.client, cluster.name, query_id, sleep=self.sleep)
-        if not mine and not self.identity.is_first_try:
-            self._check_memory()
-            mine = self._look_again(cluster)
-        latest = max(mine.values(), key=lambda status: status.attempt, default=None)
+        if not own and not self.identity.is_first_try:
+            self._check_restarts()
+            own = self._wait_for_earlier(cluster)
+        latest = max(own.values(), key=lambda status: status.attempt, default=None)
         if latest is not None and latest.state is QueryState.UNKNOWN:
-            log.info("an earlier try submitted %s, and no log says yet how it ended", latest.query_id)
+            log.info("an earlier try submitted %s; waiting for a log of how it ended", latest.query_id)
             latest = self._wait(latest.query_id)
         if latest is not None and latest.state is QueryState.FAILED:
             log.warning(
-                "%s failed after it had written %s, which stay in the table (this load is at least once): %s",
+                "%s failed; it had written %s, which remain in the table (this load is at least once): %s",
                 latest.query_id,
                 count_of(sum(row["written_rows"] for row in latest.ended), "row"),
                 latest.error,
             )
         return latest
 
-    def _look_again(self, cluster: ClusterSpec) -> dict[str, QueryStatus]:
-        """What an earlier try submitted just before it died may have ended already, and not be in any log yet."""
+    def _wait_for_earlier(self, cluster: ClusterSpec) -> dict[str, QueryStatus]:
+        """Poll until every log has been written: an earlier try may have submitted a query just before it died."""
         log.info(
-            "no node knows a query of the earlier tries; looking for %s more", format_seconds(LOG_PATIENCE_SECONDS)
+            "no node has a record of a query of the earlier tries; polling for another %s",
+            format_seconds(LOG_PATIENCE_SECONDS),
         )
         deadline = time.monotonic() + LOG_PATIENCE_SECONDS
         while True:
-            mine = self._read_statuses(cluster, self.identity.generation_prefix)
-            if mine or time.monotonic() > deadline:
-                return mine
+            own = self._read_statuses(cluster, self.identity.generation_prefix)
+            if own or time.monotonic() > deadline:
+                return own
             self.sleep(self.poll_seconds)
 
     def _read_statuses(self, cluster: ClusterSpec, prefix: str) -> dict[str, QueryStatus]:
         age_seconds = self.identity.age_seconds + CLOCK_MARGIN_SECONDS
         return read_statuses(self.client, cluster.name, prefix, age_seconds=age_seconds)
 
-    def _check_memory(self) -> None:
-        """A node that was restarted may have forgotten the query of an earlier try.
+    def _check_restarts(self) -> None:
+        """Check that no node was restarted, which may have lost its record of an earlier try's query.
 
         :raises UnknownStateError: if one was.
         """
         if restarted := self._monitor.restarted_node(time.time() - self.identity.since.timestamp()):
             raise UnknownStateError(
-                f"no node knows a query {self.identity.generation_prefix}…, but {restarted}, after this task began,"
-                f" and may have lost its log; look whether the rows are in {self.request.table}, then clear the task"
-                " to load again"
+                f"no node has a record of a query {self.identity.generation_prefix}…, but {restarted}, after this"
+                f" task began, and may have lost its log; check whether the rows are in {self.request.table}, then"
+                " clear the task to load again"
             )
 
 
 def failure(query_id: str, message: str) -> LoadError:
-    """What to tell a user whose query failed."""
-    told = message if query_id in message else f"query {query_id} failed: {message}"
+    """Build the error for a failed query."""
+    text = message if query_id in message else f"query {query_id} failed: {message}"
     return LoadError(
-        f"{told}; rows that it wrote before stay in the table (this load is at least once), so remove them before you"
-        " load again if they must not be there twice"
+        f"{text}; rows written by then stay in the table (this load is at least once), so remove them before you"
+        " load again unless duplicates are acceptable"
     )

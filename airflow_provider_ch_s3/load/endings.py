@@ -1,4 +1,4 @@
-"""See that compressed files are complete, where ClickHouse would take a truncated one for a complete one."""
+"""Check that compressed files are complete, in the formats where ClickHouse does not notice a truncated file."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from airflow_provider_ch_s3.frames import TAIL_BYTES, Compression, FileEnd, judg
 from airflow_provider_ch_s3.protocols import ObjectStore
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.units import count_of
 
 log = logging.getLogger(__name__)
 
-# As many as an S3 client keeps connections for.
+# As many as the connections in the pool of an S3 client.
 READERS = 10
 _BY_NAME = {"zst": Compression.ZSTD, "zstd": Compression.ZSTD, "lz4": Compression.LZ4}
 
 
 def check_ends(store: ObjectStore, files: Sequence[SourceFile], request: LoadRequest) -> None:
-    """Read the last bytes of ``.zst`` and ``.lz4`` files.
+    """Check the last bytes of all ``.zst`` and ``.lz4`` files.
 
-    :raises SourceError: if one is truncated, or may not be read.
+    :raises SourceError: if a file is truncated, or may not be read.
     """
     compressed = [(file, found) for file in files if (found := compression_of(file.key, request.compression))]
     if not compressed:
         return
-    log.info("seeing that %d .zst and .lz4 files are complete", len(compressed))
+    log.info("checking %s (.zst, .lz4) for truncation", count_of(len(compressed), "compressed file"))
     check = partial(_check_end, store, request.pattern.bucket)
     with ThreadPoolExecutor(READERS) as pool:
         for batch in batches(compressed):
@@ -39,9 +40,9 @@ def check_ends(store: ObjectStore, files: Sequence[SourceFile], request: LoadReq
 
 
 def compression_of(key: str, given: str | None) -> Compression | None:
-    """Which compression a file has, if it is one to look at.
+    """Determine the compression of a file, if truncation has to be checked for.
 
-    :param given: ClickHouse's name of the compression; None or ``auto`` to tell by the file name.
+    :param given: ClickHouse's name of the compression; None or ``auto`` to infer it from the file name.
     """
     name = (given or "auto").casefold()
     return _BY_NAME.get(file_extension(key) if name == "auto" else name)
@@ -56,5 +57,5 @@ def _check_end(store: ObjectStore, bucket: str, file: SourceFile, compression: C
     if end is not FileEnd.COMPLETE:
         raise SourceError(
             f"{file.key!r} is truncated: it ends in the middle of its {compression.value} data, and ClickHouse would"
-            " load the rows up to there as if they were all; nothing was loaded: write the file again"
+            " load only the rows before that, without an error; nothing was loaded: upload the file again"
         )

@@ -1,4 +1,4 @@
-"""End a staged load from any process: its own, or that of a trigger."""
+"""Stop a staged load from any process: its own, or that of a trigger."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def kill_load(
     submission: Submission | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """End a task's load from any process: its queries on all nodes, its staging tables, a commit half done.
+    """Stop a task's load: kill its queries on all nodes, drop its staging tables, finish an interrupted commit.
 
-    :param submission: a statement that may be on its way still.
-    :raises LoadError: if something may still run.
+    :param submission: a statement that may still be on its way to a server.
+    :raises LoadError: if something may still be running.
     """
     client = client.within(declaration)
     nodes = kill_queries(client, declaration.cluster, identity.generation_prefix, submission=submission, sleep=sleep)
@@ -42,7 +42,7 @@ def kill_load(
                         locked.abandon(attempt.id)
             attempts = locked.history.of_load(identity.load_id)
     except ChS3Error as error:
-        log.warning("%s; what was staged stays for the next load to remove: %s", describe_end(nodes), error)
+        log.warning("%s; leaving staged rows for the next load to remove: %s", describe_end(nodes), error)
         return
-    mine = [attempt for attempt in attempts if attempt.id.generation == identity.generation]
-    log.info("%s", describe_kill(nodes, identity.table, mine))
+    own = [attempt for attempt in attempts if attempt.id.generation == identity.generation]
+    log.info("%s", describe_kill(nodes, identity.table, own))

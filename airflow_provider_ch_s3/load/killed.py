@@ -1,4 +1,4 @@
-"""What became of a load that was killed, for the log of its task."""
+"""Describe the outcome of killing a load, for the task's log."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from airflow_provider_ch_s3.units import count_of
 
 
 def describe_end(nodes: Collection[str]) -> str:
-    """Where the queries of a load were ended.
+    """Describe where the queries of a load were killed.
 
-    :param nodes: that were seen to run them.
+    :param nodes: those that were running them.
     """
     if not nodes:
-        return "killed: nothing of it runs any more"
-    return f"killed: ended on {count_of(len(nodes), 'node')}"
+        return "killed: none of its queries is running"
+    return f"killed on {count_of(len(nodes), 'node')}"
 
 
 def describe_kill(nodes: Collection[str], table: str, attempts: Sequence[Attempt]) -> str:
-    """Where its queries were ended, and what the table holds now.
+    """Describe where the queries of a load were killed, and what the table holds now.
 
-    :param nodes: as of :func:`describe_end`.
-    :param attempts: of this generation of the task, as the ledger tells them after the kill; none where the load
+    :param nodes: as for :func:`describe_end`.
+    :param attempts: those of this generation of the task, as read from the ledger after the kill; none if the load
         was not staged, or had not begun.
     """
     if attempts:
@@ -30,13 +30,13 @@ def describe_kill(nodes: Collection[str], table: str, attempts: Sequence[Attempt
     elif nodes:
         found = f"rows that it had written stay in {table} (staging=False)"
     else:
-        found = "it had staged nothing"
+        found = "nothing had been staged"
     return f"{describe_end(nodes)}; {found}"
 
 
 def _describe_commit(table: str, attempts: Sequence[Attempt]) -> str:
     if any(attempt.is_broken for attempt in attempts):
-        return f"its commit had begun and cannot be finished: {table} may hold a part of its rows"
+        return f"its commit had begun and cannot be finished: {table} may hold some of its rows"
     if any(attempt.state is EventKind.COMMITTED for attempt in attempts):
-        return f"its commit had begun and was finished: {table} holds all its rows"
-    return f"nothing of {table} was changed"
+        return f"its commit had begun and was finished: {table} holds all of its rows"
+    return f"{table} was not changed"

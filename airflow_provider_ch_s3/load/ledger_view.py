@@ -1,4 +1,4 @@
-"""All loads that a ledger knows: as tables of text, and without those that nobody asks for any more."""
+"""All loads in a ledger: list them as text, show one, prune old ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DAY_SECONDS = 24 * 3600
 class LedgerView:
     """A ledger with the histories of all its targets.
 
-    :param histories: target, ``database.table`` → its history.
+    :param histories: target (``database.table``) → its history.
     """
 
     client: ClickHouseClient
@@ -34,14 +34,17 @@ class LedgerView:
     histories: Mapping[str, History]
 
     def attempts(self, load_id: str = "") -> Iterator[tuple[str, Attempt]]:
-        """Target and attempt, newest last; those of one load."""
+        """Yield target and attempt, newest last.
+
+        :param load_id: only this load's attempts; '' for all.
+        """
         found = [(target, a) for target, history in self.histories.items() for a in history.attempts.values()]
         for target, attempt in sorted(found, key=lambda pair: pair[1].planned_at):
             if load_id in ("", attempt.id.load_id):
                 yield target, attempt
 
     def prune(self, older_than_days: float) -> int:
-        """Forget old attempts that are over and brought nothing that a table still holds; returns how many."""
+        """Delete old attempts that have ended and whose rows no table holds any more; returns how many."""
         before = time.time() - older_than_days * DAY_SECONDS
         count = 0
         for target, history in self.histories.items():
@@ -60,7 +63,7 @@ class LedgerView:
         return count
 
     def _living_uuids(self, history: History) -> set[str]:
-        """Those tables of the history's loads that exist still."""
+        """UUIDs of the tables in the history that still exist."""
         known = {uuid for attempt in history.attempts.values() for uuid in attempt.committed_uuids}
         if not known:
             return set()
@@ -70,7 +73,7 @@ class LedgerView:
     def _forget(
         self, target: str, attempts: Sequence[tuple[str, int]], *, last_epoch: int, before_seconds: float
     ) -> None:
-        """What says that an attempt is over goes last: without it, the rest would look as if it were not."""
+        """Delete the event that ended an attempt last: without it, the attempt would look unfinished."""
         forget_files = partial(
             ledger_queries.render_prune_ledger_files, files_name(self.ledger), target=target, attempts=attempts
         )
@@ -91,7 +94,7 @@ class LedgerView:
 def read_ledger(client: ClickHouseClient, cluster: str | None, ledger: TableName) -> LedgerView:
     """Read the whole ledger.
 
-    :raises ConfigError: if there is none.
+    :raises ConfigError: if it does not exist.
     """
     try:
         rows = client.query(ledger_queries.render_read_history(ledger, cluster))
@@ -99,8 +102,8 @@ def read_ledger(client: ClickHouseClient, cluster: str | None, ledger: TableName
         if error.code != ErrorCode.UNKNOWN_TABLE:
             raise
         raise ConfigError(
-            f"there is no ledger {ledger} yet; the first load into a database makes it: name its database with"
-            " --database, or the ledger in the connection's field ledger_table"
+            f"there is no ledger {ledger} yet; the first load into a database creates it: name the right database"
+            " with --database, or the ledger in the connection's field ledger_table"
         ) from error
     histories = {
         target: History(events=[parse_event(row) for row in of_target])
@@ -110,7 +113,7 @@ def read_ledger(client: ClickHouseClient, cluster: str | None, ledger: TableName
 
 
 def format_loads(view: LedgerView, *, limit: int) -> str:
-    """One line for each of the latest attempts."""
+    """Format the latest attempts as a table, one line each."""
     lines = [
         ("LOAD", "ATTEMPT", "STARTED (UTC)", "TABLE", "DAG.TASK", "RUN", "MODE", "STATE", "FILES", "ROWS", "SECONDS")
     ]
@@ -135,13 +138,13 @@ def format_loads(view: LedgerView, *, limit: int) -> str:
 
 
 def format_load(view: LedgerView, load_id: str) -> str:
-    """The history of one load, event by event.
+    """Format the history of one load, event by event.
 
-    :raises ConfigError: if the ledger does not know it.
+    :raises ConfigError: if the ledger has no such load.
     """
     attempts = list(view.attempts(load_id))
     if not attempts:
-        raise ConfigError(f"the ledger {view.ledger} knows no load {load_id!r}; `ch-s3 loads` lists those it knows")
+        raise ConfigError(f"the ledger {view.ledger} has no load {load_id!r}; `ch-s3 loads` lists those it has")
     lines = []
     for target, attempt in attempts:
         planned, report = attempt.detail(EventKind.PLANNED), _report(attempt)

@@ -1,4 +1,4 @@
-"""What the ledger keeps of an attempt from the moment it is planned."""
+"""What the ledger records of an attempt when it is planned."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def describe_attempt(
     selection: FileSelection,
     views: Sequence[View],
 ) -> dict[str, Any]:
-    """The detail of the event ``planned``: plain values, for the processes that continue the load and for users."""
+    """Build the detail of the event ``planned``: plain values, for users and for processes that continue the load."""
     return {
         **identity.names,
         "since": identity.life.since,
@@ -36,7 +36,7 @@ def describe_attempt(
         "rows": prepared.rows,
         "data_format": prepared.source.data_format,
         "is_pattern": prepared.source.is_pattern,
-        # a filter on _path drops the rows of files with similar names, after they were read
+        # a filter on _path drops the rows of files with similar names after they have been read
         "is_filtered": bool(request.where or prepared.source.path_filter),
         "views": {f"{VIEW}{n}": (view.table.database, view.table.table) for n, view in enumerate(views)},
         **describe_plan(prepared.plan),

@@ -1,4 +1,4 @@
-"""Whether a process can continue with the INSERT that an earlier process of its task submitted."""
+"""Decide whether a process can continue with the INSERT of an earlier process of its task."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from airflow_provider_ch_s3.query.state import LOG_PATIENCE_SECONDS, QueryState
 def may_be_staged(context: LoadContext, monitor: QueryMonitor, attempt: Attempt) -> bool:
     """Whether the INSERT of an attempt is running, or may have succeeded.
 
-    If it is not running and nothing is staged, abandoning it loses nothing. If something is staged, a query log says
-    soon how the INSERT ended, unless the node that ran it was restarted.
+    If it is not running and nothing is staged, abandoning it loses nothing. If something is staged, a query log will
+    soon show how the INSERT ended, unless the node that ran it was restarted.
     """
     monitor.follow(attempt.age_seconds)
     while True:

@@ -1,4 +1,4 @@
-"""What ``replace_where`` needs to keep the other rows as they are; refused where it is missing."""
+"""Check what ``replace_where`` needs in order to keep the other rows as they are."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.expressions import find_names
 from airflow_provider_ch_s3.target import TableName
-from airflow_provider_ch_s3.units import format_count
+from airflow_provider_ch_s3.units import count_of, format_count
 
-# Functions that ClickHouse calls for a bare name, in quotes too, where no column has it (26.7). Its check of
-# functions does not see them.
+# A bare or quoted name of one of these, if no column has that name, calls the function (26.7); ClickHouse's own check
+# for functions with changing results does not see them.
 CALLED_BY_NAME = frozenset(
     {
         *("now", "today", "curdate", "current_date", "current_timestamp", "localtime", "localtimestamp"),
@@ -23,11 +23,11 @@ CALLED_BY_NAME = frozenset(
 
 
 def check_replace_where(context: LoadContext, request: LoadRequest) -> None:
-    """See, before anything is staged, that the condition can be repeated, and that the rows to keep can be kept.
+    """Check, before anything is staged, that the condition is repeatable, and that the rows to keep can be kept.
 
-    :raises ConfigError: if the condition is none over the table's columns, or its result may change.
+    :raises ConfigError: if it is not a condition over the table's columns, or its result may change.
     :raises TargetError: if this user does not see all rows of the table.
-    :raises LoadError: if a change is on its way into the table's parts.
+    :raises LoadError: if a change has not been written into the table's parts yet.
     """
     if not request.replace_where:
         return
@@ -37,25 +37,25 @@ def check_replace_where(context: LoadContext, request: LoadRequest) -> None:
 
 
 def check_staged_rows(context: LoadContext, staged: TableName, condition: str) -> str:
-    """See that all staged rows fulfil ``replace_where``; returns what was checked.
+    """Check that all staged rows satisfy ``replace_where``; returns what was checked.
 
-    :raises LoadError: if some do not: loading again would add them again.
+    :raises LoadError: if some do not: loading again would duplicate them.
     """
     visible, outside = count_rows(context.client, staged, context.cluster.name, condition)
     if outside:
         raise LoadError(
-            f"replace_where={condition!r} does not hold for {format_count(outside)} of {format_count(visible)} rows"
-            f" of the files, so the next load would not replace them; nothing of {context.target.name} was changed:"
+            f"replace_where={condition!r} does not hold for {format_count(outside)} of {count_of(visible, 'row')}"
+            f" from the files, so the next load would not replace them; {context.target.name} was not changed:"
             " correct replace_where, or leave those rows out with where"
         )
-    # After the count, because merges may take rows away in between, and never add some.
+    # Count the parts' rows last: merges may remove rows in between, but never add any.
     if visible < (stored := sum(context.partition_rows(staged).values())):
         raise LoadError(
-            f"the user of this connection sees {format_count(visible)} of {format_count(stored)} staged rows, so it"
-            f" cannot be checked that all fulfil replace_where={condition!r}; nothing of {context.target.name} was"
+            f"the user of this connection sees only {format_count(visible)} of {count_of(stored, 'staged row')}, so"
+            f" it cannot be checked that all satisfy replace_where={condition!r}; {context.target.name} was not"
             f" changed: load as a user without a row policy on the database {staged.database}"
         )
-    return f"all staged rows fulfil {condition}"
+    return f"all staged rows satisfy {condition}"
 
 
 def _check_condition(context: LoadContext, condition: str) -> None:
@@ -70,22 +70,22 @@ def _check_condition(context: LoadContext, condition: str) -> None:
         if error.code == ErrorCode.QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS:
             raise _is_not_repeatable(condition, "calls a function such as now(), rand() or dictGet()") from error
         raise ConfigError(
-            f"replace_where={condition!r} is no condition over the columns of {context.target.local}: {error}; its"
+            f"replace_where={condition!r} is not a condition over the columns of {context.target.local}: {error}; its"
             f" columns are {', '.join(columns)}"
         ) from error
 
 
 def _is_not_repeatable(condition: str, why: str) -> ConfigError:
     return ConfigError(
-        f"replace_where={condition!r} {why}: it may give another result when a commit that broke off is finished;"
+        f"replace_where={condition!r} {why}: its result may be different when an interrupted commit is finished;"
         " write the value itself, or a template for it, such as \"day = '{{ ds }}'\""
     )
 
 
 def _check_all_visible(context: LoadContext) -> None:
-    """See that this user sees as many rows as the parts hold.
+    """Check that this user sees as many rows as the parts hold.
 
-    Only of partitions that nobody changes meanwhile: of others it cannot be told.
+    Only partitions that did not change between the two counts can be compared.
     """
     target, cluster = context.target.local, context.cluster.name
     before = _read_partitions(context)
@@ -93,8 +93,8 @@ def _check_all_visible(context: LoadContext) -> None:
         rows = context.client.query(staging_queries.render_count_visible(target, cluster))
     except ServerError as error:
         raise TargetError(
-            f"cannot count the rows of {target} that replace_where keeps: {error}; it needs a user who may SELECT all"
-            f" columns: GRANT SELECT ON {target} TO …"
+            f"cannot count the rows of {target} that replace_where keeps: {error}; the user needs the right to SELECT"
+            f" all columns: GRANT SELECT ON {target} TO …"
         ) from error
     visible = {(row["node"], row["partition_id"]): row["rows"] for row in rows}
     unchanged = before.items() & _read_partitions(context).items()
@@ -102,15 +102,15 @@ def _check_all_visible(context: LoadContext) -> None:
         seen = visible.get((node, partition), 0)
         if seen != stored:
             raise TargetError(
-                f"the user of this connection sees {format_count(seen)} of {format_count(stored)} rows in partition"
+                f"the user of this connection sees {format_count(seen)} of {count_of(stored, 'row')} in partition"
                 f" {partition} of {target} on {node}, because of a row policy or a setting (additional_table_filters,"
-                " final), and replace_where cannot tell whether the others are to be kept; load as a user who sees"
-                " all rows"
+                " final), and replace_where cannot decide whether to keep the others; load as a user who sees all"
+                " rows"
             )
 
 
 def _read_partitions(context: LoadContext) -> dict[tuple[str, str], tuple[int, int, int]]:
-    """Rows, last block and version of each partition on each node; patches are no rows of their own."""
+    """Read rows, last block and version of each partition on each node; patch parts hold no rows of their own."""
     statement = staging_queries.render_read_partitions(context.target.local, context.cluster.name)
     rows = context.client.query(statement)
     return {

@@ -1,4 +1,4 @@
-"""What the user of the connection may do, found out before the first change."""
+"""Check the rights of the connection's user before the first change."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.target import TableName
 
-# Older servers do not know CHECK GRANT; there a missing right is told by the statement that needs it.
+# Older servers have no CHECK GRANT; there, the statement that lacks a right reports it.
 FIRST_VERSION = (25, 8)
 READ_AND_WRITE = ("SELECT", "INSERT")
-MAKE = ("CREATE TABLE", "DROP TABLE")
-# A MOVE takes rows away from the staging table; what replaces takes them from the target, too.
+CREATE = ("CREATE TABLE", "DROP TABLE")
+# A MOVE removes rows from the staging table; the replacing modes remove them from the target as well.
 REMOVE = ("ALTER DELETE",)
-# Merges are held back there.
+# To hold back merges of the staging table.
 HOLD = ("ALTER SETTINGS",)
 
 
 def check_rights(context: LoadContext, mode: LoadMode, views: Iterable[View]) -> None:
-    """See that the user may write to the ledger, stage and commit.
+    """Check that the user may write to the ledger, stage and commit.
 
-    :raises TargetError: if not; names what is missing.
+    :raises TargetError: if not; names the missing rights.
     """
     if context.cluster.server_version < FIRST_VERSION:
         return
@@ -36,7 +36,7 @@ def check_rights(context: LoadContext, mode: LoadMode, views: Iterable[View]) ->
     is_append = mode is LoadMode.APPEND
     holds_merges = is_append or mode is LoadMode.REPLACE_WHERE
     needs = {
-        staged: (*READ_AND_WRITE, *MAKE, *REMOVE, *(HOLD if holds_merges else ())),
+        staged: (*READ_AND_WRITE, *CREATE, *REMOVE, *(HOLD if holds_merges else ())),
         context.target.local: (*READ_AND_WRITE, *(() if is_append else REMOVE)),
         context.ledger.name: READ_AND_WRITE,
         **{view.table: READ_AND_WRITE for view in views},
@@ -44,13 +44,13 @@ def check_rights(context: LoadContext, mode: LoadMode, views: Iterable[View]) ->
     for table, rights in needs.items():
         if missing := _find_missing(context.client, rights, table):
             user = context.client.query(load_queries.render_read_user())[0]["user"]
-            # The names of staging tables change with each load.
+            # The names of staging tables are different in each load.
             name = "*" if table == staged else short_identifier(table.table)
             where = f"{short_identifier(table.database)}.{name}"
             raise TargetError(
                 f"user {user!r} may not {', '.join(missing)} on {where}, and nothing was changed; have an"
                 f" administrator run GRANT {', '.join(missing)} ON {where} TO {short_identifier(user)} on every node"
-                " (docs/permissions.md has all rights)"
+                " (docs/permissions.md lists all rights)"
             )
 
 

@@ -1,4 +1,4 @@
-"""Which of the listed files a load takes: in ``append``, those that the table does not hold yet."""
+"""Select the files to load from the listing: in ``append``, those that the table does not hold yet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.units import count_of
 
 @dataclass(frozen=True, kw_only=True)
 class FileSelection:
-    """The files to load, and those that are left out because the table holds them, or another version of them."""
+    """The files to load, and those left out because the table holds them or another version of them."""
 
     files: tuple[SourceFile, ...]
     loaded: tuple[SourceFile, ...] = ()
@@ -26,7 +26,7 @@ class FileSelection:
 
     @property
     def listed(self) -> tuple[SourceFile, ...]:
-        """All of them, sorted by key."""
+        """All listed files, sorted by key."""
         return tuple(sorted((*self.files, *self.loaded, *self.changed)))
 
     @property
@@ -34,17 +34,17 @@ class FileSelection:
         return len(self.loaded) + len(self.changed)
 
     def describe_skipped(self) -> str:
-        """What is left out, for the log; '' where nothing is."""
+        """Describe what is left out, for the log; '' if nothing is."""
         groups = (
             (self.loaded, "that the table already holds"),
             (self.changed, "of which the table holds another version"),
         )
-        said = [
+        parts = [
             f"{count_of(len(files), 'file')} {why} ({files[0].key!r}{', …' if files[1:] else ''})"
             for files, why in groups
             if files
         ]
-        return f"skipping {' and '.join(said)}" if said else ""
+        return f"skipping {' and '.join(parts)}" if parts else ""
 
 
 def select_files(
@@ -55,10 +55,10 @@ def select_files(
     on_loaded: OnLoadedFiles,
     on_changed: OnChangedFiles,
 ) -> FileSelection:
-    """Compare the listing with what the ledger says the table holds.
+    """Compare the listing with what the table holds according to the ledger.
 
     :param loaded: path → ETags of the versions that the table holds.
-    :raises SourceError: if a file changed since it was loaded, and ``on_changed`` says to fail.
+    :raises SourceError: if a file has changed since it was loaded, and ``on_changed`` is ``FAIL``.
     """
     files, old, changed = [], [], []
     for file in listed:
@@ -73,8 +73,8 @@ def select_files(
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise SourceError(
             f"{changed[0].key!r}{more} changed since it was loaded, and the table holds the rows of the old version;"
-            " use load_mode='replace_partitions' or 'replace_where' to correct them, on_changed_files='load' to add"
-            " the new version to the old one, or on_changed_files='skip' to leave it out"
+            " use load_mode='replace_partitions' or 'replace_where' to replace those rows, on_changed_files='load' to"
+            " add those of the new version to them, or on_changed_files='skip' to leave the new version out"
         )
     return FileSelection(files=tuple(files), loaded=tuple(old), changed=tuple(changed))
 
@@ -82,9 +82,9 @@ def select_files(
 def select_from(
     listed: tuple[SourceFile, ...], read: Callable[[Set[str]], Mapping[str, Set[str]]], request: LoadRequest
 ) -> FileSelection:
-    """:func:`select_files` group by group: what the ledger knows of a million files would be too much at once.
+    """Select files in groups: the ledger's rows for a million files would be too much to read at once.
 
-    :param read: returns the versions of some paths that the table holds.
+    :param read: takes paths; returns, for those that the table holds, the ETags of the versions it holds.
     :raises SourceError: as :func:`select_files`.
     """
     bucket = request.pattern.bucket
@@ -108,7 +108,7 @@ def select_from(
 def select_new(
     context: LoadContext, history: History, listed: tuple[SourceFile, ...], request: LoadRequest
 ) -> FileSelection:
-    """Select the files that the table does not hold yet; in the modes that replace, all of them.
+    """Select the files that the table does not hold yet; in the replacing modes, all files.
 
     :raises SourceError: as :func:`select_files`.
     """
@@ -118,15 +118,15 @@ def select_new(
 
 
 def is_loaded_meanwhile(context: LoadContext, history: History, attempt: AttemptId, request: LoadRequest) -> bool:
-    """Whether other loads committed some of the attempt's files after it was planned."""
+    """Whether other loads have committed some of the attempt's files since it was planned."""
     paths = context.ledger.read_manifest(attempt).keys() if request.skips_loaded else frozenset()
     return bool(read_loaded(context, history, paths, after=attempt.number))
 
 
 def read_loaded(context: LoadContext, history: History, paths: Set[str], *, after: int = 0) -> dict[str, set[str]]:
-    """Versions of the paths that the table holds.
+    """Read which of the paths the table holds, with the ETags of the versions it holds.
 
-    :param after: only what was committed in later epochs.
+    :param after: consider only commits in later epochs.
     """
     holders = [a.id for a in history.holders(context.target.uuids) if max(event.epoch for event in a.events) > after]
     return context.ledger.read_loaded(paths, holders) if holders else {}

@@ -1,4 +1,4 @@
-"""The life of a load: `LoadRun._advance` has all of its steps.
+"""The life of a load, step by step: start with `LoadRun._advance`.
 
 ::
 
@@ -6,8 +6,8 @@
     files   ──┼─> plan ─> INSERT into a staging table ─> verify ─> commit its partitions ─> report
     table   ──┘    └───────────── every step is written to the ledger first ─────────────┘
 
-Exactly once: a process that dies anywhere leaves a ledger that tells the next one where to go on. Nothing of the
-target changes before the commit, and the commit can be repeated.
+Exactly once: wherever a process dies, the next one reads from the ledger where to continue. The target does not
+change before the commit, and the commit can be repeated.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ from airflow_provider_ch_s3.load.settled import wait_until_settled
 from airflow_provider_ch_s3.load.verify_staged import verify_staged
 from airflow_provider_ch_s3.query.state import QueryState, wait_for_query_log
 from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.units import count_of
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ class LoadRun(TaskLoad):
     _alterations: int = field(default=0, init=False)
 
     def start(self) -> LoadReport | str:
-        """Go on until the INSERT runs; returns its query id, or the report where none has to.
+        """Run all steps up to the INSERT; returns its query id, or the report if there is no INSERT to wait for.
 
         :raises ChS3Error: as :meth:`run`.
         """
@@ -78,7 +79,7 @@ class LoadRun(TaskLoad):
         return step.report if isinstance(step, Done) else step.attempt.query_id
 
     def complete(self, query_id: str) -> LoadReport:
-        """Wait for the end of the INSERT, verify what it staged, and commit that.
+        """Wait for the end of the INSERT, verify the staged rows, and commit them.
 
         :raises ChS3Error: as :meth:`run`.
         """
@@ -87,7 +88,7 @@ class LoadRun(TaskLoad):
         return step.report
 
     def _advance(self, step: Step, *, until_it_runs: bool = False) -> Done | Resume:
-        """Take one step after the other: to the end, or until the INSERT runs, which another process can wait for."""
+        """Take one step after another: to the end, or until the INSERT runs, which another process can wait for."""
         while True:
             try:
                 match step:
@@ -97,7 +98,7 @@ class LoadRun(TaskLoad):
                     case Resume() if until_it_runs:
                         return step
                     case Recover():
-                        self._forget()
+                        self._reset_context()
                         step = self._recover()
                     case FinishCommit():
                         self._context.locking.tidy_up()
@@ -114,7 +115,7 @@ class LoadRun(TaskLoad):
                 step = Recover()
 
     def _recover(self) -> Step:
-        """Check what the load needs, and go on where an earlier process stopped."""
+        """Check what the load needs, and continue where an earlier process stopped."""
         context = self._context
         check_mode(context.target, self.request)
         context.check_commit(view.table for view in self._views)
@@ -125,13 +126,13 @@ class LoadRun(TaskLoad):
         step = decide_start(history, self.identity, context.target.uuids)
         match step:
             case Done():
-                context.locking.tidy_up()  # the process that committed could not
+                context.locking.tidy_up()  # the process that committed may have died before it could
             case Resume(attempt):
                 return self._reattach(history.attempts[attempt]) or Begin(history)
         return step
 
     def _reattach(self, attempt: Attempt) -> Step | None:
-        """Take over what an earlier process submitted; None where nothing of it can be staged."""
+        """Take over the INSERT of an earlier process; None if it cannot have staged anything."""
         if not may_be_staged(self._context, self._monitor, attempt):
             return None
         log.info("an earlier process submitted %s: taking it over", attempt.id.query_id)
@@ -143,27 +144,27 @@ class LoadRun(TaskLoad):
     def _begin(self, history: History) -> Step:
         """Select the files, plan, and create the staging table.
 
-        A listing may be large: it is local to this step, so that nothing of it is kept while the INSERT runs.
+        A listing may be large: it is local to this step, so that it is not kept in memory while the INSERT runs.
         """
         selection = select_new(self._context, history, list_files(self.store, self.request), self.request)
         return self._stage(selection, self._plan(selection, history))
 
     def _plan(self, selection: FileSelection, history: History) -> PreparedLoad | None:
-        """Inspect the files, and compute the settings; None where all are loaded already."""
+        """Inspect the files, and compute the settings; None if all files are loaded already."""
         check_replace_where(self._context, self.request)
         if not selection.files:
             return None
         prepared = self._prepare(selection.files, history)
         if prepared.source.is_pattern and selection.skipped_count:
             raise ConfigError(
-                f"{len(selection.files)} files are too many to name one by one, and {self.request.pattern} would read"
-                " those that the table holds already, too; give one task to each folder (dynamic task mapping does"
-                " that)"
+                f"{count_of(len(selection.files), 'file')} are too many to be listed in the query, and reading"
+                f" {self.request.pattern} instead would load again what the table already holds; use one task for"
+                " each folder, e.g. with dynamic task mapping"
             )
         return prepared
 
     def _stage(self, selection: FileSelection, prepared: PreparedLoad | None) -> Step:
-        """Write down what is about to be done, and create its staging table."""
+        """Record the plan in the ledger, and create the staging table."""
         views = self._views
         with self._context.locking.hold() as locked:
             first = decide_start(locked.history, self.identity, self._context.target.uuids)
@@ -174,7 +175,7 @@ class LoadRun(TaskLoad):
                     locked.abandon(earlier.id)
             check_unbroken(self._context, self.request, locked.history, selection.files)
             if select_new(self._context, locked.history, selection.listed, self.request) != selection:
-                return Begin(locked.history)  # others brought something since the files were chosen
+                return Begin(locked.history)  # other loads have committed files since these were selected
             if prepared is not None:
                 attempt = AttemptId(
                     load_id=self.identity.load_id, generation=self.identity.generation, number=locked.epoch
@@ -189,7 +190,7 @@ class LoadRun(TaskLoad):
         return step
 
     def _send(self, submit: Submit) -> Step:
-        """Send the INSERT, and see that a server runs it."""
+        """Submit the INSERT, and wait until a server runs it."""
         query_id = submit.attempt.query_id
         try:
             self._monitor.follow(0.0)
@@ -201,7 +202,7 @@ class LoadRun(TaskLoad):
         return Resume(submit.attempt)
 
     def _finish(self, attempt_id: AttemptId) -> Step:
-        """From the running INSERT to the commit; whatever fails leaves nothing behind, or what the next try needs."""
+        """From the running INSERT to the commit; a failure leaves behind nothing, or only what the retry needs."""
         attempt = self._context.ledger.read().attempt(attempt_id)
         if attempt.state is EventKind.COMMITTED:
             return done(attempt)
@@ -211,33 +212,33 @@ class LoadRun(TaskLoad):
         except LockLostError:
             raise
         except OvertakenError:
-            # Somebody took the lock over, but perhaps not before the commit was done.
+            # Another process has taken over the lock, but perhaps only after the commit.
             found = self._context.ledger.read().attempt(attempt_id)
             if found.state is not EventKind.COMMITTED:
                 raise
             return done(found)
         except ChS3Error as error:
             if not isinstance(error, LoadError) and not self.identity.is_last_try:
-                raise  # somebody could not be asked: what is staged may still be right, so it is kept for the retry
+                raise  # a check itself failed: the staged rows may be right, so they are kept for the retry
             if (step := self._abandon(attempt_id)) is None:
                 raise
-            log.warning("the commit went through in the end, after: %s", error)
+            log.warning("the load was committed after all, despite: %s", error)
             return step
 
     def _wait_and_commit(self, attempt: Attempt) -> Step:
-        """:raises LoadError: if the INSERT failed, or what it staged is not what was listed."""
+        """:raises LoadError: if the INSERT failed, or the staged rows are not those of the listed files."""
         status = self._monitor.wait(attempt.id.query_id)
         step = decide_next(self._context.ledger.read(), attempt.id)
         if not isinstance(step, Resume):
             return step
         if status.state is QueryState.FAILED:
             raise LoadError(
-                f"query {status.query_id} failed: {explain(status.error, self._context.target.column_types)}; nothing"
-                f" of {self.request.table} was changed"
+                f"query {status.query_id} failed: {explain(status.error, self._context.target.column_types)};"
+                f" {self.request.table} was not changed"
             )
         status = self._monitor.wait_for_logs(status)
         if not status.is_complete and (node := self._monitor.restarted_node(self._monitor.age_seconds)):
-            log.warning("%s, and what it knew of %s is lost: loading again", node, attempt.id.query_id)
+            log.warning("%s, and its log of %s is lost: loading again", node, attempt.id.query_id)
             return self._abandon(attempt.id) or Recover()
         if self.request.settle_before_commit:
             wait_until_settled(self.client, self._context.staged(attempt.id), self._context.cluster, self._monitor)
@@ -245,13 +246,13 @@ class LoadRun(TaskLoad):
         return self._commit(attempt, verify_staged(self._context, self.store, self.request, attempt, report))
 
     def _commit(self, attempt: Attempt, plan: CommitPlan) -> Step:
-        """Commit, unless somebody else did or interfered."""
+        """Commit, unless another process has done so already, or has changed what this commit relies on."""
         with self._context.locking.hold(attempt) as locked:
             step = decide_next(locked.history, attempt.id)
             if not isinstance(step, Resume):
                 return step
             if is_loaded_meanwhile(self._context, locked.history, attempt.id, self.request):
-                log.info("another load brought some of the same files meanwhile: loading without them")
+                log.info("another load has committed some of these files in the meantime: loading without them")
                 locked.abandon(attempt.id)
                 return Recover()
             check_partial_partitions(self._context, self.request, locked.history, set(plan.partitions))
@@ -262,30 +263,30 @@ class LoadRun(TaskLoad):
             return done(locked.history.attempt(attempt.id))
 
     def _abandon(self, attempt: AttemptId) -> Done | None:
-        """Leave nothing of a failed attempt; done if it was committed in spite of all."""
+        """Remove all traces of a failed attempt; ``Done`` if it was committed after all."""
         try:
             with self._context.locking.hold() as locked:
                 locked.abandon(attempt)
                 found = locked.history.attempts.get(attempt)
         except ChS3Error as error:
-            log.warning("cannot clean up after %s now, the next load will: %s", attempt.query_id, error)
+            log.warning("cannot clean up after %s now, leaving that to the next load: %s", attempt.query_id, error)
             return None
         return done(found) if found is not None and found.state is EventKind.COMMITTED else None
 
     def prepare(self, files: tuple[SourceFile, ...] | None = None) -> PreparedLoad:
-        """Look, refuse and plan as :meth:`run` does, and write nothing.
+        """Inspect, check and plan as :meth:`run` does, without writing anything.
 
-        :param files: some of those that match; None for all.
+        :param files: a subset of the matching files; None for all.
         """
         check_expressions(self.request)
         return self._prepare(files or list_files(self.store, self.request), self._context.ledger.read_if_there())
 
     def kill(self) -> None:
-        """Kill what this task submitted, see that it is gone on all nodes, and leave nothing half done.
+        """Kill what this task submitted, check that it has ended on all nodes, and leave nothing half done.
 
-        May be called from a signal handler while :meth:`run` is at any point: it submits nothing any more.
+        May be called from a signal handler at any point of :meth:`run`, which then submits nothing more.
 
-        :raises LoadError: if something may still run.
+        :raises LoadError: if something may still be running.
         """
         self._is_killed = True
         declaration, submission = self.declaration, None
@@ -296,7 +297,7 @@ class LoadRun(TaskLoad):
 
     @property
     def cluster(self) -> str | None:
-        """Name of the cluster that works on the load."""
+        """Name of the cluster that runs the load."""
         return self._context.cluster.name
 
     @property
@@ -311,33 +312,33 @@ class LoadRun(TaskLoad):
     def _views(self) -> tuple[View, ...]:
         return read_views(self.client, self._context.target, self._context.cluster.name)
 
-    def _forget(self) -> None:
-        """Look at the table anew: it may have been altered."""
+    def _reset_context(self) -> None:
+        """Have the table read again: it may have been altered."""
         self._known_context = None
         vars(self).pop("_views", None)
 
     def _check_overtaken(self, error: LockLostError) -> None:
-        """See that another load, not a process of this task, took the lock: then this one may begin again.
+        """Check that the lock was lost to another load, not to a process of this task, so that this one may restart.
 
-        :raises OvertakenError: if this task goes on elsewhere.
+        :raises OvertakenError: if another process of this task has taken over.
         """
         if not self._context.locking.lock.is_last_of_task(self._context.ledger.read()):
             raise OvertakenError(str(error)) from error
-        log.warning("%s; beginning again", error)
+        log.warning("%s; starting again", error)
 
     def _count_alteration(self) -> None:
-        """Say that the target was altered meanwhile, so that its new rows have to be staged again.
+        """Log that the target was altered in the meantime, so that the rows have to be staged again.
 
-        :raises LoadError: if that happens all the time.
+        :raises LoadError: if that keeps happening.
         """
         self._alterations += 1
         target = self._context.target.local
         if self._alterations == MAX_ALTERATIONS:
             raise LoadError(
-                f"{target} was altered {MAX_ALTERATIONS} times while its new rows were staged; nothing was committed:"
-                " load again when nobody alters it"
+                f"{target} was altered {MAX_ALTERATIONS} times while its new rows were being staged; nothing was"
+                " committed: load again when nobody is altering it"
             )
-        log.warning("%s was altered while its new rows were staged: loading again", target)
+        log.warning("%s was altered while its new rows were being staged: loading again", target)
 
     def _prepare(self, files: tuple[SourceFile, ...], history: History) -> PreparedLoad:
         context = self._context

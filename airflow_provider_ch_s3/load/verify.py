@@ -1,4 +1,4 @@
-"""What is compared before staged rows become the target's."""
+"""The comparisons that staged rows must pass before they are committed."""
 
 from __future__ import annotations
 
@@ -21,57 +21,55 @@ def verify_rows(
     is_pattern: bool,
     min_rows: int,
 ) -> tuple[str, ...]:
-    """Compare files and rows; returns what was compared.
+    """Compare the numbers of files and rows; returns what was compared.
 
-    :param staged_rows: in the staging table, over all shards.
+    :param staged_rows: rows in the staging table, over all shards.
     :param is_filtered: a condition leaves rows out.
-    :param is_exact: merges of the staging table leave every row as it is, so that rows can be counted there.
-    :param is_counted: the server counts these rows, all of them and no others; not where it counts what views read
-        and write, too, or folds rows before it writes them. Then only footers and the table tell.
-    :param is_pattern: the servers looked for the files themselves; otherwise they open look-alikes at most.
+    :param is_exact: merges of the staging table keep every row as it is, so that rows can be counted there.
+    :param is_counted: the server's row counts are those of the load. They are not if they include what views read and
+        write, or if the INSERT folds rows before it writes them; then only the footers and the table can be compared.
+    :param is_pattern: the servers expanded a glob themselves; otherwise the most they open too is files with similar
+        names.
     :raises LoadError: if something differs.
     """
     checks = []
     if report.files_listed is not None:
         is_more = report.files_read > report.files_listed and is_pattern
         if report.files_read < report.files_listed or is_more:
-            listed = f"the listing has {count_of(report.files_listed, 'file')}"
-            raise _differs(report, f"{listed}, and {format_count(report.files_read)} were read")
+            raise _differs(report, "the listing has", report.files_listed, "file", "read", report.files_read)
         checks.append(f"{count_of(report.files_read, 'file')} read, {format_count(report.files_listed)} listed")
     footers = None if is_filtered else report.rows_listed
     rows_read = report.rows_read if is_counted else None
     rows_written = report.rows_written if is_counted else None
     if footers is not None and rows_read is not None:
         if rows_read != footers:
-            listed = f"the files have {count_of(footers, 'row')}"
-            raise _differs(report, f"{listed}, and {format_count(rows_read)} were read")
+            raise _differs(report, "the files have", footers, "row", "read", rows_read)
         checks.append(f"{count_of(rows_read, 'row')} read, as many as the footers count")
-    # With a filter and merges that fold rows there is one number only.
+    # With a filter and merges that fold rows, there is only one number.
     came = (rows_written if is_exact else None) if is_filtered else footers if footers is not None else rows_read
     arrived = staged_rows if is_exact else rows_written
     if came is not None and arrived is not None:
         if came != arrived:
-            read = f"{count_of(came, 'row')} came from the files"
-            raise _differs(report, f"{read}, and {format_count(arrived)} were staged")
+            raise _differs(report, "the files delivered", came, "row", "staged", arrived)
         checks.append(f"{count_of(arrived, 'row')} staged, {format_count(came)} came from the files")
     else:
-        checks.append(f"{count_of(staged_rows, 'row')} staged; there is no other number to compare that with")
+        checks.append(f"{count_of(staged_rows, 'row')} staged, with no other number to compare")
     if staged_rows < min_rows:
         raise LoadError(
-            f"{report.query_id} staged {count_of(staged_rows, 'row')}, and min_rows={min_rows}; nothing of"
-            f" {report.table} was changed; look at the files and at where, or set min_rows lower (0 to allow an empty"
-            " load)"
+            f"{report.query_id} staged {count_of(staged_rows, 'row')}, fewer than min_rows={min_rows};"
+            f" {report.table} was not changed; check the files and the condition in where, or lower min_rows (0"
+            " allows an empty load)"
         )
     return tuple(checks)
 
 
 def verify_files(manifest: Mapping[str, str], listed: Iterable[SourceFile], bucket: str) -> str:
-    """Compare the files of a load with what is there after it; returns what was compared.
+    """Compare the files of a load with a listing made after the load; returns what was compared.
 
     :param manifest: path → ETag.
-    :raises LoadError: if one changed or is gone: then nobody knows which version was read.
+    :raises LoadError: if a file was changed or deleted: it is unknown which version was read.
     """
-    # A byte for each file: a million of them leave no room for a second mapping.
+    # One byte for each file: with a million files, there is no memory for a second mapping.
     paths = sorted(manifest)
     is_listed = bytearray(len(paths))
     for file in listed:
@@ -88,12 +86,12 @@ def verify_files(manifest: Mapping[str, str], listed: Iterable[SourceFile], buck
 
 def _is_other(path: str, what: str) -> LoadError:
     return LoadError(
-        f"{path!r} {what} while it was loaded, so nothing was committed; load again when the files are complete"
+        f"{path!r} {what} while it was being loaded, so nothing was committed; load again when the files are complete"
     )
 
 
-def _differs(report: LoadReport, what: str) -> LoadError:
+def _differs(report: LoadReport, what: str, expected: int, noun: str, did: str, found: int) -> LoadError:
     return LoadError(
-        f"{what} by {report.query_id}; nothing of {report.table} was changed; load again, and if it happens again"
-        " look at the files"
+        f"{what} {count_of(expected, noun)}, but {report.query_id} {did} {format_count(found)}; {report.table} was"
+        " not changed; load again, and if that fails in the same way, check the files"
     )

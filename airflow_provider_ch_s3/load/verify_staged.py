@@ -1,4 +1,4 @@
-"""From the end of an INSERT to the plan of its commit: what is staged is compared with what was listed."""
+"""From the end of an INSERT to the plan of its commit: compare what is staged with what was listed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ EMPTY_SOURCE_SETTING = "allow_replace_partition_from_empty_source"
 def verify_staged(
     context: LoadContext, store: ObjectStore, request: LoadRequest, attempt: Attempt, report: LoadReport
 ) -> CommitPlan:
-    """Compare what was listed, read and staged; returns the plan of the commit, the report in it.
+    """Compare what was listed, read and staged; returns the plan of the commit, which contains the report.
 
-    :param report: what the servers' logs say of the INSERT.
+    :param report: the INSERT according to the servers' logs.
     :raises LoadError: if something differs.
     """
     planned = attempt.detail(EventKind.PLANNED)
@@ -46,13 +46,13 @@ def verify_staged(
     ]
     if request.replace_where:
         checks.append(check_staged_rows(context, staged, request.replace_where))
-    told = {
+    from_plan = {
         name: planned[name]
         for name in ("files_skipped", "settings", "left_out_settings", "predicted")
         if name in planned
     }
     mode = request.load_mode.value
-    report = dataclasses.replace(report, load_mode=mode, checks=checks, partitions=partitions, **told)
+    report = dataclasses.replace(report, load_mode=mode, checks=checks, partitions=partitions, **from_plan)
     return CommitPlan(
         load_mode=mode,
         partitions=partitions,

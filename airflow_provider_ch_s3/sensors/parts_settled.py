@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Look:
+class _Snapshot:
     table: TableName
     cluster: ClusterSpec
     nodes: Sequence[NodeParts]
@@ -52,10 +52,10 @@ class _Look:
 
 
 class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
-    """Wait until a table is fit to query: few parts on every node, no merge running, nothing changing.
+    """Wait until a table is ready to be queried: few parts on every node, no merge running, nothing changing.
 
-    Works in the modes ``poke`` and ``reschedule``, and deferred: one look at the cluster tells all, nothing is kept
-    between two of them.
+    Works in the modes ``poke`` and ``reschedule``, and deferred: a single snapshot of the cluster is enough to
+    decide, and no state is kept from one to the next.
 
     Source of the defaults: ``settle.py``.
 
@@ -103,20 +103,20 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         self.deferrable = deferrable
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """Look once; a deferrable sensor that must wait is deferred from here.
+        """Check once; a deferrable sensor that has to wait is deferred from here.
 
         :raises SettleError: if the parts will never settle.
         """
         rule = self._rule()
-        look = self._look(rule)
-        if look.verdict.is_settled:
-            return PokeReturnValue(is_done=True, xcom_value=summarize_parts(look.nodes))
+        snapshot = self._take_snapshot(rule)
+        if snapshot.verdict.is_settled:
+            return PokeReturnValue(is_done=True, xcom_value=summarize_parts(snapshot.nodes))
         if self.deferrable:
-            self._defer(rule, look)
+            self._defer(rule, snapshot)
         return PokeReturnValue(is_done=False)
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Take the trigger's event.
+        """Handle the trigger's event.
 
         :raises SettleError: if the parts will never settle.
         """
@@ -124,7 +124,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
             case "settled":
                 return dict(event["result"])
             case "timeout":
-                return self._look_a_last_time(event["message"])
+                return self._check_a_last_time(event["message"])
         if self.never_fail:
             raise AirflowSkipException(event["message"])
         raise SettleError(event["message"])
@@ -144,7 +144,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
             stalled_seconds=self.stalled_seconds,
         )
 
-    def _look(self, rule: SettleRule) -> _Look:
+    def _take_snapshot(self, rule: SettleRule) -> _Snapshot:
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
         try:
             located = locate_table(hook, hook.declaration, self.table)
@@ -153,17 +153,17 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
             hook.close()
         verdict = judge_parts(rule, nodes)
         log.info("%s: %s", self.table, verdict.reason)
-        return _Look(table=located.found.local, cluster=located.cluster, nodes=nodes, verdict=verdict)
+        return _Snapshot(table=located.found.local, cluster=located.cluster, nodes=nodes, verdict=verdict)
 
-    def _defer(self, rule: SettleRule, look: _Look) -> None:
+    def _defer(self, rule: SettleRule, snapshot: _Snapshot) -> None:
         seconds = self._deferred_seconds
         self.defer(
             trigger=PartsSettledTrigger(
                 clickhouse_conn_id=self.clickhouse_conn_id,
-                cluster=look.cluster.name,
-                database=look.table.database,
-                table=look.table.table,
-                nodes=[node.node for node in look.nodes],
+                cluster=snapshot.cluster.name,
+                database=snapshot.table.database,
+                table=snapshot.table.table,
+                nodes=[node.node for node in snapshot.nodes],
                 rule=dump_rule(rule),
                 poll_interval=self.poke_interval,
                 deadline=time.time() + seconds,
@@ -175,23 +175,23 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
 
     @property
     def _deferred_seconds(self) -> float:
-        """How long to wait: Airflow itself counts a task's ``execution_timeout`` only while a worker runs it."""
+        """How long to wait: Airflow itself enforces ``execution_timeout`` only while the task runs on a worker."""
         return min(float(self.timeout), self._execution_seconds)
 
     @property
     def _execution_seconds(self) -> float:
         return self.execution_timeout.total_seconds() if self.execution_timeout else float("inf")
 
-    def _look_a_last_time(self, reason: str) -> dict[str, Any]:
-        """The triggerer may have been away for long: as in the other modes, time is over after a look only."""
+    def _check_a_last_time(self, reason: str) -> dict[str, Any]:
+        """Check once more before timing out, as the other modes do: the triggerer may have been down for long."""
         try:
-            look = self._look(self._rule())
+            snapshot = self._take_snapshot(self._rule())
         except ChS3Error as error:
             reason = str(error)
         else:
-            if look.verdict.is_settled:
-                return summarize_parts(look.nodes)
-            reason = look.verdict.reason
+            if snapshot.verdict.is_settled:
+                return summarize_parts(snapshot.nodes)
+            reason = snapshot.verdict.reason
         message = f"{self.table} has not settled in {self._deferred_seconds:.0f} s: {reason}"
         if self.soft_fail or self.never_fail:
             raise AirflowSkipException(message)

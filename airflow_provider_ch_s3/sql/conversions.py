@@ -1,7 +1,7 @@
-"""Conversions as SQL: each fails on a value that would not arrive as it was.
+"""Conversions as SQL: each fails on a value that would not arrive unchanged.
 
-ClickHouse computes equal expressions once, and the branches of an ``if`` only for the rows that need them, so a check
-costs no more than its comparison (docs/architecture.md has the figures).
+ClickHouse evaluates equal expressions once, and the branches of an ``if`` only for the rows that need them, so a
+check costs no more than its comparison (docs/architecture.md has the figures).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from airflow_provider_ch_s3.path_columns import DEFAULT_PARTITION
 from airflow_provider_ch_s3.source import ReadColumn
 from airflow_provider_ch_s3.sql.filters import Sql, expression, identifier, literal
 
-# The files in the FROM clause: so a column as it is read is told from one of the same name in WITH.
+# Alias of the files in the FROM clause, to distinguish a column as it is read from one of the same name in WITH.
 FILES = identifier("ch_s3_files")
 
-# What ClickHouse's lenient parser takes for another time (seen on 26.7): hours from 24 on, minutes and seconds from
+# What ClickHouse's lenient parser turns into another time (seen on 26.7): hours from 24 on, minutes and seconds from
 # 60 on, month and day 0, also without separators.
 IMPOSSIBLE_TIME = "|".join(
     (
@@ -32,35 +32,35 @@ IMPOSSIBLE_TIME = "|".join(
         r"^(\d{4}00\d\d|\d{6}00)(\d{6})?(\D|$)",
     )
 )
-# ISO 8601 as most write it: told by one pattern instead of many.
+# The usual forms of ISO 8601, recognized by one pattern instead of many.
 ISO_TIME = (
     r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d([.,]\d+)?)?"
     r"(Z|[+-]([01]\d|2[0-3]):?[0-5]\d)?$"
 )
-# A day alone, or the midnight at its beginning.
+# A date without a time, or with midnight.
 DATE_SHAPE = r"^\d{4}(\d{4}|\D\d\d?\D\d\d?)([T ]00:00(:00(\.0+)?)?Z?)?$"
 
 
 def checks(mapping: Sequence[MappedColumn], columns: Sequence[ReadColumn]) -> list[Method]:
-    """What the conversions of a statement are checked by, to be named in its WITH clause."""
+    """Return the checks that the conversions of a statement use, to be defined in its WITH clause."""
     conversions = [*(column.conversion for column in mapping), *(column.conversion for column in columns)]
     used = {conversion.method for conversion in conversions if conversion is not None}
     return [method for method in Method if method in used and method is not Method.CAST]
 
 
 def select_item(column: MappedColumn, parser: str) -> Sql:
-    """What goes into one column of the table.
+    """Render the expression for one column of the table.
 
-    :param parser: the setting ``date_time_input_format``: how to read days and months that could be either.
+    :param parser: the setting ``date_time_input_format``: how to read ambiguous days and months.
     """
     if not column.expression:
         return _convert(identifier(column.source), column.conversion, parser)
-    # In brackets ClickHouse takes no name for a result, unless it is written with AS.
+    # In brackets, ClickHouse does not accept an alias without AS.
     return _convert(Sql(f"({expression(column.expression)})"), column.conversion, parser)
 
 
 def read_column(column: ReadColumn, parser: str) -> Sql:
-    """A column of the files that is read as text, or stands in the path, in its own type."""
+    """Render a column that the files hold as text, or the path holds, in its own type."""
     if not column.in_path:
         return _convert(Sql(f"{FILES}.{identifier(column.name)}"), column.conversion, parser)
     folder = literal(rf"/{re.escape(column.name)}=([^/]*)/")
@@ -73,7 +73,7 @@ def read_column(column: ReadColumn, parser: str) -> Sql:
 def _convert(value: Sql, conversion: Conversion | None, parser: str) -> Sql:
     if conversion is None:
         return value
-    # All conversions of Nullable(String) make NULL of a text that is no number, time, … (seen on 26.7).
+    # All conversions of Nullable(String) turn text that is not a number, time, … into NULL (seen on 26.7).
     known = Sql(f"assumeNotNull({value})") if conversion.is_nullable else value
     converted = _convert_known(known, conversion, parser)
     return Sql(f"if({value} IS NULL, NULL, {converted})") if conversion.is_nullable else converted
@@ -89,7 +89,7 @@ def _convert_known(value: Sql, conversion: Conversion, parser: str) -> Sql:
             number = _cast(value, "Float64") if conversion.is_text else value
             return Sql(f"ch_s3_float({number}, to{kind}({number}))")
         case Method.DATE:
-            # The first is faster, and right where its own text is what was read; it saturates before 1900.
+            # The first is faster, and right if its text equals the text that was read; it saturates before 1900.
             checked = Sql(f"ch_s3_date({value}, toDate32({value}), toDate32({_parse_time(value, 0, 'UTC', parser)}))")
             return checked if kind == "Date32" else _cast(checked, kind)
         case Method.TIME:
@@ -109,5 +109,5 @@ def _cast(value: Sql, kind: str) -> Sql:
 
 def _parse_time(value: Sql, scale: int, zone: str, parser: str) -> Sql:
     function = "parseDateTime64BestEffortUS" if parser == "best_effort_us" else "parseDateTime64BestEffort"
-    # With no digits behind the second it would be a DateTime, which saturates.
+    # Without sub-second digits the result would be a DateTime, which saturates.
     return Sql(f"{function}({value}, {max(1, scale)}{f', {literal(zone)}' if zone else ''})")

@@ -1,7 +1,7 @@
-"""What a user may write as SQL: one flat expression over columns. Checked by its tokens, not parsed.
+"""Check the SQL that users write: one flat expression over columns. It is tokenized, not parsed.
 
-A load's SELECT must stay flat (a subquery makes every node's rows go through one node), and an expression must
-neither end the statement around it nor read anything but the rows of its statement. All can be told from the tokens.
+A load's SELECT must stay flat (with a subquery, all rows would pass through one node), and an expression must neither
+end the statement around it nor read anything but the rows of that statement. Tokens are enough to check all of this.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.sql.tokens import Token, TokenKind, refuse, split_at_commas, tokenize
 
 _SUBQUERY_WORDS = frozenset({"select", "union"})
-# Each begins a clause where an operand stands before or after it, and is a column's name otherwise.
+# Each of them starts a clause if an operand precedes or follows it, and is a column's name otherwise.
 _CLAUSE_WORDS = frozenset(
     {
         *("from", "final", "sample", "join", "using", "prewhere", "where", "group", "having", "window", "qualify"),
@@ -27,29 +27,29 @@ _BEFORE_OPERAND = _INFIX_WORDS | {"not", "case", "when", "then", "else", "interv
 _DISTINCT_FROM = (["is", "distinct"], ["not", "distinct"])
 _FIRST_WORDS = frozenset({"distinct", "all", "top"})
 _CONSTANTS = frozenset({"null", "true", "false", "nan", "inf"})
-# Dictionaries stay: they are made to be looked up from expressions, and a user needs a grant of its own for each.
+# Dictionaries are allowed: they are meant for lookups from expressions, and each needs a grant of its own.
 _READERS = {
     "joinget": "another table",
     "joingetornull": "another table",
-    "hascolumnintable": "another table, of another server even",
-    "file": "a file of the server",
+    "hascolumnintable": "another table, even one on another server",
+    "file": "a file on the server",
 }
 _IN_FUNCTION = re.compile(r"(?:global)?(?:not)?(?:null)?in(?:ignoreset)?")
 
-_ONLY_COLUMNS = "use the columns of the rows only, or dictGet() for what a dictionary knows"
-_QUOTE_COLUMN = "write one flat SQL expression, and a column of that name in back-quotes"
+_ONLY_COLUMNS = "use only the columns of the rows, or dictGet() to look values up in a dictionary"
+_QUOTE_COLUMN = "write one flat SQL expression; if this is a column's name, put it in back-quotes"
 _IN_REMEDY = (
-    "ClickHouse reads a name there as a table: list values in brackets, or write x = name for a column, has(name, x)"
+    "ClickHouse takes a name there for a table: list values in brackets, or write x = name for a column, has(name, x)"
     " for an array, position(text, part) for a part of a text"
 )
 
 
 def split_expressions(text: str) -> list[str]:
-    """Split at the commas that stand outside of quotes and brackets.
+    """Split a text at the commas outside of quotes and brackets.
 
     ``"a, f(b, 'c,d')"`` becomes ``["a", "f(b, 'c,d')"]``.
 
-    :raises ConfigError: if :func:`tokenize` cannot read it.
+    :raises ConfigError: if :func:`tokenize` rejects it.
     """
     commas = [t.start for t in tokenize(text) if t.kind is TokenKind.COMMA and t.depth == 0]
     return [text[start + 1 : end].strip() for start, end in zip([-1, *commas], [*commas, len(text)], strict=True)]
@@ -59,7 +59,7 @@ def parse_expression(text: str) -> str:
     """Check that a text is one flat SQL expression that reads nothing but columns.
 
     :returns: the text without surrounding white space.
-    :raises ConfigError: if it is empty, more than one, not flat, or reads something else; says why.
+    :raises ConfigError: if it is empty, more than one expression, not flat, or reads anything else.
     """
     tokens = tokenize(text)
     elements = split_at_commas(tokens)
@@ -69,7 +69,7 @@ def parse_expression(text: str) -> str:
     for n, token in enumerate(tokens):
         _check_call(text, tokens, n)
         if token.text == "*" and not (n and (_is_operand(tokens[n - 1]) or tokens[n - 1].kind is TokenKind.CLOSE)):
-            raise refuse(text, "holds a * that stands for any number of columns", "name one column")
+            raise refuse(text, "contains a * that stands for any number of columns", "name one column")
         if token.kind is TokenKind.WORD:
             _check_word(text, tokens, n)
             _check_in(text, tokens, n)
@@ -77,10 +77,10 @@ def parse_expression(text: str) -> str:
 
 
 def _check_word(text: str, tokens: Sequence[Token], n: int) -> None:
-    """See that a word begins no subquery and no clause, and names no result."""
+    """Check that a word does not start a subquery or a clause, and does not name a result."""
     word, after = tokens[n].text, _at(tokens, n + 1)
     if word == "as" and not _is_in_cast(tokens, n):
-        raise refuse(text, "names a result with AS", "leave the name out: it would stand for a column elsewhere")
+        raise refuse(text, "names a result with AS", "leave the name out: it would replace a column elsewhere")
     is_keyword = (
         word in _SUBQUERY_WORDS
         or (word in _FIRST_WORDS and n == 0)
@@ -89,11 +89,11 @@ def _check_word(text: str, tokens: Sequence[Token], n: int) -> None:
         or (word in _CLAUSE_WORDS and tokens[n].depth == 0 and _begins_clause(tokens, n))
     )
     if is_keyword:
-        raise refuse(text, f"holds the keyword {word.upper()}", _QUOTE_COLUMN)
+        raise refuse(text, f"contains the keyword {word.upper()}", _QUOTE_COLUMN)
 
 
 def _is_in_cast(tokens: Sequence[Token], n: int) -> bool:
-    """Whether a token stands right in the brackets of CAST(x AS type)."""
+    """Whether a token is directly in the brackets of CAST(x AS type)."""
     opened = next((i for i in range(n - 1, -1, -1) if tokens[i].depth < tokens[n].depth), 0)
     return opened > 0 and tokens[opened - 1].text == "cast"
 
@@ -114,13 +114,13 @@ def _ends_operand(token: Token) -> bool:
 
 
 def _check_call(text: str, tokens: Sequence[Token], n: int) -> None:
-    """See that a function reads nothing but its arguments."""
+    """Check that a function reads nothing but its arguments."""
     after = _at(tokens, n + 1)
     if after is None or after.text != "(":
         return
     name, kind = tokens[n].text, tokens[n].kind
     if kind is TokenKind.NAME:
-        raise refuse(text, f"calls {name} by a name in quotes", "write the function's name without them")
+        raise refuse(text, f"calls {name} by a quoted name", "write the function's name without quotes")
     if kind is not TokenKind.WORD:
         return
     written = text[tokens[n].start :][: len(name)]
@@ -133,7 +133,7 @@ def _check_call(text: str, tokens: Sequence[Token], n: int) -> None:
 
 
 def _check_in(text: str, tokens: Sequence[Token], n: int) -> None:
-    """See that IN names no table: neither as ``x IN t``, nor as ``x IN (t)``, nor as ``in(x, t)``."""
+    """Check that IN is not applied to a table: ``x IN t``, ``x IN (t)`` or ``in(x, t)``."""
     after, called = _at(tokens, n + 1), _at(tokens, n + 2)
     if tokens[n].text != "in" or after is None:
         return
@@ -148,13 +148,13 @@ def _check_in(text: str, tokens: Sequence[Token], n: int) -> None:
 
 
 def _group(tokens: Sequence[Token], n: int) -> Sequence[Token]:
-    """The tokens between an opening bracket and its closing one."""
+    """Return the tokens between an opening bracket and its closing one."""
     end = next(i for i in range(n + 1, len(tokens)) if tokens[i].depth == tokens[n].depth)
     return tokens[n + 1 : end]
 
 
 def _is_name_alone(element: Sequence[Token]) -> bool:
-    """Whether it may be the name of a table: ``t``, ``d.t``, ``((t))``, ``t AS x``."""
+    """Whether an element may be the name of a table: ``t``, ``d.t``, ``((t))``, ``t AS x``."""
     if not element or (len(element) == 1 and element[0].text in _CONSTANTS):
         return False
     is_call = any(_is_name(token) and after.text == "(" for token, after in pairwise(element))
@@ -175,7 +175,7 @@ def _at(tokens: Sequence[Token], n: int) -> Token | None:
 
 
 def find_names(text: str) -> Iterator[str]:
-    """The names in an expression that are not called: columns, and words such as AND.
+    """Yield the names in an expression that are not called as functions: columns, and words such as AND.
 
     ``"f(day) > `a b` AND t.n = 1"`` has day, a b, AND, t, 1.
     """

@@ -1,7 +1,7 @@
 """Quoting filters: the only way for a value to enter SQL text.
 
 A template that prints a bare value fails with ``UnquotedValueError``; the filters return ``Sql``, the
-one type that may be printed.
+only type that may be printed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Sql(str):
 
 
 class UnquotedValueError(TypeError):
-    """A template printed a value that went through no filter."""
+    """A template printed a value without a filter."""
 
 
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
@@ -50,14 +50,14 @@ def literal(value: str | bool | int | float) -> Sql:
 
 
 def short_identifier(name: str) -> str:
-    """A name as people write it: quoted only where it has to be."""
+    """Quote a name only if necessary, as people would write it."""
     return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else identifier(name)
 
 
 def identifier(name: str) -> Sql:
     """Quote one identifier: a database, a table, a column, a named collection.
 
-    :raises ConfigError: if the name is empty; ClickHouse knows no empty identifiers.
+    :raises ConfigError: if the name is empty; ClickHouse has no empty identifiers.
     """
     if not name:
         raise ConfigError("an empty name cannot be an SQL identifier; give the database, table or column a name")
@@ -78,29 +78,29 @@ _PLAIN_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def setting_name(name: str) -> Sql:
-    """Check the name of a setting: the SETTINGS clause knows no quoted names.
+    """Check the name of a setting: the SETTINGS clause does not allow quoted names.
 
     :raises ConfigError: if it is not a plain word.
     """
     if not _PLAIN_WORD.fullmatch(name):
-        raise ConfigError(f"{name!r} is not the name of a ClickHouse setting; use letters, digits and _ only")
+        raise ConfigError(f"{name!r} is not the name of a ClickHouse setting; use only letters, digits and _")
     return Sql(name)
 
 
 def parameter(name: str) -> Sql:
-    """Print the placeholder of a text that travels beside the statement.
+    """Print the placeholder of a String that is sent separately from the statement.
 
     :raises ConfigError: if the name is not a plain word.
     """
     if not _PLAIN_WORD.fullmatch(name):
-        raise ConfigError(f"{name!r} is not the name of a query parameter; use letters, digits and _ only")
+        raise ConfigError(f"{name!r} is not the name of a query parameter; use only letters, digits and _")
     return Sql(f"{{{name}:String}}")
 
 
 def expression(text: str) -> Sql:
     """Print one flat SQL expression that a user wrote.
 
-    :raises ConfigError: if it is more than one expression, or holds a subquery.
+    :raises ConfigError: if it is more than one expression, or contains a subquery.
     """
     return Sql(parse_expression(text))
 
@@ -116,7 +116,7 @@ def json_rows(rows: Iterable[Mapping[str, Any]]) -> Sql:
 
 
 def server_sql(text: str) -> Sql:
-    """Print SQL as the server itself gave it: a view's query, a key."""
+    """Print SQL that came from the server itself: a view's query, a key."""
     return Sql(text)
 
 

@@ -1,4 +1,4 @@
-"""The statements of a load, in the order in which a load uses them."""
+"""Render the statements of a load, in the order in which a load uses them."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ def render_list_own_clusters() -> Statement:
 
 
 def render_find_on_nodes(table: TableName, cluster: str) -> Statement:
-    """Nodes of a cluster that have a table; those that are away do not count."""
+    """Nodes of a cluster that have a table; unavailable nodes are skipped."""
     return render("find_on_nodes", table=table, cluster=cluster)
 
 
 def render_read_session() -> Statement:
-    """The session's database, and the server's macros, which a Distributed table may use for its cluster."""
+    """The session's database, and the server's macros, which a Distributed table may use in its cluster's name."""
     return render("read_session")
 
 
 def render_read_user() -> Statement:
-    """The name of the user who asks."""
+    """The name of the session's user."""
     return render("read_user")
 
 
 def render_check_grant(rights: Sequence[str], table: TableName) -> Statement:
-    """Whether the user has all of some rights on a table, which need not be there."""
+    """Whether the user has all of the given rights on a table, which need not exist."""
     return render("check_grant", rights=Sql(", ".join(rights)), table=table)
 
 
 def render_read_settings() -> Statement:
-    """Every setting that the connected server knows."""
+    """All settings of the connected server, with their values."""
     return render("read_settings")
 
 
@@ -61,9 +61,9 @@ def render_read_formats() -> Statement:
 
 
 def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValue]) -> Statement:
-    """Names and types of the columns in the files; of those that ``source`` has, where it has any.
+    """Names and types of the columns in the files, or in the structure of ``source`` if it has one.
 
-    :param settings: the user's own may say how to read the format.
+    :param settings: the user's, which may affect how the format is read.
     """
     return render(
         "describe_files",
@@ -79,8 +79,8 @@ def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValu
 def render_describe_select(
     source: SourceSpec, mapping: Sequence[MappedColumn], settings: Mapping[str, SettingValue]
 ) -> Statement:
-    """Types of the columns of a SELECT list, after ``_path``."""
-    return _render_of_files("describe_select", source, mapping, settings=settings)
+    """Types of the columns of a SELECT list, which ``_path`` precedes."""
+    return _render_read("describe_select", source, mapping, settings=settings)
 
 
 def render_sample_files(
@@ -94,10 +94,10 @@ def render_sample_files(
 ) -> Statement:
     """Mean size in memory of the first rows, with the load's own SELECT list and settings.
 
-    :param numbered: targets in the mapping that keep a number for each row, and each value once (LowCardinality).
-    :param where: the load's condition; the server checks it, and it leaves out no row here.
+    :param numbered: target columns that store a number for each row, and each value once (LowCardinality).
+    :param where: the load's condition; the server validates it, but it filters no rows here.
     """
-    return _render_of_files(
+    return _render_read(
         "sample_files",
         source,
         mapping,
@@ -116,12 +116,12 @@ def render_sample_partitions(
     seconds: int,
     settings: Mapping[str, SettingValue],
 ) -> Statement:
-    """How many partitions the rows of each file, and of all of them, go to.
+    """The number of partitions for the rows of each file, and for those of all files.
 
-    :param partition_key: of the table, over its own columns.
-    :param seconds: what was not read by then does not count.
+    :param partition_key: the table's, over its own columns.
+    :param seconds: stop reading then; rows not read by then do not count.
     """
-    return _render_of_files(
+    return _render_read(
         "sample_partitions",
         source,
         mapping,
@@ -135,23 +135,23 @@ def render_sample_partitions(
 
 
 def render_count_rows(source: SourceSpec, *, seconds: int, settings: Mapping[str, SettingValue]) -> Statement:
-    """Rows of all files, which the server counts without parsing them where it can.
+    """Number of rows in all files, which the server counts without parsing them if the format allows.
 
-    :param seconds: longer than that is an error.
+    :param seconds: fail if it takes longer.
     """
-    # It reads no column, so that all of them are unknown to it.
+    # The query reads no columns, so every field of the files is unknown to it.
     own: dict[str, SettingValue] = {
         "max_execution_time": seconds,
         "timeout_overflow_mode": "throw",
         "input_format_skip_unknown_fields": 1,
     }
-    return _render_of_files("count_rows", source, (), settings={**settings, **own})
+    return _render_read("count_rows", source, (), settings={**settings, **own})
 
 
 def render_parquet_footers(
     source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]
 ) -> Statement:
-    """Rows in all files, and one file for each schema that there is, from their footers alone."""
+    """Number of rows in all files, and one file for each distinct schema, from the footers only."""
     return render(
         "parquet_footers",
         parameters=source.access.parameters,
@@ -171,8 +171,8 @@ def render_insert_load(
     where: str,
     settings: Mapping[str, SettingValue],
 ) -> Statement:
-    """The load itself. Flat on purpose: a subquery would make all rows go through one node."""
-    return _render_of_files(
+    """The INSERT of the load. Deliberately flat: with a subquery, all rows would pass through one node."""
+    return _render_read(
         "insert_load",
         source,
         mapping,
@@ -184,7 +184,7 @@ def render_insert_load(
     )
 
 
-def _render_of_files(
+def _render_read(
     template: str,
     source: SourceSpec,
     mapping: Sequence[MappedColumn],
@@ -192,7 +192,7 @@ def _render_of_files(
     settings: Mapping[str, SettingValue],
     **values: Any,
 ) -> Statement:
-    """A statement that reads the files' rows as the load does."""
+    """Render a statement that reads the files' rows as the load does."""
     return render(
         template,
         parameters=source.access.parameters,
@@ -209,19 +209,19 @@ def _render_of_files(
 
 
 def render_running_queries(prefix: str, cluster: str | None) -> Statement:
-    """What runs on any node under a query id that starts with ``prefix``."""
+    """Queries running on any node under a query id that starts with ``prefix``."""
     return render("running_queries", prefix=prefix, cluster=cluster)
 
 
 def render_has_query_log(cluster: str | None) -> Statement:
-    """The nodes that have a ``system.query_log``: a server makes it when it first writes to it."""
+    """The nodes that have a ``system.query_log``: a server creates it when it first writes to it."""
     return render("has_query_log", cluster=cluster)
 
 
 def render_logged_queries(prefix: str, cluster: str | None, *, age_seconds: int) -> Statement:
-    """What any node logged under a query id that starts with ``prefix``.
+    """Queries that any node has logged under a query id that starts with ``prefix``.
 
-    :param age_seconds: how far to look back, by the servers' clock and in their time zone.
+    :param age_seconds: how far to go back, by the servers' clock and in their time zone.
     """
     return render("logged_queries", prefix=prefix, cluster=cluster, age_seconds=age_seconds)
 
@@ -232,8 +232,8 @@ def render_read_uptimes(cluster: str | None) -> Statement:
 
 
 def render_kill_queries(prefix: str, cluster: str | None) -> Statement:
-    """Kill what runs under query ids that start with ``prefix``.
+    """Kill the queries running under query ids that start with ``prefix``.
 
-    :param cluster: set to send the statement to all nodes with ON CLUSTER.
+    :param cluster: set it to send the statement to all nodes with ON CLUSTER.
     """
     return render("kill_queries", prefix=prefix, cluster=cluster)

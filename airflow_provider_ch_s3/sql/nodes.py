@@ -1,4 +1,4 @@
-"""SQL fragments about nodes, shared by every template that looks at all of them.
+"""SQL fragments to address nodes, shared by all templates that query several of them.
 
 Registered in the template environment: ``{{ node_name }}``, ``{{ cluster | all_nodes("system.parts") }}``,
 ``{{ cluster | all_replicas(table) }}``, ``{{ cluster | all_shards(table) }}`` and ``{{ cluster | on_cluster }}``.
@@ -13,28 +13,28 @@ from airflow_provider_ch_s3.sql.filters import Sql, identifier, literal, table_n
 from airflow_provider_ch_s3.target import TableName
 
 NODE_NAME = Sql("concat(hostName(), ':', toString(tcpPort()))")
-"""Names the node that answers; with the port, because several nodes may run on one machine."""
+"""The name of the node that responds; with its port, because several nodes may run on one machine."""
 
 _SYSTEM_TABLE = re.compile(r"system\.[a-z_]+")
 
 
 def all_nodes(cluster: str | None, table: str) -> Sql:
-    """A table of the ``system`` database on every node of the cluster, or of the one node without a cluster.
+    """A table of the ``system`` database on every node of the cluster, or on the connected node without a cluster.
 
-    :raises ConfigError: if it is no table of ``system``.
+    :raises ConfigError: if it is not a table of ``system``.
     """
     if not _SYSTEM_TABLE.fullmatch(table):
-        raise ConfigError(f"{table!r} is no table of the system database; write system.<table>")
+        raise ConfigError(f"{table!r} is not a table of the system database; write system.<table>")
     return Sql(table if cluster is None else f"clusterAllReplicas({literal(cluster)}, {table})")
 
 
 def all_replicas(cluster: str | None, table: TableName) -> Sql:
-    """A table as every node has it, or as the one node without a cluster has it."""
+    """A table's rows on every node of the cluster, or on the connected node without a cluster."""
     return _spread("clusterAllReplicas", cluster, table)
 
 
 def all_shards(cluster: str | None, table: TableName) -> Sql:
-    """A table as one replica of each shard has it: each row once."""
+    """A table's rows on one replica of each shard: each row once."""
     return _spread("cluster", cluster, table)
 
 

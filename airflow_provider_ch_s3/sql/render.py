@@ -1,4 +1,4 @@
-"""Templates to statements."""
+"""Render templates into statements."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _ENVIRONMENT.globals.update(
 def render(template: str, *, name: str = "", parameters: dict[str, str] | None = None, **values: Any) -> Statement:
     """Render ``sql/templates/<template>.sql.jinja``.
 
-    :param name: of the statement, where the template's own says too little.
-    :param parameters: values of the placeholders in the text, kept beside it.
-    :raises UnquotedValueError: if the template prints a value through no filter.
+    :param name: name of the statement, if the template's name is not specific enough.
+    :param parameters: values of the placeholders in the text, kept separate from it.
+    :raises UnquotedValueError: if the template prints a value without a filter.
     """
     text = _ENVIRONMENT.get_template(f"{template}.sql.jinja").render(**values)
     return Statement(name=name or template, text=text.strip(), parameters=parameters or {})

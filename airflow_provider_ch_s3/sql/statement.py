@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """SQL text and the query parameters that travel beside it.
+    """SQL text, and the query parameters that are sent separately.
 
-    :param name: what it does, the name of its template; for logs, and for tests that stop a process there.
-    :param text: the SQL; holds placeholders such as ``{s3_secret:String}``, never a secret.
-    :param parameters: values of the placeholders; may hold secrets, so they are kept out of ``repr``.
+    :param name: what it does, usually the name of its template; for logs, and for tests that stop a process there.
+    :param text: the SQL; contains placeholders such as ``{s3_secret:String}``, never a secret.
+    :param parameters: values of the placeholders; may contain secrets, so they are kept out of ``repr``.
     """
 
     text: str
@@ -20,12 +20,12 @@ class Statement:
     parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-# ClickHouse quotes whole statements in its messages, with thousands of keys: what is wrong stands at the ends.
+# ClickHouse quotes whole statements in its messages, with thousands of keys; the useful parts are at both ends.
 MESSAGE_LIMIT = 800
 
 
 def shorten_lines(text: str, *, limit: int = 300) -> str:
-    """The text for a log: a line that lists thousands of keys is cut in its middle."""
+    """Shorten long lines for a log: one that lists thousands of keys is cut in the middle."""
     return "\n".join(_shorten(line, limit) for line in text.splitlines())
 
 

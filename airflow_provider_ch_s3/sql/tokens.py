@@ -1,7 +1,7 @@
-"""SQL as tokens: what ClickHouse would read, as far as this package needs to know it.
+"""Split SQL into tokens as ClickHouse would, as far as this package needs.
 
-Outside of quotes only characters that both sides read alike are taken. ClickHouse skips some thirty others as white
-space, and begins texts with curly quotes and ``$tag$``: a name could hide behind those.
+Outside of quotes, only characters that both sides read alike are accepted. ClickHouse skips some thirty others as
+white space, and also accepts curly quotes and ``$tag$`` around texts: a name could hide behind those.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 class TokenKind(Enum):
-    """What a token is to ClickHouse; ``NAME`` is a quoted one."""
+    """The kind of a token in ClickHouse; ``NAME`` is a quoted name."""
 
     STRING = "string"
     NAME = "name"
@@ -51,9 +51,9 @@ class TokenKind(Enum):
 class Token:
     """One token of a text.
 
-    :param text: as it was written; a word in lower case.
+    :param text: as written; words in lower case.
     :param depth: how many brackets are open around it.
-    :param start: where it stands in the text.
+    :param start: its position in the text.
     """
 
     kind: TokenKind
@@ -63,36 +63,36 @@ class Token:
 
 
 def tokenize(text: str) -> tuple[Token, ...]:
-    """Split a text into tokens, white space left out.
+    """Split a text into tokens, without white space.
 
-    :raises ConfigError: if a quote or bracket does not close, or a comment, a ``;``, a query parameter or a
-        character is found that ClickHouse may read in another way.
+    :raises ConfigError: if a quote or bracket is not closed, or the text contains a comment, a ``;``, a query
+        parameter, or a character that ClickHouse may read differently.
     """
     tokens: list[Token] = []
-    waiting: list[str] = []
+    expected_brackets: list[str] = []
     for match in _TOKEN.finditer(text):
         kind, found = str(match.lastgroup), match.group()
-        if kind == "close" and (not waiting or waiting.pop() != found):
+        if kind == "close" and (not expected_brackets or expected_brackets.pop() != found):
             raise refuse(text, f"has an unmatched {found!r}")
         if problem := _problem(kind, found):
             raise refuse(text, problem)
         if kind != "space":
             written = found.lower() if kind == "word" else found
-            tokens.append(Token(TokenKind(kind), written, len(waiting), match.start()))
+            tokens.append(Token(TokenKind(kind), written, len(expected_brackets), match.start()))
         if kind == "open":
-            waiting.append(_CLOSING[found])
-    if waiting:
-        raise refuse(text, f"lacks a closing {waiting[-1]!r}")
+            expected_brackets.append(_CLOSING[found])
+    if expected_brackets:
+        raise refuse(text, f"lacks a closing {expected_brackets[-1]!r}")
     return tuple(tokens)
 
 
 def refuse(text: str, problem: str, remedy: str = "write one flat SQL expression") -> ConfigError:
-    """The error of an expression: shows it, says what is wrong with it, and what to write instead."""
+    """Build the error for an expression: the text, what is wrong with it, and what to write instead."""
     return ConfigError(f"the expression {text!r} {problem}; {remedy}")
 
 
 def split_at_commas(tokens: Sequence[Token], depth: int = 0) -> list[Sequence[Token]]:
-    """The elements of a list whose commas stand at the given depth."""
+    """Split a list into its elements, at the commas of the given depth."""
     commas = [n for n, token in enumerate(tokens) if token.kind is TokenKind.COMMA and token.depth == depth]
     return [tokens[start + 1 : end] for start, end in zip([-1, *commas], [*commas, len(tokens)], strict=True)]
 
@@ -103,12 +103,12 @@ def _problem(kind: str, found: str) -> str:
             return f"has an unclosed {found}"
         case "foreign":
             code = f"U+{ord(found):04X} {unicodedata.name(found, '')}".rstrip()
-            return f"holds {found!r} ({code}) outside of quotes"
+            return f"contains {found!r} ({code}) outside of quotes"
         case "placeholder":
             # the load's own parameters hold secrets
-            return "holds a query parameter"
+            return "contains a query parameter"
         case "comment":
-            return "holds a comment"
+            return "contains a comment"
         case "semicolon":
-            return "holds a ';'"
+            return "contains a ';'"
     return ""

@@ -1,4 +1,4 @@
-"""Why a trigger is cancelled, where Airflow does not say: before 3.3, which calls ``on_kill``."""
+"""Find out why a trigger was cancelled, for Airflow before 3.3, which does not call a trigger's ``on_kill``."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from airflow_provider_ch_s3.request import LoadIdentity
 
 log = logging.getLogger(__name__)
 
-_GOES_ON = frozenset({"deferred", "scheduled", "queued", "running"})
+_ACTIVE_STATES = frozenset({"deferred", "scheduled", "queued", "running"})
 HAS_ON_KILL = hasattr(BaseTrigger, "on_kill")
 
 
 async def is_ended_by_user(identity: LoadIdentity) -> bool:
-    """Whether the load's task has ended, or is to be tried again.
+    """Whether the load's task has ended, or is to be retried.
 
-    It stays deferred where only its triggerer ended, and where another triggerer has seen the end of the query it
-    goes on by now.
+    If only the triggerer has ended, the task is still deferred; if another triggerer has seen the end of the query,
+    the task is continuing by now.
     """
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
@@ -38,14 +38,14 @@ async def is_ended_by_user(identity: LoadIdentity) -> bool:
 
     try:
         states = await sync_to_async(read_states, thread_sensitive=False)()
-        return not _GOES_ON.intersection(map(str, states.values()))
-    except Exception as error:  # whatever it is, the query goes on rather than end by mistake
-        log.warning("Airflow does not say why %s was cancelled: %s", identity.load_id, error)
+        return not _ACTIVE_STATES.intersection(map(str, states.values()))
+    except Exception as error:  # whatever it is: better to leave the query running than to kill it by mistake
+        log.warning("cannot find out why the trigger of %s was cancelled: %s", identity.load_id, error)
         return False
 
 
 async def finish(work: Coroutine[Any, Any, None]) -> None:
-    """Do something to its end, although Airflow cancels a trigger again every second until it has ended."""
+    """Run work to its end, although Airflow cancels a trigger again every second until it has ended."""
     task = asyncio.create_task(work)
     while not task.done():
         with suppress(asyncio.CancelledError):

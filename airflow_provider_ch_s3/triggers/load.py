@@ -24,22 +24,22 @@ from airflow_provider_ch_s3.triggers.polling import connect, in_thread, join_pol
 
 log = logging.getLogger(__name__)
 
-# One look is not taken at one instant on all nodes: a part of the query may move on between two of them.
-LOOKS_WITHOUT_QUERY = 2
+# A poll does not see all nodes at the same instant, and work on the query may move from node to node in between.
+POLLS_WITHOUT_QUERY = 2
 CONFIRM_SECONDS = 1.0
 
 
 class LoadTrigger(BaseTrigger):  # type: ignore[misc]
-    """Wait until no node runs a query any more.
+    """Wait until no node is running a query any more.
 
-    It asks only, so it may start anew at any time and anywhere. How the query ended, and what is to be done then,
-    the task finds out. The event is ``{"status": "over" | "timeout", "query_id": …}``.
+    It only reads, so it may be restarted at any time and anywhere. How the query ended, and what to do about it, is
+    left to the task. The event is ``{"status": "over" | "timeout", "query_id": …}``.
 
-    :param cluster: name in ``system.clusters``; None for one node alone.
-    :param query_id: seen by the servers before; a query that none of them runs is over.
-    :param identity: the load, by ``dump_identity``; a user who ends the task ends this load.
-    :param poll_interval: seconds between two looks.
-    :param deadline: Unix time; None to wait for ever.
+    :param cluster: name in ``system.clusters``; None for a single node.
+    :param query_id: a query that has been seen running; if no node is running it, it has ended.
+    :param identity: the load, from ``dump_identity``; if a user ends the task, this load is killed.
+    :param poll_interval: seconds between two polls.
+    :param deadline: Unix time; None to wait without a limit.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
         self.deadline = deadline
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Get what it takes to make this trigger again: ids and times only."""
+        """Return the arguments to re-create this trigger: only ids and times."""
         return (
             f"{type(self).__module__}.{type(self).__qualname__}",
             {
@@ -75,7 +75,7 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Wait, then say how that ended."""
+        """Wait, then yield one event with the outcome."""
         try:
             status = await self._wait()
         except asyncio.CancelledError:
@@ -85,7 +85,7 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
         yield TriggerEvent({"status": status, "query_id": self.query_id})
 
     async def on_kill(self) -> None:
-        """End the load on all nodes, and see that nothing is left running; called when a user ends the task."""
+        """Kill the load on all nodes, and check that nothing is still running; called when a user ends the task."""
         await in_thread(partial(self._kill, await connect(self.clickhouse_conn_id)))
 
     async def _kill_if_ended_by_user(self) -> None:
@@ -99,24 +99,24 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
                 until(self.deadline),
                 join_poller(self.clickhouse_conn_id, self.cluster, read_running) as poller,
             ):
-                looks_without = 0
-                while looks_without < LOOKS_WITHOUT_QUERY:
+                polls_without = 0
+                while polls_without < POLLS_WITHOUT_QUERY:
                     confirm = min(CONFIRM_SECONDS, self.poll_interval)
-                    parts = await poller.look(self.query_id, confirm if looks_without else self.poll_interval)
-                    looks_without = 0 if parts else looks_without + 1
+                    parts = await poller.poll(self.query_id, confirm if polls_without else self.poll_interval)
+                    polls_without = 0 if parts else polls_without + 1
                     if parts:
                         progress = meter.measure(parts)
                         if pace.is_due():
                             log.info("%s: %s", self.query_id, progress)
         except TimeoutError:
-            log.info("%s: the time that execution_timeout allows is over", self.query_id)
+            log.info("%s: execution_timeout has expired", self.query_id)
             return "timeout"
-        log.info("no node runs %s any more; the task goes on from here", self.query_id)
+        log.info("no node is running %s any more; the task continues from here", self.query_id)
         return "over"
 
     def _kill(self, hook: ClickHouseS3Hook) -> None:
         try:
-            # a connection may leave the cluster to the Distributed table, and the task has found it there
+            # the connection may name no cluster, if the task took it from the Distributed table
             declaration = dataclasses.replace(hook.declaration, cluster=self.cluster)
             kill_load(hook, declaration, parse_identity(self.identity))
         finally:
@@ -124,10 +124,10 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
 
 
 def dump_identity(identity: LoadIdentity) -> dict[str, Any]:
-    """The identity in plain JSON values."""
+    """Convert an identity to plain JSON values."""
     return {**dataclasses.asdict(identity), "since": identity.since.isoformat()}
 
 
 def parse_identity(values: Mapping[str, Any]) -> LoadIdentity:
-    """The identity that was dumped, by any release."""
+    """Restore an identity that any release has dumped."""
     return decode(LoadIdentity, {**values, "since": datetime.datetime.fromisoformat(values["since"])})

@@ -20,13 +20,13 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
 
     The event is ``{"status": "settled", "result": …}``, or ``{"status": "failed" | "timeout", "message": …}``.
 
-    :param cluster: name in ``system.clusters``; None for one node alone.
-    :param database: of the local table, not of a Distributed one.
-    :param nodes: names of the nodes that must have it.
+    :param cluster: name in ``system.clusters``; None for a single node.
+    :param database: database of the local table, not of a Distributed one.
+    :param nodes: names of the nodes that must have the table.
     :param rule: the limits of a ``SettleRule``.
-    :param poll_interval: seconds between two looks.
-    :param deadline: Unix time; None to wait for ever.
-    :param silent_fail: waits on when the parts cannot settle.
+    :param poll_interval: seconds between two polls.
+    :param deadline: Unix time; None to wait without a limit.
+    :param silent_fail: keep waiting even if the parts cannot settle.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
         self.poll_interval = poll_interval
         self.deadline = deadline
         self.silent_fail = silent_fail
-        self._reason = "no look yet"
+        self._reason = "not polled yet"
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Get what it takes to make this trigger again: names and numbers only."""
+        """Return the arguments to re-create this trigger: only names and numbers."""
         return (
             f"{type(self).__module__}.{type(self).__qualname__}",
             {
@@ -72,7 +72,7 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Wait, then say how that ended."""
+        """Wait, then yield one event with the outcome."""
         try:
             async with until(self.deadline):
                 event = await self._wait()
@@ -84,24 +84,24 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
         name, rule = TableName(database=self.database, table=self.table), SettleRule(**self.rule)
         async with join_poller(self.clickhouse_conn_id, self.cluster, read_tables) as poller:
             while True:
-                by_node = await poller.look(name, self.poll_interval)
+                by_node = await poller.poll(name, self.poll_interval)
                 try:
                     nodes = select_nodes(name, by_node, self.nodes)
                     verdict = judge_parts(rule, nodes)
                 except (SettleError, TargetError) as error:
                     if not self.silent_fail:
                         return {"status": "failed", "message": str(error)}
-                    self._say(str(error))
+                    self._log_reason(str(error))
                     continue
-                self._say(verdict.reason)
+                self._log_reason(verdict.reason)
                 if verdict.is_settled:
                     return {"status": "settled", "result": summarize_parts(nodes)}
 
-    def _say(self, reason: str) -> None:
+    def _log_reason(self, reason: str) -> None:
         self._reason = reason
         self.log.info("%s.%s: %s", self.database, self.table, reason)
 
 
 def dump_rule(rule: SettleRule) -> dict[str, Any]:
-    """The rule in plain JSON values."""
+    """Convert a rule to plain JSON values."""
     return dataclasses.asdict(rule)

@@ -1,8 +1,8 @@
-"""Look at everything that waits on one connection with few statements.
+"""Poll for all triggers on one connection with few statements.
 
-A triggerer holds thousands of triggers on one event loop. Those that wait on the same connection for the same kind
-of thing share a ``Poller``: it asks for all of them at once, in a thread, because the hook blocks. They wait on a
-common beat, the multiples of their interval on the loop's clock, and so come due together.
+A triggerer runs thousands of triggers on one event loop. Those that wait for the same kind of thing on the same
+connection share a ``Poller``, which queries for all of them at once, in a thread, because the hook blocks. Their
+polls are aligned to multiples of their interval on the loop's clock, and so fall due together.
 """
 
 from __future__ import annotations
@@ -30,106 +30,106 @@ log = logging.getLogger(__name__)
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 Result = TypeVar("Result")
-Ask = Callable[[ClickHouseClient, Sequence[Item], str | None], Mapping[Item, Answer]]
+Read = Callable[[ClickHouseClient, Sequence[Item], str | None], Mapping[Item, Answer]]
 
-# A trigger ends itself at its deadline; Airflow's own timeout is there for a triggerer that does not.
+# A trigger ends itself at its deadline; Airflow's own timeout is a fallback for a triggerer that does not run.
 BACKSTOP_SECONDS = 60.0
-# An interval of 0 would keep the servers busy with nothing else.
+# An interval of 0 would keep the servers busy with nothing but polls.
 MIN_INTERVAL_SECONDS = 0.25
 
 
-class _LookError(Exception):
-    """Nobody could be asked now."""
+class _PollError(Exception):
+    """The servers could not be queried this time."""
 
 
 @dataclass(kw_only=True, eq=False)
-class _Look(Generic[Item, Answer]):
+class _Request(Generic[Item, Answer]):
     item: Item
     due: float
     answer: asyncio.Future[Answer]
 
 
 class Poller(Generic[Item, Answer]):
-    """Asks for all its members' items together; ends with its last member.
+    """Polls the items of all its members together; ends with its last member.
 
-    :param ask: one blocking round for any number of items; answers for each of them.
+    :param read: a blocking function that returns an answer for each of any number of items.
     """
 
-    def __init__(self, clickhouse_conn_id: str, cluster: str | None, ask: Ask[Item, Answer]) -> None:
+    def __init__(self, clickhouse_conn_id: str, cluster: str | None, read: Read[Item, Answer]) -> None:
         self.members = 0
         self._conn_id = clickhouse_conn_id
         self._cluster = cluster
-        self._ask = ask
-        self._looks: list[_Look[Item, Answer]] = []
-        self._news = asyncio.Event()
+        self._read = read
+        self._requests: list[_Request[Item, Answer]] = []
+        self._changed = asyncio.Event()
         self._hook: ClickHouseS3Hook | None = None
-        # In a context of its own: what it logs belongs to no single task.
+        # In a context of its own: its log messages belong to no single task.
         self._task = asyncio.create_task(self._run(), context=contextvars.Context())
 
-    async def look(self, item: Item, interval_seconds: float) -> Answer:
-        """Wait for the next beat, and for the answer; if nobody can be asked, for that of a later beat."""
+    async def poll(self, item: Item, interval_seconds: float) -> Answer:
+        """Wait for the next tick, and return its answer; if the poll fails, that of a later tick."""
         loop = asyncio.get_running_loop()
         pace = Pace()
         while True:
-            due = next_beat(loop.time(), interval_seconds)
-            look = _Look[Item, Answer](item=item, due=due, answer=loop.create_future())
-            self._looks.append(look)
-            self._news.set()
+            due = next_tick(loop.time(), interval_seconds)
+            request = _Request[Item, Answer](item=item, due=due, answer=loop.create_future())
+            self._requests.append(request)
+            self._changed.set()
             try:
-                return await look.answer
-            except _LookError as error:
+                return await request.answer
+            except _PollError as error:
                 if pace.is_due(str(error)):
-                    log.warning("cannot look at %s now, asking again: %s", item, error)
+                    log.warning("cannot poll %s now, retrying: %s", item, error)
 
     def leave(self) -> None:
         """End the membership of one trigger."""
         self.members -= 1
-        self._news.set()
+        self._changed.set()
 
     async def _run(self) -> None:
         try:
             while self.members:
                 if due := self._take_due():
-                    await self._ask_for(due)
+                    await self._answer(due)
                 else:
                     await self._rest()
         finally:
             await in_thread(self._close)
 
-    def _take_due(self) -> list[_Look[Item, Answer]]:
+    def _take_due(self) -> list[_Request[Item, Answer]]:
         now = asyncio.get_running_loop().time()
-        due = [look for look in self._looks if look.due <= now]
-        self._looks = [look for look in self._looks if look.due > now]
-        return [look for look in due if not look.answer.done()]
+        due = [request for request in self._requests if request.due <= now]
+        self._requests = [request for request in self._requests if request.due > now]
+        return [request for request in due if not request.answer.done()]
 
     async def _rest(self) -> None:
-        """Until the next look is due, or something is new."""
-        self._news.clear()
-        due = min((look.due for look in self._looks), default=None)
+        """Sleep until the next request is due, or the requests or members change."""
+        self._changed.clear()
+        due = min((request.due for request in self._requests), default=None)
         with suppress(TimeoutError):
             async with asyncio.timeout_at(due):
-                await self._news.wait()
+                await self._changed.wait()
 
-    async def _ask_for(self, looks: Sequence[_Look[Item, Answer]]) -> None:
-        items = list(dict.fromkeys(look.item for look in looks))
+    async def _answer(self, requests: Sequence[_Request[Item, Answer]]) -> None:
+        items = list(dict.fromkeys(request.item for request in requests))
         try:
             if self._hook is None:
                 self._hook = await connect(self._conn_id)
-            answers = await in_thread(partial(self._ask_all, self._hook, items))
-        except Exception as error:  # whatever it is, it tells nothing of the items
-            for look in looks:
-                if not look.answer.done():
-                    look.answer.set_exception(_LookError(str(error) or type(error).__name__))
+            answers = await in_thread(partial(self._read_all, self._hook, items))
+        except Exception as error:  # whatever it is, nothing is known about the items
+            for request in requests:
+                if not request.answer.done():
+                    request.answer.set_exception(_PollError(str(error) or type(error).__name__))
             return
-        for look in looks:
-            if not look.answer.done():
-                look.answer.set_result(answers[look.item])
+        for request in requests:
+            if not request.answer.done():
+                request.answer.set_result(answers[request.item])
 
-    def _ask_all(self, hook: ClickHouseS3Hook, items: Sequence[Item]) -> Mapping[Item, Answer]:
+    def _read_all(self, hook: ClickHouseS3Hook, items: Sequence[Item]) -> Mapping[Item, Answer]:
         try:
-            return self._ask(hook, items, self._cluster)
+            return self._read(hook, items, self._cluster)
         except BaseException:
-            self._close()  # the next round reads the connection anew: it may be what was wrong
+            self._close()  # the next poll reads the connection again: it may have been wrong
             raise
 
     def _close(self) -> None:
@@ -143,13 +143,13 @@ _POLLERS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Any, Poller[Any, Any
 
 @asynccontextmanager
 async def join_poller(
-    clickhouse_conn_id: str, cluster: str | None, ask: Ask[Item, Answer]
+    clickhouse_conn_id: str, cluster: str | None, read: Read[Item, Answer]
 ) -> AsyncIterator[Poller[Item, Answer]]:
-    """Be a member of the one poller that asks this on this connection."""
+    """Join the one poller with this function on this connection, for the length of a block."""
     pollers = _POLLERS.setdefault(asyncio.get_running_loop(), {})
-    key = (clickhouse_conn_id, cluster, ask)
+    key = (clickhouse_conn_id, cluster, read)
     if key not in pollers:
-        pollers[key] = Poller(clickhouse_conn_id, cluster, ask)
+        pollers[key] = Poller(clickhouse_conn_id, cluster, read)
     poller = pollers[key]
     poller.members += 1
     try:
@@ -160,22 +160,22 @@ async def join_poller(
             del pollers[key]
 
 
-def next_beat(now: float, interval_seconds: float) -> float:
-    """The next multiple of the interval."""
+def next_tick(now: float, interval_seconds: float) -> float:
+    """Return the next multiple of the interval."""
     interval_seconds = max(interval_seconds, MIN_INTERVAL_SECONDS)
     return (now // interval_seconds + 1) * interval_seconds
 
 
 def until(deadline: float | None) -> asyncio.Timeout:
-    """A block that ends with ``TimeoutError`` at a Unix time; never without one."""
+    """End a block with ``TimeoutError`` at a Unix time; None for no limit."""
     return asyncio.timeout(None if deadline is None else max(0.0, deadline - time.time()))
 
 
 async def connect(clickhouse_conn_id: str) -> ClickHouseS3Hook:
-    """A hook that knows its connection.
+    """Create a hook that has read its connection.
 
-    A triggerer asks its supervisor for it, and until Airflow 3.1 mixes up the answers of threads that it does not
-    know; so this one is asgiref's.
+    A triggerer requests connections from its supervisor, and until Airflow 3.1 it mixes up the responses if threads
+    that it did not start send requests; so this runs on one of asgiref's threads.
     """
 
     def read() -> ClickHouseS3Hook:
@@ -189,7 +189,7 @@ async def connect(clickhouse_conn_id: str) -> ClickHouseS3Hook:
 async def in_thread(function: Callable[[], Result]) -> Result:
     """Run a blocking function in a thread of its own.
 
-    Not in the loop's pool, as ``asyncio.to_thread`` does: a few servers that do not answer would fill it, and a
+    Not in the loop's pool, as ``asyncio.to_thread`` does: a few servers that do not respond would fill it, and a
     triggerer waits for the pool before it ends.
     """
     loop = asyncio.get_running_loop()
@@ -207,9 +207,9 @@ async def in_thread(function: Callable[[], Result]) -> Result:
         result, error = None, None
         try:
             result = function()
-        except BaseException as raised:  # it is raised again where it is awaited
+        except BaseException as raised:  # re-raised where it is awaited
             error = raised
-        with suppress(RuntimeError):  # the loop has ended, and nobody waits
+        with suppress(RuntimeError):  # the loop has ended, and nothing is waiting
             loop.call_soon_threadsafe(settle, result, error)
 
     threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True).start()

@@ -1,4 +1,4 @@
-"""A lab for real loads: tables on every node, files in a bucket, and an operator that joins them."""
+"""A lab for real loads: tables on every node, files in a bucket, and an operator that loads them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Freeze = Callable[..., Gate]
 
 ROWS = [{"n": n} for n in range(240)]
 SLOW_FILES = 12
-# 12 files of 20 rows, each a block of a second; every node reads one at a time
+# 12 files of 20 rows; each file is a block that takes a second, and every node reads one at a time
 SLOW: dict[str, Any] = {
     "where": "sleepEachRow(0.05) = 0",
     "settings": {"max_threads": 1, "max_insert_threads": 1, "max_block_size": 20},
@@ -63,7 +63,7 @@ operator.execute({"ti": SimpleNamespace(**ti), "dag_run": dag_run, "task": opera
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
-    """Wait until a condition holds; the bound is there to fail, not to measure."""
+    """Wait until a condition holds; the time limit is for failing, not for measuring."""
     assert poll(condition, seconds=WAIT_SECONDS, pause_seconds=0.05), f"still waiting for {what}"
 
 
@@ -71,7 +71,7 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
 class Lab:
     """One test's tables, files and connections (``ch`` and ``aws``).
 
-    Names are SQL as they stand: a test with hostile names quotes them itself.
+    Names are used as SQL without quoting: a test with hostile names quotes them itself.
     """
 
     sandbox: Sandbox
@@ -86,7 +86,7 @@ class Lab:
         self._connect("CH", self.sandbox.airflow_conn_clickhouse, extra, {"schema": self.database, **fields})
 
     def connect_one_node(self) -> None:
-        """Leave the cluster out of the connection, and the test's tables on the connected node alone."""
+        """Remove the cluster from the connection, and create the test's tables on the connected node only."""
         for node in range(1, self.sandbox.nodes):
             self.sandbox.drop_database(self.database, node=node)
             self.sandbox.create_database(self.database, node=node)
@@ -108,14 +108,14 @@ class Lab:
         hook.close()
 
     def create(self, table: str, columns: str, engine: str = "MergeTree ORDER BY tuple()") -> str:
-        """Make a local table on every node, with replicas where the cluster has some; returns its full name."""
+        """Create a local table on every node, with replicas if the cluster has them; returns its full name."""
         name = f"{self.database}.{table}"
         replicated = "Replicated" if self.sandbox.replicas > 1 else ""
         self.ddl(f"CREATE TABLE {name} {{on_cluster}} ({columns}) ENGINE = {replicated}{engine}")
         return name
 
     def distribute(self, local: str, sharding_key: str = "rand()") -> str:
-        """Make ``<local>_all``, a Distributed table over the local ones; returns its full name."""
+        """Create ``<local>_all``, a Distributed table over the local ones; returns its full name."""
         database, _, table = local.partition(".")
         engine = f"Distributed('{self.sandbox.cluster}', '{database}', '{table}', {sharding_key})"
         self.ddl(f"CREATE TABLE {local}_all {{on_cluster}} AS {local} ENGINE = {engine}")
@@ -132,7 +132,7 @@ class Lab:
         return f"s3://{self.bucket}/{glob}"
 
     def arguments(self, table: str, *more: str) -> list[str]:
-        """Of a command that loads, or plans a load of, what is under ``in/``."""
+        """Return the arguments of a command that loads, or plans to load, the files under ``in/``."""
         given = ["--conn-id", "ch", "--aws-conn-id", "aws", "--source", self.uri("in/*"), "--table", table]
         return [*given, *more]
 
@@ -142,7 +142,7 @@ class Lab:
         return S3ToClickHouseOperator(source=source, table=table, **{**given, **arguments})
 
     def context(self, operator: S3ToClickHouseOperator, *, try_number: int = 1, max_tries: int = 0) -> Any:
-        """What Airflow hands to ``execute``; the run is named after the test's database."""
+        """Build the context that Airflow passes to ``execute``; the run is named after the test's database."""
         ti = SimpleNamespace(
             dag_id="lab",
             task_id=operator.task_id,
@@ -173,7 +173,7 @@ class Lab:
         return main(["loads", "--conn-id", "ch", "--database", self.database, *arguments])
 
     def query(self, sql: str, *, node: int = 0) -> list[dict[str, Any]]:
-        """Ask one node."""
+        """Query one node."""
         return self.sandbox.query(sql, node=node)
 
     def nodes(self) -> range:
@@ -183,9 +183,9 @@ class Lab:
         return [row for node in self.nodes() for row in self.query(sql, node=node)]
 
     def rows(self, local: str, *, columns: str = "*", node: int | None = None) -> list[dict[str, Any]]:
-        """All rows of a local table on one node, or on all shards, in no order.
+        """Read all rows of a local table on one node, or on all shards, in no particular order.
 
-        Replicas of a shard have to hold the same.
+        Checks that the replicas of a shard hold the same rows.
         """
         sql = f"SELECT {columns} FROM {local}"
         if node is not None:
@@ -197,7 +197,7 @@ class Lab:
         return [row for first, *_ in shards for row in first]
 
     def inserts(self) -> list[str]:
-        """Query ids of the INSERTs into the test's database that were ever started from a client."""
+        """Query ids of all INSERTs into the test's database that a client has started."""
         self.everywhere("SYSTEM FLUSH LOGS query_log")
         logged = self.everywhere(
             "SELECT query_id FROM system.query_log WHERE type = 'QueryStart' AND is_initial_query AND "
@@ -215,7 +215,7 @@ class Lab:
         return [row["name"] for row in found]
 
     def running(self) -> list[dict[str, Any]]:
-        """Loads into the test's database that run on any node."""
+        """Loads into the test's database that are running on any node."""
         return self.everywhere(
             "SELECT initial_query_id AS id, tcpPort() AS port FROM system.processes "
             f"WHERE position(query, '{self.database}') > 0 AND startsWith(initial_query_id, 'ch-s3-')"
@@ -223,7 +223,7 @@ class Lab:
 
 
 def put_slow_files(lab: Lab) -> None:
-    """``ROWS`` in files that load slowly with ``SLOW``."""
+    """Write ``ROWS`` to files that load slowly with ``SLOW``."""
     for number in range(SLOW_FILES):
         lab.put(f"in/{number}.csv", "".join(f"{row['n']}\n" for row in ROWS[number::SLOW_FILES]).encode())
 
@@ -231,7 +231,7 @@ def put_slow_files(lab: Lab) -> None:
 def start_worker(
     lab: Lab, table: str, *, try_number: int = 1, max_tries: int = 0, before: str = "", **arguments: Any
 ) -> subprocess.Popen[str]:
-    """A worker process of its own, which runs a try of the task ``load``; its errors go to ``stderr``.
+    """Start a worker process that runs a try of the task ``load``; its errors go to ``stderr``.
 
     :param before: Python code that it runs first.
     """
@@ -246,7 +246,7 @@ def start_worker(
 
 
 def bag(rows: Iterable[Mapping[str, Any]]) -> Counter[frozenset[tuple[str, Any]]]:
-    """The rows without their order: equal bags hold the same rows equally often."""
+    """The rows without their order: equal bags hold the same rows the same number of times."""
     return Counter(frozenset(row.items()) for row in rows)
 
 
@@ -259,7 +259,7 @@ def background() -> Iterator[Background]:
 
 @pytest.fixture
 def freeze(lab: Lab, background: Background) -> Iterator[Freeze]:
-    """Start a load on a thread, and return when it has come to its gate."""
+    """Start a load on a thread, and return when it has reached its gate."""
     gates: dict[int, Gate] = {}
     watch_statements(lab.monkeypatch, gates)
 
@@ -280,7 +280,7 @@ def freeze(lab: Lab, background: Background) -> Iterator[Freeze]:
 
 @pytest.fixture
 def impatient(lab: Lab) -> None:
-    """Another load waits a second for a silent owner of the lock, not ten."""
+    """Make other loads wait for a silent owner of the lock for one second instead of ten."""
     lab.monkeypatch.setattr(lock, "LOCK_PATIENCE_SECONDS", 1.0)
     lab.monkeypatch.setattr(lock, "POLL_SECONDS", 0.1)
 
@@ -303,7 +303,7 @@ def lab(
 
 @pytest.fixture(scope="session")
 def fragile_sandbox() -> Iterator[Sandbox]:
-    """Two nodes that a test may kill, for the tests that do."""
+    """Two nodes, for tests that kill nodes."""
     with running_sandbox(SandboxConfig(shards=2, memory_bytes_per_node=2 * 1024**3)) as sandbox:
         yield sandbox
 
@@ -315,7 +315,7 @@ def fragile_lab(fragile_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> La
 
 @pytest.fixture(scope="session")
 def replicated_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """Two shards with two replicas each, as one of ``TOPOLOGIES`` has them."""
+    """Two shards with two replicas each, in one of the ``TOPOLOGIES``."""
     config = TOPOLOGIES[request.param]
     try:
         find_classpath(config.zookeeper)
@@ -328,12 +328,12 @@ def replicated_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def replicated_lab(replicated_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    """Whose tables have replicas."""
+    """A lab whose tables have replicas."""
     return lab_in(replicated_sandbox, monkeypatch)
 
 
 def lab_in(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    """A lab in a sandbox that a test may break; nothing is removed afterwards."""
+    """Create a lab in a sandbox that a test may break; nothing is removed afterwards."""
     wait_until(lambda: all_answer(sandbox), "the nodes")
     s3 = sandbox.s3_client()
     name = f"lab{time.monotonic_ns()}"

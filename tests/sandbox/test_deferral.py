@@ -289,7 +289,7 @@ def test_servers_that_go_and_come_back_end_no_trigger(fragile_lab: Lab, caplog: 
 
     def outage() -> None:
         with kept_down(lab.sandbox, 1):
-            wait_until(lambda: "cannot look at" in caplog.text, "a look that fails")
+            wait_until(lambda: "cannot poll" in caplog.text, "a poll that fails")
         wait_until(lambda: all_answer(lab.sandbox), "the nodes")
         lab.ddl(f"ALTER TABLE {table} DROP PARTITION 0")
 

@@ -86,7 +86,7 @@ class TestRetry:
     def test_after_a_failed_insert(self, lab: Lab, table: str) -> None:
         lab.connect_one_node()
         lab.everywhere(f"INSERT INTO {table} VALUES (77)")
-        with pytest.raises(LoadError, match=r"query \S+-insert failed: .*n is 29.*nothing of .* was changed"):
+        with pytest.raises(LoadError, match=r"query \S+-insert failed: .*n is 29.* was not changed"):
             lab.load("in/*.csv", table, where="throwIf(n = 29, 'n is 29') = 0", settings={"max_insert_threads": 1})
         assert lab.rows(table) == [{"n": 77}]
         assert is_clean(lab)
@@ -417,8 +417,8 @@ class TestTables:
         ("arguments", "error", "said"),
         [
             pytest.param({"min_files": 4}, SourceError, "matches 3 files, and min_files=4", id="files"),
-            pytest.param({"min_rows": "31"}, LoadError, "staged 30 rows, and min_rows=31", id="rows"),
-            pytest.param({"where": "n > 99"}, LoadError, "staged 0 rows, and min_rows=1", id="no-rows"),
+            pytest.param({"min_rows": "31"}, LoadError, "staged 30 rows, fewer than min_rows=31", id="rows"),
+            pytest.param({"where": "n > 99"}, LoadError, "staged 0 rows, fewer than min_rows=1", id="no-rows"),
         ],
     )
     def test_too_few(

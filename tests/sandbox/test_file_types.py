@@ -1,6 +1,6 @@
-"""Files of one load that differ in the types of a column: each loads the right values, or is refused.
+"""Files of one load that differ in the type of a column: the load has the right values, or is refused.
 
-What is right is written down here as Python values; the load goes through a staging table of one node.
+The right values are given here as Python values; each load goes through a staging table on one node.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def json_bytes(values: Sequence[Any]) -> bytes:
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """Two files, the type of the table's column ``v``, and what it then holds."""
+    """Two files, the type of the table's column ``v``, and its expected values."""
 
     name: str
     first: bytes
@@ -87,7 +87,7 @@ def typed_pairs(write: Callable[[pa.Table], bytes], *, has_unsigned: bool = True
 
 
 def text_pairs(write: Callable[[Sequence[Any]], bytes], *, texts: bool) -> list[Pair]:
-    """The same in text: ClickHouse guesses types, of the first file only."""
+    """Build similar pairs in text formats, where ClickHouse guesses types, and only from the first file."""
 
     def pair(name: str, first: Any, second: Any, type_name: str, expected: Any, **arguments: Any) -> Pair:
         one, other = (write([str(value) if texts else value]) for value in (first, second))
@@ -117,7 +117,7 @@ FORMATS = {
 
 
 def outcome(lab: Lab, ending: str, pair: Pair) -> Any:
-    """The values of the column after the load, or that it was refused and nothing arrived."""
+    """Return the values of the column after the load, or ``REFUSED`` after checking that nothing arrived."""
     table = f"{lab.database}.t_{pair.name.replace('-', '_')}"
     lab.put(f"{pair.name}/1.{ending}", pair.first)
     lab.put(f"{pair.name}/2.{ending}", pair.second)
@@ -228,7 +228,7 @@ class TestOnOneNode:
         table = lab.create("t", "v Int64")
         lab.put_parquet("in/1", {"v": SMALL})
         lab.put_parquet("in/2", {"v": WIDE})
-        with pytest.raises(SourceError, match=r"reads column 'v' as Int32, and it is Nullable\(Int64\) in 'in/2'"):
+        with pytest.raises(SourceError, match=r"reads column 'v' as Int32, but it is Nullable\(Int64\) in 'in/2'"):
             lab.load("in/*", table, data_format=data_format, structure="v Int32")
         lab.load("in/*", table, data_format=data_format, structure="v Int64")
         assert bag(lab.rows(table)) == bag({"v": v} for v in (1, -7, 2**40, 5_000_000_000))

@@ -1,4 +1,4 @@
-"""What arrives in the table, and what the report says of it."""
+"""What arrives in the table, and what the report says about it."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_one_node_without_a_cluster(lab: Lab, ending: str, staging: bool) -> Non
 
 
 def assert_report_is_true(lab: Lab, report: dict[str, Any], local: str) -> None:
-    """Files and rows of each node, against what the nodes' tables hold."""
+    """Compare the report's files and rows of each node with the nodes' tables."""
     found = {str(port): len(lab.rows(local, node=n)) for n, port in enumerate(lab.sandbox.tcp_ports)}
     said = {name.rpartition(":")[2]: node for name, node in report["nodes"].items()}
     assert {port: node["rows_written"] for port, node in said.items()} == found
@@ -135,7 +135,7 @@ class TestReport:
     def test_rows_files_and_parts_of_each_node(self, lab: Lab) -> None:
         local = lab.create("t", COLUMNS, "MergeTree PARTITION BY id % 2 ORDER BY id")
         table = lab.distribute(local)
-        lab.ddl(f"SYSTEM STOP MERGES {local}")  # a staging table would go on with its own merges
+        lab.ddl(f"SYSTEM STOP MERGES {local}")  # a staging table would continue with its own merges
         put_rows(lab, parquet, "parquet", files=24)
         report = lab.load("in/*.parquet", table, staging=False)
         assert bag(lab.rows(local)) == bag(ROWS)
@@ -162,7 +162,7 @@ class TestReport:
         assert len(logged) > 3
         sent = {name: s["value"] for name, s in report["settings"].items() if s["origin"] != "server default"}
         assert {"max_insert_threads", "min_insert_block_size_bytes", "insert_deduplicate"} <= sent.keys()
-        # the log leaves out what has its default
+        # the log omits settings that have their default value
         defaults = {r["name"]: r["default"] for r in lab.query("SELECT name, default FROM system.settings")}
         for row in logged:
             ran = {name: row["settings"].get(name, defaults[name]) for name in sent}
@@ -308,7 +308,7 @@ class TestColumns:
 class TestNarrowing:
     @pytest.fixture
     def lab(self, lab: Lab) -> Lab:
-        """One node: no other one to end with a failed INSERT."""
+        """Use one node, so that a failed INSERT cannot take another node down."""
         lab.connect_one_node()
         return lab
 
@@ -392,7 +392,7 @@ class TestNarrowing:
         [("UInt32", "x"), ("Nullable(UInt32)", "x"), ("Nullable(DateTime)", "x"), ("Date", ""), ("UUID", "x")],
     )
     def test_text_that_is_nothing_of_the_kind_fails(self, lab: Lab, table_type: str, cell: str) -> None:
-        # a plain conversion of Nullable(String), which every Parquet writer writes, makes NULL of it
+        # a plain conversion of Nullable(String), which every Parquet writer writes, would turn it into NULL
         local = lab.create("t", f"v {table_type}")
         lab.put_parquet("in/a.parquet", {"v": [None, cell]})
         with pytest.raises((LoadError, SourceError), match=r"Cannot (parse|read)|after eof"):
@@ -455,12 +455,12 @@ class TestNarrowing:
     @pytest.mark.parametrize(
         ("table_type", "values", "loss"),
         [
-            pytest.param("Decimal(9, 2)", pa.array([Decimal("1.999")]), "cut the digits", id="decimal"),
-            pytest.param("Decimal(9, 2)", pa.array([1.999]), "cut the digits", id="float-into-decimal"),
-            pytest.param("Bool", pa.array([2]), "make true of every number", id="bool"),
+            pytest.param("Decimal(9, 2)", pa.array([Decimal("1.999")]), "cut off the digits", id="decimal"),
+            pytest.param("Decimal(9, 2)", pa.array([1.999]), "cut off the digits", id="float-into-decimal"),
+            pytest.param("Bool", pa.array([2]), "every number except 0 into true", id="bool"),
             pytest.param("DateTime", pa.array([1]), "seconds since 1970", id="integer-into-time"),
             pytest.param("Int64", pa.array([datetime.date(2013, 1, 1)]), "days or seconds", id="date-into-integer"),
-            pytest.param("Date", pa.array([datetime.datetime(2013, 1, 1, 5)]), "cut the time of day", id="time"),
+            pytest.param("Date", pa.array([datetime.datetime(2013, 1, 1, 5)]), "cut off the time of day", id="time"),
         ],
     )
     def test_types_that_would_change_values_silently(
@@ -476,7 +476,7 @@ class TestNarrowing:
 class TestNull:
     @pytest.fixture
     def lab(self, lab: Lab) -> Lab:
-        """One node: no other one to end with a failed INSERT."""
+        """Use one node, so that a failed INSERT cannot take another node down."""
         lab.connect_one_node()
         return lab
 
@@ -521,7 +521,7 @@ class TestNull:
 class TestFilesThatDiffer:
     @pytest.fixture
     def lab(self, lab: Lab) -> Lab:
-        """One node: no other one to end with a failed INSERT."""
+        """Use one node, so that a failed INSERT cannot take another node down."""
         lab.connect_one_node()
         return lab
 
@@ -570,16 +570,16 @@ class TestRefusedBeforeTheInsert:
             pytest.param(SourceError, {"where": "nope = 1"}, "nope", id="where-of-an-unknown-column"),
             pytest.param(SourceError, {"where": "toString(id)"}, "ILLEGAL_TYPE_OF_ARGUMENT", id="where-of-a-text"),
             pytest.param(
-                ConfigError, {"select": {"name": "{s3_secret_key:String}"}}, "holds a query parameter", id="secret"
+                ConfigError, {"select": {"name": "{s3_secret_key:String}"}}, "contains a query parameter", id="secret"
             ),
             pytest.param(
                 ConfigError,
                 {"where": "name = {s3_secret_key:String}"},
-                "holds a query parameter",
+                "contains a query parameter",
                 id="secret-in-where",
             ),
             pytest.param(ConfigError, {"where": "name IN system.one"}, "has a name after IN", id="another-table"),
-            pytest.param(ConfigError, {"where": "1 LIMIT 1"}, "holds the keyword LIMIT", id="clause"),
+            pytest.param(ConfigError, {"where": "1 LIMIT 1"}, "contains the keyword LIMIT", id="clause"),
             pytest.param(ConfigError, {"select": {"name": "DISTINCT name"}}, "keyword DISTINCT", id="distinct"),
             pytest.param(ConfigError, {"structure": "id UInt32, name Strng"}, "Strng", id="unknown-type"),
             pytest.param(ConfigError, {"columns": "id"}, r"columns=\['id'\]", id="columns-as-a-text"),
@@ -627,7 +627,7 @@ class TestRefusedBeforeTheInsert:
 def test_every_node_reads_and_writes(lab: Lab) -> None:
     local = lab.create("t", COLUMNS)
     put_rows(lab, parquet, "parquet", files=24)
-    # slow enough for no node to take the files of another
+    # slow enough that no node takes over the files of another
     report = lab.load("in/*.parquet", local, where="sleepEachRow(0.02) = 0")
     assert bag(lab.rows(local)) == bag(ROWS)
     assert_report_is_true(lab, report, local)

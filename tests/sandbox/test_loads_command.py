@@ -38,7 +38,7 @@ def test_an_unknown_load_and_a_missing_ledger(lab: Lab, table: str, capsys: pyte
     assert f"there is no ledger {lab.database}.ch_s3_ledger yet" in capsys.readouterr().err
     lab.load("in/*.csv", table, **CSV)
     assert lab.loads("show", "ch-s3-nothing") == 1
-    assert "knows no load 'ch-s3-nothing'; `ch-s3 loads` lists" in capsys.readouterr().err
+    assert "has no load 'ch-s3-nothing'; `ch-s3 loads` lists" in capsys.readouterr().err
 
 
 @pytest.mark.thorough

@@ -95,7 +95,7 @@ def test_a_trigger_says_how_far_the_load_is(lab: Lab, table: str, caplog: pytest
     assert nodes[-1] == 1
     said = [record.getMessage() for record in caplog.records]
     assert any(line.startswith(f"{trigger.query_id}: ") for line in said)
-    assert f"no node runs {trigger.query_id} any more; the task goes on from here" in said
+    assert f"no node is running {trigger.query_id} any more; the task continues from here" in said
 
 
 @pytest.mark.thorough
@@ -107,7 +107,7 @@ def test_a_killed_trigger_says_what_was_ended_and_that_nothing_changed(
     wait_until(lambda: len(lab.running()) > 3, "the parts of the query on three nodes")
     with caplog.at_level(logging.INFO):
         asyncio.run(asyncio.wait_for(trigger.on_kill(), 60))
-    assert f"killed: ended on 3 nodes; nothing of {table} was changed" in caplog.text
+    assert f"killed on 3 nodes; {table} was not changed" in caplog.text
     assert (lab.running(), lab.left_overs(), lab.query(f"SELECT * FROM {table}")) == ([], [], [])
 
 
@@ -120,7 +120,7 @@ def test_a_killed_task_says_so_too(lab: Lab, table: str, caplog: pytest.LogCaptu
     wait_until(lambda: len(lab.running()) > 3, "the parts of the query on three nodes")
     with caplog.at_level(logging.INFO):
         operator.on_kill()
-    assert f"killed: ended on 3 nodes; rows that it had written stay in {table} (staging=False)" in caplog.text
+    assert f"killed on 3 nodes; rows that it had written stay in {table} (staging=False)" in caplog.text
 
 
 @pytest.mark.thorough

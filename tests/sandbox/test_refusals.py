@@ -1,4 +1,4 @@
-"""What cannot be loaded is refused before anything is written, in words that say value, place and remedy."""
+"""What cannot be loaded is refused before anything is written, with a message that names value, place and remedy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def in_lab(lab: Lab) -> str:
 def refuse(
     lab: Lab, error: type[ChS3Error], glob: str | list[str], table: str, *words: str, **arguments: Any
 ) -> None:
-    """Load, see it refused with these words in this order, and see that no INSERT was sent and no row is there."""
+    """Check that a load is refused with these words in this order, without having sent an INSERT or left a row."""
     with pytest.raises(error) as caught:
         lab.load(glob, table, **arguments)
     assert re.search(".*".join(map(re.escape, words)), str(caught.value)), str(caught.value)
@@ -83,8 +83,7 @@ class TestSource:
         refuse(lab, SourceError, "in/*", table, *words)
 
     def test_an_endpoint_that_only_the_worker_reaches(self, lab: Lab) -> None:
-        # the collection of the servers has the right keys and is told the worker's address: a bucket that
-        # the worker lists and the servers may not read, as when their rights differ
+        # a bucket that the worker can list and the servers cannot read, as if their rights differed
         lab.put_parquet("in/a.parquet", IDS)
         table = lab.create("t", "id UInt32")
         words = ("ClickHouse cannot read", lab.uri("in/*"), "no_such_collection", "check that the servers reach")
@@ -112,7 +111,7 @@ class TestSource:
 
     def test_an_unknown_format(self, lab: Lab) -> None:
         lab.put("in/a.dat", b"1\n")
-        words = ("data_format='Parkett' is no format that this server reads", "did you mean 'Parquet'?")
+        words = ("data_format='Parkett' is not a format that this server can read", "did you mean 'Parquet'?")
         refuse(lab, ConfigError, "in/*", lab.create("t", "id UInt32"), *words, data_format="Parkett")
 
     def test_mixed_formats(self, lab: Lab) -> None:
@@ -145,7 +144,7 @@ class TestSource:
         ],
     )
     def test_a_malformed_source(self, lab: Lab, source: str | list[str], words: tuple[str, ...]) -> None:
-        lab.uri = str  # type: ignore[method-assign, assignment]  # the source as it stands
+        lab.uri = str  # type: ignore[method-assign, assignment]  # the source unchanged
         refuse(lab, ConfigError, source, lab.create("t", "id UInt32"), *words)
 
 
@@ -232,7 +231,7 @@ class TestTarget:
         lab.create("t2", "id UInt32, dt Date")
         lab.ddl(ddl.format(d=lab.database))
         table = lab.distribute(f"{lab.database}.v") if distributed else f"{lab.database}.v"
-        words = (f"{lab.database}.v is a {engine} on", "in parallel", "give such a table")
+        words = (f"{lab.database}.v is a {engine} table on", "in parallel", "name such a table")
         refuse(lab, TargetError, "in/**", table, *words, staging=staging)
 
     @pytest.mark.parametrize(

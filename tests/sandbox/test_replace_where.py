@@ -151,7 +151,7 @@ class TestConditions:
     )
     def test_with_another_result_next_time_is_refused(self, lab: Lab, table: str, condition: str) -> None:
         put_day(lab, 1)
-        with pytest.raises(ConfigError, match=r"may give another result .* \"day = '\{\{ ds \}\}'\""):
+        with pytest.raises(ConfigError, match=r"its result may be different .* \"day = '\{\{ ds \}\}'\""):
             lab.load("in/*.csv", table, **where(condition))
         assert lab.inserts() == []
         assert lab.left_overs() == []
@@ -171,7 +171,7 @@ class TestConditions:
     ) -> None:
         put_day(lab, 1)
         with pytest.raises(
-            ConfigError, match=rf"is no condition over the columns of .*{reason}.*its columns are day, n"
+            ConfigError, match=rf"is not a condition over the columns of .*{reason}.*its columns are day, n"
         ):
             lab.load("in/*.csv", table, **where(condition))
         assert lab.inserts() == []

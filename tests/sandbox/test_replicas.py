@@ -158,7 +158,7 @@ def test_a_cluster_that_lacks_replicas_is_for_those_that_are_away(lab: Lab) -> N
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
     connect_first_replicas(lab)
     with pytest.raises(
-        TargetError, match=r"lies on .* too, and the connection names only the cluster 'first_replicas'"
+        TargetError, match=r"also exists on .* and the connection names only the cluster 'first_replicas'"
     ):
         lab.load("in/*.csv", table)
     connect_first_replicas(lab, replicas=None)

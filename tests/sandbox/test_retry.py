@@ -1,4 +1,4 @@
-"""Tries, clears and kills of one task: how often its rows arrive, and what is left running."""
+"""Tries, clears and kills of one task: how often its rows arrive, and what is still running afterwards."""
 
 from __future__ import annotations
 
@@ -115,13 +115,13 @@ def test_a_retry_of_a_try_that_submitted_nothing_loads(
     lab.monkeypatch.setattr(direct, "LOG_PATIENCE_SECONDS", 1.0)  # the sandbox's logs are written every 0.5 s
     report = lab.load("in/*.csv", table, try_number=2, staging=False)
     assert not report["attached"]
-    assert "no node knows a query of the earlier tries; looking for 1.0 s more" in caplog.text
+    assert "no node has a record of a query of the earlier tries; polling for another 1.0 s" in caplog.text
     assert bag(lab.rows(table)) == bag(ROWS)
 
 
 @pytest.mark.thorough
 def test_a_result_that_no_log_has_yet_is_found(lab: Lab, table: str) -> None:
-    # the first look at the log is one before the flush; the engine's own timing cannot be made to order
+    # simulates a first poll before the log is flushed, as the engine's own timing cannot be controlled
     first = lab.load("in/*.csv", table, staging=False)
     real, looks = state.read_statuses, []
 
@@ -178,11 +178,11 @@ def test_a_restarted_node_may_have_forgotten_the_load(fragile_lab: Lab) -> None:
     with pytest.raises(UnknownStateError) as caught:
         lab.load("in/*.csv", table, try_number=2, staging=False)
     message = str(caught.value)
-    # the other node may have gone down with its peer
+    # the killed node may have taken the other one down with it
     assert any(f":{port} was restarted" in message for port in lab.sandbox.tcp_ports)
-    assert f"look whether the rows are in {table}, then clear the task" in message
+    assert f"check whether the rows are in {table}, then clear the task" in message
     assert lab.inserts() == []
-    # the first try of a cleared task asks nobody
+    # the first try of a cleared task does not check for earlier queries
     assert lab.load("in/*.csv", table, try_number=2, max_tries=1, staging=False)["rows_written"] == 240
 
 
@@ -278,7 +278,7 @@ def test_on_kill_of_an_old_try_spares_the_cleared_tasks_load(
 
 @BOTH_WAYS
 def test_a_retry_finds_the_load_though_the_clocks_differ(lab: Lab, table: str, staging: bool) -> None:
-    lab.started += timedelta(seconds=30)  # the worker's clock goes before the servers'
+    lab.started += timedelta(seconds=30)  # the worker's clock is ahead of the servers'
     first = lab.load("in/*.csv", table, staging=staging)
     assert lab.load("in/*.csv", table, try_number=2, staging=staging)["query_id"] == first["query_id"]
     assert bag(lab.rows(table)) == bag(ROWS)

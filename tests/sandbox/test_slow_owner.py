@@ -64,7 +64,7 @@ ClickHouseS3Hook._run = run
         other.opened.set()
         _, errors = worker.communicate(timeout=2 * WAIT_SECONDS)
         assert worker.returncode == 0, errors[-1000:]
-        assert "beginning again" not in errors
+        assert "starting again" not in errors
         assert other.wake() is None
     assert bag(lab.rows(table)) == bag(FEW + OTHER)
     events = lab.everywhere(f"SELECT event FROM {lab.database}.ch_s3_ledger")

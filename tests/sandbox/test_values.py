@@ -1,4 +1,4 @@
-"""A value arrives as it was, or the load fails: paths, times in text, expressions, structures."""
+"""A value arrives unchanged, or the load fails: paths, times in text, expressions, structures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.sandbox
 
 @pytest.fixture
 def lab(lab: Lab) -> Lab:
-    """One node: no other one to end with a failed INSERT."""
+    """Use one node, so that a failed INSERT cannot take another node down."""
     lab.connect_one_node()
     return lab
 
@@ -139,7 +139,7 @@ NO_DAYS = ["2023-02-30", "2023-02-29", "2023-13-01", "2023-00-10", "2023-01-00",
 
 
 def column_file(lab: Lab, data_format: str, texts: list[str]) -> None:
-    """A file ``in/a.…`` with the texts in a column ``v``, behind their numbers."""
+    """Write a file ``in/a.…`` with a column ``n`` of row numbers and a column ``v`` of texts."""
     rows = list(enumerate(texts))
     if data_format == "parquet":
         lab.put_parquet("in/a.parquet", {"n": pa.array([n for n, _ in rows], pa.uint8()), "v": texts})
@@ -304,12 +304,12 @@ class TestSelect:
         assert lab.rows(table) == [{"n": 255, "s": "1.999", "d": "2023-01-02", "m": None}] * 2
 
     def test_a_result_that_would_be_cut_is_refused(self, lab: Lab) -> None:
-        with pytest.raises(TargetError, match=r"select makes .*Decimal\(4, 3\).* of 'p' for column 'n', .* cut"):
+        with pytest.raises(TargetError, match=r"expression 'p' is .*Decimal\(4, 3\).* its column 'n' .* cut off"):
             lab.load("in/*", lab.create("t", "n Decimal(9, 2)"), select={"n": "p"})
 
     @pytest.mark.parametrize("expression", ["DISTINCT n", "TOP 1 n", "max(n)", "sum(n) + 1"])
     def test_what_makes_fewer_rows_is_refused(self, lab: Lab, expression: str) -> None:
-        with pytest.raises(ConfigError, match=r"holds the keyword (DISTINCT|TOP);|one row of many"):
+        with pytest.raises(ConfigError, match=r"contains the keyword (DISTINCT|TOP);|one row of many"):
             lab.load("in/*", lab.create("t", "n UInt64"), select={"n": expression})
         assert lab.inserts() == []
 

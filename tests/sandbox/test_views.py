@@ -76,7 +76,7 @@ def test_a_failed_load_leaves_no_rows_of_views(lab: Lab, table: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param({"load_mode": "replace_table"}, "their old rows cannot be told from others", id="replace"),
+        pytest.param({"load_mode": "replace_table"}, "their old rows cannot be identified", id="replace"),
     ],
 )
 def test_what_cannot_be_replayed_is_refused(lab: Lab, table: str, arguments: dict[str, Any], message: str) -> None:

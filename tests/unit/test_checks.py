@@ -51,13 +51,13 @@ def test_what_can_be_loaded(target: TargetSpec, asked: LoadRequest) -> None:
 def test_tables_of_clickhouse_cloud_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     check_mode(dataclasses.replace(TARGET, engine="SharedMergeTree"), request("append"))
     assert (
-        "d.flights_local is a SharedMergeTree of ClickHouse Cloud, where this package has never been" in caplog.text
+        "d.flights_local is a SharedMergeTree table of ClickHouse Cloud, where this package has never" in caplog.text
     )
 
 
 REPLAY_WITHOUT_APPEND = (
-    "d.flights feeds d.daily, e.hourly, and a commit of staged partitions does not: their old rows cannot be told"
-    " from others; detach them, load, and fill them again"
+    "d.flights feeds d.daily, e.hourly, and a commit of staged partitions does not: their old rows cannot be"
+    " identified; detach the views, load, and fill them again"
 )
 
 
@@ -68,24 +68,24 @@ REPLAY_WITHOUT_APPEND = (
             TARGET,
             request("append", replace_where="dt = '2013-01-01'"),
             ConfigError,
-            "load_mode='append' with replace_where=\"dt = '2013-01-01'\": give both load_mode='replace_where' and the"
-            " condition that the rows to be replaced fulfil, or neither",
+            "load_mode='append' and replace_where=\"dt = '2013-01-01'\" contradict each other: give both"
+            " load_mode='replace_where' and a condition that selects the rows to be replaced, or neither",
             id="a-condition-without-its-mode",
         ),
         pytest.param(
             TARGET,
             request("replace_where"),
             ConfigError,
-            "load_mode='replace_where' with replace_where='': give both load_mode='replace_where' and the condition"
-            " that the rows to be replaced fulfil, or neither",
+            "load_mode='replace_where' and replace_where='' contradict each other: give both"
+            " load_mode='replace_where' and a condition that selects the rows to be replaced, or neither",
             id="a-mode-without-its-condition",
         ),
         pytest.param(
             dataclasses.replace(TARGET, engine="Log"),
             request("append"),
             TargetError,
-            "d.flights_local is a Log, which has no partitions to commit; use a MergeTree table, or staging=False,"
-            " which loads at least once",
+            "d.flights_local is a Log table, which has no partitions to commit; use a MergeTree table, or"
+            " staging=False, which loads rows at least once",
             id="an-engine-without-partitions",
         ),
         pytest.param(

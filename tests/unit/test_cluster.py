@@ -409,15 +409,15 @@ def test_other_server_errors_pass() -> None:
 
 def test_two_servers_with_one_name_are_refused() -> None:
     rows = [*facts(1, "ch:9000"), *facts(2, "ch:9000"), *facts(3, "ch3:9000")]
-    with pytest.raises(ClusterError, match=r"10\.0\.0\.1:9000 and 10\.0\.0\.2:9000 both call themselves ch:9000"):
+    with pytest.raises(ClusterError, match=r"10\.0\.0\.1:9000 and 10\.0\.0\.2:9000 both report the name ch:9000"):
         detect_cluster(ScriptedClient(rows), ClusterDeclaration(cluster="c"))
 
 
 def test_hidden_hardware_must_be_declared() -> None:
     rows = facts(0, "ch1:9000", threads="8", memory=0)
-    with pytest.raises(ClusterError, match=r"ch1:9000 does not say how many cores it has; set .* vcpus_per_node"):
+    with pytest.raises(ClusterError, match=r"ch1:9000 does not report its number of cores; set .* vcpus_per_node"):
         detect_cluster(ScriptedClient(rows), ClusterDeclaration())
-    with pytest.raises(ClusterError, match=r"does not say how much memory it has; set .* memory_gib_per_node"):
+    with pytest.raises(ClusterError, match=r"does not report its memory; set .* memory_gib_per_node"):
         detect_cluster(ScriptedClient(rows), ClusterDeclaration(vcpus_per_node=4))
     spec = detect_cluster(ScriptedClient(rows), ClusterDeclaration(vcpus_per_node=4, memory_gib_per_node=2))
     assert (spec.weakest.vcpus, spec.weakest.memory_bytes) == (4, 2_147_483_648)

@@ -84,9 +84,9 @@ def test_text_that_is_no_string_is_written_as_one() -> None:
 
 
 FIELDS = "fill fields that only one side has with zeros, or drop them"
-TRUTH = "make true of every number but 0"
-DIGITS = "cut the digits that do not fit, or fail"
-SINCE_1970 = "take one for the other as days or seconds since 1970"
+TRUTH = "turn every number except 0 into true"
+DIGITS = "cut off the digits that do not fit, or fail"
+SINCE_1970 = "convert one to the other as days or seconds since 1970"
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,11 @@ SINCE_1970 = "take one for the other as days or seconds since 1970"
         pytest.param("Decimal(18, 2)", "Decimal(18, 4)", DIGITS, id="same-digits-and-more-scale"),
         pytest.param("Nullable(Decimal64(2))", "Decimal(9, 2)", DIGITS, id="short-name"),
         pytest.param("Decimal(9, 2)", "Nullable(Decimal(18, 4))", "", id="wider-decimal"),
-        pytest.param("Decimal(9, 2)", "Int64", "cut the fraction", id="decimal-integer"),
+        pytest.param("Decimal(9, 2)", "Int64", "cut off the fraction", id="decimal-integer"),
         pytest.param("Decimal(9, 0)", "Int64", "", id="whole-decimal-integer"),
-        pytest.param("Float32", "Decimal(9, 2)", "cut the digits behind the last one that fits", id="float-decimal"),
+        pytest.param(
+            "Float32", "Decimal(9, 2)", "cut off the digits after the last one that fits", id="float-decimal"
+        ),
         pytest.param("Int64", "Decimal(9, 2)", "", id="integer-decimal-overflow-fails"),
         pytest.param("UInt8", "Bool", TRUTH, id="integer-bool"),
         pytest.param("Nullable(Float64)", "Nullable(Bool)", TRUTH, id="float-bool"),
@@ -110,8 +112,8 @@ SINCE_1970 = "take one for the other as days or seconds since 1970"
         pytest.param("Date", "UInt16", SINCE_1970, id="date-integer"),
         pytest.param("UInt32", "DateTime('UTC')", SINCE_1970, id="integer-time"),
         pytest.param("UInt16", "Date", SINCE_1970, id="integer-date"),
-        pytest.param("DateTime64(3)", "Date", "cut the time of day", id="time-date"),
-        pytest.param("DateTime", "Nullable(Date32)", "cut the time of day", id="time-wide-date"),
+        pytest.param("DateTime64(3)", "Date", "cut off the time of day", id="time-date"),
+        pytest.param("DateTime", "Nullable(Date32)", "cut off the time of day", id="time-wide-date"),
         pytest.param("Date", "DateTime", "", id="date-time"),
         pytest.param("Date32", "Date", "", id="an-overflow-fails"),
         pytest.param("DateTime64(6)", "DateTime", "", id="allowed-sub-seconds"),
@@ -126,13 +128,13 @@ SINCE_1970 = "take one for the other as days or seconds since 1970"
         pytest.param(
             "Array(Nullable(String))",
             "Array(Nullable(UInt8))",
-            "make NULL of text inside that is no UInt8",
+            "turn text inside it that is not UInt8 into NULL",
             id="text",
         ),
         pytest.param(
             "Tuple(a Int64, b Float64)",
             "Tuple(a UInt8, b Float32)",
-            "wrap numbers inside that do not fit",
+            "wrap numbers inside it that do not fit",
             id="narrowing-beside-rounding",
         ),
     ],

@@ -92,7 +92,7 @@ EARLIER_RUN = datetime(2026, 11, 1, tzinfo=UTC)
 def test_what_a_process_does_first(events: list[Event], expected: type[Step] | type[OvertakenError]) -> None:
     history = History(events=events)
     if expected is OvertakenError:
-        with pytest.raises(OvertakenError, match=r"a newer try of this task has begun to load into d\.t, so try 2"):
+        with pytest.raises(OvertakenError, match=r"has begun to load into d\.t; stopping try 2, no action"):
             decide_start(history, identity(), TABLE)
         return
     step = decide_start(history, identity(), TABLE)
@@ -117,7 +117,7 @@ def test_what_the_owner_of_an_attempt_does_next(
 ) -> None:
     history = History(events=[event(PLANNED, 1), *events])
     if expected is OvertakenError:
-        with pytest.raises(OvertakenError, match=f"gave {attempt_of(1).query_id} up"):
+        with pytest.raises(OvertakenError, match=f"has abandoned {attempt_of(1).query_id} and"):
             decide_next(history, attempt_of(1))
         return
     step = decide_next(history, attempt_of(1))

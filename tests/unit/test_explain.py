@@ -7,7 +7,7 @@ import pytest
 from airflow_provider_ch_s3.inspect.explain import explain
 
 TYPES = {"v": "UInt16", "dt": "Date", "a b": "UInt8"}
-WIDEN = "widen the column, say how the value is meant with select={'v': '…'}, or leave such rows out with where"
+WIDEN = "widen the column, convert the value with select={'v': '…'}, or leave such rows out with where"
 
 
 @pytest.mark.parametrize(
@@ -83,15 +83,18 @@ WIDEN = "widen the column, say how the value is meant with select={'v': '…'}, 
         pytest.param(
             "Code: 117. DB::Exception: Unknown field found in format header: 'c' at position 2. (INCORRECT_DATA)",
             "Code: 117. ",
-            "the files differ in their columns: load those that are alike, or name what to load with columns=[…]",
+            "the files differ in their columns: load files with the same columns together, or name what to load with"
+            " columns=[…]",
             id="other-columns",
         ),
-        pytest.param("Code: 241. (MEMORY_LIMIT_EXCEEDED)", "Code: 241. ", "check that the files", id="anything-else"),
+        pytest.param(
+            "Code: 241. (MEMORY_LIMIT_EXCEEDED)", "Code: 241. ", "check that data_format", id="anything-else"
+        ),
         pytest.param(
             "Code: 636. DB::Exception: Error: Code: 117. Parquet file too short. (INCORRECT_DATA) . You can specify"
             " the structure manually: (in file/uri in/a.parquet). (CANNOT_EXTRACT_TABLE_STRUCTURE)",
             "Code: 636. ",
-            "check that the files are what data_format and structure say, and the settings",
+            "check that data_format and structure match the files, and check the settings",
             id="no-such-format",
         ),
     ],

@@ -71,12 +71,12 @@ def test_one_flat_expression_is_taken_as_it_is(text: str) -> None:
         pytest.param("  ", "expected one SQL expression and found 0", id="white-space"),
         pytest.param("a, b", "expected one SQL expression and found 2", id="two"),
         pytest.param("a,", "expected one SQL expression and found 1", id="comma-at-the-end"),
-        pytest.param("a; DROP TABLE t", "holds a ';'", id="second-statement"),
-        pytest.param("a -- x", "holds a comment", id="comment-sql"),
-        pytest.param("a // x", "holds a comment", id="comment-slashes"),
-        pytest.param("a # x", "holds a comment", id="comment-hash"),
-        pytest.param("a #! x", "holds a comment", id="comment-shebang"),
-        pytest.param("a /* x */", "holds a comment", id="comment-block"),
+        pytest.param("a; DROP TABLE t", "contains a ';'", id="second-statement"),
+        pytest.param("a -- x", "contains a comment", id="comment-sql"),
+        pytest.param("a // x", "contains a comment", id="comment-slashes"),
+        pytest.param("a # x", "contains a comment", id="comment-hash"),
+        pytest.param("a #! x", "contains a comment", id="comment-shebang"),
+        pytest.param("a /* x */", "contains a comment", id="comment-block"),
         pytest.param("a)", "has an unmatched ')'", id="closes-what-is-around"),
         pytest.param("a) FROM system.users WHERE (1", "has an unmatched ')'", id="closes-and-opens"),
         pytest.param("(a]", "has an unmatched ']'", id="other-bracket"),
@@ -86,28 +86,32 @@ def test_one_flat_expression_is_taken_as_it_is(text: str) -> None:
         pytest.param("'a\\'", "has an unclosed '", id="text-that-escapes-its-end"),
         pytest.param('"a', 'has an unclosed "', id="open-double-quote"),
         pytest.param("`a", "has an unclosed `", id="open-backquote"),
-        pytest.param("{s3_secret_key:String}", "holds a query parameter", id="parameter"),
-        pytest.param("concat('x', { `s3_secret_key` : String })", "holds a query parameter", id="parameter-quoted"),
-        pytest.param('{"a":Identifier}', "holds a query parameter", id="parameter-double-quoted"),
-        pytest.param("(SELECT 1)", "holds the keyword SELECT", id="subquery"),
-        pytest.param("a IN (sElEcT 1)", "holds the keyword SELECT", id="subquery-mixed-case"),
-        pytest.param("(SELECT(1))", "holds the keyword SELECT", id="subquery-like-a-call"),
-        pytest.param("a UNION ALL b", "holds the keyword UNION", id="union"),
-        pytest.param("1 SETTINGS max_threads = 1", "holds the keyword SETTINGS", id="settings"),
-        pytest.param("1 FORMAT Null", "holds the keyword FORMAT", id="format"),
-        pytest.param("$$'$$) -- '", "holds '$' (U+0024 DOLLAR SIGN) outside of quotes", id="heredoc-hides-a-quote"),
+        pytest.param("{s3_secret_key:String}", "contains a query parameter", id="parameter"),
+        pytest.param(
+            "concat('x', { `s3_secret_key` : String })", "contains a query parameter", id="parameter-quoted"
+        ),
+        pytest.param('{"a":Identifier}', "contains a query parameter", id="parameter-double-quoted"),
+        pytest.param("(SELECT 1)", "contains the keyword SELECT", id="subquery"),
+        pytest.param("a IN (sElEcT 1)", "contains the keyword SELECT", id="subquery-mixed-case"),
+        pytest.param("(SELECT(1))", "contains the keyword SELECT", id="subquery-like-a-call"),
+        pytest.param("a UNION ALL b", "contains the keyword UNION", id="union"),
+        pytest.param("1 SETTINGS max_threads = 1", "contains the keyword SETTINGS", id="settings"),
+        pytest.param("1 FORMAT Null", "contains the keyword FORMAT", id="format"),
+        pytest.param(
+            "$$'$$) -- '", "contains '$' (U+0024 DOLLAR SIGN) outside of quotes", id="heredoc-hides-a-quote"
+        ),
         pytest.param(
             "\u2018'\u2019) -- '",
-            "holds '\u2018' (U+2018 LEFT SINGLE QUOTATION MARK) outside of quotes",
+            "contains '\u2018' (U+2018 LEFT SINGLE QUOTATION MARK) outside of quotes",
             id="curly-quote-hides-a-quote",
         ),
         pytest.param(
             "\u201ca\u201d",
-            "holds '\u201c' (U+201C LEFT DOUBLE QUOTATION MARK) outside of quotes",
+            "contains '\u201c' (U+201C LEFT DOUBLE QUOTATION MARK) outside of quotes",
             id="curly-double-quote",
         ),
         pytest.param(
-            "a \\G", "holds '\\\\' (U+005C REVERSE SOLIDUS) outside of quotes", id="backslash-ends-a-statement"
+            "a \\G", "contains '\\\\' (U+005C REVERSE SOLIDUS) outside of quotes", id="backslash-ends-a-statement"
         ),
     ],
 )
@@ -171,8 +175,8 @@ def test_a_clause_is_refused_by_its_name(text: str, keyword: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_expression(text)
     assert str(caught.value) == (
-        f"the expression {text!r} holds the keyword {keyword}; write one flat SQL expression, and a column of that"
-        " name in back-quotes"
+        f"the expression {text!r} contains the keyword {keyword}; write one flat SQL expression; if this is a"
+        " column's name, put it in back-quotes"
     )
     assert parse_expression(f"`{keyword}` + 1")
 
@@ -200,7 +204,7 @@ def test_a_table_is_not_named_after_in(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_expression(text)
     assert str(caught.value) == (
-        f"the expression {text!r} has a name after IN; ClickHouse reads a name there as a table: list values in"
+        f"the expression {text!r} has a name after IN; ClickHouse takes a name there for a table: list values in"
         " brackets, or write x = name for a column, has(name, x) for an array, position(text, part) for a part of a"
         " text"
     )
@@ -211,18 +215,20 @@ def test_a_table_is_not_named_after_in(text: str) -> None:
     [
         pytest.param("globalNotIn(s, t)", "calls globalNotIn(); write x IN (value, …)", id="function-in"),
         pytest.param("nullInIgnoreSet(s, t)", "calls nullInIgnoreSet(); write", id="function-in-of-many"),
-        pytest.param("`in`(s, t)", "calls `in` by a name in quotes", id="back-quotes"),
-        pytest.param('"\\x69n" (s, t)', 'calls "\\x69n" by a name in quotes', id="escapes"),
+        pytest.param("`in`(s, t)", "calls `in` by a quoted name", id="back-quotes"),
+        pytest.param('"\\x69n" (s, t)', 'calls "\\x69n" by a quoted name', id="escapes"),
         pytest.param("joinGet('d.t', 'a', 1)", "calls joinGet(), which reads another table; use", id="join"),
         pytest.param("joinGetOrNull('d.t', 'a', 1)", "calls joinGetOrNull(), which reads", id="join-or-null"),
-        pytest.param("hasColumnInTable('h', 'd', 't', 'c')", "another table, of another server even", id="remote"),
-        pytest.param("FILE('x')", "calls FILE(), which reads a file of the server", id="file"),
+        pytest.param(
+            "hasColumnInTable('h', 'd', 't', 'c')", "another table, even one on another server", id="remote"
+        ),
+        pytest.param("FILE('x')", "calls FILE(), which reads a file on the server", id="file"),
         pytest.param("COLUMNS('a')", "which stands for any number of columns; name one column", id="columns"),
         pytest.param("a + 1 AS b", "names a result with AS; leave the name out", id="alias"),
         pytest.param("(a + b AS c) * c", "names a result with AS; leave the name out", id="alias-in-brackets"),
         pytest.param("cast((1 AS b) AS String)", "names a result with AS", id="alias-in-a-cast"),
-        pytest.param("* EXCEPT a", "holds a * that stands for any number of columns", id="star"),
-        pytest.param("t.*", "holds a * that stands for any number of columns", id="star-of-a-table"),
+        pytest.param("* EXCEPT a", "contains a * that stands for any number of columns", id="star"),
+        pytest.param("t.*", "contains a * that stands for any number of columns", id="star-of-a-table"),
     ],
 )
 def test_what_reads_something_else_is_refused(text: str, why: str) -> None:

@@ -37,8 +37,8 @@ def test_two_files_and_their_types_are_named() -> None:
         join(LESS, SMALL, WIDE, TEXT, is_used=lambda name: name == "id")
     assert str(caught.value) == (
         "column 'id' is Int32 in 'd/4.parquet' and String in 'd/3.parquet', and no type holds the values of both"
-        " exactly; load them in separate tasks, one for each kind of file, write the files anew, or give"
-        " structure='…' with a type that both are read as, such as String"
+        " exactly; load them in separate tasks, one for each kind of file, rewrite the files, or give"
+        " structure='…' with a type to read both as, such as String"
     )
 
 
@@ -78,6 +78,7 @@ def test_a_structure_that_is_too_narrow() -> None:
     with pytest.raises(SourceError) as caught:
         check_structure([FileColumn(name="id", type="Int32")], [SMALL, WIDE])
     assert str(caught.value) == (
-        "structure reads column 'id' as Int32, and it is Nullable(Int64) in 'd/2.parquet': ClickHouse would change"
-        " the values that do not fit; write Nullable(Int64), which the load converts to the table's type, or fails"
+        "structure reads column 'id' as Int32, but it is Nullable(Int64) in 'd/2.parquet': ClickHouse would change"
+        " values that do not fit; write Nullable(Int64) instead, which the load converts to the table's type if every"
+        " value fits"
     )

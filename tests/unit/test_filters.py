@@ -101,7 +101,7 @@ def test_parameter() -> None:
 
 def test_expression_is_checked() -> None:
     assert filters.expression(" a + 1 ") == "a + 1"
-    with pytest.raises(ConfigError, match="holds a ';'"):
+    with pytest.raises(ConfigError, match="contains a ';'"):
         filters.expression("a;")
 
 

@@ -132,8 +132,8 @@ def test_a_truncated_file_is_named() -> None:
     with pytest.raises(SourceError) as caught:
         check({"d/a.csv.zst": ZSTD, "d/b.csv.zst": ZSTD[:-5]})
     assert str(caught.value) == (
-        "'d/b.csv.zst' is truncated: it ends in the middle of its zst data, and ClickHouse would load the rows up to"
-        " there as if they were all; nothing was loaded: write the file again"
+        "'d/b.csv.zst' is truncated: it ends in the middle of its zst data, and ClickHouse would load only the rows"
+        " before that, without an error; nothing was loaded: upload the file again"
     )
 
 

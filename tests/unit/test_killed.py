@@ -27,28 +27,29 @@ THREE = ("n1", "n2", "n3")
         pytest.param(
             THREE,
             [attempt(EventKind.ABANDONED)],
-            "killed: ended on 3 nodes; nothing of d.t was changed",
+            "killed on 3 nodes; d.t was not changed",
             id="while-it-staged",
         ),
         pytest.param(
             (),
             [attempt(EventKind.ABANDONED), attempt(EventKind.COMMITTING, EventKind.COMMITTED)],
-            "killed: nothing of it runs any more; its commit had begun and was finished: d.t holds all its rows",
+            "killed: none of its queries is running; its commit had begun and was finished: d.t holds all of its"
+            " rows",
             id="while-it-committed",
         ),
         pytest.param(
             ("n1",),
             [attempt(EventKind.COMMITTING, EventKind.ABANDONED, is_broken=True)],
-            "killed: ended on 1 node; its commit had begun and cannot be finished: d.t may hold a part of its rows",
+            "killed on 1 node; its commit had begun and cannot be finished: d.t may hold some of its rows",
             id="a-commit-that-nobody-can-finish",
         ),
         pytest.param(
             THREE,
             [],
-            "killed: ended on 3 nodes; rows that it had written stay in d.t (staging=False)",
+            "killed on 3 nodes; rows that it had written stay in d.t (staging=False)",
             id="straight-into-the-table",
         ),
-        pytest.param((), [], "killed: nothing of it runs any more; it had staged nothing", id="before-it-began"),
+        pytest.param((), [], "killed: none of its queries is running; nothing had been staged", id="before-it-began"),
     ],
 )
 def test_what_became_of_it(nodes: tuple[str, ...], attempts: list[Attempt], said: str) -> None:

@@ -100,7 +100,7 @@ def test_surplus_columns_that_the_table_computes_are_told_from_unknown_ones() ->
     with pytest.raises(TargetError) as caught:
         map_columns([*FILE, in_file("year"), in_file("alias")], FLIGHTS)
     assert str(caught.value) == (
-        "the files have the columns alias (ALIAS), year (MATERIALIZED), which d.t computes or does not store, so that"
+        "the files have the columns alias (ALIAS), year (MATERIALIZED), which d.t computes or does not store, so"
         " nothing can be loaded into them; make them ordinary columns, or name what to load with columns=[…]"
     )
 
@@ -110,12 +110,12 @@ def test_surplus_columns_that_the_table_computes_are_told_from_unknown_ones() ->
     [
         pytest.param(
             {"columns": ["ID"]},
-            "columns names 'ID', and d.t has no such column; it has alias, at, e, id, note, year",
+            "columns names 'ID', but d.t has no such column; it has alias, at, e, id, note, year",
             id="columns-unknown",
         ),
         pytest.param(
             {"select": {"x": "1"}},
-            "select names 'x', and d.t has no such column; it has alias, at, e, id, note, year",
+            "select names 'x', but d.t has no such column; it has alias, at, e, id, note, year",
             id="select-unknown",
         ),
         pytest.param(
@@ -130,7 +130,7 @@ def test_surplus_columns_that_the_table_computes_are_told_from_unknown_ones() ->
         ),
         pytest.param(
             {"columns": ["id", "e"]},
-            "columns names 'e', which d.t does not store (EPHEMERAL), and a load fills stored columns alone; leave it"
+            "columns names 'e', which d.t does not store (EPHEMERAL), and a load only fills stored columns; leave it"
             " out, and compute the columns that depend on it with select={…}",
             id="columns-ephemeral",
         ),
@@ -169,9 +169,8 @@ def test_an_expression_that_would_lose_something_is_refused() -> None:
     with pytest.raises(TargetError) as caught:
         map_columns([], target(column("p", "Decimal(9, 2)")), select={"p": "x / 3"}, select_types={"p": "Float64"})
     assert str(caught.value) == (
-        "select makes Float64 of 'x / 3' for column 'p', which is Decimal(9, 2) in d.t, and ClickHouse would silently"
-        " cut the digits behind the last one that fits; change the table, or convert it with"
-        " select={'p': '…'}"
+        "the expression 'x / 3' is Float64 and its column 'p' is Decimal(9, 2) in d.t, and ClickHouse would silently"
+        " cut off the digits after the last one that fits; change the table, or convert it with select={'p': '…'}"
     )
 
 
@@ -184,8 +183,8 @@ def test_no_column_at_all_is_refused() -> None:
     with pytest.raises(ConfigError) as caught:
         map_columns(FILE, FLIGHTS, columns=[])
     assert str(caught.value) == (
-        "columns=[] leaves no column of d.t to load; the files have at, id: name some of them, or leave columns out"
-        " to load all"
+        "columns=[] leaves no column of d.t to load; the files have at, id: name some of these, or omit columns to"
+        " load all"
     )
 
 
@@ -193,6 +192,6 @@ def test_a_type_that_would_change_silently_is_refused_with_the_remedy() -> None:
     with pytest.raises(TargetError) as caught:
         map_columns([in_file("a", "Float64")], target(column("a", "Decimal(10, 2)")))
     assert str(caught.value) == (
-        "column 'a' is Float64 in the files and Decimal(10, 2) in d.t, and ClickHouse would silently cut the digits"
-        " behind the last one that fits; change the table, or convert it with select={'a': '…'}"
+        "column 'a' is Float64 in the files and Decimal(10, 2) in d.t, and ClickHouse would silently cut off the"
+        " digits after the last one that fits; change the table, or convert it with select={'a': '…'}"
     )

@@ -29,8 +29,8 @@ def test_two_folders_of_one_name_are_refused() -> None:
     with pytest.raises(SourceError) as caught:
         folder_values("a=1/a=2/x.csv")
     assert str(caught.value) == (
-        "the path 'a=1/a=2/x.csv' has more than one folder a=…, so its column 'a' has no single value; load such"
-        " files from a narrower source, or copy them to other keys"
+        "the path 'a=1/a=2/x.csv' has more than one folder a=…, so the value of column 'a' is ambiguous; exclude such"
+        " files with a narrower source, or copy them to other keys"
     )
 
 
@@ -82,6 +82,6 @@ def test_a_file_without_the_folder_is_refused() -> None:
     with pytest.raises(SourceError) as caught:
         typed(["x=7/a", "b"])
     assert str(caught.value) == (
-        "'x=7/a' has a folder x=… and 'b' has none, so its rows have no 'x'; narrow the source to the files with such"
+        "'x=7/a' has a folder x=… and 'b' has none, so its rows have no 'x'; narrow the source to files with such"
         " folders"
     )

@@ -72,8 +72,8 @@ def test_a_changed_file_fails_the_load(listed: tuple[SourceFile, ...], begin: st
         select_files(listed, LOADED, "b", on_loaded=on_loaded, on_changed=OnChangedFiles.FAIL)
     assert str(caught.value) == (
         f"{begin} it was loaded, and the table holds the rows of the old version; use"
-        " load_mode='replace_partitions' or 'replace_where' to correct them, on_changed_files='load' to add the new"
-        " version to the old one, or on_changed_files='skip' to leave it out"
+        " load_mode='replace_partitions' or 'replace_where' to replace those rows, on_changed_files='load' to add"
+        " those of the new version to them, or on_changed_files='skip' to leave the new version out"
     )
 
 

@@ -41,8 +41,8 @@ def test_a_wrong_table_name(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_table(text, "here")
     assert str(caught.value) == (
-        f"table {text!r} is not a table name; write it as 'table' or 'database.table', and a name with a dot or a"
-        " space in it in back-quotes, as in '`my.database`.table'"
+        f"table {text!r} is not a table name; write it as 'table' or 'database.table', with any name that contains a"
+        " dot or a space in back-quotes, as in '`my.database`.table'"
     )
 
 

@@ -25,7 +25,7 @@ from airflow_provider_ch_s3.request import LoadIdentity
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity, parse_identity
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger
-from airflow_provider_ch_s3.triggers.polling import join_poller, next_beat
+from airflow_provider_ch_s3.triggers.polling import join_poller, next_tick
 
 SHORT = 0.25
 NEVER = 3600.0 * 24 * 365
@@ -61,21 +61,21 @@ class Rounds:
         return {item: self.found(item) for item in items}
 
 
-async def look(ask: Any, item: str, interval: float = SHORT, conn_id: str = "away") -> Any:
+async def poll(ask: Any, item: str, interval: float = SHORT, conn_id: str = "away") -> Any:
     async with join_poller(conn_id, "c", ask) as poller:
-        return await poller.look(item, interval)
+        return await poller.poll(item, interval)
 
 
 @pytest.mark.parametrize(
     ("now", "interval", "expected"),
     [
         pytest.param(12.0, 5.0, 15.0, id="between"),
-        pytest.param(15.0, 5.0, 20.0, id="on-a-beat-the-next-one"),
+        pytest.param(15.0, 5.0, 20.0, id="on-a-tick-the-next-one"),
         pytest.param(12.0, 0.0, 12.25, id="never-more-than-four-a-second"),
     ],
 )
-def test_beats_are_multiples_of_the_interval(now: float, interval: float, expected: float) -> None:
-    assert next_beat(now, interval) == expected
+def test_ticks_are_multiples_of_the_interval(now: float, interval: float, expected: float) -> None:
+    assert next_tick(now, interval) == expected
 
 
 def test_a_round_asks_for_all_that_are_due_together_and_for_each_once() -> None:
@@ -83,12 +83,12 @@ def test_a_round_asks_for_all_that_are_due_together_and_for_each_once() -> None:
 
     async def scene() -> list[str]:
         names = [f"q{number % 500}" for number in range(1000)]
-        return await asyncio.gather(*(look(rounds, name, 1.0) for name in names))
+        return await asyncio.gather(*(poll(rounds, name, 1.0) for name in names))
 
     answers = run(scene())
     assert answers[:2] == ["Q0", "Q1"]
     assert answers[999] == "Q499"
-    assert len(rounds.items) <= 2  # two if a beat fell between the first and the last
+    assert len(rounds.items) <= 2  # two if a tick fell between the first and the last
     assert sum(len(items) for items in rounds.items) <= 1000
     assert max(len(items) for items in rounds.items) == 500
 
@@ -97,10 +97,10 @@ def test_a_round_leaves_out_what_is_not_due() -> None:
     rounds = Rounds()
 
     async def scene() -> None:
-        slow = asyncio.create_task(look(rounds, "slow", NEVER))
+        slow = asyncio.create_task(poll(rounds, "slow", NEVER))
         async with join_poller("away", "c", rounds) as poller:
             for _ in range(3):
-                await poller.look("fast", SHORT)
+                await poller.poll("fast", SHORT)
         slow.cancel()
 
     run(scene())
@@ -115,10 +115,10 @@ def test_a_round_runs_beside_the_loop() -> None:
         return dict.fromkeys(items, released.wait(20))
 
     async def scene() -> tuple[str, bool]:
-        slow = asyncio.create_task(look(slow_ask, "q"))
+        slow = asyncio.create_task(poll(slow_ask, "q"))
         while not asked.is_set():
             await asyncio.sleep(0.01)
-        other = await look(Rounds(), "other", conn_id="another")  # a server that hangs is nobody else's trouble
+        other = await poll(Rounds(), "other", conn_id="another")  # a server that hangs is nobody else's trouble
         released.set()
         return other, await slow
 
@@ -127,7 +127,7 @@ def test_a_round_runs_beside_the_loop() -> None:
 
 def test_no_round_runs_on_the_loop_s_thread() -> None:
     rounds = Rounds()
-    run(look(rounds, "q"))
+    run(poll(rounds, "q"))
     assert threading.get_ident() not in rounds.threads
 
 
@@ -140,10 +140,10 @@ def test_who_cannot_be_asked_is_asked_again(caplog: pytest.LogCaptureFixture) ->
             raise answer
         return dict.fromkeys(items, answer)
 
-    assert run(look(ask, "q")) == "back"
+    assert run(poll(ask, "q")) == "back"
     assert [record.getMessage() for record in caplog.records if "q" in record.getMessage()] == [
-        "cannot look at q now, asking again: away",
-        "cannot look at q now, asking again: KeyError",
+        "cannot poll q now, retrying: away",
+        "cannot poll q now, retrying: KeyError",
     ]
 
 
@@ -151,7 +151,7 @@ def test_one_trigger_that_goes_takes_nothing_from_the_others() -> None:
     rounds = Rounds()
 
     async def scene() -> str:
-        goes, stays = (asyncio.create_task(look(rounds, name, 1.0)) for name in ("goes", "stays"))
+        goes, stays = (asyncio.create_task(poll(rounds, name, 1.0)) for name in ("goes", "stays"))
         await asyncio.sleep(0)
         goes.cancel()
         return await stays
@@ -165,14 +165,14 @@ def test_a_poller_ends_with_its_last_member_and_the_next_one_is_new() -> None:
         rounds, before = Rounds(), asyncio.all_tasks()
         async with join_poller("away", None, rounds) as first, join_poller("away", None, rounds) as same:
             assert first is same
-            await first.look("q", SHORT)
+            await first.poll("q", SHORT)
             pollers = asyncio.all_tasks() - before
             assert len(pollers) == 1
         async with asyncio.timeout(10):
             await asyncio.gather(*pollers)
         async with join_poller("away", None, rounds) as second:
             assert second is not first
-            assert await second.look("q", SHORT) == "Q"
+            assert await second.poll("q", SHORT) == "Q"
 
     run(scene())
 
@@ -253,7 +253,7 @@ def test_the_deadline_ends_the_waiting_though_nobody_answers(caplog: pytest.LogC
 
     assert run(scene()) == [
         [{"status": "timeout", "query_id": "q-1"}],
-        [{"status": "timeout", "message": "no look yet"}],
+        [{"status": "timeout", "message": "not polled yet"}],
     ]
     assert "no answer from ClickHouse at 127.0.0.1:1" in caplog.text
     assert "SECRET" not in caplog.text

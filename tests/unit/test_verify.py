@@ -1,4 +1,4 @@
-"""What is compared before staged rows become the target's."""
+"""The comparisons that staged rows must pass before they are committed."""
 
 from __future__ import annotations
 
@@ -83,22 +83,22 @@ STAGED = "1,200 rows staged, 1,200 came from the files"
         ),
         pytest.param(
             {"is_counted": False, "rows_listed": None, "rows_read": 2400, "rows_written": 1500},
-            (FILES, "1,200 rows staged; there is no other number to compare that with"),
+            (FILES, "1,200 rows staged, with no other number to compare"),
             id="views-and-no-footers",
         ),
         pytest.param(
             {"is_counted": False, "is_filtered": True, "rows_written": 1500, "staged_rows": 10},
-            (FILES, "10 rows staged; there is no other number to compare that with"),
+            (FILES, "10 rows staged, with no other number to compare"),
             id="views-and-a-condition",
         ),
         pytest.param(
             {"is_counted": False, "is_exact": False, "rows_written": 1500, "staged_rows": 1100},
-            (FILES, "1,100 rows staged; there is no other number to compare that with"),
+            (FILES, "1,100 rows staged, with no other number to compare"),
             id="views-and-merges-that-drop-rows",
         ),
         pytest.param(
             {"is_filtered": True, "is_exact": False, "rows_written": 500, "staged_rows": 400},
-            (FILES, "400 rows staged; there is no other number to compare that with"),
+            (FILES, "400 rows staged, with no other number to compare"),
             id="a-condition-and-merges-that-drop-rows",
         ),
         pytest.param(
@@ -115,36 +115,36 @@ def test_what_was_compared(values: dict[str, Any], checks: tuple[str, ...]) -> N
 @pytest.mark.parametrize(
     ("values", "what"),
     [
-        pytest.param({"files_read": 4}, "the listing has 5 files, and 4 were read", id="a-file-vanished"),
+        pytest.param({"files_read": 4}, "the listing has 5 files, but q-insert read 4", id="a-file-vanished"),
         pytest.param(
-            {"files_read": 6, "is_pattern": True}, "the listing has 5 files, and 6 were read", id="a-file-came"
+            {"files_read": 6, "is_pattern": True}, "the listing has 5 files, but q-insert read 6", id="a-file-came"
         ),
-        pytest.param({"rows_read": 1199}, "the files have 1,200 rows, and 1,199 were read", id="a-row-less"),
-        pytest.param({"rows_read": 1201}, "the files have 1,200 rows, and 1,201 were read", id="a-row-more"),
+        pytest.param({"rows_read": 1199}, "the files have 1,200 rows, but q-insert read 1,199", id="a-row-less"),
+        pytest.param({"rows_read": 1201}, "the files have 1,200 rows, but q-insert read 1,201", id="a-row-more"),
         pytest.param(
-            {"staged_rows": 1199}, "1,200 rows came from the files, and 1,199 were staged", id="a-row-is-lost"
+            {"staged_rows": 1199}, "the files delivered 1,200 rows, but q-insert staged 1,199", id="a-row-is-lost"
         ),
         pytest.param(
-            {"staged_rows": 2400}, "1,200 rows came from the files, and 2,400 were staged", id="staged-twice"
+            {"staged_rows": 2400}, "the files delivered 1,200 rows, but q-insert staged 2,400", id="staged-twice"
         ),
         pytest.param(
             {"rows_listed": None, "staged_rows": 1199},
-            "1,200 rows came from the files, and 1,199 were staged",
+            "the files delivered 1,200 rows, but q-insert staged 1,199",
             id="a-row-is-lost-and-there-are-no-footers",
         ),
         pytest.param(
             {"is_filtered": True, "rows_written": 10, "staged_rows": 9},
-            "10 rows came from the files, and 9 were staged",
+            "the files delivered 10 rows, but q-insert staged 9",
             id="a-row-that-passed-is-lost",
         ),
         pytest.param(
             {"is_exact": False, "rows_written": 1199},
-            "1,200 rows came from the files, and 1,199 were staged",
+            "the files delivered 1,200 rows, but q-insert staged 1,199",
             id="a-row-is-not-written",
         ),
         pytest.param(
             {"is_counted": False, "rows_read": 2400, "rows_written": 1500, "staged_rows": 1199},
-            "1,200 rows came from the files, and 1,199 were staged",
+            "the files delivered 1,200 rows, but q-insert staged 1,199",
             id="views-hide-no-lost-row",
         ),
     ],
@@ -153,7 +153,7 @@ def test_what_differs_fails_the_load(values: dict[str, Any], what: str) -> None:
     with pytest.raises(LoadError) as caught:
         verify(**values)
     assert str(caught.value) == (
-        f"{what} by q-insert; nothing of d.t was changed; load again, and if it happens again look at the files"
+        f"{what}; d.t was not changed; load again, and if that fails in the same way, check the files"
     )
 
 
@@ -168,13 +168,13 @@ def test_too_few_rows_fail_the_load(min_rows: int, values: dict[str, Any]) -> No
     with pytest.raises(LoadError) as caught:
         verify(min_rows=min_rows, **values)
     assert str(caught.value) == (
-        "q-insert staged 1,200 rows, and min_rows=1201; nothing of d.t was changed; look at the files and at where,"
-        " or set min_rows lower (0 to allow an empty load)"
+        "q-insert staged 1,200 rows, fewer than min_rows=1201; d.t was not changed; check the files and the condition"
+        " in where, or lower min_rows (0 allows an empty load)"
     )
 
 
 def test_an_empty_load_fails_unless_it_may_be_empty() -> None:
-    with pytest.raises(LoadError, match=r"q-insert staged 0 rows, and min_rows=1;"):
+    with pytest.raises(LoadError, match=r"q-insert staged 0 rows, fewer than min_rows=1;"):
         verify(rows_listed=0, rows_read=0, rows_written=0, staged_rows=0)
 
 
@@ -208,5 +208,5 @@ def test_files_that_changed_while_they_were_loaded(listed: list[SourceFile], wha
     with pytest.raises(LoadError) as caught:
         verify_files(MANIFEST, listed, "bucket")
     assert str(caught.value) == (
-        f"{what} while it was loaded, so nothing was committed; load again when the files are complete"
+        f"{what} while it was being loaded, so nothing was committed; load again when the files are complete"
     )
