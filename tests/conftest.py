@@ -6,6 +6,7 @@ And which tests run one after the other in one of pytest-xdist's processes, and 
 from __future__ import annotations
 
 import os
+import random
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,8 @@ os.environ.update(
         "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
     }
 )
+# The processes of pytest-xdist inherit it.
+os.environ.setdefault("CH_S3_FAULTS_SEED", str(random.randrange(1_000_000)))
 
 
 # Fixtures that take long to set up: what shares one stays together.
@@ -39,6 +42,11 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
             if (test := (item.parent, item.originalname)) in stood_for:
                 item.add_marker(pytest.mark.thorough)
             stood_for.add(test)
+
+
+def pytest_report_header() -> str:
+    """Print what is chosen at random, so that it can be repeated."""
+    return f"random faults: CH_S3_FAULTS_SEED={os.environ['CH_S3_FAULTS_SEED']}"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
