@@ -1,4 +1,4 @@
-"""Random faults with a fresh seed, each kind at least once; ``make faults`` does them all on a real Airflow, as many as wanted."""
+"""Random faults with a fresh seed, each kind at least once; ``make faults`` runs any number, on a real Airflow."""
 
 from __future__ import annotations
 
