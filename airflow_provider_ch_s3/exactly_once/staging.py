@@ -33,6 +33,8 @@ MERGED = "_merged"
 VIEW = "_view"
 FEED = "_feed"
 
+PARTITIONS_PER_STATEMENT = 100
+
 
 @dataclass(frozen=True, kw_only=True)
 class StagingTable:
@@ -52,12 +54,14 @@ class Staging:
     """All staging tables of one target.
 
     :param replicas: those of the target and of the staging tables.
+    :param partitions_per_statement: how many partitions one ALTER may copy.
     """
 
     client: ClickHouseClient
     cluster: str | None
     target: TableName
     replicas: Replicas
+    partitions_per_statement: int = PARTITIONS_PER_STATEMENT
 
     @property
     def _prefix(self) -> str:

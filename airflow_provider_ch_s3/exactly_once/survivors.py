@@ -23,7 +23,6 @@ from airflow_provider_ch_s3.units import count_of, format_count
 
 # Others may write to the target while its rows are copied.
 MERGE_ROUNDS = 3
-PARTITIONS_PER_STATEMENT = 100
 
 _INDEPENDENT = (
     "write the condition so that it depends on no setting, such as session_timezone: give each time with its time"
@@ -99,7 +98,7 @@ class Survivors:
         self._send(
             *(
                 staging_queries.render_attach_partitions(merged, staged, partitions=some)
-                for some in batches(self.staged_partitions, PARTITIONS_PER_STATEMENT)
+                for some in batches(self.staged_partitions, self.staging.partitions_per_statement)
             ),
             reads=staged,
         )
@@ -114,7 +113,7 @@ class Survivors:
         self._send(
             *(
                 staging_queries.render_copy_partitions(merged, source, partitions=some, allow_empty=self.allow_empty)
-                for some in batches(partitions, PARTITIONS_PER_STATEMENT)
+                for some in batches(partitions, self.staging.partitions_per_statement)
             ),
             reads=source,
         )

@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
 from airflow_provider_ch_s3.exactly_once.lock import TargetLock
 from airflow_provider_ch_s3.exactly_once.locking import TargetLocking
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
-from airflow_provider_ch_s3.exactly_once.staging import Staging, StagingTable
+from airflow_provider_ch_s3.exactly_once.staging import PARTITIONS_PER_STATEMENT, Staging, StagingTable
 from airflow_provider_ch_s3.inspect.coverage import check_coverage
 from airflow_provider_ch_s3.inspect.definition import read_definition
 from airflow_provider_ch_s3.inspect.locate import locate_table
@@ -117,7 +117,13 @@ def find_context(
         lacks_some=located.declaration.lacks_replicas,
         sleep=sleep,
     )
-    staging = Staging(client=client, cluster=cluster.name, target=target.local, replicas=replicas)
+    staging = Staging(
+        client=client,
+        cluster=cluster.name,
+        target=target.local,
+        replicas=replicas,
+        partitions_per_statement=1 if _copies_one_by_one(ddl_mode, cluster) else PARTITIONS_PER_STATEMENT,
+    )
     # In a Replicated database it does not matter which node creates the lock.
     first = min(client.reachable if ddl_mode is DdlMode.DATABASE else (node.host for node in cluster.nodes))
     lock = TargetLock(
@@ -132,3 +138,12 @@ def find_context(
         staging=staging,
         locking=TargetLocking(client=client, ledger=ledger, staging=staging, lock=lock, sleep=sleep),
     )
+
+
+def _copies_one_by_one(ddl_mode: DdlMode, cluster: ClusterSpec) -> bool:
+    """Whether an ALTER may copy only one partition.
+
+    In a Replicated database, 24.8 commits the transaction with Keeper after the first one, and fails with "Cannot add
+    ZooKeeper operation because query is executed"; 25.8 does not.
+    """
+    return ddl_mode is DdlMode.DATABASE and cluster.server_version < (25, 8)
