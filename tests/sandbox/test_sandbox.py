@@ -173,7 +173,7 @@ class TestLife:
             assert sandbox.query("SELECT x FROM t", node=1) == [{"x": 42}]
             sandbox.query("SYSTEM FLUSH LOGS", node=1)
             assert sandbox.query("SELECT count() > 0 AS ok FROM system.query_log", node=1) == [{"ok": 1}]
-        assert "node2 was killed by signal 9; starting it again" in (directory / "supervisor.log").read_text()
+        assert "node2 was killed by signal 9; restarting it" in (directory / "supervisor.log").read_text()
 
     def test_nodes_survive_connections_that_are_reset(self, directory: Path) -> None:
         with running_sandbox(SandboxConfig(shards=1, directory=directory)) as sandbox:
@@ -186,7 +186,7 @@ class TestLife:
                         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             assert answers(sandbox, node=0)
             assert node_pids(directory) == pids
-        assert "starting it again" not in (directory / "supervisor.log").read_text()
+        assert "restarting it" not in (directory / "supervisor.log").read_text()
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
     def test_a_signal_to_the_supervisor_leaves_no_process(self, directory: Path, number: signal.Signals) -> None:
@@ -208,7 +208,7 @@ class TestLife:
         for action in ("status", "down", "env"):
             done = ch_s3("sandbox", action, "--dir", directory)
             assert (done.returncode, done.stdout) == (1, "")
-            assert f"no sandbox runs in {directory}" in done.stderr
+            assert f"no sandbox is running in {directory}" in done.stderr
 
     def test_tables_survive_down_and_up(self, directory: Path) -> None:
         config = SandboxConfig(shards=1, directory=directory)
@@ -272,7 +272,7 @@ class TestFailedStart:
         library.write_text("not a library")
         config = SandboxConfig(shards=2, directory=directory, library=library)
         with (
-            pytest.raises(SandboxError, match=r"node1 ended while starting") as caught,
+            pytest.raises(SandboxError, match=r"node1 ended during startup") as caught,
             running_sandbox(config),
         ):
             pass
@@ -295,7 +295,7 @@ class TestFailedStart:
     def test_no_nodes_at_all(self) -> None:
         done = ch_s3("sandbox", "up", "--shards", 0)
         assert done.returncode == 1
-        assert done.stderr == "ch-s3: a sandbox needs at least one node, and shards is 0; set --shards to 1 or more\n"
+        assert done.stderr == "ch-s3: shards=0, but a sandbox needs at least one node; set --shards to 1 or more\n"
 
 
 class TestCommands:
@@ -321,7 +321,7 @@ class TestCommands:
 
         again = ch_s3("sandbox", "up", "--dir", directory)
         assert again.returncode == 1
-        assert f"another sandbox runs in {directory}" in again.stderr
+        assert f"another sandbox is running in {directory}" in again.stderr
         assert answers(sandbox, node=0)
 
         assert ch_s3("sandbox", "down", "--dir", directory).returncode == 0
