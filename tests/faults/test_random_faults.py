@@ -1,4 +1,4 @@
-"""Random faults, each kind at least once; ``make faults`` does them all on a real Airflow, as many as wanted."""
+"""Random faults, each kind at least once; ``make faults`` runs any number of them on a real Airflow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check(harness: Harness, points: Mapping[tuple[str, bool], Points], kinds: se
     assert {outcome.plan.kind for outcome in outcomes} == kinds
 
 
-# much like others
+# similar to other kinds
 SIMILAR = {
     Kind.S3_503,
     Kind.S3_SLOW,
