@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # The oldest Airflow that is supported.
 LOWEST := .venv-lowest
-# Only what builds the site.
+# The packages that build the site, and nothing else.
 DOCS := .venv-docs
 
 .PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning deferral-scale docs lint clean
@@ -15,15 +15,15 @@ demo: $(READY)
 demo-ui: $(READY)
 	$(BIN)/ch-s3 demo --ui
 
-# A process for each core, each with a cluster of its own.
+# One process per core, each with its own cluster.
 test: lint
 	$(BIN)/pytest --numprocesses logical --dist loadgroup -m "not thorough"
 
-# All of them, and ten times as many interleavings of the protocol.
+# All tests, with ten times as many interleavings of the protocol.
 test-all: lint
 	CH_S3_PROTOCOL_EXAMPLES=3000 $(BIN)/pytest --numprocesses logical --dist loadgroup
 
-# Each topology of replicas in each mode; the demo, a deferral and a kill on the oldest Airflow.
+# Each topology with replicas in each mode; the demo, a deferral and a kill on the oldest supported Airflow.
 test-matrix: $(READY) $(LOWEST)/.ready
 	$(BIN)/pytest --numprocesses logical --dist loadgroup tests/sandbox/test_replicas.py tests/sandbox/test_cloud.py
 	$(LOWEST)/bin/pytest tests/airflow/test_deferral.py tests/airflow/test_demo.py -k "not replicas"
@@ -35,23 +35,23 @@ test-own: $(READY)
 test-unit: $(READY)
 	$(BIN)/pytest tests/unit
 
-# Random faults; the same SEED repeats a series. FORKED=1: without a scheduler, five times as fast. CLUSTER=replicated.
+# Random faults; the same SEED repeats a series. FORKED=1 uses no scheduler, five times as fast. CLUSTER=replicated.
 faults: $(READY)
 	$(BIN)/python -m tests.faults --runs $(or $(RUNS),200) $(if $(SEED),--seed $(SEED)) $(if $(FORKED),--forked) $(if $(CLUSTER),--cluster $(CLUSTER))
 
-# The worker killed before and after every statement, by a real scheduler; takes hours.
+# Kills the worker before and after every statement, under a real scheduler; takes hours.
 faults-points: $(READY)
 	$(BIN)/python -m tests.faults --points
 
-# 1,000 deferred tasks in one triggerer; asserts on times, so it wants a quiet machine.
+# 1,000 deferred tasks in one triggerer; asserts times, so it needs an idle machine.
 deferral-scale: $(READY)
 	$(BIN)/pytest tests/airflow/deferral_scale.py -o log_cli=true --log-cli-level=INFO
 
-# The plan beside the server's defaults and a small grid; under 10 minutes.
+# Compares the plan with the server's defaults and a small grid; takes less than 10 minutes.
 bench-quick: $(READY)
 	$(BIN)/ch-s3 bench --quick
 
-# What staging, verification and commit cost beside a direct load of the same data.
+# What staging, verification and commit cost, compared with a direct load of the same data.
 bench-exactly-once: $(READY)
 	$(BIN)/python bench/exactly_once.py
 
@@ -59,11 +59,11 @@ bench-exactly-once: $(READY)
 bench-replicas: $(READY)
 	$(BIN)/python -m bench.replicas
 
-# Seconds and memory of a worker that plans a load of 1,000,000 objects; takes a minute or two.
+# Time and memory of a worker that plans a load of 1,000,000 objects; takes a minute or two.
 bench-planning: $(READY)
 	$(BIN)/python bench/planning.py
 
-# A site of the documents, in build/docs; a link that leads nowhere fails.
+# Builds the documentation site in build/docs; a broken link fails.
 docs: $(DOCS)/.ready
 	$(DOCS)/bin/sphinx-build --fail-on-warning --keep-going --nitpicky --fresh-env --quiet docs build/docs
 
@@ -72,7 +72,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Versions and hashes come from the locks. pip installs uv, which installs the rest ten times as fast.
+# Versions and hashes come from the lock files. pip installs uv, which installs the rest ten times as fast.
 define make_venv
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Python 3.11 or newer is needed: make PYTHON=…')"
 	$(PYTHON) -m venv $(@D)
@@ -80,7 +80,7 @@ define make_venv
 	$(@D)/bin/uv pip install --quiet --python $(@D) --require-hashes -r $<
 endef
 
-# The project itself is installed editable and brings nothing with it.
+# The project itself is installed as editable, without dependencies: the lock file has them all.
 $(READY): requirements-dev.lock setup.cfg
 $(LOWEST)/.ready: requirements-lowest.lock setup.cfg
 $(READY) $(LOWEST)/.ready:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from airflow_provider_ch_s3.errors import ConfigError, SettleError
 from airflow_provider_ch_s3.units import count_of, format_count, format_seconds
 
-# ClickHouse slows inserts down from 1,000 parts in a partition on; the published goal for bulk loads is 3,000
+# ClickHouse slows down inserts into partitions with 1,000 parts or more; the published goal for bulk loads is 3,000
 # active parts in a table.
 DEFAULT_MAX_PARTS = 3000
 DEFAULT_STABLE_SECONDS = 10.0

@@ -1,7 +1,7 @@
-"""What exactly once costs: staged and committed loads beside direct ones of the same data, in alternation.
+"""Measure the cost of exactly-once loading: staged and direct loads of the same data, in alternation.
 
 ``make bench-exactly-once``, or ``python bench/exactly_once.py --rows 12000000 --files 48 --rounds 5``. Starts a
-sandbox of its own; prints medians and their ratio, the operator's own time, and that of a commit by partitions.
+sandbox of its own; prints medians and their ratio, the operator's own time, and commit times by number of partitions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STARTED = datetime.datetime.now(datetime.UTC)
 
 
 def make_files(sandbox: Sandbox, prefix: str, rows: int, files: int) -> None:
-    """Let ClickHouse itself write the Parquet files."""
+    """Have ClickHouse write the Parquet files."""
     for number in range(files):
         target = f"s3('{sandbox.s3_endpoint}/{BUCKET}/{prefix}/{number:04}.parquet', 'Parquet')"
         first, count = rows * number // files, rows // files
@@ -36,7 +36,7 @@ def make_files(sandbox: Sandbox, prefix: str, rows: int, files: int) -> None:
 
 
 def make_table(sandbox: Sandbox, name: str, partition: str) -> None:
-    """Make an empty table on every node."""
+    """Create an empty table on every node."""
     for node in range(sandbox.nodes):
         sandbox.query(f"DROP TABLE IF EXISTS bench.{name} SYNC", node=node)
         sandbox.query(
@@ -46,7 +46,7 @@ def make_table(sandbox: Sandbox, name: str, partition: str) -> None:
 
 
 def load(table: str, prefix: str, number: int, **arguments: Any) -> tuple[float, dict[str, Any]]:
-    """Load once, as a task of its own; returns the seconds of the task and its report."""
+    """Load once, as a separate task; returns the duration of the task in seconds, and its report."""
     operator = S3ToClickHouseOperator(
         task_id=f"{table}_{number}", source=f"s3://{BUCKET}/{prefix}/*.parquet", table=table, **arguments
     )
@@ -61,7 +61,7 @@ def load(table: str, prefix: str, number: int, **arguments: Any) -> tuple[float,
 
 
 def compare(sandbox: Sandbox, rounds: int) -> None:
-    """Staged beside direct, one after the other, in changing order."""
+    """Compare staged with direct loads, run one after the other in alternating order."""
     seconds: dict[bool, list[float]] = {True: [], False: []}
     queries: dict[bool, list[float]] = {True: [], False: []}
     commits = []
@@ -83,7 +83,7 @@ def compare(sandbox: Sandbox, rounds: int) -> None:
 
 
 def measure_commits(sandbox: Sandbox) -> None:
-    """The time of a commit by the number of partitions."""
+    """Measure the time of a commit by the number of partitions."""
     for count in (1, 4, 16, 64):
         times = []
         for number in range(3):

@@ -1,7 +1,7 @@
-"""What planning a load of very many objects costs a worker: seconds and memory, phase by phase.
+"""Measure what planning a load of very many objects costs a worker: seconds and memory, phase by phase.
 
-``make bench-planning``, or ``python bench/planning.py --objects 1000000``. The pages of the listing and the answers
-of ClickHouse are simulated, all else is the code of a load. Memory is what the kernel counts, so this needs Linux.
+``make bench-planning``, or ``python bench/planning.py --objects 1000000``. The pages of the listing and ClickHouse's
+responses are simulated, everything else is the code of a load. Memory is measured by the kernel, so this needs Linux.
 """
 
 from __future__ import annotations
@@ -60,38 +60,38 @@ Phase = Callable[[str], AbstractContextManager[None]]
 
 @cache
 def folder_of(hour: int) -> str:
-    """The folder of the objects of an hour."""
+    """Return the folder of an hour's objects."""
     return f"events/{STARTED + datetime.timedelta(hours=hour):dt=%Y-%m-%d/hour=%H}"
 
 
 def key_of(number: int) -> str:
-    """The key of an object; in the order of the numbers."""
+    """Return the key of an object; keys sort in the order of the numbers."""
     name = f"part-{number:06}-{number * 0x9E3779B97F4A7C15 % 2**64:016x}.parquet"
     return f"{folder_of(number // OBJECTS_PER_HOUR)}/{name}"
 
 
 def etag_of(number: int) -> str:
-    """The ETag of an object."""
+    """Return the ETag of an object."""
     return f"{number * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128:032x}"
 
 
 def row_of(number: int) -> dict[str, Any]:
-    """What the ledger says of an object."""
+    """Return the ledger's row for an object."""
     return {"path": f"{BUCKET}/{key_of(number)}", "etag": etag_of(number)}
 
 
 @dataclass
 class SimulatedS3:
-    """The S3 client of a worker, as far as it lists; each page is made when it is asked for."""
+    """The listing part of a worker's S3 client; generates each page on request."""
 
     objects: int
 
     def get_paginator(self, _: str) -> SimulatedS3:
-        """Of ``list_objects_v2``."""
+        """Return the paginator of ``list_objects_v2``."""
         return self
 
     def paginate(self, **_: str) -> Iterator[dict[str, Any]]:
-        """Pages as boto3 parses them."""
+        """Generate pages as boto3 parses them."""
         for start in range(0, self.objects, OBJECTS_PER_PAGE):
             numbers = range(start, min(start + OBJECTS_PER_PAGE, self.objects))
             yield {
@@ -111,15 +111,15 @@ class SimulatedS3:
 
 @dataclass
 class SimulatedClickHouse:
-    """Answers what a load asks; what it is told it throws away.
+    """Answers the queries of a load, and discards its other statements.
 
-    Its ledger says that the table holds every second object, and that all are in the manifest.
+    According to its ledger, the table holds every second object, and all objects are in the manifest.
     """
 
     objects: int
 
     def query(self, statement: Statement) -> list[dict[str, Any]]:
-        """The rows of an answer, as the hook returns them."""
+        """Return the rows of a response as the hook would."""
         match statement.name:
             case "read_settings":
                 return [{"name": rule.name, "value": "0", "readonly": 0} for rule in RULES]
@@ -139,29 +139,29 @@ class SimulatedClickHouse:
                 first = int(after[1]) + 1 if after else 0
                 last = min(first + FILES_PER_STATEMENT, self.objects)
                 return [row_of(number) | {"size_bytes": 1_000_000 + number} for number in range(first, last)]
-        raise ValueError(f"no answer to {statement.name} is simulated")
+        raise ValueError(f"no response to {statement.name} is simulated")
 
     def execute(self, _: Statement) -> None:
-        """Throw the statement away."""
+        """Discard the statement."""
 
 
 def simulated_ledger(objects: int) -> Ledger:
-    """The real ledger, with a simulated client."""
+    """Create a real ledger with a simulated client."""
     client: Any = SimulatedClickHouse(objects)
     return Ledger(client=client, cluster="c", name=TableName(database="d", table="ledger"), target=TABLE)
 
 
 def simulated_store(objects: int) -> S3FileStore:
-    """The real store, with a simulated client."""
+    """Create a real store with a simulated client."""
     store = S3FileStore(aws_conn_id=None)
     vars(store)["_client"] = SimulatedS3(objects)
     return store
 
 
 def run_load(objects: int, phase: Phase) -> None:
-    """Plan a load of so many objects, none of which the table holds; and verify that they stayed what they were.
+    """Plan a load of this many objects, none of which the table holds; then verify that they have not changed.
 
-    :param phase: measures what happens inside of it; called with the name of each phase.
+    :param phase: called with the name of each phase; returns a context manager that measures it.
     """
     store, ledger = simulated_store(objects), simulated_ledger(objects)
     with phase("list"):
@@ -183,7 +183,7 @@ def run_load(objects: int, phase: Phase) -> None:
 
 
 def run_append(objects: int, phase: Phase) -> None:
-    """Choose from so many objects, half of which the table holds.
+    """Select from this many objects, half of which the table holds.
 
     :param phase: as for :func:`run_load`.
     """
@@ -196,7 +196,7 @@ def run_append(objects: int, phase: Phase) -> None:
 
 
 def read_memory(name: str) -> int:
-    """A number of the kernel's about this process, in bytes: ``VmRSS``, or ``VmHWM``, the highest that was."""
+    """Read the kernel's figure for this process in bytes: ``VmRSS``, or its peak, ``VmHWM``."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
@@ -213,7 +213,7 @@ if __name__ == "__main__":
 
         @contextmanager
         def measure(name: str, seconds: list[float] = seconds, peaks: list[float] = peaks) -> Iterator[None]:
-            Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins anew
+            Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
             began = time.perf_counter()
             yield
             seconds.append(time.perf_counter() - began)

@@ -1,7 +1,7 @@
-"""What replicas cost a load: two shards of two beside four shards without, the same engine and data, in alternation.
+"""Measure what replicas cost a load: two shards with two replicas each, and four shards without replicas.
 
-``make bench-replicas``, or ``python -m bench.replicas --rows 2000000 --files 24 --rounds 5``. Starts two sandboxes;
-prints medians, and their ratio.
+Both have the same engine and data, and load in alternation. ``make bench-replicas``, or ``python -m bench.replicas
+--rows 2000000 --files 24 --rounds 5``. Starts two sandboxes; prints medians and their ratios.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PARTITIONS = 4
 
 
 def measure(sandbox: Sandbox, number: int) -> tuple[float, ...]:
-    """Load into a new table; the seconds of the task, of its INSERT, of its commit, and of all else."""
+    """Load into a new table; returns the seconds of the task, its INSERT, its commit, and everything else."""
     os.environ["AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT"] = sandbox.airflow_conn_clickhouse
     engine = "ReplicatedMergeTree" if sandbox.replicas > 1 else "MergeTree"
     hook = ClickHouseS3Hook()
@@ -56,8 +56,8 @@ def main() -> None:
                 if number:  # the first round warms up
                     times[name].append(seconds)
         for place, figure in enumerate(FIGURES):
-            mine, other = (statistics.median(one[place] for one in times[name]) for name in times)
-            print(f"{figure + ' seconds':16}2 x 2 {mine:.2f}, 4 x 1 {other:.2f}, ratio {mine / other:.2f}")
+            two, four = (statistics.median(one[place] for one in times[name]) for name in times)
+            print(f"{figure + ' seconds':16}2 x 2 {two:.2f}, 4 x 1 {four:.2f}, ratio {two / four:.2f}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Airflow for the tests: its own home, no examples, our DAGs. Set before anything imports Airflow.
+"""Airflow's configuration for the tests, set before anything imports it: its own home, no examples, our example DAGs.
 
-And which tests run one after the other in one of pytest-xdist's processes, and which of them `make test` runs.
+Also groups the tests that pytest-xdist has to run in one process, and marks those that only `make test-all` runs.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ os.environ.update(
 os.environ.setdefault("CH_S3_FAULTS_SEED", str(random.randrange(1_000_000)))
 
 
-# Fixtures that take long to set up: what shares one stays together.
+# Fixtures that take long to set up: tests that share one stay in one process.
 SHARED = ("airflow_api", "examples", "forking", "fragile_sandbox", "push_node", "replicated_sandbox", "wheel")
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist and -m look at the markers
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist and -m evaluate the markers
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
-    """Group the tests by the fixture that they share; on real servers, the first case of a test stands for all."""
+    """Group tests by the fixture that they share; mark all but the first case of a test on real servers."""
     stood_for: set[tuple[pytest.Collector | None, str]] = set()
     for item in items:
         if shared := next((name for name in SHARED if name in item.fixturenames), None):
@@ -54,13 +54,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden",
         action="store_true",
-        help="write tests/golden/*.sql and docs/reference.md anew; read the diff",
+        help="rewrite tests/golden/*.sql and docs/reference.md; review the diff",
     )
 
 
 @pytest.fixture
 def check_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """Compare a text with ``tests/golden/<name>.sql`` as a whole."""
+    """A function that compares a text with the whole of ``tests/golden/<name>.sql``."""
 
     def check(name: str, text: str) -> None:
         path = Path(__file__).parent / "golden" / f"{name}.sql"

@@ -1,4 +1,4 @@
-"""Which cases of a test ``make test`` leaves to ``make test-all``."""
+"""Marks for cases of a test that only ``make test-all`` runs."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from _pytest.mark import ParameterSet
 
 
 def thorough(*values: object, id: str | None = None) -> ParameterSet:
-    """A case that is much like others of its test, which stand for it."""
+    """Mark a case that is similar to others of its test, which represent it."""
     return pytest.param(*values, id=id, marks=pytest.mark.thorough)

@@ -1,4 +1,4 @@
-"""What the kernel says of a process."""
+"""The state of a process, as the kernel reports it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def process_state(pid: int) -> str:
-    """The letter that ``ps`` shows, such as T for one that was stopped; '' if there is no such process."""
+    """Return the state's letter as in ``ps``, such as T for a stopped process; '' if there is no such process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -14,5 +14,5 @@ def process_state(pid: int) -> str:
 
 
 def alive(pid: int) -> bool:
-    """Does the process exist, other than as a zombie?"""
+    """Whether the process exists, other than as a zombie."""
     return process_state(pid) not in ("", "Z")

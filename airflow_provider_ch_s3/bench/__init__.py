@@ -1,1 +1,1 @@
-"""Measurements: a load by this package, by other settings, and by what users do instead."""
+"""Benchmarks: loads with this package's plan, with other settings, and with other tools that users have."""

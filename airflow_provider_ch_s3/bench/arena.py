@@ -1,4 +1,4 @@
-"""Where a workload runs: ClickHouse nodes, an object store, and the way from one to the other."""
+"""The environment of a workload: a ClickHouse cluster, an object store, and the connections to both."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 BUCKET = "ch-s3-bench"
 CLICKHOUSE_CONN_ID = "ch_s3_bench_clickhouse"
 S3_CONN_ID = "ch_s3_bench_s3"
-# ClickHouse writes one file on one thread.
+# Concurrent INSERTs: ClickHouse writes each file with a single thread.
 WRITERS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arena:
-    """A cluster and a store.
+    """A cluster and an object store.
 
-    :param database: for the tables of the benchmark.
-    :param bucket: for its files.
-    :param sandbox: that the cluster is; None for one of the user's.
+    :param database: database for the benchmark's tables.
+    :param bucket: bucket for its files.
+    :param sandbox: the sandbox that the cluster belongs to; None for a cluster of the user's.
     """
 
     hook: ClickHouseS3Hook
@@ -50,14 +50,14 @@ class Arena:
     sandbox: Sandbox | None = None
 
     def pattern(self, dataset: Dataset) -> SourcePattern:
-        """All files of a set."""
+        """Return the pattern of a dataset's files."""
         return SourcePattern(bucket=self.bucket, globs=(f"{dataset.prefix}*.{dataset.suffix}",))
 
     @contextmanager
     def table(self, workload: Workload, *, engine: str = "") -> Iterator[TableName]:
-        """A new empty table on every node, for the rows of a workload.
+        """Create an empty table on every node for the rows of a workload, and drop it at the end of the block.
 
-        :param engine: instead of the workload's own; without keys.
+        :param engine: used instead of the workload's engine, without its keys.
         """
         table = TableName(database=self.database, table=f"ch_s3_bench_{workload.name}")
         create = partial(
@@ -72,7 +72,7 @@ class Arena:
             yield table
 
     def make_files(self, dataset: Dataset) -> None:
-        """Have ClickHouse write the files that are not there yet."""
+        """Have ClickHouse write the files that do not exist yet."""
         there = {file.key for file in self.store.list_files(self.pattern(dataset))}
         lacking = [number for number, key in enumerate(dataset.keys) if key not in there]
         with ThreadPoolExecutor(WRITERS) as pool:
@@ -93,7 +93,7 @@ class Arena:
 
 @contextmanager
 def open_sandbox(hardware: Hardware, store: S3Server) -> Iterator[Arena]:
-    """A sandbox with this hardware, beside a store that runs already."""
+    """Run a sandbox with this hardware, which loads from a running store."""
     config = SandboxConfig(shards=hardware.nodes, memory_bytes_per_node=hardware.memory_bytes)
     client = store.client()
     with suppress(client.exceptions.BucketAlreadyOwnedByYou, client.exceptions.BucketAlreadyExists):
@@ -109,7 +109,7 @@ def open_sandbox(hardware: Hardware, store: S3Server) -> Iterator[Arena]:
 
 @contextmanager
 def open_connections(conn_id: str, aws_conn_id: str, *, bucket: str) -> Iterator[Arena]:
-    """A cluster and a store that Airflow has connections to; the tables go to the connection's database."""
+    """Use a cluster and a store for which Airflow has connections; the tables go to the connection's database."""
     from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
 
     with clickhouse_hook(conn_id) as hook:

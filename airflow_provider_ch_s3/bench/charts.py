@@ -1,4 +1,4 @@
-"""The results as pictures (SVG)."""
+"""The results as SVG charts."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 CANDIDATES = (DEFAULTS, FORMULA, OURS, BEST, CEILING)
-# One colour for one candidate, told apart by people who see few colours, too (Okabe and Ito).
+# A colour per candidate, which colour-blind readers can distinguish (Okabe and Ito).
 COLOURS = dict(zip(CANDIDATES, ("#999999", "#E69F00", "#0072B2", "#56B4E9", "#DDDDDD"), strict=True))
 
 
 class Canvas:
-    """A picture that is being drawn."""
+    """A chart; ``svg`` is set once it has been drawn."""
 
     svg: str = ""
 
@@ -46,14 +46,14 @@ def _drawing(width: float, height: float, columns: int = 1) -> Iterator[tuple[Ca
     canvas = Canvas()
     yield canvas, figure.subplots(1, columns, squeeze=False)[0]
     text = io.StringIO()
-    # no time and no random names: the same results give the same file
+    # without time and random names, so that the same results give the same file
     with rc_context({"svg.hashsalt": "ch-s3"}):
         figure.savefig(text, format="svg", metadata={"Date": None})
     canvas.svg = text.getvalue().partition("<!DOCTYPE")[2].partition(">")[2]
 
 
 def draw_bars(results: Sequence[Result], figure: str, title: str) -> str:
-    """Medians of one figure: a group for each workload, a bar for each candidate."""
+    """Draw the medians of one figure: a group of bars for each workload, a bar for each candidate."""
     measured = [name for name in CANDIDATES if any(m.candidate == name for r in results for m in r.rounds)]
     with _drawing(10, 0.6 + 0.7 * len(results)) as (canvas, (axes,)):
         height = 0.8 / len(measured)
@@ -77,7 +77,7 @@ def draw_bars(results: Sequence[Result], figure: str, title: str) -> str:
 
 
 def draw_grid(result: Result) -> str:
-    """Settled seconds over block size and writers, one map for each number of readers; our plan is outlined."""
+    """Draw settled seconds over block size and writers, a map for each number of readers; our plan is outlined."""
     readers = sorted({point.settings["max_threads"] for point in result.grid})
     blocks = sorted({point.settings["min_insert_block_size_bytes"] for point in result.grid})
     threads = sorted({point.settings["max_insert_threads"] for point in result.grid})
@@ -87,7 +87,7 @@ def draw_grid(result: Result) -> str:
             cells = [[_at(result.grid, t, b, reader) for t in threads] for b in blocks]
             axes.imshow(cells, cmap="viridis_r", aspect="auto", vmin=min(known), vmax=max(known))
             for row, column in ((r, c) for r in range(len(blocks)) for c in range(len(threads))):
-                # on white, since the cells are of all shades
+                # on a white background, since cells may be dark or light
                 label = axes.text(
                     column, row, format_figure(cells[row][column]), ha="center", va="center", fontsize=8
                 )
@@ -101,14 +101,14 @@ def draw_grid(result: Result) -> str:
 
 
 def draw_parts(result: Result) -> str:
-    """Active parts over time, the last round of each candidate."""
+    """Draw active parts over time, from the last round of each candidate."""
     with _drawing(10, 3) as (canvas, (axes,)):
         for candidate in CANDIDATES:
-            mine = [m for m in result.rounds if m.candidate == candidate and m.parts]
-            if mine:
-                times, counts = zip(*mine[-1].parts, strict=True)
+            rounds = [m for m in result.rounds if m.candidate == candidate and m.parts]
+            if rounds:
+                times, counts = zip(*rounds[-1].parts, strict=True)
                 axes.step((0.0, *times), (0, *counts), where="post", label=candidate, color=COLOURS[candidate])
-        axes.set_xlabel("seconds from the beginning of the load")
+        axes.set_xlabel("seconds since the start of the load")
         axes.set_ylabel("active parts")
         axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return canvas.svg
@@ -122,7 +122,7 @@ def _at(grid: Sequence[Measurement], threads: int, block: int, readers: int) -> 
 
 
 def _outline_plan(axes: Axes, result: Result, threads: Sequence[int], blocks: Sequence[int], readers: int) -> None:
-    """Mark the cell that lies nearest to our plan."""
+    """Outline the cell nearest to our plan."""
     from matplotlib.patches import Rectangle
 
     plan = next(m.settings for m in result.rounds if m.candidate == OURS)

@@ -1,4 +1,4 @@
-"""Candidates side by side: every round loads with each of them, in changing order."""
+"""Compare candidates: every round loads with each of them, in rotating order."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ log = logging.getLogger(__name__)
 Settings = Mapping[str, SettingValue]
 
 PUSHED = "W1"
-"""The workload that workers push, too: row by row they take minutes for it."""
+"""The only workload that is also pushed by a worker: row by row, that takes minutes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How much is tried.
+    """How much is measured.
 
     :param rounds: loads of each candidate.
-    :param threads: values of ``max_insert_threads`` in the grid; ``readers`` of ``max_threads``.
+    :param threads: values of ``max_insert_threads`` in the grid.
+    :param readers: values of ``max_threads`` in the grid.
     :param blocks: values of ``min_insert_block_size_bytes``, in MiB.
-    :param pushes: names of what users do today instead, for the first workload.
+    :param pushes: names of the tools that push the first workload (see ``PUSHES``).
     """
 
     rounds: int
@@ -48,7 +49,7 @@ class Effort:
     pushes: Sequence[str] = tuple(PUSHES)
 
     def grid(self) -> list[Settings]:
-        """Every combination."""
+        """List all combinations."""
         return [
             {"max_insert_threads": t, "min_insert_block_size_bytes": b * MIB, "max_threads": r}
             for t, b, r in itertools.product(self.threads, self.blocks, self.readers)
@@ -99,7 +100,7 @@ def prepare_workload(arena: Arena, workload: Workload) -> PreparedLoad:
 
 
 def measure_push(arena: Arena, workload: Workload, name: str) -> Measurement:
-    """Have a worker push the files' rows, by the wall clock; its libraries are imported before."""
+    """Measure the wall-clock time in which a worker pushes the files' rows; a first push imports the libraries."""
     assert arena.sandbox is not None
     seconds = 0.0
     for keys in (workload.dataset.keys[:1], workload.dataset.keys):
@@ -114,7 +115,7 @@ def measure_push(arena: Arena, workload: Workload, name: str) -> Measurement:
 
 
 def published_formula(node: NodeSpec) -> Settings:
-    """What the formula gives as it stands, with all of a node's memory.
+    """Compute settings with the unmodified formula, for all of a node's memory.
 
     Source: "Supercharging your large ClickHouse data loads", part 2.
     """
@@ -130,6 +131,6 @@ def published_formula(node: NodeSpec) -> Settings:
 
 
 def describe(point: Settings) -> str:
-    """A point of the grid in a few characters."""
+    """Describe a point of the grid in a few words."""
     block = format_bytes(int(point["min_insert_block_size_bytes"]))
     return f"{point['max_insert_threads']} writers, {block}, {point['max_threads']} readers"

@@ -1,4 +1,4 @@
-"""A store that is far away: a proxy in front of one that is near, each of whose requests takes a while longer."""
+"""A distant object store: a proxy in front of a local one, which delays each request."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CHUNK_BYTES = 1 << 20
 
 @contextmanager
 def delayed(store: S3Server, seconds: float) -> Iterator[S3Server]:
-    """The same store behind a proxy: what a client sends, a request that is, arrives later; answers do not."""
+    """Put a proxy in front of a store, which delays what clients send, but not the responses."""
     address = urlsplit(store.endpoint_url)
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def accept() -> None:
-            with suppress(OSError):  # the listener was closed: the end
+            with suppress(OSError):  # the listener has been closed
                 while True:
                     near = listener.accept()[0]
                     far = socket.create_connection((address.hostname or "", address.port or 0))

@@ -1,13 +1,13 @@
-"""What users do today instead: a worker reads Parquet files from S3 and pushes their rows into ClickHouse.
+"""Loads with other tools: a worker reads Parquet files from S3 and pushes their rows to ClickHouse.
 
-Each push is written as the documentation of its tool shows it, one file at a time, no more tuned than there:
+Each push follows the documentation of its tool, one file at a time, with no further tuning:
 
-- clickhouse-connect: ``insert_arrow``, and the same with a client for each thread.
+- clickhouse-connect: ``insert_arrow``, and the same with several threads, each with its own client.
 - Airflow's own ClickHouse provider: ``ClickHouseHook.bulk_insert_rows``.
 - airflow-clickhouse-plugin: ``ClickHouseHook.execute("INSERT INTO … VALUES", rows)``.
-- dlt: a resource that yields Arrow tables, which its documentation calls the faster way. The other one, its
-  ``filesystem`` source, needs s3fs and with it aiobotocore, which refuses a botocore as new as boto3 brings it:
-  beside Airflow it installs only where boto3 is held back, so the extra ``bench`` has dlt without it.
+- dlt: a resource that yields Arrow tables, which its documentation calls the faster way. The alternative, its
+  ``filesystem`` source, needs s3fs and thus aiobotocore, which requires an older botocore than current boto3 does:
+  it can be installed beside Airflow only with an old boto3, so the extra ``bench`` has dlt without it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ DLT_TABLES = {"_dlt_loads", "_dlt_pipeline_state", "_dlt_version", "dlt_sentinel
 
 @dataclass(frozen=True, kw_only=True)
 class PushJob:
-    """Files of one prefix, and the table that their rows go to.
+    """The files to push, and the table that their rows go to.
 
-    :param sandbox: some of the tools speak the native protocol, whose port no Airflow connection tells.
-    :param table: exists, with the columns of the files; its name is a plain one, as some tools do not quote it.
-    :param keys: of Parquet files, without the bucket.
+    :param sandbox: the cluster; some tools use the native protocol, whose port is in no Airflow connection.
+    :param table: an existing table with the columns of the files; a plain identifier, as some tools do not quote it.
+    :param keys: keys of Parquet files, without the bucket.
     """
 
     sandbox: Sandbox
@@ -49,7 +49,7 @@ class PushJob:
 
 
 def push_arrow(job: PushJob, *, threads: int) -> None:
-    """clickhouse-connect's ``insert_arrow``, each thread with a client and files of its own.
+    """Push with clickhouse-connect's ``insert_arrow``, each thread with its own client and files.
 
     https://clickhouse.com/docs/integrations/language-clients/python/driver-api
     """
@@ -64,7 +64,7 @@ def push_arrow(job: PushJob, *, threads: int) -> None:
 
 
 def push_provider(job: PushJob) -> None:
-    """The hook of apache-airflow-providers-clickhousedb: HTTP, rows turned into columns by clickhouse-connect.
+    """Push with the hook of apache-airflow-providers-clickhousedb: HTTP, clickhouse-connect converts rows to columns.
 
     https://airflow.apache.org/docs/apache-airflow-providers-clickhousedb/stable/
     """
@@ -76,7 +76,7 @@ def push_provider(job: PushJob) -> None:
 
 
 def push_plugin(job: PushJob) -> None:
-    """The hook of airflow-clickhouse-plugin: native protocol, rows turned into columns by clickhouse-driver.
+    """Push with the hook of airflow-clickhouse-plugin: native protocol, clickhouse-driver converts rows to columns.
 
     https://github.com/bryzgaloff/airflow-clickhouse-plugin#clickhousehook-example
     """
@@ -88,12 +88,12 @@ def push_plugin(job: PushJob) -> None:
 
 
 def push_dlt(job: PushJob) -> None:
-    """A dlt pipeline without a dataset, so that it appends to the table itself; one Parquet file on disk, one INSERT.
+    """Push with a dlt pipeline: one Parquet file on disk, one INSERT. Without a dataset it appends to ``job.table``.
 
     https://dlthub.com/docs/dlt-ecosystem/verified-sources/arrow-pandas
     """
     dlt = _library("dlt")
-    _library("clickhouse_driver")  # dlt's destination looks for it in the midst of a run
+    _library("clickhouse_driver")  # dlt's destination imports it only in the middle of a run
     credentials = {
         "host": "127.0.0.1",
         "port": job.sandbox.tcp_ports[0],
@@ -104,10 +104,10 @@ def push_dlt(job: PushJob) -> None:
         "secure": 0,
     }
     settings = {
-        # in favour of dlt: it would ask Airflow for each of some hundred settings, and here that has no database
+        # in dlt's favour: it would query Airflow for about a hundred settings, and here Airflow has no database
         "PROVIDERS__ENABLE_AIRFLOW_SECRETS": "false",
-        "RUNTIME__DLTHUB_TELEMETRY": "false",  # a benchmark tells nobody
-        "SCHEMA__NAMING": "direct",  # dlt would write its own snake_case of the names otherwise
+        "RUNTIME__DLTHUB_TELEMETRY": "false",  # a benchmark sends no telemetry
+        "SCHEMA__NAMING": "direct",  # otherwise dlt would convert names to snake_case
     }
     with tempfile.TemporaryDirectory() as directory, _environment(settings), _without_dlt_tables(job):
         pipeline = dlt.pipeline(
@@ -128,18 +128,18 @@ PUSHES: Mapping[str, Callable[[PushJob], None]] = {
 def _library(name: str) -> Any:
     """Import a module.
 
-    :raises ConfigError: if it, or what it needs, is not installed.
+    :raises ConfigError: if it, or one of its dependencies, is not installed.
     """
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as exc:
         raise ConfigError(
-            f"{exc.name} is not installed, which this push needs; pip install 'airflow-provider-ch-s3[bench]'"
+            f"{exc.name}, which this push needs, is not installed; pip install 'airflow-provider-ch-s3[bench]'"
         ) from exc
 
 
 def _tables(job: PushJob, keys: Iterable[str]) -> Iterator[Any]:
-    """One ``pyarrow.Table`` for each file."""
+    """Read one ``pyarrow.Table`` from each file."""
     parquet = _library("pyarrow.parquet")
     store = _library("pyarrow.fs").S3FileSystem(
         endpoint_override=job.access.endpoint_url,
@@ -152,7 +152,7 @@ def _tables(job: PushJob, keys: Iterable[str]) -> Iterator[Any]:
 
 
 def _rows(table: Any) -> list[tuple[Any, ...]]:
-    """The rows of a ``pyarrow.Table`` as Python values."""
+    """Convert a ``pyarrow.Table`` to rows of Python values."""
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
@@ -168,7 +168,7 @@ def _client(job: PushJob) -> Any:
 
 @contextmanager
 def _without_dlt_tables(job: PushJob) -> Iterator[None]:
-    """Drop the tables that dlt makes for itself, unless somebody's dlt had made them before."""
+    """Drop the tables that dlt creates for itself, except those that existed before."""
     with _client(job) as client:
         there = {name for (name,) in client.query("SHOW TABLES").result_rows}
         try:
@@ -179,7 +179,7 @@ def _without_dlt_tables(job: PushJob) -> Iterator[None]:
 
 
 def _connection(job: PushJob, *, port: int) -> AbstractContextManager[None]:
-    """The Airflow connection that the hooks ask for, as long as the block lasts."""
+    """Define the Airflow connection that the hooks use, for as long as the block lasts."""
     connection = {
         "conn_type": "clickhouse",
         "host": "127.0.0.1",

@@ -1,4 +1,4 @@
-"""The results as JSON, as Markdown tables, and as one HTML page."""
+"""Write the results as JSON, as Markdown tables, and as one HTML page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from airflow_provider_ch_s3.bench.score import (
 from airflow_provider_ch_s3.calibrate.measurement import DEFAULTS, OURS
 from airflow_provider_ch_s3.units import MIB
 
-# "x" is how many times less the plan takes than what stands before it.
+# "x" is the ratio of the preceding candidate to the plan: 2 means that the plan takes half as long.
 SECONDS = (
     "workload",
     "load s: defaults",
@@ -57,14 +57,14 @@ PUSHED = ("workload", "pushed with", "load s", "x")
 
 @dataclass(frozen=True)
 class Table:
-    """Some of the figures, a row for each workload or push."""
+    """A table of figures, with a row for each workload or push."""
 
     title: str
     columns: tuple[str, ...]
     rows: list[tuple[str, ...]]
 
     def __str__(self) -> str:
-        """As Markdown."""
+        """Format the table as Markdown."""
         return "\n".join(map(_line, (self.columns, ("---",) * len(self.columns), *self.rows))) + "\n"
 
 
@@ -81,7 +81,7 @@ def write_results(directory: Path, results: Sequence[Result], about: Mapping[str
 
 
 def write_page(directory: Path, results: Sequence[Result], about: Mapping[str, Any]) -> None:
-    """Write ``index.html``, and its charts as SVG files; takes what :func:`write_results` takes."""
+    """Write ``index.html``, and its charts as SVG files; the parameters are those of :func:`write_results`."""
     charts = [
         ("load", "Load: the INSERT", draw_bars(results, "load_seconds", "seconds")),
         ("settled", "Settled: load and merges", draw_bars(results, "settled_seconds", "seconds")),
@@ -100,24 +100,24 @@ def write_page(directory: Path, results: Sequence[Result], about: Mapping[str, A
 
 
 def make_tables(results: Sequence[Result]) -> list[Table]:
-    """Seconds, what they cost, and what workers pushed, if any did."""
-    tried = [(r, name) for r in results for name in PUSHES if any(m.candidate == name for m in r.rounds)]
+    """Build the tables of seconds, of resources, and of pushes if there were any."""
+    pushed = [(r, name) for r in results for name in PUSHES if any(m.candidate == name for m in r.rounds)]
     tables = [
         make_seconds(results),
         Table("Memory, parts, requests", RESOURCES, [_resources(result) for result in results]),
     ]
-    if tried:
-        tables.append(Table("Pushed by a worker", PUSHED, [_pushed(result, name) for result, name in tried]))
+    if pushed:
+        tables.append(Table("Pushed by a worker", PUSHED, [_pushed(result, name) for result, name in pushed]))
     return tables
 
 
 def make_seconds(results: Sequence[Result]) -> Table:
-    """The table that a run prints, too, line by line."""
+    """Build the table of seconds, which a run also prints, line by line."""
     return Table("Seconds", SECONDS, [_seconds(result) for result in results])
 
 
 def format_row(result: Result) -> str:
-    """One line of :func:`make_seconds`."""
+    """Format one line of the table of :func:`make_seconds`."""
     return _line(_seconds(result))
 
 

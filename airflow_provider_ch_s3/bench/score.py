@@ -1,4 +1,4 @@
-"""What the measurements say: medians, ratios, four figures. Pure."""
+"""Summarize measurements as medians, ratios and four closing figures. Pure."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ CEILING = "read ceiling"
 class Result:
     """All measurements of one workload.
 
-    :param predicted: figure → what our plan expected.
-    :param grid: one measurement or more for each point of the grid.
+    :param grid: one or more measurements of each point of the grid.
+    :param predicted: figure → our plan's prediction.
     """
 
     workload: str
@@ -30,15 +30,15 @@ class Result:
     predicted: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Name and title of the workload."""
+        """Format name and title of the workload."""
         return f"{self.workload} {self.title}"
 
     def median(self, candidate: str, figure: str) -> float:
-        """Over all rounds; infinite if the candidate failed in one, NaN if it was not tried."""
+        """Compute the median over all rounds; infinite if the candidate failed in one, NaN if it was not measured."""
         return median_of(self.rounds, candidate, figure)
 
     def ratio(self, candidate: str, figure: str) -> float:
-        """How many times better our plan is; 0 if it failed, infinite if the other one did."""
+        """Compute how many times better our plan is; 0 if it failed, infinite if the other candidate did."""
         ours = self.median(OURS, figure)
         return 0.0 if math.isinf(ours) else self.median(candidate, figure) / ours
 
@@ -47,11 +47,11 @@ class Result:
 class Score:
     """The closing figures.
 
-    :param load_x: load seconds of the server's defaults to ours, geometric mean over the workloads.
-    :param settled_x: the same of settled seconds.
+    :param load_x: ratio of the server defaults' load seconds to our plan's, geometric mean over the workloads.
+    :param settled_x: the same for settled seconds.
     :param worst: the smallest of all these ratios.
-    :param grid: settled seconds of the best point of the grid to ours, geometric mean.
-    :param grid_worst: the smallest of these.
+    :param grid: ratio of the settled seconds of the grid's best point to our plan's, geometric mean.
+    :param grid_worst: the smallest of these ratios.
     """
 
     load_x: float
@@ -62,7 +62,7 @@ class Score:
 
     @property
     def is_good(self) -> bool:
-        """Whether our plan is nowhere slower than the defaults."""
+        """Whether our plan is never slower than the defaults."""
         return min(self.load_x, self.settled_x, self.worst) >= 1.0
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ class Score:
 
 
 def score_results(results: Sequence[Result]) -> Score:
-    """Compute the closing figures; a workload that the defaults cannot load at all counts in none of the means."""
+    """Compute the closing figures; a workload that the defaults cannot load is left out of the means."""
     load = [result.ratio(DEFAULTS, "load_seconds") for result in results]
     settled = [result.ratio(DEFAULTS, "settled_seconds") for result in results]
     grid = [result.ratio(BEST, "settled_seconds") for result in results]
@@ -87,14 +87,14 @@ def score_results(results: Sequence[Result]) -> Score:
 
 
 def format_figure(value: float, *, digits: int = 2) -> str:
-    """A median or a ratio as people read it."""
+    """Format a median or a ratio for people."""
     if math.isnan(value):
         return ""
     return "failed" if math.isinf(value) else f"{value:.{digits}f}"
 
 
 def best_of_grid(grid: Iterable[Measurement]) -> Measurement | None:
-    """The point that settled first; None without any that loaded."""
+    """Return the point with the fewest settled seconds; None if no point could be loaded."""
     return min((point for point in grid if not point.error), key=attrgetter("settled_seconds"), default=None)
 
 

@@ -1,6 +1,6 @@
-"""The object store of a benchmark: versitygw where Go is there to build it, and the sandbox's own elsewhere.
+"""The object store of a benchmark: versitygw if Go is available to build it, otherwise the sandbox's own.
 
-The sandbox's own is written in Python, so that a benchmark measures it more than ClickHouse.
+The sandbox's own store is written in Python, so a benchmark would measure the store more than ClickHouse.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from airflow_provider_ch_s3.sandbox.object_store import new_access_key, start_ob
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.sandbox.supervisor import free_ports
 
-# Go itself checks what it downloads against its public checksum database.
+# Go itself verifies its downloads against its public checksum database.
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw"
 VERSITYGW_VERSION = "v1.8.0"
 BUILD_TIMEOUT_SECONDS = 900
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 class Store(S3Server):
     """A running object store.
 
-    :param name: of the program, for the report.
+    :param name: name of the program, for the report.
     """
 
     name: str
@@ -47,10 +47,10 @@ class Store(S3Server):
 
 @contextmanager
 def running_store(*, is_built_in: bool = False) -> Iterator[Store]:
-    """Run an object store for as long as the block lasts. With versitygw its files stay in the cache.
+    """Run an object store for as long as the block lasts. The files of versitygw stay in the cache.
 
-    :param is_built_in: the sandbox's own, in any case.
-    :raises SandboxError: if it does not start.
+    :param is_built_in: whether to use the sandbox's own store even if versitygw is available.
+    :raises SandboxError: if the store does not start.
     """
     program = None if is_built_in else _ensure_versitygw()
     access_key, secret_key = new_access_key()
@@ -83,7 +83,7 @@ def running_store(*, is_built_in: bool = False) -> Iterator[Store]:
 
 
 def _die_with_parent() -> None:
-    """Nothing stays running, not even after a SIGKILL of the benchmark."""
+    """Have the kernel kill this process when the benchmark ends, even after a SIGKILL."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -98,20 +98,20 @@ def _wait(store: Store, process: subprocess.Popen[bytes]) -> None:
         except (BotoCoreError, ClientError) as error:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise SandboxError(
-                    f"{store.name} did not answer within {START_TIMEOUT_SECONDS:.0f} s: {error}; remove"
+                    f"{store.name} did not respond within {START_TIMEOUT_SECONDS:.0f} s: {error}; remove"
                     f" {cache_dir() / 'bench'} and try again"
                 ) from error
             time.sleep(0.1)
 
 
 def _ensure_versitygw() -> Path | None:
-    """The program, built on first use; None without Go."""
+    """Return the path of versitygw, which is built on first use; None without Go."""
     directory = cache_dir() / "bench" / VERSITYGW_VERSION
     program = directory / "versitygw"
     go = shutil.which("go")
     if program.exists() or go is None:
         return program if program.exists() else None
-    log.info("building versitygw %s, once (a minute or two)", VERSITYGW_VERSION)
+    log.info("building versitygw %s (once; takes a minute or two)", VERSITYGW_VERSION)
     directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory) as unfinished:
         done = subprocess.run(
@@ -124,7 +124,7 @@ def _ensure_versitygw() -> Path | None:
         )
         if done.returncode:
             log.warning(
-                "versitygw cannot be built, so the benchmark uses moto, which is slow: %s", done.stderr.strip()
+                "versitygw could not be built, so the benchmark uses moto, which is slow: %s", done.stderr.strip()
             )
             return None
         os.replace(Path(unfinished) / "versitygw", program)

@@ -1,4 +1,4 @@
-"""What is loaded: twelve workloads over six sets of files, as values. The rows are functions of their number."""
+"""Twelve workloads over six datasets, as values. Each row is a function of its number."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ WIDE: Columns = {
 class Dataset:
     """A set of files in S3.
 
-    :param row_count: rows in all files.
-    :param suffix: tells format and compression.
+    :param row_count: total rows of all files.
+    :param suffix: suffix of the keys, which determines format and compression.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Dataset:
 
     @property
     def prefix(self) -> str:
-        """Where the files are; another recipe has another prefix, so that what is there already can be used."""
+        """Prefix of the files; it depends on all fields, so existing files with the same prefix can be reused."""
         recipe = repr((self.row_count, self.file_count, self.suffix, dict(self.columns)))
         return f"{self.name}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}/"
 
@@ -55,17 +55,17 @@ class Dataset:
         return tuple(f"{self.prefix}{number:05}.{self.suffix}" for number in range(self.file_count))
 
     def first_row(self, file: int) -> int:
-        """The number of the first row of a file; for ``file_count`` the number of rows."""
+        """Return the number of a file's first row; for ``file_count``, the total number of rows."""
         return self.row_count * file // self.file_count
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """What a workload runs on.
+    """The hardware that a workload runs on.
 
-    :param is_clustered: through ``s3Cluster``; otherwise one server reads with ``s3``.
-    :param memory_bytes: per node; None for what the machine has.
-    :param latency_seconds: of each S3 request.
+    :param is_clustered: whether all nodes read, with ``s3Cluster``; otherwise one server reads, with ``s3``.
+    :param memory_bytes: memory per node; None for the sandbox's default.
+    :param latency_seconds: latency added to each S3 request.
     """
 
     nodes: int = 1
@@ -124,9 +124,9 @@ _ALL = (
 
 
 def workloads(*, scale: float = 1.0) -> dict[str, Workload]:
-    """All workloads by name.
+    """Return all workloads by name.
 
-    :param scale: share of the rows, above 0.
+    :param scale: factor for the number of rows, above 0.
     """
     return {
         workload.name: replace(

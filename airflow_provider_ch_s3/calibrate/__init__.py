@@ -1,1 +1,1 @@
-"""Measures loads on a cluster, and finds the constants that plans for it should use."""
+"""Measure loads on a cluster, and find the constants that plans for it should use."""

@@ -1,4 +1,4 @@
-"""One measured load: from the INSERT to the last merge."""
+"""Measure one load, from the start of the INSERT to the end of the last merge."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from airflow_provider_ch_s3.target import TableName
 from airflow_provider_ch_s3.tuning import Setting, SettingValue
 
 NewTable = Callable[[], AbstractContextManager[TableName]]
-"""Makes an empty table on every node, for as long as a block lasts."""
+"""Creates an empty table on every node, which exists for as long as a block lasts."""
 
-# Without a merge or a new part for so long, parts have settled: where there is something to merge, the next merge
-# begins within a second or two.
+# Parts have settled once there has been neither a merge nor a new part for this long: if there is something to merge,
+# the next merge starts within a second or two.
 QUIET_SECONDS = 3.0
 POLL_SECONDS = 0.25
 
 
 def new_identity(table: TableName) -> LoadIdentity:
-    """A new identity for a load that no DAG asked for."""
+    """Create a unique identity for a load outside of any DAG."""
     return LoadIdentity(
         dag_id="measure",
         task_id=uuid.uuid4().hex,
@@ -54,7 +54,7 @@ def new_identity(table: TableName) -> LoadIdentity:
 def scratch_table(
     client: ClickHouseClient, table: TableName, create: Callable[[str | None], Statement]
 ) -> Iterator[TableName]:
-    """A table on every node, for as long as the block lasts; one that a killed process left is dropped before."""
+    """Create a table on every node for as long as the block lasts; first drops one that a killed process has left."""
     drop = partial(staging_queries.render_drop_staging, table)
     client.execute_everywhere(drop)
     try:
@@ -65,7 +65,7 @@ def scratch_table(
 
 
 def with_settings(prepared: PreparedLoad, settings: Mapping[str, SettingValue]) -> PreparedLoad:
-    """The same load with these settings alone."""
+    """Return the same load with only these settings."""
     given = tuple(Setting(name=name, value=value, reason="given") for name, value in settings.items())
     return replace(prepared, plan=replace(prepared.plan, settings=given))
 
@@ -80,7 +80,7 @@ def measure_load(
 ) -> Measurement:
     """Load into a new table, and wait until its parts have settled.
 
-    :param has_parts: of the new table; a Null table has none.
+    :param has_parts: whether the new table has parts; a Null table has none.
     """
     try:
         with new_table() as table:
@@ -118,9 +118,9 @@ def _insert(client: ClickHouseClient, prepared: PreparedLoad, table: TableName) 
 
 
 def _wait_until_settled(client: ClickHouseClient, table: TableName, cluster: ClusterSpec) -> list[dict[str, Any]]:
-    """What became of the table's parts, once they have settled and the log tells of as many as there are.
+    """Wait until the table's parts have settled and the part log accounts for all of them; returns its rows.
 
-    :raises LoadError: if the log never does.
+    :raises LoadError: if the log remains incomplete.
     """
     rule = SettleRule(stable_seconds=QUIET_SECONDS)
     found = find_table(client, str(table))
@@ -135,6 +135,4 @@ def _wait_until_settled(client: ClickHouseClient, table: TableName, cluster: Clu
                 return changes
             deadline = min(deadline, time.monotonic() + LOG_PATIENCE_SECONDS)
         time.sleep(POLL_SECONDS)
-    raise LoadError(
-        f"system.part_log does not tell what became of the parts of {table}; see that all servers keep it"
-    )
+    raise LoadError(f"system.part_log does not account for all parts of {table}; enable <part_log> on all servers")

@@ -1,4 +1,4 @@
-"""What one load took, and what several of them say together. Pure."""
+"""The figures of one measured load, and medians over several. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from operator import attrgetter
 from statistics import median
 from typing import Any
 
-from airflow_provider_ch_s3.units import format_bytes
+from airflow_provider_ch_s3.units import count_of, format_bytes
 
 DEFAULTS = "server defaults"
 OURS = "our plan"
@@ -17,15 +17,15 @@ OURS = "our plan"
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """What one load took.
+    """The figures of one load.
 
-    :param settings: what it was sent with, beside what every load is.
-    :param load_seconds: of the INSERT, by the server's clock.
-    :param settled_seconds: from its beginning to the end of the last merge.
-    :param peak_memory_bytes: of the INSERT, on the node that took most.
-    :param volume_bytes: the rows in the server's memory.
-    :param parts: (seconds from the beginning, active parts on all nodes) at each change.
-    :param error: of a load that failed; the figures are 0 then.
+    :param settings: the plan's settings, with which the INSERT was sent.
+    :param load_seconds: duration of the INSERT, by the server's clock.
+    :param settled_seconds: from the start of the INSERT to the end of the last merge.
+    :param peak_memory_bytes: peak memory of the INSERT, on the node that used the most.
+    :param volume_bytes: size of the rows in the server's memory.
+    :param parts: (seconds since the start, active parts on all nodes) at each change.
+    :param error: error of a failed load, whose figures are 0; '' otherwise.
     """
 
     candidate: str
@@ -44,20 +44,20 @@ class Measurement:
         if self.error:
             return f"{self.candidate}: failed: {self.error}"
         return (
-            f"{self.candidate}: loaded {self.load_seconds:.2f} s, settled {self.settled_seconds:.2f} s,"
-            f" {self.initial_parts} parts, {format_bytes(self.peak_memory_bytes)}"
+            f"{self.candidate}: loaded in {self.load_seconds:.2f} s, settled in {self.settled_seconds:.2f} s,"
+            f" {count_of(self.initial_parts, 'initial part')}, peak memory {format_bytes(self.peak_memory_bytes)}"
         )
 
 
 def median_of(measurements: Iterable[Measurement], candidate: str, figure: str) -> float:
-    """Median of one candidate's figure; infinite if it failed once, NaN if it was not tried."""
-    mine = [measurement for measurement in measurements if measurement.candidate == candidate]
-    if not mine:
+    """Compute the median of one candidate's figure; infinite if it failed once, NaN if it was not measured."""
+    measured = [measurement for measurement in measurements if measurement.candidate == candidate]
+    if not measured:
         return math.nan
-    return math.inf if any(m.error for m in mine) else median(map(attrgetter(figure), mine))
+    return math.inf if any(m.error for m in measured) else median(map(attrgetter(figure), measured))
 
 
 def rotate(names: Sequence[str], number: int) -> Sequence[str]:
-    """Another one begins in each round: whatever lingers of a load meets all candidates alike."""
+    """Rotate the names by a round's number, so that the after-effects of a load hit all candidates equally."""
     start = number % len(names)
     return [*names[start:], *names[:start]]

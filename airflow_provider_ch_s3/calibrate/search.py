@@ -1,8 +1,8 @@
 """A bounded search for the constants of a user's own cluster, with a sample of the user's own files.
 
-A candidate is a :class:`Calibration`, and what is measured is the plan that later loads make of it. One constant is
-tried after the other, each from the best values so far; at the end the winner, the plan as it was and the server's
-defaults are measured again in turn.
+A candidate is a :class:`Calibration`, and what is measured is the plan that later loads would derive from it. The
+constants are varied one after the other, each starting from the best values so far. Finally the best candidate, the
+uncalibrated plan and the server's defaults are measured again in turn.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ TRIED = {
     "readers_per_core": (1.0, 2.0, 4.0),
 }
 ROUNDS = 3
-# Of these, some are measured once only, as different constants can make the same plan.
+# An upper bound: different constants may lead to the same plan, which is measured only once.
 MOST_LOADS = 1 + sum(map(len, TRIED.values())) + 3 * ROUNDS
-# A shorter load is mostly its beginning and its end.
+# A shorter load mostly consists of its start and its end.
 SAMPLE_SECONDS = 5.0
-# Another plan has to be worth remembering.
+# A smaller gain is not worth storing a calibration.
 MIN_GAIN = 1.05
 CALIBRATED = "calibrated"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchResult:
-    """What a search found.
+    """The result of a search.
 
-    :param seconds: median of settled seconds, for the server's defaults, the plan as it was, and the calibrated one.
+    :param seconds: median settled seconds of the server's defaults, the uncalibrated plan and the calibrated one.
     """
 
     calibration: Calibration
@@ -52,7 +52,7 @@ class SearchResult:
 
 
 def plan_sample(run: LoadRun) -> PreparedLoad:
-    """The plan of a load of some of the files: evenly spaced, and enough for a few seconds and for all readers."""
+    """Plan a load of evenly spaced files: enough of them for a few seconds, and for all readers."""
     whole = run.prepare()
     files = whole.source.files
     wanted = math.ceil(len(files) * min(1.0, SAMPLE_SECONDS / max(whole.plan.prediction.load_seconds, 0.001)))
@@ -65,10 +65,10 @@ def plan_sample(run: LoadRun) -> PreparedLoad:
 def search(
     client: ClickHouseClient, sample: PreparedLoad, on_measured: Callable[[Measurement], None]
 ) -> SearchResult:
-    """Measure, and say what was best.
+    """Measure candidates, and return the best one.
 
     :param on_measured: called after each load.
-    :raises LoadError: if the plan as it is cannot load the sample.
+    :raises LoadError: if the uncalibrated plan cannot load the sample.
     """
 
     def plan(calibration: Calibration) -> PreparedLoad:
@@ -121,13 +121,15 @@ def _judge(rounds: Sequence[Measurement], best: Calibration, sample: PreparedLoa
 
 
 def _scratch_table(client: ClickHouseClient, sample: PreparedLoad) -> AbstractContextManager[TableName]:
-    """A table like the target."""
+    """Create a temporary table like the target."""
     target = sample.target.local
     scratch = TableName(database=target.database, table=f"ch_s3_tune_{short_hash(target)}")
-    create = partial(staging_queries.render_create_staging, scratch, target, comment="made and dropped by ch-s3 tune")
+    create = partial(
+        staging_queries.render_create_staging, scratch, target, comment="created and dropped by ch-s3 tune"
+    )
     return scratch_table(client, scratch, create)
 
 
 def describe(calibration: Calibration) -> str:
-    """The constants that a candidate sets, in a few words."""
+    """Describe the constants that a candidate sets in a few words."""
     return ", ".join(f"{value:g} {name.replace('_', ' ')}" for name, value in calibration.as_dict().items())

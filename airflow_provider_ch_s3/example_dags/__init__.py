@@ -1,1 +1,1 @@
-"""Example DAGs, which `ch-s3 demo` runs."""
+"""Example DAGs; `ch-s3 demo` runs one of them."""

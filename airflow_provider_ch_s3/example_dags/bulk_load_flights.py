@@ -1,6 +1,7 @@
 """Load a year of flights at once, and query the table when its parts have settled.
 
-Connections: ``clickhouse_s3_default`` and ``aws_default``. Source and table can be changed in the trigger form.
+Connections: ``clickhouse_s3_default`` and ``aws_default``. The files to load, and the number of parts that counts as
+settled, can be changed in the trigger form.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ with DAG(
     schedule=None,
     params={
         "source": Param("s3://flights/dt=2013-*/*.parquet", type="string", title="Files to load"),
-        "max_parts": Param(3000, type="integer", minimum=1, title="Parts per node that are few enough"),
+        "max_parts": Param(3000, type="integer", minimum=1, title="Parts per node that count as settled"),
     },
     tags=["example", "clickhouse"],
     doc_md=__doc__,

@@ -1,4 +1,4 @@
-"""Load each month in a task of its own: dynamic task mapping over the folders that are there."""
+"""Load each month in a task of its own: dynamic task mapping over the folders in the bucket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ with DAG(dag_id="flights_by_month", schedule=None, tags=["example", "clickhouse"
 
     @task
     def list_months() -> list[str]:
-        """One source for each month: dt=2013-01-05/ belongs to dt=2013-01-*/."""
+        """Return one source for each month: dt=2013-01-05/ belongs to dt=2013-01-*/."""
         folders = S3Hook(aws_conn_id="aws_default").list_prefixes(bucket_name="flights", delimiter="/")
         months = sorted({folder[: len("dt=2013-01")] for folder in folders})
         return [f"s3://flights/{month}-*/*.parquet" for month in months]

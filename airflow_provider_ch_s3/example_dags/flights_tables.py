@@ -1,4 +1,4 @@
-"""The tables of the example DAGs: a local table on every node, and a Distributed table over them."""
+"""Tables for the example DAGs: a local table on every node, and a Distributed table over the local ones."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ ENGINE = Distributed('{cluster}', currentDatabase(), <table>_local, rand())
 
 @task
 def create_tables(table: str = "flights", partition: str = "toYYYYMM(dt)") -> None:
-    """Create both tables on every node, where they are missing."""
+    """Create both tables on every node where they are missing."""
     hook = ClickHouseS3Hook()
-    # a cluster that carries DDL to its nodes has Keeper, and so perhaps replicas
+    # a cluster that distributes DDL to its nodes has Keeper, and so perhaps replicas
     has_keeper = hook.ddl_mode in (DdlMode.ON_CLUSTER, DdlMode.DATABASE)
     local = LOCAL_TABLE.replace("<partition>", partition).replace(
         "<engine>", "ReplicatedMergeTree" if has_keeper else "MergeTree"

@@ -1,11 +1,11 @@
-"""Load the flights of the day before every night, into a table that is partitioned by day.
+"""Load the previous day's flights every night, into a table that is partitioned by day.
 
-The timetable gives each run a data interval, from 02:00 to 02:00, and a run begins when its interval is over: so
-``data_interval_start`` is in the day before. With ``schedule="@daily"`` it is not: in Airflow 3 such an interval has
-no length, and the run at midnight means the day that has just begun.
+The timetable gives each run a data interval from 02:00 to 02:00, and a run starts at the end of its interval, so
+``data_interval_start`` is on the previous day. With ``schedule="@daily"`` it would not be: in Airflow 3 such an
+interval has no length, and the run at midnight is for the day that has just begun.
 
-Safe to retry, to clear and to backfill: each run replaces the partition of its day, in one step and not before all
-rows are there.
+Safe to retry, to clear and to backfill: each run replaces the partition of its day in one step, after all rows have
+been staged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ with DAG(
     dag_id="nightly_flights",
     schedule=CronDataIntervalTimetable("0 2 * * *", timezone="UTC"),
     start_date=datetime.datetime(2013, 1, 1, tzinfo=datetime.UTC),
-    end_date=datetime.datetime(2014, 1, 1, tzinfo=datetime.UTC),  # there are no flights of later days: backfill 2013
+    end_date=datetime.datetime(2014, 1, 1, tzinfo=datetime.UTC),  # there is no data after 2013: backfill that year
     catchup=False,
     max_active_runs=4,
     default_args={"retries": 3, "retry_delay": datetime.timedelta(minutes=5)},

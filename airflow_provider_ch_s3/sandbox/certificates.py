@@ -1,4 +1,4 @@
-"""Certificates of a sandbox with TLS: an authority of its own, and what it has signed."""
+"""Certificates of a sandbox with TLS: a certificate authority of its own, and the certificates that it signs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOSTS = ("localhost", "127.0.0.1")
 
 @dataclass(frozen=True, kw_only=True)
 class Authority:
-    """Signs certificates, and writes them as PEM files into a directory."""
+    """A certificate authority, which writes its certificates as PEM files to a directory."""
 
     directory: Path
     name: Name
@@ -28,7 +28,7 @@ class Authority:
 
     @classmethod
     def create(cls, directory: Path, name: str = "ca") -> Authority:
-        """Make a new one; ``<name>.crt`` is what clients have to trust."""
+        """Create an authority; ``<name>.crt`` is what clients have to trust."""
         from cryptography import x509
 
         directory.mkdir(mode=0o700, exist_ok=True)
@@ -39,9 +39,9 @@ class Authority:
         return authority
 
     def issue(self, name: str, *, hosts: tuple[str, ...] = HOSTS, days: int = DAYS) -> Path:
-        """Make a certificate and its key; returns the path without ``.crt`` and ``.key``.
+        """Issue a certificate and its key; returns the path without ``.crt`` and ``.key``.
 
-        :param days: until it expires; negative: since then.
+        :param days: days until the certificate expires; negative if it has expired already.
         """
         from cryptography import x509
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat

@@ -1,4 +1,4 @@
-"""How to build a sandbox: its nodes, their engine, where it keeps its files."""
+"""The configuration of a sandbox: its nodes, their engine, and its directory."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from pathlib import Path
 from airflow_provider_ch_s3.errors import ConfigError
 
 EMBEDDED = "26.7"
-"""An engine without a server's configuration: no replicas, no Keeper."""
+"""The embedded engine, which has no server configuration: no replicas, no Keeper."""
 
 SERVERS = ("25.8", "24.8")
-"""Whole servers, the newest first."""
+"""Full servers, the newest first."""
 
 DATABASE_ENGINES = ("Atomic", "Replicated")
 TOPOLOGY = ("shards", "replicas", "engine", "database_engine", "tls", "zookeeper")
-"""Which fields of a configuration say what cluster it is."""
+"""The fields of a configuration that define the cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxConfig:
-    """How to build a sandbox.
+    """The configuration of a sandbox.
 
-    :param shards: parts of the cluster that hold rows of their own.
-    :param replicas: nodes of each shard, which hold the same rows in Replicated tables.
-    :param engine: version of ClickHouse; by default the newest that can do what is asked.
-    :param database_engine: of the database ``sandbox``: ``Atomic``; or ``Replicated``, which carries DDL to all
+    :param shards: number of shards.
+    :param replicas: nodes per shard, which hold the same rows in Replicated tables.
+    :param engine: version of ClickHouse; by default the newest that supports the other fields.
+    :param database_engine: engine of the database ``sandbox``: ``Atomic``, or ``Replicated``, which runs DDL on all
         nodes.
-    :param tls: the nodes listen for HTTPS, too, and the Airflow connection uses that.
+    :param tls: whether the nodes also listen for HTTPS, which the Airflow connection then uses.
     :param zookeeper: a folder with ZooKeeper's jars; by default where Debian's package keeps them.
     :param directory: keeps the tables between two runs (the object store is in memory); by default a
-        fresh temporary directory, removed at the end.
+        new temporary directory, removed at the end.
     :param library: the engine's shared library; by default the pinned one, downloaded on first use.
-    :param memory_bytes_per_node: by default 60 % of the available memory, divided by the nodes.
-    :raises ConfigError: if ``shards`` or ``replicas`` is below 1, or the engine cannot do what is asked.
+    :param memory_bytes_per_node: by default 60 % of the available memory, divided by the number of nodes.
+    :raises ConfigError: if ``shards`` or ``replicas`` is below 1, or the engine does not support the other fields.
     """
 
     shards: int = 3
@@ -49,33 +49,32 @@ class SandboxConfig:
     def __post_init__(self) -> None:
         for name, count in (("shards", self.shards), ("replicas", self.replicas)):
             if count < 1:
-                raise ConfigError(
-                    f"a sandbox needs at least one node, and {name} is {count}; set --{name} to 1 or more"
-                )
+                raise ConfigError(f"{name}={count}, but a sandbox needs at least one node; set --{name} to 1 or more")
         if self.database_engine not in DATABASE_ENGINES:
             raise ConfigError(
-                f"a sandbox's database cannot be {self.database_engine!r}; set database_engine (--database-engine) to"
-                f" {' or '.join(DATABASE_ENGINES)}"
+                f"database_engine={self.database_engine!r} is not available in a sandbox; set database_engine"
+                f" (--database-engine) to {' or '.join(DATABASE_ENGINES)}"
             )
         needs_server = self.replicas > 1 or self.database_engine == "Replicated"
         if not self.engine:
             object.__setattr__(self, "engine", SERVERS[0] if needs_server else EMBEDDED)
         elif self.engine not in (EMBEDDED, *SERVERS):
             raise ConfigError(
-                f"there is no engine {self.engine!r}; set engine (--engine) to {' or '.join((EMBEDDED, *SERVERS))}"
+                f"engine={self.engine!r} is not available in a sandbox; set engine (--engine) to"
+                f" {' or '.join((EMBEDDED, *SERVERS))}"
             )
         elif needs_server and not self.has_keeper:
             raise ConfigError(
-                f"the engine {self.engine} has neither replicas nor Replicated databases here; set engine"
-                f" (--engine) to {' or '.join(SERVERS)}"
+                f"the engine {self.engine} supports neither replicas nor Replicated databases in a sandbox; set"
+                f" engine (--engine) to {' or '.join(SERVERS)}"
             )
 
     @property
     def nodes(self) -> int:
-        """ClickHouse processes."""
+        """Number of ClickHouse processes."""
         return self.shards * self.replicas
 
     @property
     def has_keeper(self) -> bool:
-        """Whether the nodes are whole servers, with ZooKeeper."""
+        """Whether the nodes are full servers with ZooKeeper."""
         return self.engine in SERVERS

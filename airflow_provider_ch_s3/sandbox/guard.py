@@ -1,4 +1,4 @@
-"""Ends what others started, when they cannot do it themselves any more."""
+"""A process that kills other processes once the one that started them has ended."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ for group in [int(line) for line in sys.stdin]:
 
 
 class Guard:
-    """A process that kills process groups when this one ends, however it ends.
+    """A child process that kills process groups when this process ends, however it ends.
 
-    Airflow's parts outlive whoever started them; the pipe to the guard does not.
+    Airflow's components outlive the process that started them; the pipe to the guard does not.
     """
 
     def __init__(self) -> None:
@@ -26,13 +26,13 @@ class Guard:
         )
 
     def watch(self, group: int) -> None:
-        """Kill this process group in the end, too."""
+        """Have this process group killed at the end."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{group}\n")
         self._process.stdin.flush()
 
     def close(self) -> None:
-        """Kill what is left of the groups now."""
+        """Kill the process groups now."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()

@@ -1,4 +1,4 @@
-"""A running sandbox, or another cluster in its place: how to reach it."""
+"""A running sandbox, or another cluster that is used in its place: addresses and credentials."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ QUERY_TIMEOUT_SECONDS = 300
 
 @dataclass(frozen=True, kw_only=True)
 class Sandbox:
-    """A running sandbox: where it listens, and with which credentials.
+    """A running sandbox: its addresses and its credentials.
 
-    The nodes have a named collection ``sandbox_s3``, and ``s3()`` without keys uses the nodes' own.
+    The nodes have a named collection ``sandbox_s3``, and ``s3()`` without keys uses the nodes' own keys.
     Anyone may read the bucket ``public`` (``NOSIGN``).
 
-    :param host: where all nodes listen.
-    :param http_ports: one per node, those of a shard's replicas side by side; ``tcp_ports`` likewise. None where only
-        ``https_ports`` are open.
-    :param https_ports: likewise, where the sandbox has TLS; a single one where a balancer stands before all nodes.
-    :param ca_cert: file with the authority that their certificates are signed by; '' for those that everybody trusts.
-    :param replicas: nodes of each shard.
+    :param host: the host on which all nodes listen.
+    :param http_ports: one per node, with the replicas of a shard next to each other, as in ``tcp_ports``; empty if
+        only ``https_ports`` are open.
+    :param https_ports: likewise, if the sandbox has TLS; a single port if all nodes are behind a load balancer.
+    :param ca_cert: file with the authority that signed their certificates; '' for publicly trusted certificates.
+    :param replicas: nodes per shard.
     :param has_keeper: whether ``ON CLUSTER`` and Replicated tables work.
-    :param database: a database on every node, empty at first.
-    :param database_engine: its engine; '' for what the servers choose.
-    :param directory: the sandbox's files; None for a cluster that we did not start.
+    :param database: a database on every node, initially empty.
+    :param database_engine: its engine; '' for the servers' default.
+    :param directory: the sandbox's files; None for a cluster that was not started as a sandbox.
     """
 
     host: str = "127.0.0.1"
@@ -80,12 +80,12 @@ class Sandbox:
 
     @property
     def nodes(self) -> int:
-        """Nodes that can be asked one by one."""
+        """Number of nodes that can be queried one by one."""
         return len(self.http_ports or self.https_ports)
 
     @property
     def shards(self) -> int:
-        """Parts of the cluster that hold rows of their own."""
+        """Number of shards."""
         return max(1, self.nodes // self.replicas)  # one address may stand for all nodes
 
     @property
@@ -99,7 +99,7 @@ class Sandbox:
         return self.s3.airflow_conn
 
     def to_json(self) -> str:
-        """One line that :meth:`from_json` reads. Holds all secrets."""
+        """Serialize to one line, which :meth:`from_json` reads. It contains all secrets."""
         document = {
             "host": self.host,
             "http": self.http_ports,
@@ -124,9 +124,9 @@ class Sandbox:
 
     @classmethod
     def from_json(cls, text: str) -> Sandbox:
-        """Read what :meth:`to_json` wrote; the connections, the directory and the topology may be missing.
+        """Parse the output of :meth:`to_json`; the connections, the directory and the topology may be missing.
 
-        :raises ConfigError: if it is not JSON, a key is missing, or no port is listed.
+        :raises ConfigError: if the text is not JSON, a key is missing, or no port is listed.
         """
         try:
             document = json.loads(text)
@@ -149,7 +149,7 @@ class Sandbox:
                 directory=Path(document["directory"]) if document.get("directory") else None,
             )
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
-            # The cause may quote the document, secrets and all.
+            # The cause may quote the document, including its secrets.
             raise ConfigError(
                 f"the description of a sandbox cannot be read ({type(exc).__name__}); "
                 "expected the line that `ch-s3 sandbox up --json` prints"
@@ -162,13 +162,13 @@ class Sandbox:
         return sandbox
 
     def s3_client(self) -> Any:
-        """A boto3 client of the object store."""
+        """Create a boto3 client for the object store."""
         return self.s3.client()
 
     def create_database(self, name: str, *, node: int) -> None:
-        """Make a database of the sandbox's :attr:`database_engine` on one node, or on all through one address.
+        """Create a database with the sandbox's :attr:`database_engine`, unless it exists.
 
-        It may be there already.
+        :param node: the node; a cluster with Keeper and a single address creates it on all of its nodes.
         """
         engine = f" ENGINE = {self.database_engine}" if self.database_engine else ""
         if self.database_engine == "Replicated":
@@ -177,12 +177,15 @@ class Sandbox:
         self.query(statement, node=node, settings={"database": "system"})
 
     def drop_database(self, name: str, *, node: int) -> None:
-        """Drop a database with all its tables on one node, or on all through one address."""
+        """Drop a database with all its tables.
+
+        :param node: as for :meth:`create_database`.
+        """
         self.query(f"DROP DATABASE {name}{self._on_cluster} SYNC", node=node)
 
     @property
     def _on_cluster(self) -> str:
-        """For what has to be done on each node, where one has to do it for all."""
+        """The clause for DDL that has to reach all nodes through a single address, or ''."""
         return f" ON CLUSTER `{self.cluster}`" if self.has_keeper and self.nodes == 1 else ""
 
     def query(self, sql: str, *, node: int = 0, settings: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
@@ -190,7 +193,7 @@ class Sandbox:
 
         :param node: the node's number, from 0.
         :param settings: URL parameters: settings, ``query_id``, ``param_…`` values.
-        :raises ServerError: if ClickHouse refuses it.
+        :raises ServerError: if the statement fails.
         """
         parameters = {"database": self.database, "default_format": "JSONEachRow", **(settings or {})}
         with closing(self._connect(node)) as connection:

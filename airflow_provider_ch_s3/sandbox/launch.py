@@ -1,4 +1,4 @@
-"""Start a sandbox as a process of its own, and find, stop or describe one that runs."""
+"""Start a sandbox as a separate process, and find, describe or stop a running one."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from airflow_provider_ch_s3.sandbox.engine import ensure_library, package_of
 from airflow_provider_ch_s3.sandbox.info import INFO_NAME, Sandbox
 from airflow_provider_ch_s3.sandbox.lock import lock_owner
 
-# Longer than a supervisor gives its nodes.
+# Longer than the time in which a supervisor lets its nodes stop.
 STOP_TIMEOUT_SECONDS = 20.0
 
 
 @contextmanager
 def running_sandbox(config: SandboxConfig) -> Iterator[Sandbox]:
-    """Run a sandbox as a child process, which ends with the block, or with this process.
+    """Run a sandbox as a child process, which ends with the block or with this process.
 
     :raises SandboxError: if it does not start.
     """
-    # The child stops when its standard input ends: also when this process is killed.
+    # The child stops at the end of its standard input, so also when this process is killed.
     process, sandbox = _launch(config, ["--until-eof"], stdin=subprocess.PIPE)
     try:
         yield sandbox
     finally:
         end_process(process)
         if config.directory is None and sandbox.directory is not None:
-            # Its own work, unless it was killed.
+            # The sandbox removes it by itself, unless it was killed.
             shutil.rmtree(sandbox.directory, ignore_errors=True)
 
 
 def start_detached(config: SandboxConfig) -> Sandbox:
-    """Start a sandbox that outlives this process, until :func:`stop_sandbox`.
+    """Start a sandbox that outlives this process and runs until :func:`stop_sandbox`.
 
     :raises SandboxError: if it does not start.
     """
@@ -51,9 +51,9 @@ def start_detached(config: SandboxConfig) -> Sandbox:
 
 
 def find_sandbox(directory: Path) -> Sandbox:
-    """Describe the sandbox that runs in a directory.
+    """Describe the sandbox that is running in a directory.
 
-    :raises SandboxError: if none runs there, or it is not ready yet.
+    :raises SandboxError: if none is running there, or it is not ready yet.
     """
     _owner(directory)
     try:
@@ -63,9 +63,9 @@ def find_sandbox(directory: Path) -> Sandbox:
 
 
 def stop_sandbox(directory: Path) -> None:
-    """Stop the sandbox that runs in a directory, and wait until it is gone.
+    """Stop the sandbox that is running in a directory, and wait until it has ended.
 
-    :raises SandboxError: if none runs there, or it does not end within 20 s.
+    :raises SandboxError: if none is running there, or it does not end within 20 s.
     """
     pid = _owner(directory)
     try:
@@ -73,7 +73,7 @@ def stop_sandbox(directory: Path) -> None:
     except ProcessLookupError:
         return
     try:
-        # The lock's owner is still the same: so this is its process, and no later one with its pid.
+        # The lock's owner has not changed, so this is its process and not a later one with the same pid.
         if _owner(directory) == pid:
             signal.pidfd_send_signal(process, signal.SIGTERM)
         ended, _, _ = select.select([process], [], [], STOP_TIMEOUT_SECONDS)
@@ -81,8 +81,8 @@ def stop_sandbox(directory: Path) -> None:
         os.close(process)
     if not ended:
         raise SandboxError(
-            f"the sandbox in {directory} (pid {pid}) did not end within {STOP_TIMEOUT_SECONDS:.0f} s; "
-            f"end it with `kill -9 {pid}`, its nodes follow by themselves"
+            f"the sandbox in {directory} (pid {pid}) did not stop within {STOP_TIMEOUT_SECONDS:.0f} s; "
+            f"kill it with `kill -9 {pid}`, its nodes then end by themselves"
         )
 
 
@@ -90,13 +90,13 @@ def _owner(directory: Path) -> int:
     pid = lock_owner(directory)
     if pid is None:
         raise SandboxError(
-            f"no sandbox runs in {directory}; start one with `ch-s3 sandbox up --detach --dir {directory}`"
+            f"no sandbox is running in {directory}; start one with `ch-s3 sandbox up --detach --dir {directory}`"
         )
     return pid
 
 
 def _launch(config: SandboxConfig, options: Sequence[str], *, stdin: int) -> tuple[subprocess.Popen[str], Sandbox]:
-    # Here and not in the child, so that whoever waits sees that a download is under way.
+    # Here and not in the child, so that the user sees that a download is under way.
     library = config.library or ensure_library(package_of(config.engine))
     command = [sys.executable, "-m", "airflow_provider_ch_s3", "sandbox", "up", "--json", *options]
     command += ["--shards", str(config.shards), "--replicas", str(config.replicas), "--library", str(library)]
@@ -109,7 +109,7 @@ def _launch(config: SandboxConfig, options: Sequence[str], *, stdin: int) -> tup
         command += ["--dir", str(config.directory)]
     if config.memory_bytes_per_node is not None:
         command += ["--memory-bytes-per-node", str(config.memory_bytes_per_node)]
-    # A file without a name: unlike a pipe, it never blocks or breaks when nobody reads it any more.
+    # An unnamed file: unlike a pipe, it neither blocks nor breaks once nobody reads it.
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             command, stdin=stdin, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
@@ -122,7 +122,7 @@ def _launch(config: SandboxConfig, options: Sequence[str], *, stdin: int) -> tup
 
 
 def _first_line(process: subprocess.Popen[str], errors: IO[str]) -> Sandbox:
-    """Wait for the line that says that the sandbox is ready; its start is bounded by itself."""
+    """Wait for the line that announces that the sandbox is ready; the sandbox itself limits the time of its start."""
     assert process.stdout is not None
     with process.stdout as stdout:
         line = stdout.readline()
@@ -131,11 +131,11 @@ def _first_line(process: subprocess.Popen[str], errors: IO[str]) -> Sandbox:
     process.wait()
     errors.seek(0)
     said = errors.read().strip().removeprefix("ch-s3: ")
-    raise SandboxError(said or f"the sandbox ended with exit code {process.returncode} while it started")
+    raise SandboxError(said or f"the sandbox exited with code {process.returncode} during startup")
 
 
 def end_process(process: subprocess.Popen[Any]) -> None:
-    """Ask a child process to end, and see that it does."""
+    """Terminate a child process; kill it if it does not end in time."""
     if process.stdin is not None:
         process.stdin.close()
     process.terminate()

@@ -1,4 +1,4 @@
-"""An Airflow of our own: a fresh home, SQLite, the example DAGs, connections to a sandbox."""
+"""A local Airflow: a new home directory, SQLite, the example DAGs, connections to a sandbox."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from airflow_provider_ch_s3.sandbox.supervisor import free_ports
 START_SECONDS = 120.0
 STOP_SECONDS = 20.0
 
-# Airflow imports this file into each of its processes. As it comes, SQLite refuses a backfill now and then ("Database
-# is locked"): its runs are created in savepoints, which read before they write, and SQLite lets nobody
-# write who read before somebody else wrote. And the scheduler sees the first runs before the last are there.
+# Airflow imports this file into each of its processes. Without it, SQLite occasionally fails a backfill ("Database is
+# locked"): Airflow creates its runs in savepoints, which read before they write, and SQLite refuses a write after
+# another process has written since the read. Also, the scheduler would see the first runs before the last exist.
 LOCAL_SETTINGS = """\
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
@@ -49,9 +49,9 @@ def begin_before(connection, name):
 
 @dataclass(frozen=True, kw_only=True)
 class LocalAirflow:
-    """Where it lives; nothing runs until a command is run.
+    """A home directory and an environment for Airflow commands; creating it starts nothing.
 
-    :param environment: the process environment of its commands. Holds the connections with their passwords.
+    :param environment: the process environment of the commands. Contains the connections with their passwords.
     """
 
     home: Path
@@ -59,15 +59,15 @@ class LocalAirflow:
     environment: Mapping[str, str]
 
     def command(self, *arguments: str) -> list[str]:
-        """The command line of ``airflow …`` with this interpreter."""
+        """Build the command line of ``airflow …`` with this interpreter."""
         return [sys.executable, "-m", "airflow", *arguments]
 
     def run(self, *arguments: str, on_line: Callable[[str], None] = lambda _: None) -> str:
-        """Run ``airflow …`` to its end.
+        """Run ``airflow …`` to completion.
 
         :param on_line: called with each line as it is printed.
-        :returns: what it printed.
-        :raises SandboxError: if it fails, with the end of what it printed.
+        :returns: the output.
+        :raises SandboxError: if the command fails; with the end of its output.
         """
         lines = []
         with self._start(*arguments) as process:
@@ -80,9 +80,9 @@ class LocalAirflow:
         return "".join(lines)
 
     def run_and_kill(self, *arguments: str, is_time: Callable[[str], bool]) -> None:
-        """Run ``airflow …``, and kill it (SIGKILL) at the first line that says so.
+        """Run ``airflow …``, and kill it (SIGKILL) at the first line for which ``is_time`` is true.
 
-        :raises SandboxError: if it ended before.
+        :raises SandboxError: if it ended before that.
         """
         with self._start(*arguments) as process:
             for line in process.stdout or ():
@@ -103,19 +103,19 @@ class LocalAirflow:
 
 
 def make_airflow(home: Path, dags: Path, sandbox: Sandbox) -> LocalAirflow:
-    """Prepare a home with an empty database.
+    """Create a home directory with an empty database.
 
-    :raises SandboxError: if there are no DAGs, or the database cannot be made.
+    :raises SandboxError: if the folder of DAGs does not exist, or the database cannot be created.
     """
     if not dags.is_dir():
-        raise SandboxError(f"there is no folder {dags} with DAGs; run this in a clone of the project, or give --dags")
+        raise SandboxError(f"the folder of DAGs {dags} does not exist; give another one with --dags")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "AWS_"))}
     airflow = LocalAirflow(
         home=home,
         dags=dags,
         environment={
             **kept,
-            # `airflow standalone` starts its parts by name
+            # `airflow standalone` finds the commands of its components on the PATH
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
             "AIRFLOW_HOME": str(home),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
@@ -134,11 +134,10 @@ def make_airflow(home: Path, dags: Path, sandbox: Sandbox) -> LocalAirflow:
 
 @contextmanager
 def serving_airflow(airflow: LocalAirflow, is_stopped: Callable[[], bool] = lambda: False) -> Iterator[str]:
-    """Scheduler, triggerer and UI, for as long as the block lasts.
+    """Run scheduler, triggerer and UI for as long as the block lasts; yields the address of the UI.
 
-    :param is_stopped: asked while it starts; true ends the waiting.
-    :returns: the address of the UI.
-    :raises SandboxError: if it does not start, with the end of its log.
+    :param is_stopped: polled during startup; true ends the wait.
+    :raises SandboxError: if Airflow does not start; with the end of its log.
     """
     api_port, worker_log_port, trigger_log_port = free_ports(3)
     address = f"http://127.0.0.1:{api_port}"
@@ -180,7 +179,7 @@ def _wait_until_healthy(
     while not (is_stopped() or _is_healthy(address)):
         if process.poll() is not None or time.monotonic() > deadline:
             tail = "\n".join(log_path.read_text().splitlines()[-20:])
-            raise SandboxError(f"Airflow is not ready after {START_SECONDS:.0f} s, or ended:\n{tail}")
+            raise SandboxError(f"Airflow was not ready within {START_SECONDS:.0f} s, or ended:\n{tail}")
         time.sleep(0.5)
 
 
@@ -195,7 +194,7 @@ def _is_healthy(address: str) -> bool:
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """End the whole group: Airflow's parts outlive their parent."""
+    """End the whole process group: Airflow's components outlive their parent."""
     for signum in (signal.SIGTERM, signal.SIGKILL):
         _signal_group(process, signum)
         if not poll(lambda: _signal_group(process, 0), until=not_, seconds=STOP_SECONDS, pause_seconds=0.2):
@@ -203,8 +202,8 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _signal_group(process: subprocess.Popen[bytes], signum: int) -> bool:
-    """Signal all members; 0 only asks whether there are any."""
-    process.poll()  # a child that nobody waited for counts as a member
+    """Signal all members of the group, and report whether there were any; signal 0 only checks that."""
+    process.poll()  # a child that has not been waited for counts as a member
     try:
         os.killpg(process.pid, signum)
     except ProcessLookupError:

@@ -1,7 +1,7 @@
-"""The lock that says who runs the sandbox in a directory.
+"""The lock of a sandbox's directory, held by the supervisor that runs there.
 
-A POSIX record lock, because the kernel tells its owner's pid: a pid read from a file could have been
-given to another process meanwhile. The lock ends with its owner, however that dies.
+A POSIX record lock, because the kernel reports its owner's pid: a pid read from a file could have been
+reused by another process since. The lock ends with its owner, however that dies.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _FLOCK = struct.Struct("hhqqi4x")
 
 
 def acquire_lock(directory: Path) -> IO[str]:
-    """Take the lock of a sandbox's directory; it is held until the file is closed.
+    """Acquire the lock of a sandbox's directory; it is held until the file is closed.
 
-    :raises SandboxError: if another sandbox runs there.
+    :raises SandboxError: if another sandbox is running there.
     """
     file = (directory / LOCK_NAME).open("a")
     try:
@@ -31,19 +31,19 @@ def acquire_lock(directory: Path) -> IO[str]:
     except OSError as exc:
         file.close()
         raise SandboxError(
-            f"another sandbox runs in {directory}; stop it with `ch-s3 sandbox down --dir {directory}`, "
-            "or choose another directory"
+            f"another sandbox is running in {directory}; stop it with `ch-s3 sandbox down --dir {directory}`, "
+            "or use another directory"
         ) from exc
     return file
 
 
 def lock_owner(directory: Path) -> int | None:
-    """The pid of the supervisor that holds the directory's lock, or None."""
+    """Return the pid of the supervisor that holds the directory's lock, or None."""
     try:
         file = (directory / LOCK_NAME).open("r+")
     except (FileNotFoundError, NotADirectoryError):
         return None
     with file:
-        question = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, question))
+        wanted = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, wanted))
     return None if kind == fcntl.F_UNLCK else int(pid)

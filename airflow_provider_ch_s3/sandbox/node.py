@@ -1,4 +1,4 @@
-"""What the nodes of all engines are."""
+"""The base of the nodes of all engines."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ class Node(SandboxProcess):
         self._library = library
 
     def is_answering(self) -> bool:
-        """Whether it listens for HTTP."""
+        """Whether the node responds to HTTP requests."""
         return answers_ping(self._config.sandbox.http_ports[self._config.index])

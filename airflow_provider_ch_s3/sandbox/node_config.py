@@ -14,17 +14,17 @@ from airflow_provider_ch_s3.units import KIB
 
 CONFIG_NAME = "config.xml"
 
-# Of the memory that is free when the sandbox starts; the rest stays for the tests, Airflow and the store.
+# Share of the memory available at the start of the sandbox; the rest is for the tests, Airflow and the store.
 MEMORY_RATIO = 0.6
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeConfig:
-    """What makes a process a node of a sandbox.
+    """The configuration of one node of a sandbox.
 
     :param index: the node's number, from 0.
     :param memory_bytes: the node's ``max_server_memory_usage``.
-    :param interserver_port: where its replicas fetch parts; of a server, as is ``keeper_port``.
+    :param interserver_port: port from which other replicas fetch parts; only for servers, like ``keeper_port``.
     """
 
     sandbox: Sandbox
@@ -36,7 +36,7 @@ class NodeConfig:
     def render(self, template: str, directory: Path) -> str:
         """Render the node's XML.
 
-        It holds the sandbox's secrets: write it for the owner's eyes only.
+        It contains the sandbox's secrets: write it to a file that only its owner can read.
 
         :param directory: the node's own directory.
         """
@@ -53,11 +53,11 @@ class NodeConfig:
 
 
 def memory_bytes_per_node(nodes: int) -> int:
-    """Each node's share of the memory that is available on this machine now."""
+    """Compute each node's share of the memory that is available on this machine now."""
     return int(available_memory_bytes(Path("/proc/meminfo").read_text()) * MEMORY_RATIO / nodes)
 
 
 def available_memory_bytes(meminfo: str) -> int:
-    """Read ``MemAvailable`` from the text of ``/proc/meminfo``."""
+    """Parse ``MemAvailable`` from the text of ``/proc/meminfo``."""
     line = next(line for line in meminfo.splitlines() if line.startswith("MemAvailable:"))
     return int(line.split()[1]) * KIB

@@ -1,7 +1,7 @@
-"""An S3 server on 127.0.0.1: moto's, behind a gate that checks who asks.
+"""An S3 server on 127.0.0.1: moto behind a gate that authenticates requests.
 
 Moto can check signatures itself, but answers an anonymous read with 500, and its reset and its other
-services stay open to anyone. So only its S3 part is used, and every request passes the gate first.
+services stay open to anyone. So only its S3 service is used, and every request passes the gate first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _AUTHORIZATION = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """Why a request is answered with 403, in S3's words."""
+    """The reason for a 403 response, in S3's words."""
 
     code: str
     message: str
@@ -49,7 +49,7 @@ WRONG_SIGNATURE = Refusal(
 
 
 def new_access_key() -> tuple[str, str]:
-    """A random access key and its secret, in the form of AWS's."""
+    """Generate a random access key and its secret key, in AWS's format."""
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
     return "AKIA" + "".join(secrets.choice(alphabet) for _ in range(16)), secrets.token_hex(20)
 
@@ -57,8 +57,8 @@ def new_access_key() -> tuple[str, str]:
 def start_object_store(*, port: int, access_key: str, secret_key: str) -> None:
     """Serve S3 on 127.0.0.1 from a daemon thread, which ends with the process.
 
-    Objects are kept in memory, large ones in unlinked temporary files. There is a bucket ``public``,
-    which anyone may read; everything else needs a request signed with the keys.
+    Objects are kept in memory, large ones in unlinked temporary files. Anyone may read the bucket ``public``;
+    everything else requires a request signed with the keys.
 
     :raises SandboxError: if moto is not installed.
     :raises OSError: if the port is taken.
@@ -74,12 +74,12 @@ def start_object_store(*, port: int, access_key: str, secret_key: str) -> None:
 
     class QuietHandler(MotoRequestHandler):  # type: ignore[misc]
         def log(self, *_: object) -> None:
-            """Nothing: requests carry credentials."""
+            """Log nothing: requests carry credentials."""
 
     store = create_backend_app("s3")
     Client(store).put(f"/{PUBLIC_BUCKET}", base_url=f"http://127.0.0.1:{port}", content_length=0)
     gate = SignatureGate(store, access_key=access_key, secret_key=secret_key)
-    # A socket of our own: make_server would end the whole process if the port were taken.
+    # Its own socket: if the port were taken, make_server would exit the whole process.
     with socket.create_server(("127.0.0.1", port)) as listener:
         server = make_server(
             "127.0.0.1", port, gate, threaded=True, request_handler=QuietHandler, fd=listener.fileno()
@@ -88,10 +88,10 @@ def start_object_store(*, port: int, access_key: str, secret_key: str) -> None:
 
 
 class SignatureGate:
-    """WSGI middleware that lets signed requests through, and anonymous reads of the public bucket.
+    """WSGI middleware that passes signed requests, and anonymous reads of the public bucket.
 
-    The signature covers method, path, query and the headers that the client signed; whether the body
-    has the checksum among those headers is not looked at, nor is the clock.
+    The signature covers method, path, query and the headers that the client signed; neither the body's checksum
+    in those headers nor the time of the request is checked.
     """
 
     def __init__(self, app: WSGIApplication, *, access_key: str, secret_key: str) -> None:
@@ -116,7 +116,7 @@ class SignatureGate:
         if authorization is None:
             if not _is_public_read(environ):
                 return ACCESS_DENIED
-            # Moto would ask for a public ACL on each object, unless the request looks signed.
+            # Unless the request looks signed, moto would require a public ACL on each object.
             environ["HTTP_AUTHORIZATION"] = "public"
             return None
         match = _AUTHORIZATION.fullmatch(authorization)

@@ -1,4 +1,4 @@
-"""A process of a sandbox: start it, ask it, stop it, bring it back."""
+"""A process of a sandbox: starting, checking, stopping and restarting it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ LOG_NAME = "server.log"
 CONSOLE_NAME = "console.log"
 PID_NAME = "pid"
 LAST_LOG_LINES = 15
-# empty lines, addresses of the stack, the prompt of a terminal
+# empty lines, addresses of a stack trace, a terminal's prompt
 NOISE = re.compile(r"\s*$|\d+\. |.*\x1b")
 
 
 class SandboxProcess(ABC):
-    """A child process and its directory. It ends when its supervisor does, in whatever way."""
+    """A child process and its directory. It ends with its supervisor, however that ends."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -34,14 +34,14 @@ class SandboxProcess(ABC):
 
     @abstractmethod
     def prepare(self) -> Sequence[str]:
-        """Write what the process reads at its start; returns its command."""
+        """Write the files that the process reads at startup; returns its command."""
 
     @abstractmethod
     def is_answering(self) -> bool:
-        """Whether the process does its work."""
+        """Whether the process is serving requests."""
 
     def start(self) -> None:
-        """Start the process, for the first time or again, on its data and its ports."""
+        """Start the process, or restart it with its data and its ports."""
         self.directory.mkdir(exist_ok=True)
         command = self.prepare()
         with (self.directory / CONSOLE_NAME).open("wb") as console:
@@ -57,32 +57,32 @@ class SandboxProcess(ABC):
                 start_new_session=True,
             )
         self.started_at_seconds = time.monotonic()
-        # Renamed into its place: whoever reads it finds a whole number, of the old process or the new one.
+        # Renamed into place, so that a reader finds a complete pid, of either the old process or the new one.
         written = self.directory / f"{PID_NAME}.new"
         written.write_text(str(self._process.pid))
         written.replace(self.directory / PID_NAME)
 
     @property
     def exit_code(self) -> int | None:
-        """None while the process runs; negative after a signal, as in :mod:`subprocess`."""
+        """None while the process is running; negative after a signal, as in :mod:`subprocess`."""
         return None if self._process is None else self._process.poll()
 
     def is_ready(self) -> bool:
-        """Whether the process does its work yet.
+        """Whether the process is serving requests yet.
 
         :raises SandboxError: if it has ended; with its last log lines.
         """
         if self.exit_code is not None:
-            raise SandboxError(f"{self.name} ended while starting; its last log lines:\n{self.last_log_lines()}")
+            raise SandboxError(f"{self.name} ended during startup; its last log lines:\n{self.last_log_lines()}")
         return self.is_answering()
 
     def close(self) -> None:
-        """Ask the process to end."""
+        """Have the process end, without waiting for it."""
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
 
     def wait(self, timeout_seconds: float) -> None:
-        """Wait for the end after :meth:`close`; kill the process after the timeout."""
+        """Wait for the process to end after :meth:`close`; kill it after the timeout."""
         if self._process is None:
             return
         try:
@@ -92,7 +92,7 @@ class SandboxProcess(ABC):
             self._process.wait()
 
     def last_log_lines(self) -> str:
-        """What the process logged last, for an error message."""
+        """Return the last lines that the process logged, for an error message."""
         lines: list[str] = []
         for name in (LOG_NAME, CONSOLE_NAME):
             path = self.directory / name
@@ -103,7 +103,7 @@ class SandboxProcess(ABC):
 
 
 def answers_ping(port: int) -> bool:
-    """Whether a ClickHouse server listens for HTTP on this machine."""
+    """Check whether a ClickHouse server on this machine responds at a port."""
     with closing(HTTPConnection("127.0.0.1", port, timeout=1)) as connection:
         try:
             connection.request("GET", "/ping")
@@ -113,7 +113,7 @@ def answers_ping(port: int) -> bool:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file in one step, readable by its owner only."""
+    """Write a file atomically, readable by its owner only."""
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

@@ -1,6 +1,6 @@
-"""Pytest fixtures around a sandbox, or around a cluster that exists already.
+"""Pytest fixtures for a sandbox, or for an existing cluster.
 
-Installed with the package (entry point ``pytest11``). Imports little: pytest loads it in every run.
+Installed with the package (entry point ``pytest11``). Imports little, because pytest loads it in every run.
 """
 
 from __future__ import annotations
@@ -25,23 +25,25 @@ Query = Callable[..., list[dict[str, Any]]]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add options that say which cluster the sandbox is; see :class:`SandboxConfig`."""
+    """Add the options that define the sandbox's cluster; see :class:`SandboxConfig`."""
     group = parser.getgroup("ch-s3", "the cluster of airflow-provider-ch-s3's fixtures")
-    group.addoption("--ch-s3-shards", type=int, default=3, help="parts of it with rows of their own (3)")
-    group.addoption("--ch-s3-replicas", type=int, default=1, help="nodes of each shard (1)")
-    group.addoption("--ch-s3-engine", default="", help="version of ClickHouse (the newest that can do what is asked)")
+    group.addoption("--ch-s3-shards", type=int, default=3, help="number of shards (3)")
+    group.addoption("--ch-s3-replicas", type=int, default=1, help="nodes per shard (1)")
     group.addoption(
-        "--ch-s3-database-engine", default="Atomic", help="of the databases: Atomic or Replicated (Atomic)"
+        "--ch-s3-engine", default="", help="version of ClickHouse (the newest that supports the other options)"
     )
-    group.addoption("--ch-s3-tls", action="store_true", help="connections speak HTTPS")
-    group.addoption("--ch-s3-zookeeper", type=Path, help="folder with ZooKeeper's jars (Debian's package)")
+    group.addoption(
+        "--ch-s3-database-engine", default="Atomic", help="engine of the databases: Atomic or Replicated (Atomic)"
+    )
+    group.addoption("--ch-s3-tls", action="store_true", help="connect over HTTPS")
+    group.addoption("--ch-s3-zookeeper", type=Path, help="folder with ZooKeeper's jars (that of Debian's package)")
 
 
 @pytest.fixture(scope="session")
 def ch_s3_sandbox(pytestconfig: pytest.Config) -> Iterator[Sandbox]:
-    """A cluster and an object store, for the whole session; three nodes, unless options say otherwise.
+    """A cluster and an object store for the whole session; three nodes, unless options change that.
 
-    If the variable ``CH_S3_TEST_CLUSTER`` holds the line that ``ch-s3 sandbox up --json`` prints, that
+    If the variable ``CH_S3_TEST_CLUSTER`` contains the line that ``ch-s3 sandbox up --json`` prints, that
     cluster is used instead, and left running.
     """
     if description := os.environ.get(CLUSTER_VARIABLE):
@@ -59,14 +61,14 @@ def ch_s3_query(ch_s3_sandbox: Sandbox) -> Query:
     """A function that runs one statement: ``ch_s3_query("SELECT 1 AS x", node=2) == [{"x": 1}]``.
 
     It is :meth:`Sandbox.query`: ``node`` counts from 0, ``settings`` become URL parameters, and a
-    refused statement raises ``ServerError``.
+    statement that fails raises ``ServerError``.
     """
     return ch_s3_sandbox.query
 
 
 @pytest.fixture
 def ch_s3_database(ch_s3_sandbox: Sandbox) -> Iterator[str]:
-    """The name of a fresh database on every node; dropped with all its tables after the test."""
+    """The name of a new database on every node; dropped with all its tables after the test."""
     name = f"test_{secrets.token_hex(6)}"
     nodes = range(ch_s3_sandbox.nodes)
     for node in nodes:
@@ -78,13 +80,13 @@ def ch_s3_database(ch_s3_sandbox: Sandbox) -> Iterator[str]:
 
 @pytest.fixture
 def ch_s3_client(ch_s3_sandbox: Sandbox) -> BaseClient:
-    """A boto3 client of the object store, with the sandbox's keys."""
+    """A boto3 client for the object store, with the sandbox's keys."""
     return ch_s3_sandbox.s3_client()
 
 
 @pytest.fixture
 def ch_s3_bucket(ch_s3_client: BaseClient) -> Iterator[str]:
-    """The name of a fresh bucket; emptied and removed after the test."""
+    """The name of a new bucket; emptied and deleted after the test."""
     name = f"test-{secrets.token_hex(6)}"
     ch_s3_client.create_bucket(Bucket=name)
     yield name

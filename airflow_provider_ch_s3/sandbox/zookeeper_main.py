@@ -1,4 +1,4 @@
-"""Become another program, which the kernel kills when its supervisor is gone.
+"""Become another program, which the kernel kills when its supervisor ends.
 
 ``python zookeeper_main.py PID COMMAND…``, with the supervisor's pid.
 """

@@ -1,4 +1,4 @@
-"""A real Airflow beside the sandbox: commands of one home, and a scheduler with its UI."""
+"""A real Airflow beside the sandbox: commands in one home directory, and a scheduler with its UI."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 CHROMIUM = shutil.which("chromium")
 UI_TIMEOUT_MS = 120_000
-"""The other half of the tests may keep both cores busy."""
+"""Long, because other tests may keep both cores busy."""
 
 
 def code_blocks(document: Path, language: str) -> list[str]:
-    """The code in a Markdown file."""
+    """Extract the code blocks of a language from a Markdown file."""
     return re.findall(rf"^```{language}\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture(scope="session")
 def flights_sandbox(ch_s3_sandbox: Sandbox) -> Sandbox:
-    """The sandbox, with the year of flights in its bucket ``flights``."""
+    """The sandbox with a year of flights in its bucket ``flights``."""
     upload_flights(ch_s3_sandbox.s3_client())
     return ch_s3_sandbox
 
@@ -48,7 +48,7 @@ def examples(flights_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory)
 
 @contextmanager
 def no_tables(sandbox: Sandbox) -> Iterator[None]:
-    """No tables of the example DAGs, before and after."""
+    """Drop the tables of the example DAGs, before and after the block."""
     _drop_tables(sandbox)
     yield
     _drop_tables(sandbox)
@@ -77,10 +77,10 @@ class AirflowApi:
         )
         with urlopen(request) as response:
             answer = response.read()
-        return json.loads(answer) if answer else None  # a DELETE answers with nothing
+        return json.loads(answer) if answer else None  # the response to a DELETE is empty
 
     def trigger(self, dag_id: str, conf: dict[str, Any] | None = None) -> str:
-        """Unpause and start a DAG, and name its run."""
+        """Unpause and trigger a DAG; returns the id of its run."""
         wait_for(lambda: any(dag["dag_id"] == dag_id for dag in self.call("GET", "dags")["dags"]), f"DAG {dag_id}")
         self.call("PATCH", f"dags/{dag_id}", {"is_paused": False})
         run = self.call("POST", f"dags/{dag_id}/dagRuns", {"logical_date": None, "conf": conf or {}})
@@ -121,7 +121,7 @@ def page() -> Iterator[Page]:
 
 
 def wait_for(condition: Any, what: str, seconds: float = 90.0) -> Any:
-    """Wait until a condition gives something true, and return that."""
+    """Wait until a condition returns something true; returns that."""
     found = poll(condition, seconds=seconds, pause_seconds=0.3)
     assert found, f"waited {seconds:.0f} s for {what}"
     return found

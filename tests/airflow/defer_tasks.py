@@ -1,7 +1,7 @@
-"""Put deferred tasks into Airflow's database, as a worker that deferred them leaves them; a program of its own.
+"""Write deferred tasks to Airflow's database, as a worker that has deferred them would leave them; run as a program.
 
-Reads ``[[classpath, arguments], …]``: each becomes a mapped task of the DAG ``deferred``. No scheduler is needed, and
-a thousand tasks are there in seconds.
+Reads ``[[classpath, arguments], …]``: each becomes a mapped task of the DAG ``deferred``. Needs no scheduler, and
+creates a thousand tasks within seconds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DAG, RUN, TASK = "deferred", "run", "wait"
 
 
 def main() -> None:
-    """Defer what standard input lists."""
+    """Defer the tasks that standard input lists."""
     with create_session() as session:
         dag = DBDagBag().get_latest_version_of_dag(DAG, session=session)
         version = DagVersion.get_latest_version(DAG, session=session)

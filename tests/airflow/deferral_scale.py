@@ -1,4 +1,4 @@
-"""Many tasks deferred to one triggerer: none is told late, and the cluster hardly notices."""
+"""Many tasks deferred to one triggerer: every event comes in time, and the load on the cluster is small."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SQL_OF_POLLS = "initial_query_id IN|\\(database, .(name|table).\\) IN"
 
 
 class Queries:
-    """Many queries that run until they are killed, and when each of them ended."""
+    """Many queries that run until they are killed, with the time at which each of them ended."""
 
     def __init__(self, sandbox: Sandbox, query_ids: Sequence[str]) -> None:
         self.sandbox = sandbox
@@ -87,7 +87,7 @@ class Queries:
 
 
 def make_tables(sandbox: Sandbox, database: str) -> list[str]:
-    """Tables on every node, with two parts on the first one that never merge."""
+    """Create tables on every node, each with two parts on the first node that are never merged."""
     names = [f"t{number}" for number in range(SENSORS)]
 
     def make(node: int) -> None:
@@ -137,7 +137,7 @@ def group_members(leader: int) -> list[int]:
 
 
 def memory_mib(leader: int) -> float:
-    """Proportional set size of the triggerer and its runner."""
+    """Sum the proportional set sizes of the triggerer and its runner."""
     found = [
         re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.M)
         for pid in group_members(leader)
@@ -169,7 +169,7 @@ def count_polls(sandbox: Sandbox, since: float, until: float) -> int:
 
 
 def fired(deferral: Deferral, index: int) -> list[float]:
-    """When the task's triggers gave an event."""
+    """Return the times at which the task's triggers fired an event."""
     return [
         datetime.datetime.fromisoformat(line["timestamp"]).timestamp()
         for line in deferral.log(index)
@@ -205,7 +205,7 @@ def test_many_tasks_in_one_triggerer(ch_s3_sandbox: Sandbox, ch_s3_database: str
     events = {index: fired(deferral, index) for index in ready}
     assert {index: times for index, times in events.items() if len(times) > 1} == {}
     stored = {task.index: task.time - ready[task.index] for task in deferral.resumed()}
-    # The triggerer may end a task's log before the last line is in it: then the database's time, a later one, counts.
+    # The triggerer may close a task's log before its last line: then the database's time, which is later, counts.
     late = {index: times[0] - ready[index] if times else stored[index] for index, times in events.items()}
     for name, chosen in (("loads", range(LOADS)), ("sensors", range(LOADS, LOADS + SENSORS))):
         log.info(
@@ -217,5 +217,5 @@ def test_many_tasks_in_one_triggerer(ch_s3_sandbox: Sandbox, ch_s3_database: str
         )
     log.info("%.0f MiB, %.2f of a core, %.1f statements a second", memory, cpu_share, polls)
     assert max(late.values()) < 2 * POLL_SECONDS
-    # one statement for all the loads and four for all the tables, each once in five seconds
+    # one statement for all loads and four for all tables, each every five seconds
     assert polls <= 2 * 5 / POLL_SECONDS

@@ -1,6 +1,6 @@
 """Backfills of two weeks by a real scheduler, four runs at a time, from the API and from the UI.
 
-The loads of every second day are killed once. What ends up in a table is compared with the files, day by day.
+The loads of every second day are killed once. The final rows of each table are compared with the files, day by day.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tests.airflow.conftest import UI_TIMEOUT_MS, AirflowApi, wait_for
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run, pytest.mark.timeout(900)]
 
-BUCKET = DATABASE = "backfill"  # as tests/airflow/dags/flights_backfill.py has them
+BUCKET = DATABASE = "backfill"  # as in tests/airflow/dags/flights_backfill.py
 PARTITION_BY = {"by_day": "dt", "by_month": "toYYYYMM(dt)"}
 DAYS = range(1, 15)
 KILLED_DAYS = {1, 3, 5, 7, 9, 11, 13}
-# The first two of them among others: the second pass need not take as long as the first.
+# Only some of the days, the first two killed ones among them: the second pass need not take as long as the first.
 AGAIN_TO_DAY = 4
-ROWS = 12_208  # of these days
+ROWS = 12_208  # on these days
 
-# The files have all columns but dt, which is in their paths.
+# The files have all columns except dt, which is in their paths.
 COLUMNS = """
     year UInt16, month UInt8, day UInt8, dep_time Nullable(UInt16), sched_dep_time UInt16, dep_delay Nullable(Int16),
     arr_time Nullable(UInt16), sched_arr_time UInt16, arr_delay Nullable(Int16), carrier LowCardinality(String),
@@ -38,7 +38,7 @@ COLUMNS = """
     dest LowCardinality(String), air_time Nullable(UInt16), distance UInt16, hour UInt8, minute UInt8,
     time_hour DateTime('UTC')
 """
-# Rows and a checksum that does not depend on their order, but on every value and on how often each row is there.
+# Row count, and a checksum that depends on every value and on how often each row occurs, but not on the order.
 DAILY_SUMS = "SELECT toString(dt) AS day, count() AS rows, sum(cityHash64(toString(tuple(*)))) AS checksum"
 
 Sums = dict[str, tuple[int, int]]
@@ -46,7 +46,7 @@ Sums = dict[str, tuple[int, int]]
 
 @pytest.fixture(scope="module", autouse=True)
 def _tables(ch_s3_sandbox: Sandbox) -> Iterator[None]:
-    """The days in a bucket of their own, and a table by day and one by month, as the example DAGs have theirs."""
+    """Create a bucket with the days' files, and tables by day and by month like those of the example DAGs."""
     client = ch_s3_sandbox.s3_client()
     client.create_bucket(Bucket=BUCKET)
     for key, content in islice(daily_files(), len(DAYS)):
@@ -70,7 +70,7 @@ def table_sums(sandbox: Sandbox, table: str) -> Sums:
 
 
 def source_sums(sandbox: Sandbox) -> Sums:
-    """The same of the files, which one node reads by itself."""
+    """Compute the same sums for the files, which one node reads by itself."""
     url = f"{sandbox.s3_endpoint}/{BUCKET}/dt=2013-01-*/*.parquet"
     day = "toDate(extract(_path, 'dt=([0-9-]+)')) AS dt"
     return _sums(sandbox, f"SELECT {day}, * FROM s3('{url}', 'Parquet', $${COLUMNS}$$)")
@@ -84,7 +84,7 @@ def _sums(sandbox: Sandbox, rows: str) -> Sums:
 
 
 def correct_day(sandbox: Sandbox, day: str) -> None:
-    """Put another file in the place of a day's: its first flight is not in it, the others left a minute later."""
+    """Replace a day's file with one in which the first flight is missing and the others left a minute later."""
     client, key = sandbox.s3_client(), f"dt={day}/flights.parquet"
     flights = parquet.read_table(io.BytesIO(client.get_object(Bucket=BUCKET, Key=key)["Body"].read())).slice(1)
     place = flights.schema.get_field_index("dep_delay")
@@ -96,7 +96,7 @@ def correct_day(sandbox: Sandbox, day: str) -> None:
 def backfill(
     api: AirflowApi, dag_id: str, reprocess: str = "none", to_day: int = DAYS[-1]
 ) -> dict[int, dict[str, Any]]:
-    """Backfill with four runs at a time, and give the loads by day when all have ended."""
+    """Backfill with four runs at a time; returns the loads by day when all have ended."""
     body = {
         "dag_id": dag_id,
         "from_date": "2013-01-01T00:00:00Z",
@@ -111,18 +111,18 @@ def backfill(
 
 
 def make_ready(api: AirflowApi, dag_id: str) -> None:
-    """See that a DAG is known, runs what it is given, and is through with its last backfill."""
+    """Wait until Airflow has a DAG; unpause it, and wait for the end of its last backfill."""
     wait_for(lambda: any(dag["dag_id"] == dag_id for dag in api.call("GET", "dags")["dags"]), f"DAG {dag_id}")
     api.call("PATCH", f"dags/{dag_id}", {"is_paused": False})
 
     def is_free() -> bool:
         return all(b["completed_at"] for b in api.call("GET", f"backfills?dag_id={dag_id}")["backfills"])
 
-    wait_for(is_free, f"the end of the last backfill of {dag_id}, for which Airflow looks every 30 s")
+    wait_for(is_free, f"the end of the last backfill of {dag_id}, which Airflow checks every 30 s")
 
 
 def wait_for_loads(api: AirflowApi, dag_id: str) -> dict[int, dict[str, Any]]:
-    """The loads by day, when no run is left to do."""
+    """Wait until no run is left; returns the loads by day."""
     unfinished = f"dags/{dag_id}/dagRuns?state=queued&state=running&limit=1"
     wait_for(lambda: api.call("GET", unfinished)["total_entries"] == 0, f"the runs of {dag_id}", seconds=600)
     tasks = api.call("GET", f"dags/{dag_id}/dagRuns/~/taskInstances?limit=100")["task_instances"]
@@ -130,7 +130,7 @@ def wait_for_loads(api: AirflowApi, dag_id: str) -> dict[int, dict[str, Any]]:
 
 
 def count_at_once(loads: dict[int, dict[str, Any]]) -> int:
-    """How many loads ran at the same time, at most."""
+    """Count how many loads ran at the same time, at most."""
     spans = [(datetime.fromisoformat(t["start_date"]), datetime.fromisoformat(t["end_date"])) for t in loads.values()]
     return max(sum(start <= moment < end for start, end in spans) for moment, _ in spans)
 
@@ -144,7 +144,7 @@ def check_killed_once(loads: dict[int, dict[str, Any]]) -> None:
 
 @pytest.fixture(scope="module")
 def by_day(airflow_api: AirflowApi) -> dict[int, dict[str, Any]]:
-    """The loads of the first backfill, each of its own day."""
+    """The loads of the first backfill, each for its own day."""
     return backfill(airflow_api, "by_day")
 
 
@@ -211,4 +211,4 @@ def pick_date(page: Page, dialog: Locator, day: str) -> None:
     date.fill(day)
     page.get_by_placeholder("HH:mm").locator("visible=true").fill("00:00")
     page.keyboard.press("Escape")
-    expect(date).to_have_count(0, timeout=UI_TIMEOUT_MS)  # the next one must not meet it
+    expect(date).to_have_count(0, timeout=UI_TIMEOUT_MS)  # the next call must not find it

@@ -44,7 +44,7 @@ def test_form_shows_every_field_and_what_it_saves_keeps_tls_verified(
         "the connection",
     )
     extra = json.loads(saved["extra"])
-    assert extra["cluster"] is None  # untouched fields are saved as null: that is what the hook has to bear
+    assert extra["cluster"] is None  # untouched fields are saved as null, which the hook has to accept
     connection = {"conn_type": saved["conn_type"], "host": saved["host"], "extra": extra | {"verify": None}}
     monkeypatch.setenv("AIRFLOW_CONN_FROM_THE_FORM", json.dumps(connection))
     hook = ClickHouseS3Hook(clickhouse_conn_id="from_the_form")

@@ -1,4 +1,4 @@
-"""Deferred tasks in a real triggerer: killed, started again, and ended by a user."""
+"""Deferred tasks in a real triggerer: the triggerer is killed and restarted, and a user ends a task."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_what_waits_outlives_its_triggerer_and_what_a_user_ends_ends(
     deferral.defer(triggers)
     with deferral.triggerer() as first:
         wait_for(lambda: all(deferral.is_started(index) for index in (LOAD, KILLED, PARTS)), "the triggers")
-        wait_for(lambda: any("2 parts, 1 allowed" in line["event"] for line in deferral.log(PARTS)), "a look")
+        wait_for(lambda: any("2 parts, 1 allowed" in line["event"] for line in deferral.log(PARTS)), "a poll")
         kill_group(first)
     assert is_running(ch_s3_sandbox, loads[LOAD])
     assert deferral.resumed() == []
@@ -114,7 +114,7 @@ def test_what_waits_outlives_its_triggerer_and_what_a_user_ends_ends(
     events = {task.index: task.kwargs for task in deferral.resumed()}
     assert sorted(events) == [LOAD, PARTS]
     started = [said for said in deferral.said(LOAD) if said.startswith(f"{loads[LOAD].query_id(1)}: ")]
-    assert len(started) >= 2, "each triggerer says how far the load is"
+    assert len(started) >= 2, "each triggerer logs the progress of the load"
     assert all(said.endswith("1 node at work") for said in started)
     assert not [said for said in deferral.said(PARTS) if loads[LOAD].query_id(1) in said]
     assert '"over"' in events[LOAD]

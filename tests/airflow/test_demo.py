@@ -46,7 +46,7 @@ def test_demo_loads_and_compares(tmp_path: Path, options: list[str], nodes: int)
 
 
 def check_readme(printed: str) -> None:
-    """See that what the README shows is what a run prints, but for progress and plan, which depend on the machine."""
+    """Check that a run prints what the README shows, except progress and plan, which depend on the machine."""
     (shown,) = code_blocks(README, "text")
     lines = [
         line for line in shown.splitlines() if line.strip("… ") and "%, " not in line and " [computed] " not in line
@@ -56,7 +56,7 @@ def check_readme(printed: str) -> None:
 
 
 def shape(line: str) -> str:
-    """The line without what differs from run to run: numbers, their units, names of nodes and folders."""
+    """Remove what differs from run to run from a line: numbers, their units, names of nodes and folders."""
     line = re.sub(r"\d[\d,.]*", "N", line)
     line = re.sub(r"N [KMG]iB", "N B", re.sub(r"\S+:N:", "node:", line))
     return re.sub(r"log: \S+", "log", line)

@@ -1,4 +1,4 @@
-"""Every command of the documents is run; those of a quickstart by test_quickstart.py."""
+"""Every command in the documents is run; those of the quickstarts by test_quickstart.py."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
 PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name != "quickstart.md"]
 TUNE = "ch-s3 tune --source 's3://flights/dt=2013-*/*.parquet' --table flights\n"
-"""Is run by tests/sandbox/test_tune_command.py."""
+"""Run by tests/sandbox/test_tune_command.py."""
 
 
 @pytest.fixture(scope="module")
 def flights_table(examples: LocalAirflow, flights_sandbox: Sandbox) -> Iterator[None]:
-    """Tables as the example DAGs make them, with a day of flights in them."""
+    """Tables as the example DAGs create them, with a day of flights in them."""
     with no_tables(flights_sandbox):
         conf = '{"source": "s3://flights/dt=2013-01-01/*.parquet"}'
         examples.run("dags", "test", "bulk_load_flights", "2013-12-31", "--conf", conf)
@@ -33,7 +33,7 @@ def flights_table(examples: LocalAirflow, flights_sandbox: Sandbox) -> Iterator[
 @pytest.mark.usefixtures("flights_table")
 def test_commands_run(examples: LocalAirflow, tmp_path: Path) -> None:
     blocks = [block for page in PAGES for block in code_blocks(page, "bash") if block != TUNE]
-    assert len(blocks) == 4, "a block is new: see that it runs here"
+    assert len(blocks) == 4, "there is a new block: make sure that it is run here"
     for block in blocks:
         if "--replicas" in block and not DEBIAN_JAR.exists():
             continue

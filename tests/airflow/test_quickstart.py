@@ -1,4 +1,4 @@
-"""The quickstarts, run as they are written."""
+"""The quickstarts, run as written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROWS_OF_JANUARY_2 = 943
 
 
 def run(script: str, environment: Mapping[str, str]) -> str:
-    """Run commands, and return what they print; the first that fails is the last."""
+    """Run commands up to the first that fails; returns their output."""
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         env=dict(environment),
@@ -41,7 +41,7 @@ def run(script: str, environment: Mapping[str, str]) -> str:
 
 
 def read_script(page: Path) -> str:
-    """The commands of a page, and its files where they are to be saved."""
+    """Read the commands of a page, and the files that it tells users to save, as one script."""
     block = re.compile(
         r"(?:Save this as\s`(?P<path>[^`]+)`[^`]*)?^```(?P<language>\w+)\n(?P<code>.*?)^```", re.M | re.S
     )
@@ -71,7 +71,7 @@ def test_the_page_from_nothing_to_two_loads(tmp_path: Path) -> None:
 
 @pytest.fixture
 def described() -> Sandbox:
-    """One that is not there: only its connections count."""
+    """A sandbox that does not exist: only its connections are used."""
     ports = {"http_ports": (8123,), "tcp_ports": (), "s3_endpoint": "http://s3"}
     return Sandbox(**ports, password="p", s3_access_key="k", s3_secret_key="s")
 
@@ -95,7 +95,7 @@ def test_the_readme(flights_sandbox: Sandbox, tmp_path: Path) -> None:
     (statement,) = code_blocks(README, "sql")
     _, connect, load, _ = code_blocks(README, "bash")
     airflow = make_airflow(tmp_path / "home", dags, flights_sandbox)
-    # the README adds them to Airflow's database
+    # the README adds the connections to Airflow's database
     environment = {name: value for name, value in airflow.environment.items() if not name.startswith("AIRFLOW_CONN_")}
     with no_tables(flights_sandbox):
         flights_sandbox.query(statement)
@@ -106,7 +106,7 @@ def test_the_readme(flights_sandbox: Sandbox, tmp_path: Path) -> None:
 
 
 def with_real_values(script: str, sandbox: Sandbox) -> str:
-    """The connections of a script, each field with the sandbox's value."""
+    """Replace each field of a script's connections with the sandbox's value."""
     real = {}
     for connection in map(json.loads, (sandbox.airflow_conn_clickhouse, sandbox.airflow_conn_aws)):
         real[connection["conn_type"]] = connection

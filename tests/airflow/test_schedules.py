@@ -1,4 +1,4 @@
-"""Which day a nightly run loads, when a real scheduler begins it."""
+"""Which day a nightly run loads when a real scheduler starts it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ ROWS_OF_JANUARY_2 = 943
 
 
 def day_before_last_night() -> datetime.date:
-    """What a run of the last night loads: a night begins at 02:00."""
+    """Return the day that the last nightly run loads: runs start at 02:00."""
     return (datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=2)).date() - datetime.timedelta(days=1)
 
 
 @pytest.fixture
 def yesterday(flights_sandbox: Sandbox) -> Iterator[str]:
-    """The day whose file is there, with the flights of January 2; there is none of today."""
+    """The day before, whose file is in the bucket, with the flights of January 2; there is no file for today."""
     client, day = flights_sandbox.s3_client(), day_before_last_night().isoformat()
     key = f"dt={day}/flights.parquet"
     client.copy_object(Bucket="flights", Key=key, CopySource="flights/dt=2013-01-02/flights.parquet")
@@ -37,7 +37,7 @@ def yesterday(flights_sandbox: Sandbox) -> Iterator[str]:
 
 @pytest.fixture
 def api(flights_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AirflowApi]:
-    """A real scheduler with the example DAGs and the one of the README, whose tables are there."""
+    """A real scheduler with the example DAGs and the README's DAG, and with their tables."""
     dags = tmp_path / "dags"
     shutil.copytree(EXAMPLES, dags, ignore=shutil.ignore_patterns("__pycache__"))
     (block,) = code_blocks(README, "python")
@@ -62,7 +62,7 @@ def runs(api: AirflowApi, dag_id: str) -> list[dict[str, Any]]:
 
 
 def ended(api: AirflowApi, dag_id: str, count: int) -> list[dict[str, Any]]:
-    """The runs of a DAG, when so many have ended."""
+    """Wait until this many runs of a DAG have ended; returns them."""
 
     def all_ended() -> list[dict[str, Any]]:
         found = runs(api, dag_id)

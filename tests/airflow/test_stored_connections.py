@@ -1,4 +1,4 @@
-"""Commands find connections where Airflow does: in its database, too."""
+"""Commands find connections where Airflow does, including its database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ch-s3 tune --save`` writes is in the connection of a real Airflow database, beside what was there."""
+"""What ``ch-s3 tune --save`` writes is added to the connection in a real Airflow database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.cli.connections import check_stored_connection, stor
 check_stored_connection("stored")
 store_extra("stored", {"calibration": {"readers_per_core": 3.0}})
 """
-# `airflow connections get` prints numbers as texts
+# `airflow connections get` would print numbers as strings
 READ = """
 from airflow.models import Connection
 from airflow.utils.session import create_session

@@ -1,4 +1,4 @@
-"""The wheel, in an environment that has the dependencies and not the working tree."""
+"""The wheel, in an environment with the dependencies but without the working tree."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_wheel_holds_templates_and_nothing_of_the_tests(wheel: Path) -> None:
     assert not [name for name in names if name.startswith("tests")]
 
 
-@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="only a clone says which files the project has")
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="only a clone lists the project's files")
 def test_the_source_distribution_is_all_that_the_project_is_tested_with(tmp_path: Path) -> None:
     build = f"from setuptools import build_meta; build_meta.build_sdist({str(tmp_path)!r})"
     subprocess.run([sys.executable, "-c", build], cwd=ROOT, check=True, capture_output=True)
@@ -52,7 +52,7 @@ def test_airflow_finds_the_installed_provider(wheel: Path, tmp_path: Path) -> No
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", str(wheel)], check=True)
-    # The dependencies of this environment, behind the wheel's own packages: installing Airflow again takes minutes.
+    # This environment's dependencies come after the wheel's packages: installing Airflow again would take minutes.
     site = next((tmp_path / "venv" / "lib").glob("python*")) / "site-packages"
     (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"])
     environment = {"AIRFLOW_HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}

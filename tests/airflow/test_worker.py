@@ -27,7 +27,7 @@ def table(flights_sandbox: Sandbox, ch_s3_database: str) -> str:
 
 
 def running(sandbox: Sandbox) -> set[str]:
-    """Query ids of loads that run on any node."""
+    """Query ids of loads that are running on any node."""
     rows = sandbox.query(
         "SELECT DISTINCT initial_query_id AS id FROM clusterAllReplicas(sandbox, system.processes)"
         " WHERE startsWith(initial_query_id, 'ch-s3-')"
@@ -36,7 +36,7 @@ def running(sandbox: Sandbox) -> set[str]:
 
 
 def find_worker(sandbox: Sandbox, query_id: str) -> int:
-    """The process that holds the HTTP connection of a query."""
+    """Find the process that holds the HTTP connection of a query."""
     port = sandbox.query(f"SELECT port FROM system.processes WHERE query_id = '{query_id}'")[0]["port"]
     inodes = {
         line.split()[9]

@@ -1,4 +1,4 @@
-"""A real ``airflow triggerer`` and tasks deferred to it, without a scheduler."""
+"""A real ``airflow triggerer`` with tasks deferred to it, without a scheduler."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ with DAG(dag_id="deferred", schedule=None):
 """
 SETTINGS = {
     "AIRFLOW__TRIGGERER__MAX_TRIGGER_TO_SELECT_PER_LOOP": str(CAPACITY),
-    # how soon the triggers of a triggerer that died are another one's
+    # how soon another triggerer takes over the triggers of one that died
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "5",
 }
@@ -38,7 +38,7 @@ SETTINGS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Resumed:
-    """A task whose event is in the database."""
+    """A task that has received its event, according to the database."""
 
     index: int
     time: float
@@ -47,12 +47,12 @@ class Resumed:
 
 @dataclass(frozen=True, kw_only=True)
 class Deferral:
-    """One home with its database."""
+    """One Airflow home with its database."""
 
     airflow: LocalAirflow
 
     def defer(self, triggers: Sequence[BaseTrigger]) -> None:
-        """Leave tasks behind that wait for these triggers; only once."""
+        """Create tasks that wait for these triggers; to be called only once."""
         script = Path(__file__).with_name("defer_tasks.py")
         subprocess.run(
             [sys.executable, str(script)],
@@ -65,7 +65,7 @@ class Deferral:
 
     @contextmanager
     def triggerer(self) -> Iterator[subprocess.Popen[bytes]]:
-        """A triggerer, leader of a process group of its own."""
+        """Run a triggerer, as the leader of its own process group."""
         log = (self.airflow.home / "triggerer.log").open("ab")
         command = self.airflow.command("triggerer", "--capacity", str(CAPACITY), "--skip-serve-logs")
         with (
@@ -80,7 +80,7 @@ class Deferral:
                 kill_group(process)
 
     def resumed(self) -> list[Resumed]:
-        """The tasks that got their event."""
+        """List the tasks that have received their event."""
         columns = "map_index, scheduled_dttm, next_kwargs"
         rows = self._query(f"SELECT {columns} FROM task_instance WHERE state = 'scheduled'")
         return [
@@ -89,21 +89,21 @@ class Deferral:
         ]
 
     def mark_failed(self, index: int) -> None:
-        """What the UI's button does to a deferred task."""
+        """Change a deferred task as the UI's button does."""
         self._query(f"UPDATE task_instance SET state = 'failed' WHERE map_index = {index}")
 
     def log(self, index: int) -> list[dict[str, str]]:
-        """What the triggers wrote into the task's log."""
+        """Read the task's log, as the triggers wrote it."""
         task = self.airflow.home / "logs" / "dag_id=deferred" / "run_id=run" / "task_id=wait"
         paths = sorted((task / f"map_index={index}").glob("*.trigger.*.log"))
         return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
 
     def said(self, index: int) -> list[str]:
-        """The same, the texts alone."""
+        """Read the messages of the task's log."""
         return [line["event"] for line in self.log(index)]
 
     def is_started(self, index: int) -> bool:
-        """Whether a triggerer runs, or ran, the task's trigger."""
+        """Whether a triggerer has started the task's trigger."""
         return any(" starting" in line["event"] for line in self.log(index))
 
     def _query(self, sql: str) -> list[Any]:
@@ -112,7 +112,7 @@ class Deferral:
 
 
 def make_deferral(home: Path, sandbox: Sandbox) -> Deferral:
-    """A new home, whose database knows the DAG ``deferred``."""
+    """Create a new home, whose database has the DAG ``deferred``."""
     dags = home / "dags"
     dags.mkdir()
     (dags / "deferred.py").write_text(DAG)

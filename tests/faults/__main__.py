@@ -30,17 +30,19 @@ CLUSTERS = {
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--runs", type=int, default=200, help="how many random runs (200)")
-    parser.add_argument("--seed", type=int, default=None, help="repeats a series; a new one by default")
-    parser.add_argument("--only", type=int, default=None, help="of the series only the run of this number")
-    parser.add_argument("--points", action="store_true", help="the named points of every mode instead")
+    parser.add_argument("--seed", type=int, default=None, help="of the series to repeat (default: a new one)")
+    parser.add_argument("--only", type=int, default=None, help="run only the run of this number in the series")
+    parser.add_argument("--points", action="store_true", help="kill the worker at every named point instead")
     parser.add_argument("--cluster", choices=CLUSTERS, default="shards", help="which cluster (shards)")
-    parser.add_argument("--kind", type=Kind, choices=list(Kind), help="this kind of fault alone")
+    parser.add_argument("--kind", type=Kind, choices=list(Kind), help="run only this kind of fault")
     parser.add_argument(
-        "--forked", action="store_true", help="tasks in forked processes, five times as fast; not what needs Airflow"
+        "--forked",
+        action="store_true",
+        help="fork tasks without Airflow, five times as fast; omits faults that need it",
     )
     options = parser.parse_args()
     seed = secrets.randbelow(10**6) if options.seed is None else options.seed
-    # the cluster and Airflow are ended on the way out
+    # an exit, so that the cluster and Airflow are stopped
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     config, weights = CLUSTERS[options.cluster]
     if options.kind:

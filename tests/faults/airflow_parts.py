@@ -1,4 +1,4 @@
-"""A real Airflow in parts: scheduler with task processes, triggerer, DAG processor, API; each can be killed."""
+"""The components of a real Airflow, each of which can be killed: scheduler, triggerer, DAG processor, API server."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ MAX_RESTARTS = 5
 
 DAG_ID, TASK_ID, RETRIES = "faulty_load", "load", 3
 
-# What a task process imports is imported once, in the scheduler that forks it. Saves seconds for each try. And when
-# the triggerer is killed, the others may wait for each other until SQLite gives up: that should not take a minute.
+# Imports what task processes need once, in the scheduler that forks them, which saves seconds for each try. And after
+# the triggerer is killed, the others may block each other until SQLite times out, which should not take a minute.
 PRELOAD = """
 import sys
 
@@ -57,12 +57,12 @@ SETTINGS = {
     "SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
     "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
     "SCHEDULER__JOB_HEARTBEAT_SEC": "1",
-    # a task whose supervisor is stopped is given up, and tried again, after so long
+    # a task whose supervisor is suspended is abandoned and retried after this time
     "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "12",
     "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "1",
     "WORKERS__EXECUTION_API_TIMEOUT": "30",
     "WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
-    # another triggerer takes the triggers of one that is silent for 2.1 heartbeats
+    # the triggers of a triggerer without a heartbeat for 2.1 intervals are taken over by another one
     "TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "LOGGING__LOGGING_LEVEL": "INFO",
 }
@@ -70,9 +70,9 @@ SETTINGS = {
 
 @dataclass(kw_only=True)
 class AirflowParts:
-    """The running processes of one Airflow.
+    """The running components of one Airflow.
 
-    :param address: of the API.
+    :param address: address of the API.
     """
 
     airflow: LocalAirflow
@@ -84,7 +84,7 @@ class AirflowParts:
     _guard: Guard = field(default_factory=Guard, init=False)
 
     def start(self, part: str, *arguments: str) -> None:
-        """Start one part in a process group of its own, which its children stay in."""
+        """Start a component in its own process group, which its children stay in."""
         with (self.airflow.home / f"{part}.log").open("ab") as log:
             self._processes[part] = subprocess.Popen(
                 self.airflow.command(part, *arguments),
@@ -98,13 +98,13 @@ class AirflowParts:
         self._guard.watch(self._processes[part].pid)
 
     def kill(self, part: str) -> None:
-        """SIGKILL one part with its children, and wait for its end."""
+        """SIGKILL a component and its children, and wait for its end."""
         process = self._processes.pop(part)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
     def stop(self) -> None:
-        """End all parts: with SIGTERM, and what is left of their groups with SIGKILL."""
+        """Stop all components with SIGTERM, and kill the rest of their process groups."""
         for process in self._processes.values():
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
@@ -125,7 +125,7 @@ class AirflowParts:
             time.sleep(0.5)
 
     def check(self) -> None:
-        """See that no part has ended by itself; one that SQLite's lock ended is started again, as a service is."""
+        """Check that no component has exited; restart one that failed on SQLite's lock, as a service would be."""
         with self._lock:
             for part, process in list(self._processes.items()):
                 if process.poll() is None:
@@ -156,9 +156,9 @@ class AirflowParts:
 def running_airflow(
     home: Path, sandbox: Sandbox, *, parallelism: int, environment: Mapping[str, str]
 ) -> Iterator[AirflowParts]:
-    """Airflow with the DAGs of this folder, as long as the block lasts.
+    """Run Airflow with the DAGs of this folder for as long as the block lasts.
 
-    :param environment: of all its processes, beside what an Airflow of the sandbox has; wins.
+    :param environment: environment of all its processes; overrides that of the sandbox's Airflow.
     """
     prepared = make_airflow(home, DAGS, sandbox)
     api_port, worker_log_port, trigger_log_port = free_ports(3)

@@ -1,4 +1,4 @@
-"""The harness in its two forms, and what a load without faults passes."""
+"""The harness in its two forms, and the points that a load without faults passes."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tests.faults.points import trace_loads
 
 @pytest.fixture(scope="package")
 def forking() -> Iterator[Harness]:
-    """Tasks in forked processes: the real scheduler would take five times as long."""
+    """A harness that runs tasks in forked processes: the real scheduler would take five times as long."""
     with running_harness(has_airflow=False) as harness:
         yield harness
 
 
 @pytest.fixture(scope="package")
 def points(forking: Harness) -> Mapping[tuple[str, bool], Points]:
-    """By mode, and whether the task defers."""
+    """The points of a load, by mode and whether the task defers."""
     return trace_loads(forking)
 
 
 @pytest.fixture
 def scheduling() -> Iterator[Harness]:
-    """Tasks of a real Airflow."""
+    """A harness that runs tasks in a real Airflow."""
     with running_harness() as harness:
         yield harness

@@ -1,4 +1,4 @@
-"""A second copy of a task that runs: the same try of the same load, in a process that Airflow knows nothing of."""
+"""A second copy of a running task: the same try of the same load, in a process of which Airflow is unaware."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.faults.nursery import make_context
 
 def main(run_file: str, identity: str) -> None:
     arguments = json.loads(Path(run_file).read_text())["arguments"]
-    # without a triggerer of its own it waits in its process
+    # it has no triggerer, so it waits in its process
     operator = S3ToClickHouseOperator(task_id=TASK_ID, retries=RETRIES, **{**arguments, "deferrable": False})
     operator.execute(make_context(operator, json.loads(identity)))
 

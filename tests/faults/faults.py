@@ -1,4 +1,4 @@
-"""How each kind of fault is done, from outside of the task's process."""
+"""Cause each kind of fault from outside the task's process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.faults.scene import BUCKET, WAIT_SECONDS, Scene, key, wait_for
 from tests.sandbox import processes
 
 COPY_SECONDS = 20.0
-# of the sandbox's servers with ZooKeeper
+# session timeout of the sandbox's servers with ZooKeeper
 SESSION_SECONDS = 3.0
 
 
@@ -33,7 +33,7 @@ def kill_worker(scene: Scene) -> None:
 
 
 def stop_worker(scene: Scene) -> None:
-    """Airflow gives the task up and tries again; then the first try wakes up, and its supervisor after it."""
+    """Airflow abandons the suspended task and retries it; then the first try resumes, and its supervisor after it."""
     scene.wait_until_the_retry()
     send_signal(scene.hit, "pid", signal.SIGCONT)
     time.sleep(scene.plan.seconds)
@@ -43,7 +43,7 @@ def stop_worker(scene: Scene) -> None:
 
 
 def late_statement(scene: Scene) -> None:
-    """The task dies with a statement on its way, which arrives when the retry is at work, or has ended."""
+    """The task dies with a statement in flight, which arrives while the retry is running, or after its end."""
     if wait_for(lambda: any(hold.has_arrived.is_set() for hold in scene.holds), 10):
         send_signal(scene.hit, "pid", signal.SIGKILL)
         scene.wait_until_the_retry()
@@ -65,7 +65,7 @@ def second_copy(scene: Scene) -> None:
             stderr=subprocess.STDOUT,
         )
     if scene.plan.lasts_to_the_end:
-        # the first one stands still, and the copy overtakes it
+        # the first process is waiting, and the copy overtakes it
         with suppress(subprocess.TimeoutExpired):
             scene.copy.wait(COPY_SECONDS)
     scene.go()
@@ -82,7 +82,7 @@ def kill_triggerer(scene: Scene) -> None:
 
 
 def chosen_node(scene: Scene) -> int:
-    """The number of the node that the plan means."""
+    """Return the number of the node that the plan selects."""
     return scene.plan.amount % scene.sandbox.nodes
 
 
@@ -93,7 +93,7 @@ def kill_node(scene: Scene) -> None:
 
 
 def kill_shard(scene: Scene) -> None:
-    """All replicas of one shard."""
+    """Kill all replicas of one shard."""
     scene.wait_for_the_insert()
     firsts = oracle.first_replicas(scene.sandbox)
     first = firsts[scene.plan.amount % len(firsts)]
@@ -109,7 +109,7 @@ def kill_keeper(scene: Scene) -> None:
 
 
 def stand_still(scene: Scene) -> None:
-    """A server gets no time for longer than its session with ZooKeeper lasts; then it goes on with what it was at."""
+    """A server is suspended for longer than its ZooKeeper session lasts, and then continues where it was."""
     scene.wait_for_the_insert()
     pid = processes.pid_of(scene.sandbox, processes.node_name(chosen_node(scene)))
     os.kill(pid, signal.SIGSTOP)
@@ -119,7 +119,7 @@ def stand_still(scene: Scene) -> None:
 
 
 def node_down(scene: Scene) -> None:
-    """A server dies, and is not started again for some time: DDL that is for all replicas waits for it."""
+    """A server dies and is not restarted for some time: DDL for all replicas waits for it."""
     scene.wait_for_the_insert()
     with processes.kept_down(scene.sandbox, chosen_node(scene)):
         scene.go()
@@ -127,7 +127,7 @@ def node_down(scene: Scene) -> None:
 
 
 def leave_cluster(scene: Scene) -> None:
-    """A server is no node of the cluster any more, and after some time one again: by then others may be at work."""
+    """A server leaves the cluster and returns after some time, when other loads may be running."""
     scene.wait_for_the_insert()
     with processes.left_out(scene.sandbox, chosen_node(scene)):
         scene.go()
@@ -135,7 +135,7 @@ def leave_cluster(scene: Scene) -> None:
 
 
 def cut_replicas(scene: Scene) -> None:
-    """No replica gets a part of the run's tables from another one."""
+    """Replicas fetch no parts of the run's tables from each other."""
     scene.wait_for_the_insert()
     switch_fetches(scene, "STOP")
     scene.go()
@@ -146,7 +146,7 @@ def cut_replicas(scene: Scene) -> None:
 def switch_fetches(scene: Scene, verb: str) -> None:
     for node in range(scene.sandbox.nodes):
         for table in oracle.replicated_tables(scene.sandbox, scene.database, node):
-            with suppress(ServerError):  # the load may drop its tables meanwhile
+            with suppress(ServerError):  # the load may drop its tables in the meantime
                 scene.sandbox.query(f"SYSTEM {verb} FETCHES {scene.database}.{table}", node=node)
 
 
@@ -194,7 +194,7 @@ def change_object(scene: Scene) -> None:
 
 
 def replace_object(scene: Scene, number: int) -> None:
-    """Put another version in the place of one of the run's objects."""
+    """Replace one of the run's objects with another version."""
     body = write_parquet(file_rows(number, 1))
     scene.sandbox.s3_client().put_object(Bucket=BUCKET, Key=key(scene.prefix, number), Body=body)
 
@@ -202,7 +202,7 @@ def replace_object(scene: Scene, number: int) -> None:
 def ledger_away(scene: Scene) -> None:
     scene.wait_for_the_insert()
     table = f"{scene.database}.ch_s3_ledger"
-    with suppress(ServerError):  # not made yet
+    with suppress(ServerError):  # not created yet
         scene.sandbox.query(f"DETACH TABLE {table}")
         scene.go()
         if scene.plan.lasts_to_the_end:

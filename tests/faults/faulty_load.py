@@ -1,7 +1,7 @@
-"""What runs in the task's process: the operator, with an eye on every statement and a fault at one of them.
+"""The code of the task's process: the operator, with a probe that traces every statement and fires a fault at one.
 
-A *point* is a place between two statements, named by its neighbour: ``execute:before:write_event_planned#1``.
-``execute`` and ``execute_complete`` are the two processes of a deferred task; ``#n`` counts the statements of
+A *point* is a place between two statements, named after its neighbour: ``execute:before:write_event_planned#1``.
+``execute`` and ``execute_complete`` are the two processes of a deferred task; ``#n`` counts the statements with
 that name in one process. ``before`` and ``after`` stop the process at that place, ``during`` does not.
 """
 
@@ -38,10 +38,10 @@ SLOW_SECONDS = 2.0
 
 
 class Probe:
-    """Writes down every statement of a process, and fires the run's fault at its point, once for all tries.
+    """Traces every statement of a process, and fires the run's fault at its point, once for all tries.
 
-    Files beside the run's own: ``.trace`` (a line for the start and the end of each statement), ``.hit`` (the fault
-    has come; made once), ``.go`` (the harness has done its part).
+    Files beside the run's file: ``.trace`` (a line for the start and the end of each statement), ``.hit`` (the point
+    has been reached; written once), ``.go`` (the harness has caused the fault).
     """
 
     def __init__(self, path: Path, phase: str, try_number: int) -> None:
@@ -77,7 +77,7 @@ class Probe:
         return result
 
     def report(self, error: Exception) -> None:
-        """Write down why a try failed."""
+        """Record why a try failed."""
         line = {"try": self.try_number, "type": type(error).__name__, "ours": isinstance(error, ChS3Error)}
         _append(self.path.with_suffix(".errors"), {**line, "message": str(error)})
 
@@ -121,9 +121,9 @@ class Probe:
 
 
 class FaultyLoad(S3ToClickHouseOperator):
-    """The operator with the arguments of one run.
+    """The operator, with the arguments of one run.
 
-    :param run_file: JSON with ``arguments`` of the operator and, for a fault, ``point`` and ``action``. (templated)
+    :param run_file: JSON with the operator's ``arguments`` and, for a fault, ``point`` and ``action``. (templated)
     """
 
     template_fields = (*S3ToClickHouseOperator.template_fields, "run_file")
@@ -179,7 +179,7 @@ ClickHouseS3Hook.query = _watch(ClickHouseS3Hook.query, 0)  # type: ignore[metho
 
 
 def warm_up() -> None:
-    """For a process that forks many tasks: what each of them would read again, and botocore's description of S3."""
+    """Load what each task would otherwise load again, such as botocore's S3 model, into a process that forks them."""
     for module in ("hooks.s3_file_store", "load.staged", "triggers.load"):
         importlib.import_module(f"airflow_provider_ch_s3.{module}")
     JSONFileLoader.load_file = functools.cache(JSONFileLoader.load_file)

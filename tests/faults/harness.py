@@ -1,4 +1,4 @@
-"""The stage: a cluster, an object store, a real Airflow, and slots in which loads run and things happen to them."""
+"""The test harness: a cluster, an object store, a real Airflow, and slots in which loads run and faults hit them."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from tests.sandbox.processes import all_answer
 SLOTS = 4
 POLL_SECONDS = 0.05
 SHARED = "shared"
-# 60 rows a file, two files a node: some three seconds
+# 60 rows per file, two files per node: about three seconds
 SLOW = "sleepEachRow(0.02) = 0"
-# ClickHouse asks the object store 500 times on its own: it must give up for a load to fail
+# by default ClickHouse retries a request to the object store 500 times: it has to stop for a load to fail
 SETTINGS = {"s3_retry_attempts": 3, "max_threads": 2, "max_insert_threads": 1, "max_block_size": 20}
-# two rows a part: a MOVE takes long enough to be hit
+# two rows per part, so that a MOVE takes long enough to be hit
 MANY_PARTS = {"max_block_size": 2, "input_format_parquet_max_block_size": 2, "min_insert_block_size_rows": 2}
 
 
 class SharedFault:
-    """A fault that hits all runs of a batch: whoever takes it first does it, and all are judged when it is over."""
+    """A fault that hits all runs of a batch: the first run to take it causes it, and all are judged after its end."""
 
     def __init__(self) -> None:
         self._taken = threading.Lock()
@@ -60,7 +60,7 @@ class SharedFault:
 
 @dataclass(kw_only=True)
 class Harness:
-    """Runs plans, several at once.
+    """Runs plans, several at a time.
 
     :param directory: keeps each run's spec, trace and errors.
     """
@@ -79,14 +79,14 @@ class Harness:
         return self.sandbox.nodes
 
     def run_file(self, plan: Plan) -> Path:
-        """Where a plan's spec is; its trace and errors are beside it."""
+        """Return the path of a plan's spec; its trace and errors are beside it."""
         return self.directory / f"{self._database(plan)}.json"
 
     def _database(self, plan: Plan) -> str:
         return f"f{self.token}_{plan.name}"
 
     def run_all(self, plans: Iterable[Plan], on_outcome: Callable[[Outcome], None] = print) -> list[Outcome]:
-        """Run plans; those whose fault hits every load come last, together with others of their kind."""
+        """Run plans; those whose fault hits every load run last, together with others of their kind."""
         plans = list(plans)
         outcomes = []
         batches = [[plan for plan in plans if not plan.kind.is_for_all]]
@@ -110,7 +110,7 @@ class Harness:
     def run(self, plan: Plan, shared: SharedFault | None = None) -> Outcome:
         """Run one plan from empty tables to the verdict.
 
-        :param shared: the fault of the batch, where it hits all of its runs.
+        :param shared: the fault of the batch, if it hits all runs of the batch.
         """
         slot = self.slots.get()
         try:
@@ -129,9 +129,9 @@ class Harness:
             self._watch(scene, shared)
             shared.wait_for_the_end()
             Judge(scene=scene, outcome=outcome).judge()
-        except Exception as error:  # one run that the harness could not do must not end the series
+        except Exception as error:  # an error of the harness in one run must not end the series
             outcome.state = "broken"
-            outcome.notes.append(f"the harness could not go on: {error!r}")
+            outcome.notes.append(f"the harness failed: {error!r}")
         finally:
             if scene.copy is not None and scene.copy.poll() is None:
                 scene.copy.kill()
@@ -189,13 +189,13 @@ class Harness:
             "point": plan.point,
             "action": ACTIONS.get(plan.kind, "wait"),
             "mark": mark,
-            # between what says that the lock is free and what says that it is taken, for two that come together
+            # between the check that the lock is free and the record that it is taken, for two loads at the same time
             "slow": "write_event_locked#1" if plan.kind is Kind.OTHER_NAMES else "",
             "again": 5 * plan.amount if plan.kind is Kind.KILL_TWICE else 0,
         }
 
     def _watch(self, scene: Scene, shared: SharedFault) -> None:
-        """Do the fault when its point comes, and see the task to its end."""
+        """Cause the fault when its point is reached, and wait for the end of the task."""
         done = not scene.plan.kind.has_point
         deadline = time.monotonic() + END_SECONDS
         while not scene.has_ended() and time.monotonic() < deadline and not self._is_stopped.is_set():
@@ -225,11 +225,11 @@ def put_files(sandbox: Sandbox, prefix: str) -> None:
 def running_harness(
     config: SandboxConfig | None = None, *, has_airflow: bool = True, is_balanced: bool = False
 ) -> Iterator[Harness]:
-    """Everything, for as long as the block lasts.
+    """Run everything for as long as the block lasts.
 
-    :param config: of the cluster; by default three nodes without replicas.
+    :param config: the cluster; by default three nodes without replicas.
     :param has_airflow: False for the runner that forks.
-    :param is_balanced: loads know one address, behind which every statement reaches another node.
+    :param is_balanced: whether loads use a single address, behind which every statement reaches another node.
     """
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ch-s3-faults-")))
@@ -252,7 +252,7 @@ def running_harness(
         runner: Runner
         parts = None
         if has_airflow:
-            # twice the slots: a task that is stopped keeps its place
+            # twice the slots: a suspended task still occupies one
             parts = stack.enter_context(
                 running_airflow(directory / "airflow", sandbox, parallelism=2 * SLOTS, environment=environment)
             )
@@ -281,7 +281,7 @@ def make_slot(sandbox: Sandbox, loop: Loop, number: int, ports: Sequence[int]) -
 
 
 def connections(sandbox: Sandbox, slot: Slot) -> Mapping[str, str]:
-    """The slot's Airflow connections: the same cluster and store, through its proxies."""
+    """Build the slot's Airflow connections: the same cluster and store, through its proxies."""
     clickhouse = json.loads(sandbox.airflow_conn_clickhouse)
     clickhouse["port"] = slot.nodes[0].port
     is_balanced = len(slot.nodes) < sandbox.nodes
@@ -299,6 +299,6 @@ def connections(sandbox: Sandbox, slot: Slot) -> Mapping[str, str]:
 
 
 def other_names(endpoints: Sequence[str]) -> list[str]:
-    """The same nodes in another order, under names of which another node's is the first of the alphabet."""
+    """List the same nodes in another order, with names of which another node's sorts first."""
     first, *others, last = sorted(endpoints)
     return [last, *(name.replace("127.0.0.1", "localhost") for name in (*others, first))]

@@ -1,4 +1,4 @@
-"""What a run came to: the rows, the errors, and what was left behind."""
+"""The verdict on a run: its rows, its errors, and what it left behind."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_ch_s3.errors import UnknownStateError
+from airflow_provider_ch_s3.units import count_of
 from tests.faults import oracle
 from tests.faults.faults import replace_object
 from tests.faults.plans import Kind, Plan
@@ -28,9 +29,9 @@ class Outcome:
     """How one run ended.
 
     :param state: ``committed``; ``failed_clean``; ``unfinished``: it failed within its commit, which the next try
-        goes on with; ``unknown``: it failed, and said that nobody can know what a node that was killed has kept;
-        ``wrong``; ``stuck``: it never ended; ``broken``: the harness could not go on.
-    :param notes: everything that is wrong, in words; empty for a good run.
+        continues; ``unknown``: it failed, and reported that what a killed node has kept is unknown; ``wrong``;
+        ``stuck``: it never ended; ``broken``: the harness failed.
+    :param notes: descriptions of everything that is wrong; empty for a good run.
     """
 
     plan: Plan
@@ -44,7 +45,7 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        text = f"{self.plan}: {self.state} after {self.tries} tries, {self.seconds:.1f} s"
+        text = f"{self.plan}: {self.state} in try {self.tries}, {self.seconds:.1f} s"
         if self.plan.point and not self.reached:
             text += ", point not reached"
         return "\n  ".join((text, *self.notes))
@@ -52,7 +53,7 @@ class Outcome:
 
 @dataclass(kw_only=True)
 class Judge:
-    """Compares one run with what was promised, and writes down what is wrong."""
+    """Compares one run with the promised behaviour, and records what is wrong."""
 
     scene: Scene
     outcome: Outcome
@@ -75,12 +76,12 @@ class Judge:
         else:
             self._judge_failure()
         if scene.plan.kind is Kind.LATE_STATEMENT and scene.plan.lasts_to_the_end:
-            # What arrives when all is over can be removed by the next load only: it must be, and change nothing.
+            # Only the next load can remove what arrives after the end: it has to, and rows must not change.
             self._check_clear("after the next load")
         if outcome.state != "unknown":
             self._check_leftovers()
         if shared := oracle.find_shared_epochs(scene.sandbox, scene.database):
-            self._note(f"the lock had two owners in the epochs {shared}")
+            self._note(f"the lock had more than one owner in epochs {shared}")
         if outcome.notes:
             outcome.state = "wrong"
             outcome.notes += [f"try {e['try']}: {e['type']}: {e['message'][:300]}" for e in read_errors(scene)]
@@ -89,12 +90,12 @@ class Judge:
         self.outcome.state = "committed"
         self._compare(self._allowed(), "after the load")
         if wrong := oracle.find_wrong_defaults(self.scene.sandbox, self.scene.database):
-            self._note(f"{wrong} rows without the default of the column that was added")
+            self._note(f"{count_of(wrong, 'row')} without the default of the added column")
         if self.scene.plan.kind is Kind.SAME_RUN_AGAIN:
             self._run_again()
 
     def _judge_unknown(self) -> None:
-        """Nobody can always know what a killed node has kept of a MOVE; no row may be there twice all the same."""
+        """Check that no row is there twice: it cannot always be known what a killed node has kept of a MOVE."""
         self.outcome.state = "unknown"
         self._check_error()
         old = oracle.bag(self._old_rows())
@@ -103,32 +104,32 @@ class Judge:
         self._add(oracle.between(found, old & new, old | new), "after the failed load")
 
     def _judge_unfinished(self) -> None:
-        """The fault stayed from the middle of the commit until after the last retry.
+        """Judge a fault that lasted from the middle of the commit until after the last retry.
 
-        Nobody can go back or on before it is over. The clear has to go on.
+        Until its end, the commit can be neither undone nor continued. A clear has to continue it.
         """
         self.outcome.state = "unfinished"
         self._check_error()
         if not self.scene.plan.kind.takes_servers_away:
-            self._note("the commit was left unfinished, though nothing kept a retry from it")
+            self._note("the commit was left unfinished, although nothing prevented a retry from finishing it")
         self._check_clear("after the clear")
 
     def _judge_failure(self) -> None:
         plan = self.scene.plan
         self.outcome.state = "failed_clean"
         self._check_error()
-        # A commit can be done, and every later try be kept from learning so.
+        # The commit may be complete, and the fault may have kept every later try from finding that out.
         after = self._allowed() if plan.kind.takes_servers_away else []
         self._compare([oracle.bag(self._old_rows()), *after], "after the failed load")
-        # A scheduler that takes the end of a deferral for the end of the task kills it on its last try, too.
+        # A scheduler that takes the end of a deferral for the end of the task kills it, even in its last try.
         if plan.kind.leaves_servers_alone and self._last_error().get("try") == self.outcome.tries:
             self._check_leftovers()
         self._check_clear("after the clear")
 
     def _run_again(self) -> None:
-        """Delete the run that has committed, and trigger one of the same name: it has to find out what is to be done.
+        """Delete the committed run and trigger one with the same name, which has to find out what there is to load.
 
-        Since then an object has changed, or the table was made again, or nothing has happened.
+        In between, an object changes, or the table is re-created, or nothing happens.
         """
         scene = self.scene
         is_append = scene.plan.mode == "append"
@@ -148,7 +149,7 @@ class Judge:
         scene.runner.start_again(scene.run_id, scene.run_file)
         self._wait_for_the_end()
         if (state := scene.runner.state(scene.run_id)[0]) != end:
-            self._note(f"the same run, triggered again, ended with {state}: {self._last_error()}")
+            self._note(f"the same run, triggered again, ended as {state}: {self._last_error()}")
         self._compare(wanted, "after the same run, triggered again")
 
     def _check_clear(self, when: str) -> None:
@@ -187,13 +188,13 @@ class Judge:
         if difference:
             self.outcome.lost += difference.lost
             self.outcome.doubled += difference.extra
-            self._note(f"{when}: {difference.lost} rows lost, {difference.extra} rows too many")
+            self._note(f"{when}: {count_of(difference.lost, 'row')} lost, {difference.extra} too many")
 
     def _note(self, text: str) -> None:
         self.outcome.notes.append(text)
 
     def _allowed(self) -> list[oracle.Bag]:
-        """What the table may hold after a load: the objects of before or after their change, never a mixture."""
+        """List what the table may hold after a load: the objects before or after their change, never a mixture."""
         plan = self.scene.plan
         files = plain_files()
         versions = [files]
@@ -219,12 +220,12 @@ class Judge:
 
 
 def read_errors(scene: Scene) -> list[dict[str, Any]]:
-    """Why each try failed that did."""
+    """Read why each failed try has failed."""
     return read_lines(scene.run_file.with_suffix(".errors"))
 
 
 def remove_cause(scene: Scene) -> None:
-    """End the fault, where it would last."""
+    """End the fault if it would last."""
     scene.slot.heal()
     wait_for(lambda: all_answer(scene.sandbox))
     spec = json.loads(scene.run_file.read_text())
@@ -235,12 +236,12 @@ def remove_cause(scene: Scene) -> None:
 
 
 def judge_copy(copy: subprocess.Popen[bytes], log: Path) -> list[str]:
-    """A copy has ended, well or with an error of ours."""
+    """Check that a copy has succeeded, or failed with an error of this package."""
     if copy.poll() is None:
         return ["the second copy never ended"]
     last = log.read_text().strip().splitlines()[-1:]
     if copy.returncode and not any(line.startswith("airflow_provider_ch_s3.errors.") for line in last):
-        return [f"the second copy broke: {last}"]
+        return [f"the second copy crashed: {last}"]
     return []
 
 

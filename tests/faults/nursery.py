@@ -1,4 +1,4 @@
-"""Forks a process for each line that it reads, from one that has imported everything; says how each ended."""
+"""A process that has imported everything, forks a child for each line that it reads, and reports how each ended."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAILED = 1
 
 
 def main() -> None:
-    """Serve until the end of the input; then nothing that was forked is left."""
+    """Serve until the end of the input, and leave no child behind."""
     warm_up()
     running: dict[int, int] = {}
     try:
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _read_line() -> bytes:
-    """One line, and not a byte more: the next ``select`` would not know of what is read ahead."""
+    """Read one line and not a byte more: ``select`` does not see what has been read ahead."""
     line = b""
     while not line.endswith(b"\n"):
         if not (byte := os.read(0, 1)):
@@ -68,7 +68,7 @@ def _work(what: str, run_file: Path, identity: Mapping[str, Any]) -> None:
 
 
 def run_task(what: str, run_file: Path, identity: Mapping[str, Any]) -> int:
-    """One process of a task; its end is success, failure or a deferral."""
+    """Run one process of a task; it ends in success, failure or a deferral."""
     operator = FaultyLoad(task_id=TASK_ID, retries=RETRIES, run_file=str(run_file), source="", table="")
     context = make_context(operator, identity)
     try:
@@ -83,7 +83,7 @@ def run_task(what: str, run_file: Path, identity: Mapping[str, Any]) -> int:
 
 
 def run_trigger(run_file: Path) -> int:
-    """What a triggerer does: makes the trigger from its serialized form, and runs it to its first event."""
+    """Run a trigger as a triggerer does: create it from its serialized form, and run it to its first event."""
     path, arguments = json.loads(run_file.with_suffix(".trigger").read_text())
     module, _, name = path.rpartition(".")
     trigger = getattr(importlib.import_module(module), name)(**arguments)
@@ -96,7 +96,7 @@ def run_trigger(run_file: Path) -> int:
 
 
 def make_context(operator: Any, identity: Mapping[str, Any]) -> Any:
-    """What Airflow hands to the operator."""
+    """Build the context that Airflow passes to the operator."""
     ti = SimpleNamespace(
         dag_id=DAG_ID,
         task_id=TASK_ID,

@@ -1,6 +1,6 @@
-"""The rows of every run, made by hand, and what a table must hold before and after.
+"""The rows of every run, computed without ClickHouse, and what a table has to hold before and after.
 
-Rows are lines of text, as ClickHouse prints them in TSV; nothing here asks ClickHouse what is right.
+Rows are lines of text, as ClickHouse prints them in TSV; ClickHouse is never asked for the expected rows.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Row:
 
 
 def file_rows(number: int, version: int = 0) -> list[Row]:
-    """The rows of one file: all of one partition, so that a shard may get none of it."""
+    """Generate the rows of one file: all of one partition, of which a shard may thus get none."""
     partition = LOADED_PARTITIONS[number % len(LOADED_PARTITIONS)]
     first = number * ROWS_PER_FILE
     return [Row(id=first + n, p=partition, kind="loaded", version=version) for n in range(ROWS_PER_FILE)]
@@ -82,7 +82,7 @@ def write_parquet(rows: list[Row]) -> bytes:
 
 
 def old_rows(shards: int) -> list[list[Row]]:
-    """What the table holds before, shard by shard: partition 3 on the last one alone, 4 is never touched."""
+    """Generate what the table holds before, by shard: partition 3 only on the last shard, 4 is never touched."""
     old = [
         [
             *(Row(id=100_000 + 100 * shard + n, p=1, kind="loaded") for n in range(30)),
@@ -100,7 +100,7 @@ def bag(rows: list[Row]) -> Bag:
 
 
 def expected(mode: str, shards: int, loaded: list[Row]) -> Bag:
-    """What the table holds after a load of these rows."""
+    """Compute what the table has to hold after a load of these rows."""
     old = [row for rows in old_rows(shards) for row in rows]
     match mode:
         case "append":
@@ -117,19 +117,19 @@ def expected(mode: str, shards: int, loaded: list[Row]) -> Bag:
 
 
 def first_replicas(sandbox: Sandbox) -> range:
-    """The number of the first node of each shard."""
+    """List the number of the first node of each shard."""
     return range(0, sandbox.nodes, sandbox.replicas)
 
 
 def make_tables(sandbox: Sandbox, database: str, *, has_slow_fetches: bool = False) -> str:
-    """A Distributed table ``events`` over local ones that hold the old rows; returns its name.
+    """Create a Distributed table ``events`` over local ones that hold the old rows; returns its name.
 
-    :param has_slow_fetches: a part gets to the other replicas after seconds.
+    :param has_slow_fetches: whether a part takes seconds to reach the other replicas.
     """
     local = f"{database}.events_local"
     engine = "MergeTree PARTITION BY p ORDER BY id"
     if sandbox.replicas > 1:
-        # by default a replica that died within a MOVE waits for an administrator, where most of its parts are new
+        # by default a replica that died within a MOVE waits for an administrator if most of its parts are new
         slow = ", max_replicated_fetches_network_bandwidth = 2000" if has_slow_fetches else ""
         engine = f"Replicated{engine} SETTINGS replicated_max_ratio_of_wrong_parts = 1{slow}"
     all_engine = f"Distributed('{sandbox.cluster}', '{database}', 'events_local', rand())"
@@ -147,7 +147,7 @@ def make_tables(sandbox: Sandbox, database: str, *, has_slow_fetches: bool = Fal
 
 
 def run_everywhere(sandbox: Sandbox, *statements: str) -> None:
-    """DDL, with a place for ``ON CLUSTER``."""
+    """Run DDL with a placeholder for ``ON CLUSTER``."""
     for statement in statements:
         if sandbox.database_engine == "Replicated":
             sandbox.query(statement.format(""), settings={"distributed_ddl_output_mode": "throw"})
@@ -159,7 +159,7 @@ def run_everywhere(sandbox: Sandbox, *statements: str) -> None:
 
 
 def drop_table(sandbox: Sandbox, database: str) -> None:
-    """Drop the target, and leave the ledger."""
+    """Drop the target and keep the ledger."""
     run_everywhere(sandbox, *(f"DROP TABLE {database}.{table} {{}} SYNC" for table in ("events", "events_local")))
 
 
@@ -169,9 +169,9 @@ def drop_tables(sandbox: Sandbox, database: str) -> None:
 
 
 def read_rows(sandbox: Sandbox, database: str) -> Bag:
-    """All rows of the local tables of all shards; not what was added to the columns meanwhile.
+    """Read all rows of the local tables of all shards, without columns added in the meantime.
 
-    :raises AssertionError: if replicas of a shard do not hold the same after a time.
+    :raises AssertionError: if the replicas of a shard do not hold the same rows after some time.
     """
     sql = f"SELECT formatRowNoNewline('TSV', {', '.join(NAMES)}) AS line FROM {database}.events_local"
     found: Bag = Counter()
@@ -192,7 +192,7 @@ def read_rows(sandbox: Sandbox, database: str) -> Bag:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """Between what a table holds and what it must hold."""
+    """The difference between what a table holds and what it has to hold."""
 
     lost: int
     extra: int
@@ -206,17 +206,17 @@ class Difference:
 
 
 def closest(found: Bag, allowed: list[Bag]) -> Difference:
-    """The smallest difference from one of several allowed states, never from a mixture of them."""
+    """Compute the smallest difference from one of several allowed states, never from a mixture of them."""
     return min((Difference.between(found, bag) for bag in allowed), key=lambda one: one.lost + one.extra)
 
 
 def between(found: Bag, least: Bag, most: Bag) -> Difference:
-    """The difference from the nearest state that holds all of the least rows, and nothing beside the most."""
+    """Compute the difference from the nearest state that contains all rows of ``least`` and none beyond ``most``."""
     return Difference(lost=(least - found).total(), extra=(found - most).total())
 
 
 def find_wrong_defaults(sandbox: Sandbox, database: str) -> int:
-    """Rows without the default of the column that was added, on the nodes that have it."""
+    """Count rows without the default of the added column, on the nodes that have it."""
     table = f"database = '{database}' AND table = 'events_local'"
     has_it = f"SELECT 1 AS yes FROM system.columns WHERE {table} AND name = '{ADDED_COLUMN}'"
     wrong = f"SELECT countIf({ADDED_COLUMN} != {ADDED_DEFAULT}) AS n FROM {database}.events_local"
@@ -225,7 +225,7 @@ def find_wrong_defaults(sandbox: Sandbox, database: str) -> int:
 
 
 def age_ledger(sandbox: Sandbox, database: str) -> None:
-    """Make everything that the ledger knows an hour older."""
+    """Make all records of the ledger an hour older."""
     for node in first_replicas(sandbox):
         sandbox.query(
             f"ALTER TABLE {database}.ch_s3_ledger UPDATE time = time - 3600 WHERE 1 SETTINGS mutations_sync = 2",
@@ -234,20 +234,20 @@ def age_ledger(sandbox: Sandbox, database: str) -> None:
 
 
 def has_open_commit(sandbox: Sandbox, database: str) -> bool:
-    """Whether the ledger tells of a commit that began and did not end."""
+    """Check whether the ledger has a commit that began and did not end."""
     events = "countIf(event = 'committing') > 0 AND countIf(event IN ('committed', 'abandoned')) = 0"
     return bool(_read_ledger(sandbox, database, "attempt", f"GROUP BY attempt HAVING {events}"))
 
 
 def find_shared_epochs(sandbox: Sandbox, database: str) -> list[int]:
-    """Epochs of the lock that more than one process had: none, whatever happens."""
+    """Find epochs of the lock with more than one owner: there must be none, whatever happens."""
     owners = "uniqExact(JSONExtractString(detail, 'token'))"
     how = f"WHERE event = 'locked' GROUP BY epoch HAVING {owners} > 1 ORDER BY epoch"
     return [int(row["epoch"]) for row in _read_ledger(sandbox, database, "epoch", how)]
 
 
 def _read_ledger(sandbox: Sandbox, database: str, columns: str, how: str) -> list[dict[str, Any]]:
-    """Rows of the ledger on all nodes; none where no load has made it on all of them yet."""
+    """Read rows of the ledger on all nodes; none if it has not been created on all of them yet."""
     exists = f"SELECT 1 AS yes FROM system.tables WHERE database = '{database}' AND name = 'ch_s3_ledger'"
     if not all(sandbox.query(exists, node=node) for node in range(sandbox.nodes)):
         return []
@@ -256,13 +256,13 @@ def _read_ledger(sandbox: Sandbox, database: str, columns: str, how: str) -> lis
 
 
 def replicated_tables(sandbox: Sandbox, database: str, node: int) -> list[str]:
-    """Names of the tables there that have replicas."""
+    """List the tables on a node that have replicas."""
     rows = sandbox.query(f"SELECT table FROM system.replicas WHERE database = '{database}'", node=node)
     return [row["table"] for row in rows]
 
 
 def find_leftovers(sandbox: Sandbox, database: str) -> list[str]:
-    """Staging tables, locks, and queries of loads that still run."""
+    """Find staging tables, locks, and queries of loads that are still running."""
     found = []
     for node in range(sandbox.nodes):
         tables = sandbox.query(

@@ -1,4 +1,4 @@
-"""Another load, in a process that Airflow knows nothing of; with a point of its own, at which it may stand still."""
+"""Another load, in a process of which Airflow is unaware, with its own point at which it may wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kind of fault is done how, and by whom."""
+"""How each kind of fault is caused, and by which process."""
 
 from __future__ import annotations
 
@@ -64,4 +64,4 @@ ACTIONS = {
     Kind.STOP_WORKER: "stop",
     Kind.LATE_STATEMENT: "mark",
 }
-"""What the task's own process does at the point; all others wait there for the harness."""
+"""What the task's own process does at the point; with all other kinds it waits there for the harness."""

@@ -1,4 +1,4 @@
-"""What one run does: a load, and the one thing that happens to it. Chosen by hand, or by a seed."""
+"""Plans of runs: a load, and the one fault that hits it. Chosen by hand, or by a seed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CREATE_LOCK = "execute:before:create_lock#1"
 
 
 class Kind(Enum):
-    """What happens."""
+    """The kind of fault."""
 
     NONE = "none"
     KILL_WORKER = "kill_worker"
@@ -53,13 +53,13 @@ class Kind(Enum):
 
     @property
     def is_for_all(self) -> bool:
-        """It hits every load that runs."""
+        """Whether it hits every running load."""
         for_all = (Kind.KILL_TRIGGERER, Kind.KILL_KEEPER, Kind.STAND_STILL, Kind.LEAVE_CLUSTER)
         return self in for_all or self.kills_nodes
 
     @property
     def needs_airflow(self) -> bool:
-        """It hits what only a real Airflow has: the supervisor of a task's process, the triggerer."""
+        """Whether it hits what only a real Airflow has: the supervisor of a task's process, the triggerer."""
         return self in (Kind.STOP_WORKER, Kind.KILL_TRIGGERER)
 
     @property
@@ -72,24 +72,24 @@ class Kind(Enum):
 
     @property
     def has_point(self) -> bool:
-        """It comes while the load runs, at one of its points."""
+        """Whether it hits the running load, at one of its points."""
         return self not in (Kind.NONE, Kind.OUT_OF_MEMORY, Kind.SAME_RUN_AGAIN, Kind.SLOW_REPLICA)
 
     @property
     def takes_servers_away(self) -> bool:
-        """For a while no load can reach ClickHouse, or what it keeps there."""
+        """Whether for a while no load can reach ClickHouse, or its own records there."""
         network = (Kind.CUT_NETWORK, Kind.STALL_NETWORK)
         away = (*network, Kind.LEDGER_AWAY, Kind.KILL_KEEPER, Kind.STAND_STILL, Kind.LEAVE_CLUSTER)
         return self.kills_nodes or self in away
 
     @property
     def leaves_servers_alone(self) -> bool:
-        """The load can always reach ClickHouse, so it has no excuse for leaving something behind."""
+        """Whether the load can always reach ClickHouse, so that it has no excuse for leaving something behind."""
         return self.changes_objects or bool(self.trouble) or self is Kind.OUT_OF_MEMORY
 
     @property
     def trouble(self) -> str:
-        """For the object store's proxy: what it answers."""
+        """How the object store's proxy responds."""
         return self.value.removeprefix("s3_") if self.value.startswith("s3_") else ""
 
 
@@ -129,19 +129,19 @@ REPLICATED_WEIGHTS = {
     Kind.LEAVE_CLUSTER: 3,
     **WEIGHTS,
 }
-"""Where the table has replicas."""
+"""Weights for tables with replicas."""
 CLOUD_WEIGHTS = {kind: weight for kind, weight in REPLICATED_WEIGHTS.items() if kind is not Kind.OTHER_NAMES}
-"""Where the connection has one address, and so one name, for all replicas."""
+"""Weights for connections with one address, and so one name, for all replicas."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """One run.
 
-    :param point: where the fault comes, ``phase:when:statement#n``; see ``faulty_load``.
-    :param seconds: how long the fault lasts, where it lasts.
-    :param amount: how many requests it hits, which node or file, or how far the retry comes.
-    :param lasts_to_the_end: it ends when the load has ended, not earlier.
+    :param point: where the fault hits, ``phase:when:statement#n``; see ``faulty_load``.
+    :param seconds: how long the fault lasts, for faults that last.
+    :param amount: how many requests it hits, which node or file, or how far the retry gets.
+    :param lasts_to_the_end: whether it lasts until the load has ended.
     """
 
     name: str
@@ -165,10 +165,10 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Points:
-    """What a load without faults passes.
+    """The points that a load without faults passes.
 
-    :param all: before and after each statement.
-    :param writes: before and after each statement that changes something.
+    :param all: points before and after each statement.
+    :param writes: points before and after each statement that changes something.
     """
 
     all: Sequence[str]
@@ -178,9 +178,9 @@ class Points:
 def random_plan(
     seed: int, number: int, points: Mapping[tuple[str, bool], Points], weights: Mapping[Kind, int] = WEIGHTS
 ) -> Plan:
-    """The same for the same seed and number, as long as the load sends the same statements.
+    """Choose a plan at random: always the same for a seed and number, as long as the load sends the same statements.
 
-    The first runs of a series take each kind once.
+    The first plans of a series have each kind once.
     """
     chance = random.Random(f"{seed}/{number}")
     kinds = list(weights)
@@ -223,7 +223,7 @@ def _random_point(chance: random.Random, kind: Kind, points: Points) -> str:
 
 
 def _before_the_commit(writes: Sequence[str]) -> Sequence[str]:
-    """From the plan in the ledger to the first statement that changes the target, this included."""
+    """Select the points from the plan in the ledger to the first statement that changes the target, inclusive."""
     planned = next(place for place, point in enumerate(writes) if ":after:write_event_planned#" in point)
     first = next(place for place, point in enumerate(writes) if re.search(":before:(move|replace)_partition#", point))
     return writes[planned : first + 1]

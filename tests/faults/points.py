@@ -1,4 +1,4 @@
-"""The named points of a load: what a load without faults passes, as its trace tells."""
+"""The named points of a load, from the trace of a load without faults."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.faults.plans import Kind, Plan, Points
 from tests.faults.scene import read_lines
 
 WAYS = (False, True)
-# polls: how many there are depends on the clock
+# points of polls: how many there are depends on timing
 FEW = 3
-# as does whether an owner of the lock gives a sign of life
+# as does whether the owner of the lock writes a heartbeat
 BY_THE_CLOCK = "write_event_alive"
 
 
 def trace_loads(harness: Harness) -> dict[tuple[str, bool], Points]:
-    """Load once in each mode and way without a fault; returns what each passed.
+    """Load once in each mode, deferred and not, without a fault; returns the points that each load passed.
 
     :raises AssertionError: if one of these loads fails.
     """
@@ -36,7 +36,7 @@ def trace_loads(harness: Harness) -> dict[tuple[str, bool], Points]:
 
 
 def read_points(trace: Path) -> Points:
-    """The points of one load; of reads that are repeated until something happens, the first few."""
+    """Read the points of one load; of reads that are repeated until something happens, only the first few."""
     lines = [line for line in read_lines(trace) if not line["place"].startswith(f"{BY_THE_CLOCK}#")]
     return Points(
         all=[_name(line) for line in lines if not line["read"] or int(line["place"].rpartition("#")[2]) <= FEW],
@@ -49,11 +49,11 @@ def _name(line: Mapping[str, Any]) -> str:
 
 
 def boundaries(points: Sequence[str], *, is_deferred: bool) -> list[str]:
-    """One point for each state that the servers can be in.
+    """Select one point for each state that the servers can be in.
 
     Between a statement that changes something and the next one there are only reads: a process that dies right
-    after the first leaves what one leaves that dies right before the second. The end of the INSERT is another
-    matter: the worker reads on beside it, and a deferred task's process is gone by then, unless it is slow.
+    after the first leaves the same state as one that dies right before the second. The end of the INSERT is
+    different: the worker polls while it runs, and a deferred task's process has usually ended by then.
     """
     return [
         point
@@ -70,7 +70,7 @@ def _is_last_of_phase(points: Sequence[str], number: int) -> bool:
 
 
 def kill_plans(mode: str, is_deferred: bool, points: Sequence[str]) -> list[Plan]:
-    """A run for each point: the worker dies there."""
+    """Plan a run for each point, in which the worker dies there."""
     way = "deferred" if is_deferred else "worker"
     return [
         Plan(

@@ -1,4 +1,4 @@
-"""Faults at the places where the protocol itself is thin: a MOVE, the table's columns, the names of the nodes."""
+"""Faults at the weak spots of the protocol: a MOVE, the table's columns, the names of the nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALTERS = (
 
 
 def kill_in_move(scene: Scene) -> None:
-    """The node dies with the first new part in the target's folder, and the source has it still."""
+    """The node dies when the first new part is in the target's folder, while the source still has it."""
     killer = MoveKiller(
         scene.sandbox,
         f"{scene.database}.events_local",
@@ -38,13 +38,13 @@ def kill_in_move(scene: Scene) -> None:
 
 
 def alter_table(scene: Scene) -> None:
-    """Of a cluster's nodes one is the first to be altered; how long the others lag behind differs."""
+    """One node of the cluster is altered first; the others follow after a varying time."""
     scene.wait_for_the_insert()
     alter = ALTERS[scene.plan.amount % len(ALTERS)]
     firsts = oracle.first_replicas(scene.sandbox)
     carries_ddl = scene.sandbox.database_engine == "Replicated"
     for node in range(1 if carries_ddl else scene.sandbox.nodes):
-        # replicas hand an ALTER on to each other
+        # replicas pass an ALTER on to each other
         for table in ("events_local", "events") if node in firsts else ("events",):
             scene.sandbox.query(f"ALTER TABLE {scene.database}.{table} {alter}", node=node)
         if node == 0 and scene.plan.lasts_to_the_end:
@@ -54,9 +54,9 @@ def alter_table(scene: Scene) -> None:
 
 
 def other_names(scene: Scene) -> None:
-    """Another load of the same files, through a connection that names the nodes otherwise.
+    """Another load of the same files, through a connection that names the nodes differently.
 
-    Both stand still at the point, and go on together.
+    Both wait at the point, and continue together.
     """
     spec = json.loads(scene.run_file.read_text())
     spec["arguments"].update(clickhouse_conn_id=f"faults_ch_other_{scene.slot.number}", deferrable=False)

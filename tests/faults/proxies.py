@@ -1,6 +1,6 @@
-"""Proxies that break: in front of each ClickHouse node, and in front of the object store.
+"""Proxies that fail on command, in front of each ClickHouse node and of the object store.
 
-Each knows just enough HTTP to tell one request from the next. A request reaches its server whole or not at all:
+Each parses just enough HTTP to separate one request from the next. A request reaches its server whole or not at all:
 the fault is meant for the load, not for the engine's HTTP parser.
 """
 
@@ -28,7 +28,7 @@ _CODE = {"500": b"InternalError", "503": b"SlowDown"}
 
 
 class Loop:
-    """One thread with an event loop, which all proxies share."""
+    """A thread with an event loop, which all proxies share."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -54,7 +54,7 @@ class Loop:
 
 
 class Hold:
-    """A request that is kept back: it arrives, is released, and answered by the server at last."""
+    """A request that is held back: it arrives, is released, and finally gets the server's response."""
 
     def __init__(self, loop: Loop) -> None:
         self.has_arrived = threading.Event()
@@ -80,7 +80,7 @@ class Hold:
 
 @dataclass
 class Proxy:
-    """Forwards 127.0.0.1:``port`` to 127.0.0.1:``upstream_port``; whole until it is told otherwise."""
+    """Forwards 127.0.0.1:``port`` to 127.0.0.1:``upstream_port``, unchanged until a fault is requested."""
 
     loop: Loop
     upstream_port: int
@@ -113,15 +113,15 @@ class Proxy:
         self.loop.call(reset_all)
 
     def stall(self) -> None:
-        """Let no byte through, and keep all connections."""
+        """Let no byte through, but keep all connections open."""
         self.loop.call(self._flows.clear)
 
     def trouble(self, kind: str, requests: int) -> None:
-        """Spoil the next answers: ``500``, ``503``, ``slow``, ``reset`` or ``truncated``."""
+        """Corrupt the next responses: ``500``, ``503``, ``slow``, ``reset`` or ``truncated``."""
         self._trouble, self._troubled_requests = kind, requests
 
     def hold(self, mark: str) -> Hold:
-        """Keep back the request that holds ``mark`` until it is released; its sender may be dead by then."""
+        """Hold back the request that contains ``mark`` until it is released; its sender may be dead by then."""
         self._holds[mark.encode()] = hold = Hold(self.loop)
         return hold
 
@@ -132,7 +132,7 @@ class Proxy:
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.ensure_future(self._serve(reader, writer))
-        self._tasks.add(task)  # the loop itself does not keep it alive
+        self._tasks.add(task)  # the event loop itself does not keep the task alive
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -154,7 +154,7 @@ class Proxy:
                     upstream.write(request)
                     await upstream.drain()
                 for hold in held:
-                    # its sender is gone, and a server that sees that might drop the request
+                    # its sender is gone, and a server that notices this might drop the request
                     await hold.wait_for_answer()
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             _reset(writer)
@@ -168,7 +168,7 @@ class Proxy:
             writer.close()
 
     async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, held: list[Hold]) -> None:
-        """Bring the answers; read on when nobody is there to take them, for the server's sake."""
+        """Forward the responses; keep reading when the client has gone, so that the server is not disturbed."""
         with suppress(OSError):
             while data := await source.read(_CHUNK_BYTES):
                 for hold in held:
@@ -183,7 +183,7 @@ class Proxy:
             sink.close()
 
     async def _spoil(self, request: bytes, writer: asyncio.StreamWriter) -> bool:
-        """Answer a request in the server's place, if trouble is due."""
+        """Answer a request in place of the server, if trouble is due."""
         if self._troubled_requests <= 0:
             return False
         self._troubled_requests -= 1
@@ -215,7 +215,7 @@ class Proxy:
 
 
 async def _read_message(reader: asyncio.StreamReader) -> bytes:
-    """One HTTP message, nothing at the end of the connection."""
+    """Read one HTTP message; empty at the end of the connection."""
     try:
         message = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError as error:

@@ -1,4 +1,4 @@
-"""What a series of runs came to."""
+"""The report on a series of runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BAD = ("wrong", "stuck", "broken")
 
 
 def format_report(outcomes: Sequence[Outcome]) -> str:
-    """The bad runs, runs and ends by kind of fault, and the verdict in the last line."""
+    """Format the bad runs, a table of outcomes by kind of fault, and the verdict in the last line."""
     lines = [f"{outcome.state}: {outcome}" for outcome in outcomes if outcome.state not in GOOD]
     columns = ("runs", *GOOD, *BAD, "not_reached")
     lines.append(f"{'fault':16}" + "".join(f"{column:>13}" for column in columns))

@@ -1,4 +1,4 @@
-"""Who runs the tasks: a real Airflow, or processes forked one by one, which cost a fifth of it."""
+"""Runners of tasks: a real Airflow, or processes forked one by one, which take a fifth of the time."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ class Runner(Protocol):
     """Runs one task per run, with retries."""
 
     def start(self, run_file: Path) -> str:
-        """Begin, and name the run."""
+        """Start a run; returns its id."""
 
     def state(self, run_id: str) -> tuple[str, int]:
-        """State and try number."""
+        """Return state and try number."""
 
     def clear(self, run_id: str) -> None:
-        """Begin the task anew, as a user does in the UI."""
+        """Clear the task, as a user does in the UI."""
 
     def start_again(self, run_id: str, run_file: Path) -> None:
-        """Delete a run that has ended, and begin one of the same name."""
+        """Delete a run that has ended, and start one with the same id."""
 
     def identity(self, run_id: str) -> dict[str, Any]:
-        """What a second copy of the task needs to know."""
+        """Return what a second copy of the task needs to identify itself as the same run."""
 
 
 @dataclass(kw_only=True)
 class AirflowRunner:
-    """Scheduler, executor, supervisor, task process, triggerer: all of the real one."""
+    """Runs tasks in a real Airflow: scheduler, executor, supervisor, task process, triggerer."""
 
     parts: AirflowParts
     api: AirflowApi
@@ -70,14 +70,14 @@ class AirflowRunner:
         return (row[0] or "", row[1]) if row else ("", 0)
 
     def clear(self, run_id: str) -> None:
-        # a task that is cleared while the scheduler ends its run stays cleared for ever
+        # a task that is cleared while the scheduler is ending its run would stay cleared forever
         self._wait_for_the_runs_end(run_id)
         body = {"dag_run_id": run_id, "task_ids": [TASK_ID], "dry_run": False, "only_failed": False}
         self._post(f"dags/{DAG_ID}/clearTaskInstances", body)
 
     def identity(self, run_id: str) -> dict[str, Any]:
         row = self._row("SELECT start_date FROM dag_run WHERE run_id = ?", run_id)
-        started = datetime.fromisoformat(row[0]).replace(tzinfo=UTC)  # SQLite keeps no zone
+        started = datetime.fromisoformat(row[0]).replace(tzinfo=UTC)  # SQLite stores no time zone
         return {"run_id": run_id, "start_date": started.isoformat()}
 
     def _wait_for_the_runs_end(self, run_id: str) -> None:
@@ -87,7 +87,7 @@ class AirflowRunner:
             time.sleep(0.2)
 
     def _post(self, path: str, body: dict[str, Any]) -> Any:
-        """Ask the API, again where it breaks: SQLite has one writer, and says so with a 500."""
+        """Call the API, with retries: SQLite allows one writer, and Airflow then answers with a 500."""
         for _ in range(POSTS - 1):
             try:
                 return self.api.call("POST", path, body)
@@ -96,7 +96,7 @@ class AirflowRunner:
         return self.api.call("POST", path, body)
 
     def _row(self, sql: str, run_id: str) -> Any:
-        """Read Airflow's database: a look through its API costs a tenth of a second of a core."""
+        """Query Airflow's database: a request to its API costs a tenth of a second of a core."""
         uri = f"file:{self.parts.airflow.home / 'airflow.db'}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True, timeout=30)) as database:
             return database.execute(sql, (run_id,)).fetchone()
@@ -112,11 +112,11 @@ class _Task:
 
 
 class ForkRunner:
-    """Processes forked from one that has imported everything: each try, each trigger and each resumption is one.
+    """Runs each try, each trigger and each resumption in a process forked from one that has imported everything.
 
-    The operator, its arguments and its retries are as in Airflow; scheduler and supervisor are this class.
+    The operator, its arguments and its retries are as in Airflow; this class replaces scheduler and supervisor.
 
-    :param environment: of the processes; holds the connections.
+    :param environment: environment of the processes, with the connections.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -171,12 +171,12 @@ class ForkRunner:
         code = self._fork("execute", task.run_file, identity)
         while code == DEFERRED:
             while self._fork("trigger", task.run_file, identity):
-                pass  # a trigger that dies is run again
+                pass  # a trigger that dies is restarted
             code = self._fork("resume", task.run_file, identity)
         return code
 
     def _fork(self, what: str, run_file: Path, identity: Mapping[str, Any]) -> int:
-        """Have a process do something, and wait for its exit code."""
+        """Fork a process for a job; returns its exit code."""
         number = next(self._numbers)
         ended = self._ended[number] = SimpleQueue()
         assert self._nursery.stdin is not None

@@ -1,4 +1,4 @@
-"""One run as a fault sees it: what it may wait for, and what it may do something to."""
+"""One run from the point of view of a fault: what the fault may wait for, and what it may act on."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ POLL_SECONDS = 0.02
 
 
 def wait_for(condition: Callable[[], object], seconds: float = WAIT_SECONDS) -> bool:
-    """Wait for a condition; says whether it came."""
+    """Wait for a condition; returns whether it became true."""
     return bool(poll(condition, seconds=seconds, pause_seconds=POLL_SECONDS))
 
 
 @dataclass(kw_only=True)
 class Slot:
-    """The proxies and connections of one run at a time."""
+    """Proxies and connections, which one run uses at a time."""
 
     number: int
     nodes: list[Proxy]
@@ -41,10 +41,10 @@ class Slot:
 
 @dataclass(kw_only=True)
 class Scene:
-    """One run, as a fault sees it.
+    """One run, from the point of view of a fault.
 
-    :param airflow: None where the runner is none.
-    :param prefix: of the run's objects.
+    :param airflow: None if the runner is not a real Airflow.
+    :param prefix: prefix of the run's objects.
     """
 
     plan: Plan
@@ -62,31 +62,31 @@ class Scene:
 
     @property
     def hit(self) -> dict[str, Any] | None:
-        """Who reached the point; None while nobody has."""
+        """The process that reached the point; None until one does."""
         lines = read_lines(self.run_file.with_suffix(".hit"))
         return lines[0] if lines else None
 
     def go(self) -> None:
-        """Let the task go on."""
+        """Let the task continue."""
         self.run_file.with_suffix(".go").touch()
 
     def has_ended(self) -> bool:
         return self.runner.state(self.run_id)[0] in OVER
 
     def retry_statements(self) -> int:
-        """How many statements later tries than the one that was hit have begun."""
+        """Count the statements that tries after the one that was hit have begun."""
         hit = self.hit or {"try": 1}
         trace = read_lines(self.run_file.with_suffix(".trace"))
         return sum(line["try"] > hit["try"] and line["when"] == "before" for line in trace)
 
     def wait_for_the_insert(self) -> None:
-        """Until the server runs it, where the fault comes in its middle."""
+        """Wait until the server runs the INSERT, if the fault hits in the middle of it."""
         if self.plan.has_slow_insert:
             like = f"query_id LIKE 'ch-s3-%-insert' AND position(query, '{self.database}') > 0"
             wait_for(lambda: self.sandbox.query(f"SELECT 1 FROM system.processes WHERE {like}"), 5)
 
     def wait_until_the_retry(self) -> None:
-        """Until a retry is in its midst, or at its end."""
+        """Wait until a retry has got as far as planned, or has ended."""
         if self.plan.lasts_to_the_end:
             wait_for(self.has_ended)
         else:
@@ -98,7 +98,7 @@ def key(prefix: str, number: int) -> str:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The whole lines of a file of JSON lines."""
+    """Read the complete lines of a file of JSON lines."""
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text().split("\n")[:-1]]

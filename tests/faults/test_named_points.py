@@ -1,4 +1,4 @@
-"""The worker is killed at every named step of the protocol; each mode, deferred and not, takes its share of them."""
+"""The worker is killed at every named step of the protocol, which the modes, deferred and not, share among them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.faults.points import boundaries, kill_plans
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.faults, pytest.mark.timeout(900)]
 
-# Written by hand: a step of the protocol that the trace does not show would be a step that nobody kills.
+# Written by hand: at a step that is missing from the trace, no worker would be killed.
 STEPS = {
     "create_ledger",
     "create_ledger_files",
@@ -48,7 +48,7 @@ def step(point: str) -> str:
 
 @pytest.mark.thorough
 def test_a_worker_killed_at_each_named_point(forking: Harness, points: Mapping[tuple[str, bool], Points]) -> None:
-    """Each step in two of the eight ways; ``make faults-points`` kills at every point of every way."""
+    """Kill at each step in two of the eight kinds of load; ``make faults-points`` kills at every point of each."""
     by_step: dict[str, list[tuple[str, bool, str]]] = {}
     for (mode, is_deferred), found in points.items():
         assert steps(found.writes) >= STEPS | COMMIT_STEPS[mode]

@@ -1,4 +1,4 @@
-"""The harness itself: proxies that break as told, an oracle that sees, plans that repeat."""
+"""The harness itself: proxies fail as requested, the oracle detects wrong rows, plans are repeatable."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BODY = b"0123456789"
 
 @pytest.fixture
 def asked() -> list[bytes]:
-    """What the server behind the proxy was asked."""
+    """The requests that reached the server behind the proxy."""
     return []
 
 
@@ -41,7 +41,7 @@ def proxy(asked: list[bytes]) -> Iterator[Proxy]:
             self.wfile.write(BODY)
 
         def log_message(self, *_: object) -> None:
-            """Nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

@@ -25,7 +25,7 @@ def check(harness: Harness, points: Mapping[tuple[str, bool], Points], kinds: se
     assert {outcome.plan.kind for outcome in outcomes} == kinds
 
 
-# much like others
+# similar to other kinds
 SIMILAR = {
     Kind.S3_503,
     Kind.S3_SLOW,

@@ -1,4 +1,4 @@
-"""A load balancer that hands every request to another server, as the one in front of ClickHouse Cloud may do."""
+"""A load balancer that sends every request to another server, as the one in front of ClickHouse Cloud may do."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle
 
-# Of one connection, not of what it carries.
+# Headers that belong to one connection and are not forwarded.
 _OWN_HEADERS = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "host"})
 
 
 @contextmanager
 def balancer(ports: Sequence[int]) -> Iterator[int]:
-    """Yields the port in front of the given ones."""
+    """Run a balancer in front of the given ports; yields its port."""
     with _Balancer(ports) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_port
@@ -31,7 +31,7 @@ class _Balancer(ThreadingHTTPServer):
         self._turns = cycle(ports)
 
     def connect(self) -> HTTPConnection:
-        """To the next server, or the one after it where that one is down."""
+        """Connect to the next server, or to the one after it if that is down."""
         for _ in self._ports:
             connection = HTTPConnection("127.0.0.1", next(self._turns))
             with suppress(ConnectionRefusedError):
@@ -40,7 +40,7 @@ class _Balancer(ThreadingHTTPServer):
         raise ConnectionRefusedError
 
     def handle_error(self, *args: object) -> None:
-        """Say nothing where a server died in the middle of an answer: the client's connection ends, too."""
+        """Log nothing if a server dies in the middle of a response: the client's connection ends as well."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -79,4 +79,4 @@ class _Handler(BaseHTTPRequestHandler):
         return body
 
     def log_message(self, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""

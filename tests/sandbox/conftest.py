@@ -42,7 +42,7 @@ Freeze = Callable[..., Gate]
 
 ROWS = [{"n": n} for n in range(240)]
 SLOW_FILES = 12
-# 12 files of 20 rows; each file is a block that takes a second, and every node reads one at a time
+# 12 files with 20 rows each; a file is a block that takes a second, and every node reads one at a time
 SLOW: dict[str, Any] = {
     "where": "sleepEachRow(0.05) = 0",
     "settings": {"max_threads": 1, "max_insert_threads": 1, "max_block_size": 20},
@@ -246,7 +246,7 @@ def start_worker(
 
 
 def bag(rows: Iterable[Mapping[str, Any]]) -> Counter[frozenset[tuple[str, Any]]]:
-    """The rows without their order: equal bags hold the same rows the same number of times."""
+    """Collect rows without their order: equal bags hold the same rows the same number of times."""
     return Counter(frozenset(row.items()) for row in rows)
 
 

@@ -20,7 +20,7 @@ SLOW_FEW: dict[str, Any] = {**SLOW, "where": "sleepEachRow(0.2) = 0"}
 
 
 def make_table(lab: Lab) -> str:
-    """Make a table with two partitions, and three files with rows for both; returns its name."""
+    """Create a table with two partitions, and three files with rows for both; returns its name."""
     for number in range(3):
         put_numbers(lab, f"in/{number}.csv", FEW[number::3])
     return lab.create("t", "n UInt32", EVEN_AND_ODD)
@@ -35,7 +35,7 @@ def is_clean(lab: Lab) -> bool:
 
 
 def die_before(name: str, nth: int, number: signal.Signals) -> str:
-    """Code for a worker that sends itself a signal before its n-th statement of a name."""
+    """Return code for a worker that sends itself a signal before its n-th statement with a name."""
     return f"""
 import os
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
@@ -53,7 +53,7 @@ ClickHouseS3Hook._run = run
 
 @contextmanager
 def stopped_worker(lab: Lab, table: str, **arguments: Any) -> Iterator[subprocess.Popen[str]]:
-    """A worker that may stand still at the end of the block."""
+    """A worker that may still be suspended at the end of the block."""
     worker = start_worker(lab, table, **arguments)
     try:
         yield worker

@@ -1,4 +1,4 @@
-"""Loads that stand still before a statement, for tests of what others do meanwhile."""
+"""Loads that pause before a statement, to test what others do in the meantime."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ GATE_SECONDS = 120
 
 @dataclass
 class Gate:
-    """Stops the thread of one load before its n-th statement of a name, until it is opened.
+    """Pauses the thread of one load before its n-th statement with a name, until the gate is opened.
 
-    The thread stands for a process: what it knows and what it holds belong to its own operator.
+    The thread represents a process: its state belongs to its own operator.
     """
 
     name: str
@@ -38,13 +38,13 @@ class Gate:
             assert self.opened.wait(GATE_SECONDS)
 
     def wake(self) -> BaseException | None:
-        """Open, wait for the load's end, and tell its error."""
+        """Open the gate and wait for the load's end; returns its error."""
         self.opened.set()
         return self.task.exception(GATE_SECONDS)
 
 
 def watch_statements(monkeypatch: pytest.MonkeyPatch, gates: dict[int, Gate]) -> None:
-    """Have the gates of the threads that run loads see every statement.
+    """Pass every statement by the gates of the threads that run loads.
 
     :param gates: thread id → gate.
     """

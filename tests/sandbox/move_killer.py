@@ -1,4 +1,4 @@
-"""Kills a node inside a MOVE, which puts parts into the target first and takes them from the source afterwards."""
+"""Kill a node inside a MOVE, which adds parts to the target first and then removes them from the source."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from airflow_provider_ch_s3.sandbox import Sandbox
 
 
 class MoveKiller:
-    """Watches a table's folders on all nodes, and kills the first node that has so many new parts there.
+    """Watches a table's folders on all nodes, and kills the first node that has ``after_parts`` new parts there.
 
-    :param kill: kills the node of a number.
+    :param kill: kills the node with a given number.
     """
 
     def __init__(self, sandbox: Sandbox, table: str, kill: Callable[[int], None], *, after_parts: int = 1) -> None:
@@ -41,7 +41,7 @@ class MoveKiller:
 
 
 def data_folder(sandbox: Sandbox, table: str, node: int) -> Path:
-    """Where a node keeps the parts of ``database.table``."""
+    """Find the folder in which a node keeps the parts of ``database.table``."""
     database, _, name = table.partition(".")
     (row,) = sandbox.query(
         f"SELECT data_paths FROM system.tables WHERE database = '{database}' AND name = '{name}'", node=node
@@ -50,5 +50,5 @@ def data_folder(sandbox: Sandbox, table: str, node: int) -> Path:
 
 
 def part_names(folder: Path) -> set[str]:
-    """The parts that a restarted node would find; not those that are being made."""
+    """List the parts that a restarted node would find, without those that are being written."""
     return {name for name in os.listdir(folder) if name[0].isalnum() and name.count("_") == 3}

@@ -1,4 +1,4 @@
-"""The processes of a sandbox, killed and kept from coming back. Its supervisor starts a dead one again."""
+"""Kill processes of a sandbox, and keep them from coming back: its supervisor restarts them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.node_config import CONFIG_NAME
 
 ZOOKEEPER = "zookeeper"
-# A server looks at its configuration every two seconds.
+# A server checks its configuration every two seconds.
 RELOAD_SECONDS = 4.0
 
 
 def node_name(node: int) -> str:
-    """The name of a node's folder; ``node`` counts from 0."""
+    """Return the name of a node's folder; ``node`` counts from 0."""
     return f"node{node + 1}"
 
 
@@ -31,7 +31,7 @@ def pid_of(sandbox: Sandbox, name: str) -> int:
 
 
 def kill_process(sandbox: Sandbox, name: str) -> None:
-    """SIGKILL one process, by the name of its folder."""
+    """SIGKILL a process, given the name of its folder."""
     with suppress(ProcessLookupError):
         os.kill(pid_of(sandbox, name), signal.SIGKILL)
 
@@ -42,7 +42,7 @@ def kill_node(sandbox: Sandbox, node: int) -> None:
 
 @contextmanager
 def kept_down(sandbox: Sandbox, node: int) -> Iterator[None]:
-    """Kill a node, and let its successor wait for its folder's lock until the end of the block."""
+    """Kill a node, and make the restarted one wait for its folder's lock until the end of the block."""
     with (_directory(sandbox) / node_name(node) / "lock").open("a") as lock:
         kill_node(sandbox, node)
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -51,7 +51,7 @@ def kept_down(sandbox: Sandbox, node: int) -> Iterator[None]:
 
 @contextmanager
 def left_out(sandbox: Sandbox, node: int) -> Iterator[None]:
-    """Take a node out of the cluster that all servers know until the end of the block; it answers all the same."""
+    """Remove a node from the cluster's definition on all servers until the end of the block; it keeps running."""
     entry = rf"<replica>\s*<host>[^<]*</host>\s*<port>{sandbox.tcp_ports[node]}</port>.*?</replica>"
     configs = [_directory(sandbox) / node_name(number) / CONFIG_NAME for number in range(sandbox.nodes)]
     originals = [config.read_text() for config in configs]
@@ -67,14 +67,14 @@ def left_out(sandbox: Sandbox, node: int) -> Iterator[None]:
 
 
 def _rewrite(config: Path, text: str) -> None:
-    """At once: the server may read it at any time."""
+    """Replace a file atomically: the server may read it at any time."""
     new = config.with_suffix(".new")
     new.write_text(text)
     new.replace(config)
 
 
 def all_answer(sandbox: Sandbox) -> bool:
-    """Whether loads can work again: each node answers, and so does Keeper to it, where there is one."""
+    """Check whether loads can run again: each node responds, and is connected to Keeper if there is one."""
     sql = "SELECT throwIf(countIf(is_session_expired) > 0) FROM system.replicas" if sandbox.has_keeper else "SELECT 1"
     try:
         return all(sandbox.query(sql, node=node) for node in range(sandbox.nodes))

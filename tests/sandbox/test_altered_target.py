@@ -1,4 +1,4 @@
-"""The target's columns are altered while a load stages its rows."""
+"""The target's columns are altered while a load is staging its rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OLD = [{"n": 77, "m": 7}]
 ROWS = [{"n": n, "m": n + 1} for n in range(30)]
 OTHER = [{"n": n, "m": n + 1} for n in range(100, 104)]
 COLUMNS = ("n", "m")
-# the files have both columns, and a load takes those that the table has
+# the files have both columns, and a load uses those that the table has
 LOAD: dict[str, Any] = {"data_format": "CSVWithNames", "settings": {"input_format_skip_unknown_fields": 1}}
 
 
@@ -46,7 +46,7 @@ def without_m(rows: list[dict[str, int]]) -> list[dict[str, int]]:
 
 
 ADD = "ADD COLUMN x UInt8 DEFAULT 9"
-# the statement that the load comes to when the ALTER is done; nothing is committed then
+# the load's next statement after the ALTER; nothing has been committed at that point
 PLACES = {
     "before-the-insert": ("submit", 1),
     "staged": ("read_partitions", 1),
@@ -54,11 +54,11 @@ PLACES = {
     "last-moment": ("write_event_committing", 1),
     "committing": ("move_partition", 1),
 }
-# what the table shows of rows, of its columns that are compared, does not depend on when they came
+# kind → (ALTER, the columns to compare, what they show of given rows, no matter when those arrived)
 ALTERED = {
     "add": (ADD, "*", with_x),
     "modify": ("MODIFY COLUMN m UInt64", "*", lambda rows: rows),
-    # a column is gone that the files have
+    # removes a column that the files have
     "drop": ("DROP COLUMN m", "n", without_m),
     "rename": ("RENAME COLUMN m TO k", "n", without_m),
 }
@@ -83,7 +83,7 @@ def test_on_all_nodes(lab: Lab, table: str, freeze: Freeze, what: str, where: st
     loaded = [] if error else ROWS
     assert bag(lab.rows(table, columns=columns)) == bag(shown(OLD + loaded))
     assert lab.left_overs() == []
-    # others go on, and so does the next try
+    # other loads continue, and so does the next try
     arguments = {**LOAD, "columns": ["n"]} if columns == "n" else LOAD
     lab.load("other/*.csv", table, task_id="other", **arguments)
     assert bag(lab.rows(table, columns=columns)) == bag(shown(OLD + OTHER + loaded))
@@ -110,12 +110,12 @@ def test_on_one_node(lab: Lab, table: str, freeze: Freeze, node: int, where: str
 
 @pytest.mark.parametrize("nth", [thorough(1), 4])
 def test_on_one_node_in_the_middle_of_the_commit(lab: Lab, table: str, freeze: Freeze, nth: int) -> None:
-    """Some of the rows may be there then, and what is left fits no more: the load says so, and others go on."""
+    """Some rows may have been committed, and the rest no longer fits: the load reports that, and others continue."""
     gate = freeze(Gate("move_partition", nth), "in/*.csv", table, **LOAD)
     lab.query(f"ALTER TABLE {table} {ADD}", node=2)
     error = gate.wake()
     alter_others(lab, table, 2)
-    if error is None:  # the altered node had read none of the files
+    if error is None:  # the altered node had not read any file
         assert bag(lab.rows(table)) == bag(with_x(OLD + ROWS))
         return
     assert isinstance(error, ChS3Error)
@@ -123,11 +123,11 @@ def test_on_one_node_in_the_middle_of_the_commit(lab: Lab, table: str, freeze: F
     lab.load("other/*.csv", table, task_id="other", **LOAD)
     held = bag(lab.rows(table))
     assert bag(with_x(OLD + OTHER)) <= held <= bag(with_x(OLD + OTHER + ROWS))
-    if held == bag(with_x(OLD + OTHER)):  # only the altered node had read files, so that nothing was moved
+    if held == bag(with_x(OLD + OTHER)):  # only the altered node had read files, so nothing was moved
         lab.load("in/*.csv", table, task_id="again", **LOAD)
         assert bag(lab.rows(table)) == bag(with_x(OLD + OTHER + ROWS))
         return
-    # what would bring the rows again that are there already waits until somebody has looked
+    # a load that would repeat rows that are there already is refused until a user has checked
     with pytest.raises(UnknownStateError, match="may hold a part of its rows; remove those"):
         lab.load("in/*.csv", table, task_id="again", **LOAD)
     assert bag(lab.rows(table)) == held

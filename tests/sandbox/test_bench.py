@@ -1,4 +1,4 @@
-"""The benchmark, on a few rows: whether it measures what it says, not how fast anything is."""
+"""The benchmark with a few rows: whether it measures what it claims to, not how fast anything is."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def bench(out: Path, *arguments: str) -> list[dict[str, Any]]:
     code = main(["bench", "--built-in-store", "--scale", SCALE, "--rounds", "1", "--out", str(out), *arguments])
-    assert code in (0, 1)  # so few rows say nothing about speed
+    assert code in (0, 1)  # with so few rows, the plan may be slower
     results: list[dict[str, Any]] = json.loads((out / "results.json").read_text())["results"]
     return results
 
@@ -70,7 +70,7 @@ def test_each_kind_of_workload(tmp_path: Path) -> None:
     assert [result["workload"] for result in results] == list(names)
     for result in results:
         assert [one["error"] for one in result["rounds"]] == [""] * 4
-        # by default a ReplacingMergeTree replaces rows while they are inserted, too
+        # by default a ReplacingMergeTree replaces rows already on insert
         rows = {one["rows"] for one in result["rounds"] if one["candidate"] != "server defaults"}
         assert rows == {ROWS // 10 if result["workload"] == "W7" else ROWS}
 

@@ -1,8 +1,8 @@
-"""What ClickHouse Cloud looks like from outside, as far as it can be had here: one shard, whose database carries DDL,
+"""ClickHouse Cloud as seen by a client, as far as it can be simulated: one shard, whose database distributes DDL,
 behind an address where every statement reaches another replica.
 
-Its engines are in no server that one can run oneself: tables with replicas are disguised as shared ones, which do not
-tell how far each replica is."""
+No server that users can run themselves has its engines: replicated tables are disguised as shared ones, which do not
+report how far each replica is."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def cloud_lab(lab: Lab) -> Iterator[Lab]:
 
 @pytest.fixture
 def _disguise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mock: every answer calls replicated engines shared ones, and none tells of logs and queues of replicas."""
+    """Mock the hook: results show replicated engines as shared ones, and nothing of replicas' logs and queues."""
     query = ClickHouseS3Hook.query
     execute_at = ClickHouseS3Hook._execute_at
 

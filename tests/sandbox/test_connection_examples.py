@@ -1,4 +1,4 @@
-"""The connections of docs/topologies.md, with the names and ports of a sandbox in the place of theirs."""
+"""The connections of docs/topologies.md, with the names and ports of a sandbox."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLES = dict(re.findall(r"^### ([^\n]+)\n\n```json\n(.*?)^```", PAGE.read_tex
 
 
 def connect(lab: Lab, title: str, port: int = 0) -> None:
-    """Use an example; what it leaves out is left out."""
+    """Use an example's connection, with only the fields that it has."""
     example = json.loads(EXAMPLES[title])
     real = json.loads(lab.sandbox.airflow_conn_clickhouse)
     extra = {name: real["extra"][name] for name in example.get("extra", {})}
@@ -62,7 +62,7 @@ def test_replicas_behind_one_address(replicated_lab: Lab) -> None:
 
 
 def test_clickhouse_cloud(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is none here: only that the fields are such as the hook takes."""
+    """Check only that the hook accepts the fields: there is no ClickHouse Cloud here."""
     monkeypatch.setenv("AIRFLOW_CONN_CH", EXAMPLES["ClickHouse Cloud"])
     hook = ClickHouseS3Hook(clickhouse_conn_id="ch")
     assert hook.get_connection("ch").port == 8443

@@ -1,4 +1,4 @@
-"""Each way to the rights on the bucket, and that no secret shows anywhere on the way."""
+"""Each way to get access to the bucket; none of them reveals a secret."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.sandbox
 
 WRONG = "wr0ng+s3cret/"
 TOKEN = "t3mporary+token/=="
-# Control and format characters, and separators: what cannot be seen
+# The categories of invisible characters: control and format characters, and separators
 INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
 NO_KEYS: dict[str, Any] = {"login": None, "password": None}
 
@@ -33,7 +33,7 @@ def table(lab: Lab) -> str:
 
 
 def texts_of(lab: Lab, report: dict[str, Any]) -> set[str]:
-    """The statement as every node's log has it, without white space."""
+    """Read the statement from every node's log, without white space."""
     lab.everywhere("SYSTEM FLUSH LOGS query_log")
     sql = f"SELECT query FROM system.query_log WHERE query_id = '{report['query_id']}'"
     return {"".join(row["query"].split()) for row in lab.everywhere(sql)}
@@ -47,7 +47,7 @@ def only_text(lab: Lab, report: dict[str, Any]) -> str:
 def test_keys_travel_as_parameters(lab: Lab, table: str) -> None:
     report = lab.load("in/*", table)
     assert lab.rows(table) == [{"n": 1}]
-    # the log shows what the server put in the place of the parameters
+    # the log shows the values that the server substituted for the parameters
     assert "'[HIDDEN]','CSVWithNames'" in only_text(lab, report)
 
 
@@ -80,7 +80,7 @@ def test_a_named_collection(lab: Lab, table: str) -> None:
 
 
 def test_a_role_that_the_servers_assume(lab: Lab, table: str) -> None:
-    """There is nobody here whom they could ask for it; with their own role they can read the file."""
+    """There is no service here that would grant the role; with their own role the servers could read the file."""
     with pytest.raises(SourceError, match=r"S3_ERROR.*credentials may read the bucket"):
         lab.load("in/*", table, role_arn="arn:aws:iam::123456789012:role/reader")
     assert lab.rows(table) == []
@@ -115,7 +115,7 @@ def test_a_private_bucket_without_signature(lab: Lab, table: str) -> None:
 
 
 class Shown:
-    """Everything that a run shows to anybody."""
+    """Everything that a run makes visible."""
 
     def __init__(self, lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
         self.lab = lab
@@ -147,7 +147,7 @@ class Shown:
 
 @pytest.fixture
 def watch(lab: Lab, caplog: pytest.LogCaptureFixture) -> Shown:
-    # botocore's own words, too: at this level it says what it sends
+    # includes botocore's log: at this level it has the requests
     caplog.set_level(logging.DEBUG)
     for name in ("botocore", "botocore.endpoint"):
         caplog.set_level(logging.DEBUG, logger=name)

@@ -39,13 +39,13 @@ async def collect(trigger: BaseTrigger) -> list[Any]:
 
 
 def made_again(trigger: BaseTrigger) -> BaseTrigger:
-    """The trigger as another triggerer makes it, from what the database kept."""
+    """Re-create a trigger from its serialized form, as another triggerer would."""
     _, arguments = trigger.serialize()
     return type(trigger)(**json.loads(json.dumps(arguments)))
 
 
 async def while_waiting(trigger: BaseTrigger, act: Callable[[], object]) -> list[Any]:
-    """The events of a trigger that waited when ``act`` was called."""
+    """Collect the events of a trigger that is waiting when ``act`` is called."""
     events = asyncio.create_task(collect(trigger))
     await asyncio.sleep(4 * SHORT)
     assert not events.done()
@@ -54,7 +54,7 @@ async def while_waiting(trigger: BaseTrigger, act: Callable[[], object]) -> list
 
 
 class Queries:
-    """Queries that sleep, on nodes of the test's choice."""
+    """Sleeping queries, on nodes that the test chooses."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
@@ -160,7 +160,7 @@ def test_a_user_who_ends_the_task_ends_its_generation_on_all_nodes(lab: Lab, que
 
 @pytest.fixture
 def local(lab: Lab) -> str:
-    """A table with three parts on each node, and no merges."""
+    """A table with three parts on each node, and without merges."""
     name = lab.create("it", "n UInt32", "MergeTree PARTITION BY n ORDER BY n")
     lab.ddl(f"SYSTEM STOP MERGES {name}", f"INSERT INTO {name} SELECT number FROM numbers({PARTS})")
     return name
@@ -240,7 +240,7 @@ def test_many_tables_and_rules_share_a_round_and_keep_apart(lab: Lab) -> None:
         "SELECT count() AS statements FROM system.query_log WHERE type = 'QueryFinish' AND is_initial_query"
         f" AND position(query, '(database, ') > 0 AND position(query, '''{lab.database}'', ''t7''') > 0"
     )
-    # five statements ask for all sixteen; twice if a beat fell between the first trigger and the last
+    # five statements poll for all sixteen; twice if a tick fell between the first trigger and the last
     assert sum(int(row["statements"]) for row in asked) in (5, 10)
 
 
@@ -270,7 +270,7 @@ def test_a_sensor_that_fails_silently_waits_on(lab: Lab, local: str) -> None:
 def test_the_task_s_own_limit_ends_the_waiting(local: str) -> None:
     limit = datetime.timedelta(seconds=5)
     deferral = deferred(local, max_parts=PARTS - 1, timeout=3600, execution_timeout=limit)
-    assert deferral.timeout > limit  # Airflow's own comes later
+    assert deferral.timeout > limit  # Airflow's own timeout comes later
     (event,) = run(collect(deferral.trigger))
     assert event["status"] == "timeout"
     assert "3 parts, 2 allowed" in event["message"]

@@ -196,7 +196,7 @@ def test_the_password_appears_nowhere(
     hook = make_hook(extra, password=WRONG_PASSWORD, **fields)
     with pytest.raises((ServerError, ServerUnreachableError)) as caught:
         hook.execute(Statement(text="SELECT 1"))
-    with pytest.raises(Exception) as raw:  # noqa: PT011 - what the official hook raises, as it is
+    with pytest.raises(Exception) as raw:  # noqa: PT011 - whatever the official hook raises, unchanged
         hook.run("SELECT 1")
     ok, message = hook.test_connection()
     assert not ok

@@ -1,4 +1,4 @@
-"""Names and texts that would break out of any statement that does not quote them."""
+"""Names and strings that would break out of any statement that does not quote them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_distributed_table_over_a_hostile_one(lab: Lab, name: str) -> None:
 @pytest.mark.parametrize("data_format", ["Parquet", "JSONEachRow"])
 def test_columns(lab: Lab, data_format: str) -> None:
     names = [*NAMES, "a.b", "a/b"]
-    # narrower in the table than in the files, so that each name stands in a cast
+    # narrower in the table than in the files, so that each name occurs in a cast
     columns = ", ".join(f"{identifier(name)} UInt8" for name in names)
     table = lab.create("t", columns)
     if data_format == "Parquet":
@@ -90,7 +90,7 @@ def test_columns(lab: Lab, data_format: str) -> None:
 
 
 def pattern(name: str) -> str:
-    """A glob that matches the name: there is no other way to address one with globs in it."""
+    """Build a glob that matches the name: a name that contains wildcards cannot be addressed otherwise."""
     return re.sub(r"[*?{}]", "?", name)
 
 
@@ -98,7 +98,7 @@ def pattern(name: str) -> str:
 def test_a_file_name(lab: Lab, name: str) -> None:
     table = lab.create("t", "n UInt8, file String")
     lab.put(f"in/{name}.csv", b"n\n1\n")
-    # what a careless pattern for the name would match, too
+    # a careless pattern for the name would match this one, too
     lab.put("in/(a) other.csv", b"other\nno number\n")
     report = lab.load(f"in/{pattern(name)}.csv", table, select={"file": "_file"})
     assert lab.rows(table) == [{"n": 1, "file": f"{name}.csv"}]
@@ -121,7 +121,7 @@ def test_many_file_names_beside_look_alikes(lab: Lab) -> None:
 
 @pytest.mark.thorough
 def test_the_schema_is_read_from_a_file_of_the_load(lab: Lab) -> None:
-    # the look-alike sorts before, and matches what ClickHouse is told to read of a list with "[1].csv"
+    # the look-alike sorts first, and matches the pattern that ClickHouse reads for a list with "[1].csv"
     table = lab.create("t", "n UInt8")
     lab.put("in/[1].csv", b"n\n1\n")
     lab.put("in/[2].csv", b"n\n2\n")
@@ -158,7 +158,7 @@ def test_expressions_with_hostile_texts(lab: Lab) -> None:
     ],
 )
 def test_a_hostile_secret_key_opens_the_store(lab: Lab, secret: str) -> None:
-    # a store of our own in this process, whose secret key it is; a changed one would be refused
+    # an object store in this process with that secret key, which would refuse an altered one
     (port,) = free_ports(1)
     start_object_store(port=port, access_key="HOSTILE", secret_key=secret)
     keys = {"aws_access_key_id": "HOSTILE", "aws_secret_access_key": secret, "region_name": "us-east-1"}
@@ -175,7 +175,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
 class TestRoundTrips:
-    """What the filters write comes back from the server as it was."""
+    """What the filters render comes back from the server unchanged."""
 
     @pytest.fixture
     def hook(self, lab: Lab) -> ClickHouseS3Hook:

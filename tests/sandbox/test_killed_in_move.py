@@ -1,4 +1,4 @@
-"""A node killed inside a MOVE, which puts the parts into the target first and takes them from the source after."""
+"""A node is killed inside a MOVE, which adds parts to the target first and then removes them from the source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 NODES = 2
 PARTS_PER_NODE = 200
 ROWS = [{"n": n} for n in range(NODES * PARTS_PER_NODE * 10)]
-# blocks of ten rows, each a part; no merges, in the staging table neither
+# blocks of ten rows, each of which becomes a part; no merges, not even in the staging table
 MANY_PARTS = {"max_threads": 1, "max_insert_threads": 1, "max_block_size": 10, "min_insert_block_size_rows": 10}
 NO_MERGES = "max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1"
 
@@ -54,7 +54,7 @@ def test_each_row_arrives_once_or_the_load_says_that_it_does_not_know(
     else:
         assert table in str(error)
         assert max(bag(lab.rows(table)).values(), default=0) == 1
-    # whatever became of it, others go on, and change nothing of it
+    # whatever the outcome, other loads continue, and do not change it
     held = bag(lab.rows(table))
     put_numbers(lab, "other/a.csv", [{"n": 10**6}])
     lab.load("other/*.csv", table, task_id="other")

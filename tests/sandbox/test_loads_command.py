@@ -1,4 +1,4 @@
-"""``ch-s3 loads``: what the ledger tells, and what it may forget."""
+"""``ch-s3 loads``: what the ledger shows, and what may be pruned from it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ PAGE = ROOT / "docs" / "topologies.md"
 
 
 def test_one_https_address_of_a_cluster_with_replicas() -> None:
-    """As a service offers it: neither HTTP nor the other nodes can be reached."""
+    """As a hosted service offers it: neither HTTP nor the individual nodes can be reached."""
     (description,) = (json.loads(line) for line in PAGE.read_text().splitlines() if line.startswith('{"host"'))
     config = SandboxConfig(shards=1, replicas=3, engine="25.8", database_engine="Replicated", tls=True)
     with running_sandbox(config) as sandbox:

@@ -38,7 +38,7 @@ def table(replicated_lab: Lab) -> str:
 
 @pytest.fixture
 def grants(replicated_lab: Lab, table: str) -> list[str]:
-    """The statements of the page, for a user of this test, who has them and loads from now on."""
+    """The page's GRANT statements, for a user of this test, as whom the lab loads from now on."""
     lab = replicated_lab
     user = f"least_{lab.database}"
     lab.query(f"CREATE USER {user} ON CLUSTER {lab.sandbox.cluster} IDENTIFIED BY 'secret of {user}'")
@@ -61,7 +61,7 @@ def test_they_are_enough(replicated_lab: Lab, table: str, grants: list[str]) -> 
 
 
 def use_all(lab: Lab, table: str, name: str) -> None:
-    """Everything that the package does there; the table holds the rows of the files then."""
+    """Use everything that needs rights; afterwards the table holds the rows of the files."""
     works, said = ClickHouseS3Hook(clickhouse_conn_id="ch").test_connection()
     if not works:
         raise ChS3Error(said)
@@ -95,11 +95,11 @@ def test_none_of_them_is_too_many(replicated_lab: Lab, table: str, grants: list[
             unused.append(f"{right} ON {what}")
         lab.query(f"GRANT ON CLUSTER {lab.sandbox.cluster} {right} ON {what} TO {user}")
     assert unused == []
-    use_all(lab, table, "again")  # nothing but the missing rights was in the way
+    use_all(lab, table, "again")  # only the missing rights made it fail
 
 
 def split(grant: str) -> list[tuple[str, str, str]]:
-    """The single rights of a statement: what, on what, to whom."""
+    """Split a statement into its rights: which right, on what, to whom."""
     match = re.fullmatch(r"(.+) ON (\S+) TO (\S+)", grant)
     assert match
     return [(right, match[2], match[3]) for right in match[1].split(", ")]
@@ -108,7 +108,7 @@ def split(grant: str) -> list[tuple[str, str, str]]:
 @pytest.mark.thorough
 @only_on("on-cluster")
 def test_rights_on_each_table_by_its_name(replicated_lab: Lab, table: str, grants: list[str]) -> None:
-    """An administrator may give no rights on the whole database."""
+    """For an administrator who grants no rights on the whole database."""
     lab = replicated_lab
     on_cluster = f"ON CLUSTER {lab.sandbox.cluster}"
     for right, what, user in (one for grant in grants for one in split(grant)):

@@ -1,4 +1,4 @@
-"""``ch-s3 plan`` on a real cluster: what it prints is what a load would send, and nothing is written."""
+"""``ch-s3 plan`` on a real cluster: it prints what a load would send, and writes nothing."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ TEXT = gzip.compress(b"".join(b"%d,%s\n" % (number, b"x" * 100) for number in ra
 @pytest.mark.parametrize(
     ("name_type", "row_bytes"),
     [
-        # a number, a text and where it ends
+        # a number, a string and its offset
         pytest.param("String", 4 + 100 + 8, id="text"),
-        # two numbers
+        # a number, and an index into the dictionary
         pytest.param("LowCardinality(String)", 4 + 1, id="low-cardinality"),
     ],
 )
@@ -99,7 +99,7 @@ def test_rows_of_compressed_text_are_counted(
     name_type: str,
     row_bytes: int,
 ) -> None:
-    monkeypatch.setattr(prepare, "SAMPLE_SECONDS", 60)  # whatever else this machine does
+    monkeypatch.setattr(prepare, "SAMPLE_SECONDS", 60)  # however busy the machine is
     header = gzip.compress(b"id,name\n")
     for number in range(3):
         lab.put(f"in/{number}.csv.gz", header + TEXT)
@@ -107,7 +107,7 @@ def test_rows_of_compressed_text_are_counted(
     assert main(["plan", *lab.arguments(table)]) == 0
     found = re.search(r"([\d.]+) MiB of rows per node", capsys.readouterr().out)
     assert found is not None
-    expected = ROWS * row_bytes / 1024**2  # of one of three files
+    expected = ROWS * row_bytes / 1024**2  # of one of the three files
     assert expected * 0.9 < float(found[1]) < expected * 1.2 + ROWS * 6 / 1024**2
 
 

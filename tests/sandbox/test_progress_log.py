@@ -1,4 +1,4 @@
-"""What a load says while it runs: how far it is, and what became of it when it is killed."""
+"""What a load logs: its progress, and its outcome when it is killed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.sandbox.conftest import Lab, wait_until
 
 pytestmark = pytest.mark.sandbox
 
-# One file takes 18 seconds, the others one each: whoever reads those is through long before.
+# One file takes 18 seconds, the others one each: the nodes that read those finish long before.
 UNEVEN = {"large": 600, **{f"small{number}": 30 for number in range(9)}}
 EVEN = {f"even{number}": 300 for number in range(12)}
 SLOW: dict[str, Any] = {
@@ -48,7 +48,7 @@ def put_files(lab: Lab, files: dict[str, int], data_format: str = "parquet") -> 
 
 
 def progress(caplog: pytest.LogCaptureFixture) -> list[tuple[int, int, int]]:
-    """Percent, rows and nodes at work, line by line."""
+    """Parse percent, rows and working nodes of each line."""
     found = [match for record in caplog.records if (match := PROGRESS.search(record.getMessage()))]
     return [(int(match[1] or 0), int(match[2].replace(",", "")), int(match[3])) for match in found]
 
@@ -63,7 +63,7 @@ def test_progress_never_runs_backwards(
     percents, rows, nodes = zip(*progress(caplog), strict=True)
     assert list(percents) == sorted(percents)
     assert list(rows) == sorted(rows)
-    assert nodes[-1] == 1 < max(nodes), "some nodes were through before the others"
+    assert nodes[-1] == 1 < max(nodes), "some nodes finished before the others"
     assert rows[-1] > 435, "half of them"
     assert percents[-1] >= 50
 

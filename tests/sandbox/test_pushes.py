@@ -1,4 +1,4 @@
-"""What users do today instead brings the same rows, or the benchmark compares nothing."""
+"""The other tools write the same rows; otherwise the benchmark would compare nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BUCKET = "pushes"
 KEYS = ("dt=1/0.parquet", "dt=1/1.parquet")
 ROWS_PER_FILE = 10_000
 COLUMNS = "event_id UInt64, ts DateTime, user UInt32, url String, country LowCardinality(String), value Float64"
-# The largest values of each type, text beyond ASCII, an empty one, and fractions that binary cannot hold.
+# The largest values of each type, non-ASCII and empty strings, and fractions that binary numbers cannot represent.
 WRITE_FILE = """
 INSERT INTO FUNCTION s3({{url:String}}, {{key:String}}, {{secret:String}})
 SELECT
@@ -37,7 +37,7 @@ FROM numbers({first}, {count})
 
 @pytest.fixture(scope="module")
 def push_node() -> Iterator[Sandbox]:
-    """One node, and two files that ClickHouse itself wrote."""
+    """One node, and two files that ClickHouse has written."""
     with running_sandbox(SandboxConfig(shards=1)) as sandbox:
         sandbox.s3_client().create_bucket(Bucket=BUCKET)
         for number, key in enumerate(KEYS):
@@ -54,7 +54,7 @@ def push_node() -> Iterator[Sandbox]:
 
 @pytest.fixture
 def job(push_node: Sandbox) -> Iterator[PushJob]:
-    """Both files into a new table, whose name a tool may be tempted to write in another way."""
+    """Both files, and a new table with a name that a tool may be tempted to normalize."""
     push_node.query(f"CREATE TABLE Bench__W1 ({COLUMNS}) ENGINE = MergeTree ORDER BY (user, ts)")
     yield PushJob(
         sandbox=push_node,

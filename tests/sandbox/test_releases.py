@@ -46,7 +46,7 @@ def test_a_load_between_two_steps_of_prune(lab: Lab, table: str, nth: int) -> No
     real = ClickHouseS3Hook._run
 
     def run(hook: ClickHouseS3Hook, statement: Statement, *given: Any, **named: Any) -> Any:
-        # three nodes forget the files, then how attempts began, then how they ended
+        # three nodes delete the files, then the starts of attempts, then their ends
         if statement.name in ("prune_ledger", "prune_ledger_files"):
             left[0] -= 1
             if left[0] == 0:
@@ -71,7 +71,7 @@ def test_a_ledger_of_several_releases(lab: Lab, table: str, capsys: pytest.Captu
         }
     )
     committed = {"load_mode": "append", "partitions": {"all": 0}, "table_uuids": uuids, "colour": "red"}
-    # of an earlier release, which knew little; of a later one, with fields and kinds of its own
+    # from an earlier release, with few fields; from a later one, with unknown fields and kinds
     write(lab, table, load_id="ch-s3-" + "a" * 20, attempt=3, epoch=3, event="planned")
     write(lab, table, load_id="ch-s3-" + "a" * 20, attempt=3, epoch=4, event="committed", detail=committed)
     report = {"query_id": "q", "rows_written": 5, "colour": "red", "nodes": {"n": {"files": 1, "colour": "red"}}}

@@ -1,4 +1,4 @@
-"""``replace_where`` keeps the other rows bit for bit, or refuses before it stages."""
+"""``replace_where`` keeps the other rows bit for bit, or is refused before anything is staged."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class TestKeptRows:
         put_day(lab, 1)
         slow_down(lab, "delete_rows")
         lab.load("in/*.csv", table, **where("n < 100"))
-        # a sum of kept rows is in place of them sooner or later, and none is gone
+        # sooner or later the kept rows are merged into one with their sum, and none is lost
         assert len(lab.rows(table)) == 9 + 1
 
     @pytest.mark.thorough
@@ -123,7 +123,7 @@ class TestKeptRows:
 
 
 def slow_down(lab: Lab, name: str) -> None:
-    """Wait before each statement of a name, so that merges could run."""
+    """Wait before each statement with a name, so that merges can run."""
     real = ClickHouseS3Hook._run
 
     def run(hook: ClickHouseS3Hook, statement: Statement, *given: Any, **named: Any) -> Any:
@@ -193,7 +193,7 @@ class TestConditions:
         lab.put("in/a.csv", b"1356912000\n")  # 2012-12-31 00:00:00 UTC
         arguments = {"structure": "ts UInt32", "select": {"ts": "toDateTime(ts)"}}
         lab.load("in/*.csv", table, **where("ts < '2013-01-01 00:00:00'", **arguments))
-        # of the hours from 04:00 UTC on the day before, those before 10:00 are replaced
+        # of the hours from 04:00 UTC of the previous day on, those before 10:00 are replaced
         assert sorted(
             row["hour"] for row in lab.everywhere(f"SELECT toHour(ts, 'UTC') AS hour FROM {table}")
         ) == sorted([0, *range(10, 24), *range(10)])

@@ -81,7 +81,7 @@ def test_each_row_is_there_once_on_every_replica(lab: Lab, mode: str) -> None:
 
 @topologies("on-cluster")
 def test_the_same_rows_replace_themselves(lab: Lab) -> None:
-    """Keeper takes a part that was attached before for a repetition, and would leave it out."""
+    """Keeper would skip a part that was attached before as a duplicate."""
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
     for number in range(4):
         lab.load("in/*.csv", table, load_mode="replace_where", replace_where="n < 1000", task_id=f"load{number}")
@@ -169,7 +169,7 @@ def test_a_cluster_that_lacks_replicas_is_for_those_that_are_away(lab: Lab) -> N
 
 
 @only_on("on-cluster")
-def test_the_ledger_is_on_two_replicas_before_the_load_goes_on(lab: Lab) -> None:
+def test_the_ledger_is_on_two_replicas_before_the_load_continues(lab: Lab) -> None:
     """The disk of the node that wrote an event may be lost."""
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
     lab.load("old/*.csv", table, task_id="old")
@@ -203,7 +203,7 @@ def test_a_ledger_without_replicas_is_none_for_a_table_with_replicas(lab: Lab) -
 
 @only_on("on-cluster")
 def test_a_quorum_that_a_profile_asks_for(lab: Lab) -> None:
-    """With it, the blocks of a parallel INSERT would make each other fail."""
+    """With a quorum, the blocks of a parallel INSERT would make each other fail."""
     user = f"quorum_{lab.database}"
     settings = "SETTINGS insert_quorum = 2, insert_quorum_parallel = 0"
     lab.everywhere(f"CREATE USER {user} IDENTIFIED BY 'p' {settings}")
@@ -290,7 +290,7 @@ def test_ddl_that_a_node_never_runs(lab: Lab, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("after_parts", [1, thorough(8)], ids=["first-part", "later"])
 @topologies("on-cluster")
 def test_a_replica_killed_within_a_move(lab: Lab, after_parts: int) -> None:
-    """The target has the parts, and so does the staging table."""
+    """Target and staging table both have the parts."""
     table = lab.create("t", "n UInt32", f"MergeTree ORDER BY n SETTINGS {NO_MERGES}, {ANY_WRONG_PARTS}")
     killer = MoveKiller(lab.sandbox, table, partial(kill_node, lab.sandbox), after_parts=after_parts)
     try:

@@ -1,4 +1,4 @@
-"""The same run once more: its names are those of a load that the ledger knows, and what it has to load is not."""
+"""The same run again: the ledger has a load with its names, but the run has something new to load."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def table(lab: Lab) -> str:
 
 
 def load_long_ago(lab: Lab, table: str, **how: Any) -> dict[str, Any]:
-    """Load as a run that began, and committed, two hours ago."""
+    """Load as a run that started and committed two hours ago."""
     lab.started -= LONG_AGO
     report = lab.load("in/*.csv", table, **how)
     age(lab)
@@ -31,7 +31,7 @@ def load_long_ago(lab: Lab, table: str, **how: Any) -> dict[str, Any]:
 
 
 def age(lab: Lab) -> None:
-    """Make all that the ledger knows two hours older."""
+    """Make all records of the ledger two hours older."""
     lab.everywhere(
         f"ALTER TABLE {lab.database}.ch_s3_ledger UPDATE time = time - {LONG_AGO.seconds} WHERE 1"
         " SETTINGS mutations_sync = 2"
@@ -39,7 +39,7 @@ def age(lab: Lab) -> None:
 
 
 def delete_and_trigger_again(lab: Lab) -> None:
-    """A DAG run with the ids of the one before, which begins now."""
+    """Simulate a DAG run with the same ids as the previous one, which starts now."""
     lab.started = datetime.now(UTC)
 
 
@@ -116,13 +116,13 @@ class TestRetried:
 
 
 class TestClearedWithFewerRetries:
-    """``max_tries``, which tells a clear from a retry, is then the same as before, or even less."""
+    """``max_tries``, which distinguishes a clear from a retry, is then the same as before, or even lower."""
 
     @pytest.mark.parametrize("retries_before", [2, 4], ids=["as-many-tries-as-before", "fewer"])
     def test_a_clear_loads_what_is_new(self, lab: Lab, table: str, retries_before: int) -> None:
         lab.load("in/*.csv", table, try_number=1, max_tries=retries_before, retries=retries_before)
         put_numbers(lab, "in/new.csv", OTHER)
-        # after the clear: one try was made, and one retry is allowed now
+        # after the clear: one try has been made, and one retry is allowed now
         again = lab.load("in/*.csv", table, try_number=2, max_tries=2, retries=1)
         assert (again["files_skipped"], again["files_read"]) == (3, 1)
         assert bag(lab.rows(table)) == bag(FEW + OTHER)

@@ -1,4 +1,4 @@
-"""The sandbox as its users see it: a cluster, an object store, and nothing left behind."""
+"""The sandbox from the point of view of its users: a cluster, an object store, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WAIT_SECONDS = 30
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
-    """Wait until a condition holds; the bound is there to fail, not to measure."""
+    """Wait until a condition holds; the time limit is for failing, not for measuring."""
     assert poll(condition, seconds=WAIT_SECONDS, pause_seconds=0.05), f"still waiting for {what}"
 
 
@@ -38,7 +38,7 @@ def node_pids(directory: Path) -> list[int]:
 
 
 def processes_in(directory: Path) -> list[str]:
-    """Command lines that name the directory."""
+    """List the command lines that contain the directory."""
     lines = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -56,7 +56,7 @@ def ch_s3(*args: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Iterator[Path]:
-    """A directory for a sandbox, which is stopped after the test if it still runs."""
+    """A directory for a sandbox, which is stopped after the test if it is still running."""
     path = tmp_path / "sandbox"
     yield path
     if lock_owner(path) is not None:
@@ -101,7 +101,7 @@ class TestCluster:
         parts = f"system.part_log WHERE database = '{ch_s3_database}' AND event_type = 'NewPart'"
 
         def are_written() -> bool:
-            # what is logged may come after the answer
+            # the log may be written after the response
             ch_s3_query("SYSTEM FLUSH LOGS")
             return all(ch_s3_query(f"SELECT count() AS n FROM {log}") == [{"n": 1}] for log in (queries, parts))
 
@@ -111,7 +111,7 @@ class TestCluster:
 class TestObjectStore:
     @pytest.fixture
     def url(self, ch_s3_sandbox: Sandbox, ch_s3_client: BaseClient, ch_s3_bucket: str) -> str:
-        """A file of two rows below a key with characters that signatures must encode."""
+        """URL of a file with two rows, whose key has characters that signatures must encode."""
         ch_s3_client.put_object(Bucket=ch_s3_bucket, Key="dt=2013-01-01/a,b+c.csv", Body=b"1\n2\n")
         return f"{ch_s3_sandbox.s3_endpoint}/{ch_s3_bucket}/dt=2013-01-01/*.csv"
 
@@ -164,7 +164,7 @@ class TestLife:
         with running_sandbox(SandboxConfig(shards=2, directory=directory)) as sandbox:
             sandbox.query("CREATE TABLE t (x Int64) ENGINE = MergeTree ORDER BY x", node=1)
             sandbox.query("INSERT INTO t VALUES (42)", node=1)
-            # Log tables on disk are what the engine stumbles over when it starts again.
+            # Log tables on disk would make the engine fail when it restarts.
             sandbox.query("SYSTEM FLUSH LOGS", node=1)
             killed = node_pids(directory)[1]
             os.kill(killed, signal.SIGKILL)
@@ -173,7 +173,7 @@ class TestLife:
             assert sandbox.query("SELECT x FROM t", node=1) == [{"x": 42}]
             sandbox.query("SYSTEM FLUSH LOGS", node=1)
             assert sandbox.query("SELECT count() > 0 AS ok FROM system.query_log", node=1) == [{"ok": 1}]
-        assert "node2 was killed by signal 9; starting it again" in (directory / "supervisor.log").read_text()
+        assert "node2 was killed by signal 9; restarting it" in (directory / "supervisor.log").read_text()
 
     def test_nodes_survive_connections_that_are_reset(self, directory: Path) -> None:
         with running_sandbox(SandboxConfig(shards=1, directory=directory)) as sandbox:
@@ -182,11 +182,11 @@ class TestLife:
                 for _ in range(20):
                     with socket.create_connection(("127.0.0.1", port)) as client:
                         client.sendall(begun)
-                        # closed without lingering: the other end reads "connection reset"
+                        # closed without lingering, so that the other end reads "connection reset"
                         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             assert answers(sandbox, node=0)
             assert node_pids(directory) == pids
-        assert "starting it again" not in (directory / "supervisor.log").read_text()
+        assert "restarting it" not in (directory / "supervisor.log").read_text()
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
     def test_a_signal_to_the_supervisor_leaves_no_process(self, directory: Path, number: signal.Signals) -> None:
@@ -208,7 +208,7 @@ class TestLife:
         for action in ("status", "down", "env"):
             done = ch_s3("sandbox", action, "--dir", directory)
             assert (done.returncode, done.stdout) == (1, "")
-            assert f"no sandbox runs in {directory}" in done.stderr
+            assert f"no sandbox is running in {directory}" in done.stderr
 
     def test_tables_survive_down_and_up(self, directory: Path) -> None:
         config = SandboxConfig(shards=1, directory=directory)
@@ -272,7 +272,7 @@ class TestFailedStart:
         library.write_text("not a library")
         config = SandboxConfig(shards=2, directory=directory, library=library)
         with (
-            pytest.raises(SandboxError, match=r"node1 ended while starting") as caught,
+            pytest.raises(SandboxError, match=r"node1 ended during startup") as caught,
             running_sandbox(config),
         ):
             pass
@@ -281,8 +281,8 @@ class TestFailedStart:
         assert processes_in(tmp_path) == []
 
     def test_the_engines_own_words(self, directory: Path) -> None:
-        # A directory where a file of the engine should be stops it; the sandbox's directory stays then,
-        # because it was not created by this start.
+        # A file in place of one of the engine's directories makes the start fail; the sandbox's directory remains,
+        # because this start did not create it.
         (directory / "node1" / "data").mkdir(parents=True)
         (directory / "node1" / "data" / "metadata").write_text("a file, not a directory")
         config = SandboxConfig(shards=2, directory=directory)
@@ -295,7 +295,7 @@ class TestFailedStart:
     def test_no_nodes_at_all(self) -> None:
         done = ch_s3("sandbox", "up", "--shards", 0)
         assert done.returncode == 1
-        assert done.stderr == "ch-s3: a sandbox needs at least one node, and shards is 0; set --shards to 1 or more\n"
+        assert done.stderr == "ch-s3: shards=0, but a sandbox needs at least one node; set --shards to 1 or more\n"
 
 
 class TestCommands:
@@ -321,7 +321,7 @@ class TestCommands:
 
         again = ch_s3("sandbox", "up", "--dir", directory)
         assert again.returncode == 1
-        assert f"another sandbox runs in {directory}" in again.stderr
+        assert f"another sandbox is running in {directory}" in again.stderr
         assert answers(sandbox, node=0)
 
         assert ch_s3("sandbox", "down", "--dir", directory).returncode == 0
@@ -331,7 +331,7 @@ class TestCommands:
 
     def test_ctrl_c_ends_a_foreground_sandbox_and_its_temporary_directory(self) -> None:
         command = [sys.executable, "-m", "airflow_provider_ch_s3", "sandbox", "up", "--json", "--shards", "1"]
-        # A group of its own stands for the terminal's: Ctrl-C signals the whole group.
+        # Its own process group represents the terminal's: Ctrl-C signals the whole group.
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
             assert process.stdout is not None
             sandbox = Sandbox.from_json(process.stdout.readline())

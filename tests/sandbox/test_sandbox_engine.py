@@ -1,7 +1,7 @@
-"""Fetching the engine: a fake npm serves a small tarball, so that no test downloads 178 MB.
+"""Downloading the engine: a fake npm serves a small tarball, so that no test downloads 178 MB.
 
-What npm itself does is not under test here; that the real package is what was pinned, every other test
-of the sandbox shows by using it.
+npm itself is not tested here; that the real package is the pinned one is shown by all other tests of the
+sandbox, which use it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.sandbox import engine, registries
 from airflow_provider_ch_s3.sandbox.engine import EnginePackage, ensure_library
 
-# Notes each call, then behaves like `npm pack`: writes the tarball into the working directory.
+# Records each call, then behaves like `npm pack`: writes the tarball to the working directory.
 FAKE_NPM = """#!/bin/sh
 echo "$@" >> "{calls}"
 sleep {seconds}
@@ -62,13 +62,13 @@ class FakeRegistry:
         self._npm.chmod(0o755)
 
     def kept(self) -> list[str]:
-        """Files in the cache, the empty lock aside."""
+        """List the files in the cache, except the empty lock."""
         files = (path for path in self.cache.rglob("*") if path.is_file() and path.name != "lock")
         return sorted(str(path.relative_to(self.cache)) for path in files)
 
 
 def code_of(package: EnginePackage) -> str:
-    """Python that makes the package again."""
+    """Return Python code that creates an equal package."""
     return f"EnginePackage(name={package.name!r}, version={package.version!r}, integrity={package.integrity!r})"
 
 

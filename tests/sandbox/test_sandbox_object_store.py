@@ -1,4 +1,4 @@
-"""The object store with boto3, whose requests differ from ClickHouse's."""
+"""The object store, accessed with boto3, whose requests differ from ClickHouse's."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_keys_with_every_kind_of_character(ch_s3_client: BaseClient, ch_s3_bucke
 
 
 def test_large_and_many(ch_s3_client: BaseClient, ch_s3_bucket: str) -> None:
-    # 16 MB go up in parts; deleting many is a POST with a body.
+    # 16 MB are uploaded in parts; deleting many objects is a POST with a body.
     ch_s3_client.upload_fileobj(io.BytesIO(b"1\n" * 8_000_000), ch_s3_bucket, "large")
     ch_s3_client.copy_object(Bucket=ch_s3_bucket, Key="copy", CopySource={"Bucket": ch_s3_bucket, "Key": "large"})
     assert ch_s3_client.head_object(Bucket=ch_s3_bucket, Key="copy")["ContentLength"] == 16_000_000

@@ -1,4 +1,4 @@
-"""The sensor on real parts and merges."""
+"""The sensor with real parts and merges."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ PARTS = 30
 
 
 def poke(table: str, **arguments: Any) -> PokeReturnValue:
-    """One look, by a sensor of its own: as in the mode reschedule, where each look is a process of its own."""
+    """Poke once, with a new sensor: as in the mode reschedule, where each poke is a separate process."""
     given = {"task_id": "settled", "clickhouse_conn_id": "ch", "stable_seconds": 0, "mode": "reschedule"}
     return ClickHousePartsSettledSensor(table=table, **{**given, **arguments}).poke({})
 
 
 @pytest.fixture
 def local(lab: Lab) -> str:
-    """A table with 30 parts on each node, in two partitions, and no merges."""
+    """A table with 30 parts on each node, in two partitions, and without merges."""
     name = lab.create("t", "n UInt32", "MergeTree PARTITION BY n % 2 ORDER BY n")
     lab.ddl(f"SYSTEM STOP MERGES {name}")
     one_part_a_row = "max_block_size = 1, min_insert_block_size_rows = 1, max_insert_threads = 1"

@@ -1,4 +1,4 @@
-"""Loads over HTTPS, and what is said where no TLS connection can be made."""
+"""Loads over HTTPS, and the errors when no TLS connection can be established."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture
 def proxied(lab: Lab, authority: Authority) -> Iterator[dict[str, Any]]:
-    """The cluster of the engine without HTTPS, behind proxies; the connection's extra."""
+    """The cluster of the engine without HTTPS, behind proxies; yields the connection's extra."""
     with proxies(lab, authority.issue("server")) as endpoints:
         extra = {"secure": True, "http_endpoints": endpoints, "ca_cert": str(authority.directory / "ca.crt")}
         lab.connect_clickhouse(extra, port=port_of(endpoints[0]))
@@ -40,7 +40,7 @@ def proxied(lab: Lab, authority: Authority) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def proxies(lab: Lab, certificate: Path) -> Iterator[list[str]]:
-    """One before each node; yields their endpoints."""
+    """Run a proxy in front of each node; yields their endpoints."""
     with ExitStack() as stack:
         yield [f"127.0.0.1:{stack.enter_context(tls_proxy(port, certificate))}" for port in lab.sandbox.http_ports]
 
@@ -138,4 +138,4 @@ def test_a_client_certificate(lab: Lab, proxied: dict[str, Any], authority: Auth
         hook.close()
         lab.connect_clickhouse(one, port=port)
         with pytest.raises(ChS3Error, match="fields client_cert and client_cert_key"):
-            ClickHouseS3Hook(clickhouse_conn_id="ch").cluster_spec  # noqa: B018 - asks the cluster
+            ClickHouseS3Hook(clickhouse_conn_id="ch").cluster_spec  # noqa: B018 - queries the cluster

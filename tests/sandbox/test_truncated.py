@@ -1,4 +1,4 @@
-"""Compressed files whose writer did not finish: the load names the file, and nothing of it arrives."""
+"""Compressed files that were not written completely: the load names the file, and none of its rows arrive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.sandbox.conftest import Lab
 pytestmark = pytest.mark.sandbox
 
 ROWS = 5_000
-# Nearly all of a row is one text, so that the half of it is no error.
+# A row is almost only one string, of which a half is still valid.
 TEXT = "".join(f"{n},{random.Random(n).randbytes(100).hex()}\n" for n in range(ROWS)).encode()
 HALVES = TEXT[: len(TEXT) // 2], TEXT[len(TEXT) // 2 :]
 
@@ -28,7 +28,7 @@ def compress(codec: str, data: bytes) -> bytes:
 
 @pytest.fixture
 def table(lab: Lab) -> str:
-    """On one node: no other one to end with a failed INSERT."""
+    """A table on one node, so that a failed INSERT cannot take another node down."""
     lab.connect_one_node()
     return lab.create("t", "n UInt32, v String")
 

@@ -1,4 +1,4 @@
-"""``ch-s3 tune`` on a real cluster: it measures, says what it found, and leaves nothing behind."""
+"""``ch-s3 tune`` on a real cluster: it measures, prints its result, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_is_printed_is_the_connections_extra(
     assert extra["calibration"]["core_seconds_per_gib"] > 0
     assert lab.rows(table) == []
     assert scratch_tables(lab) == []
-    # and a plan takes what was printed
+    # and a plan accepts what was printed
     lab.connect_clickhouse(
         {"vcpus_per_node": 2, "calibration": {**extra["calibration"], "insert_threads_per_core": 1.5}}
     )
@@ -81,7 +81,7 @@ def test_more_than_allowed_is_not_begun_unasked(
 def test_saving_needs_a_connection_in_airflows_database(
     lab: Lab, table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The database of a test process has none; that a real one is written, tests/airflow shows."""
+    """A test process has no such connection; tests/airflow tests writing to a real one."""
     monkeypatch.setattr("airflow.utils.session.create_session", EmptyDatabase)
     assert main(["tune", *lab.arguments(table, "--save")]) == 1
     assert "Airflow's database has no connection 'ch', so --save cannot write it; leave" in capsys.readouterr().err
@@ -110,7 +110,7 @@ def test_a_search_that_is_interrupted_leaves_nothing(lab: Lab, number: signal.Si
     command = ["tune", *lab.arguments(slow, "--where", SLOW["where"], *settings, "--yes")]
     searching = subprocess.Popen(
         [sys.executable, "-m", "airflow_provider_ch_s3", *command],
-        # a shell that runs the tests in the background has them ignore it
+        # a shell that runs the tests in the background makes them ignore SIGINT
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     wait_until(lambda: lab.query("SELECT 1 FROM system.processes WHERE query_kind = 'Insert'"), "the first load")
@@ -140,7 +140,7 @@ def test_the_next_plan_starts_from_what_the_last_load_measured(
     assert main(["plan", *lab.arguments(table)]) == 0
     assert f"from what {first['query_id']} measured" in capsys.readouterr().out
     second = lab.load("in/*", table, load_mode="replace_table", task_id="again")
-    # a number of 8 bytes and a text of 9 or more; without the first load it is a guess from the stored size
+    # a number of 8 bytes and a string of 9 or more; without the first load, the size would be a guess from the files
     assert second["volume_bytes"] == first["volume_bytes"] >= 60_000 * 17
     expected = first["predicted"], second["predicted"]
     actual = second["peak_memory_bytes"]

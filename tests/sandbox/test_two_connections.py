@@ -1,4 +1,4 @@
-"""Connections that differ in what they say about one cluster, and load into the same table."""
+"""Connections that describe one cluster differently, and load into the same table."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ def table(lab: Lab) -> str:
 
 
 def connect_other(lab: Lab, *, node: int = 0, **extra: Any) -> None:
-    """Make the connection ``other``: that of the sandbox, but for this."""
+    """Create the connection ``other``: that of the sandbox, with these differences."""
     fields = {"schema": lab.database, "port": lab.sandbox.http_ports[node]}
     lab._connect("OTHER", lab.sandbox.airflow_conn_clickhouse, extra, fields)
 
 
 class TestOtherNamesOfTheNodes:
-    """By its names the first node comes first for one connection, and the last one for the other."""
+    """In the order of their names, the first node comes first for one connection, and the last node for the other."""
 
     @pytest.fixture(autouse=True)
     def names(self, lab: Lab, table: str) -> None:
         first, second, third = lab.sandbox.http_ports
         names = [f"127.0.0.1:{first}", f"localhost:{second}", f"localhost:{third}"]
         lab.connect_clickhouse({"http_endpoints": names})
-        # the host too, for what asks the connected node alone
+        # the host as well, for statements that only the connected node runs
         other = [f"127.0.0.1:{third}", f"localhost:{second}", f"localhost:{first}"]
         connect_other(lab, node=2, http_endpoints=other)
-        # the ledger is there; two that create it at once are no matter of names
+        # creates the ledger: loads that create it at the same time are another topic
         put_numbers(lab, "first/a.csv", [{"n": 1000}])
         lab.load("first/*.csv", table, task_id="first")
         lab.everywhere(f"TRUNCATE TABLE {table}")
 
     @pytest.fixture
     def race(self, lab: Lab, table: str, freeze: Freeze) -> Race:
-        """Start two loads that both saw no lock; the second one takes it when the first one just has.
+        """Start two loads that have both seen no lock; the second acquires it when the first just has.
 
-        The first one goes on a moment later, whatever the second one has done until then.
+        The first continues a moment later, whatever the second has done by then.
         """
 
         def start(source: str, **how: Any) -> tuple[Gate, Gate]:
@@ -104,11 +104,11 @@ class TestOtherNamesOfTheNodes:
 
 
 class TestNoCluster:
-    """A connection that knows one node, beside one that knows the cluster."""
+    """A connection to one node, beside a connection to the whole cluster."""
 
     @pytest.fixture(autouse=True)
     def connections(self, lab: Lab) -> None:
-        # what the loads of the cluster write is on a node that the other connection does not ask
+        # what loads on the cluster write is on a node that the other connection does not query
         lab.connect_clickhouse(port=lab.sandbox.http_ports[2])
         connect_other(lab, cluster=None, ddl_mode=None, http_endpoints=None)
 
@@ -141,13 +141,13 @@ class TestNoCluster:
 
 
 class TestDistributedTable:
-    """It names the cluster, so that the connection need not."""
+    """The table names the cluster, so the connection need not."""
 
     def test_a_connection_without_a_cluster(self, lab: Lab, table: str) -> None:
         everything = lab.distribute(table)
         connect_other(lab, cluster=None, ddl_mode=None, http_endpoints=None)
-        # the cluster is known then, but no address of its other nodes, to which a commit has to go
-        with pytest.raises(ConfigError, match="list host:port of the HTTP interface of each node in http_endpoints"):
+        # the cluster is then known, but not the addresses of its other nodes, which a commit has to reach
+        with pytest.raises(ConfigError, match="list the host:port of every node's HTTP interface in http_endpoints"):
             lab.load("other/*.csv", everything, **OTHER_WAY)
         tables = lab.everywhere(f"SELECT name FROM system.tables WHERE database = '{lab.database}' ORDER BY name")
         assert tables == [{"name": "t"}, {"name": "t_all"}] * 3
@@ -192,7 +192,7 @@ class TestTwoLedgers:
             pytest.param("write_event_committed", 1, id="committed"),
         ],
     )
-    def test_a_commit_is_finished_in_spite_of_the_other(
+    def test_a_commit_is_finished_despite_the_other(
         self, lab: Lab, table: str, freeze: Freeze, name: str, nth: int
     ) -> None:
         load = freeze(Gate(name, nth), "in/*.csv", table)
@@ -216,7 +216,7 @@ class TestTwoLedgers:
 
 
 def load_or_refuse(lab: Lab, table: str, task_id: str) -> list[dict[str, int]]:
-    """Load through the other connection; returns the rows that came, none where the other ledger is refused."""
+    """Load through the other connection; returns the rows that arrived, none if the other ledger is refused."""
     refusal = ""
     try:
         lab.load("other/*.csv", table, **{**OTHER_WAY, "task_id": task_id})

@@ -57,7 +57,7 @@ def test_replayed_views_hold_what_the_rows_would_have_brought(lab: Lab, table: s
     assert lab.load("in/*.csv", table, task_id="again", materialized_views="replay", **CSV)["files_skipped"] == 2
     assert totals(lab, counts) == {"2013-01-01": 103, "2013-01-02": 7}
     assert staging_tables(lab) == []
-    # the view itself goes on with what others insert
+    # the view itself continues to process other INSERTs
     lab.query(f"INSERT INTO {lab.database}.t VALUES ('2013-01-01', 1000)")
     assert totals(lab, counts) == {"2013-01-01": 1103, "2013-01-02": 7}
 

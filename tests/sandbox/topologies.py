@@ -1,4 +1,4 @@
-"""Clusters with replicas, and which of them a test runs on."""
+"""Clusters with replicas, and marks for the ones that a test runs on."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ TOPOLOGIES = {
 
 
 def only_on(*names: str) -> pytest.MarkDecorator:
-    """Run a test in these topologies: what it tries is not there in others."""
+    """Run a test only in these topologies: others lack what it tests."""
     return pytest.mark.parametrize("replicated_sandbox", names, indirect=True)
 
 
 def topologies(*usual: str) -> pytest.MarkDecorator:
-    """Run a test in each topology; in ``make test`` in the usual ones."""
+    """Run a test in each topology; ``make test`` runs it in the usual ones."""
     cases: list[ParameterSet] = [pytest.param(name) if name in usual else thorough(name) for name in TOPOLOGIES]
     return pytest.mark.parametrize("replicated_sandbox", cases, indirect=True)

@@ -1,4 +1,4 @@
-"""Tables as the bytes of files."""
+"""Serialize tables to the bytes of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two daily DAGs to backfill: one replaces its day, the other the whole month, so that its runs meet."""
+"""Two daily DAGs to backfill: one replaces its day, the other the whole month, so that its runs compete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_ch_s3.sql.statement import Statement
 
-# Day → the statement after which the first try dies; of those that every node gets, after the first node.
+# Day → the statement after which the first try dies; if it goes to every node, after the first node.
 DEATHS = {
     "2013-01-01": "create_lock",
     "2013-01-03": "create_staging",
@@ -32,7 +32,7 @@ DEATHS = {
 
 
 class MortalLoad(S3ToClickHouseOperator):
-    """A load whose process is killed once on some days."""
+    """A load whose process is killed once, on some days."""
 
     def execute(self, context: Context) -> dict[str, Any]:
         if context["ti"].try_number == 1 and context["ds"] in DEATHS:
@@ -41,7 +41,7 @@ class MortalLoad(S3ToClickHouseOperator):
 
 
 def die_after(name: str) -> None:
-    """Kill this process, which is this task's alone, when the hook has run a statement of that name."""
+    """Kill this process, which only this task uses, when the hook has run a statement with that name."""
     run: Callable[..., Any] = ClickHouseS3Hook._run
 
     def run_and_die(hook: ClickHouseS3Hook, statement: Statement, *args: Any, **kwargs: Any) -> Any:
@@ -61,7 +61,7 @@ for dag_id, source in (
         dag_id=dag_id,
         schedule="@daily",
         start_date=datetime.datetime(2013, 1, 1, tzinfo=datetime.UTC),
-        end_date=datetime.datetime(2013, 1, 31, tzinfo=datetime.UTC),  # no run of its own when it is unpaused
+        end_date=datetime.datetime(2013, 1, 31, tzinfo=datetime.UTC),  # unpausing it starts no scheduled run
         catchup=False,
     ) as dag:
         MortalLoad(

@@ -1,4 +1,4 @@
-"""A load that takes a while: each row of the files costs some milliseconds."""
+"""A load that takes a while: each row of the files takes some milliseconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ with DAG(dag_id="slow_load", schedule=None) as dag:
         source="s3://flights/dt=2013-01-0{1..3}/*.parquet",
         table="{{ dag_run.conf['table'] }}",
         columns=["dt", "flight"],
-        where="sleepEachRow(0.01) = 0",  # 2,699 rows, some 900 a file: about ten seconds
+        where="sleepEachRow(0.01) = 0",  # 2,699 rows, about 900 per file: about ten seconds
         settings={"function_sleep_max_microseconds_per_block": 0, "max_block_size": 100},
         poll_interval=0.5,
         retries=1,

@@ -1,4 +1,4 @@
-"""One load, as the file says that the run's conf names."""
+"""One load, defined by the file that the run's conf names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ with DAG(dag_id=DAG_ID, schedule=None, is_paused_upon_creation=False) as dag:
     FaultyLoad(
         task_id=TASK_ID,
         run_file="{{ dag_run.conf['run_file'] }}",
-        source="",  # these and the rest come from the file
+        source="",  # these and the other arguments come from the file
         table="",
         retries=RETRIES,
         retry_delay=datetime.timedelta(0),
