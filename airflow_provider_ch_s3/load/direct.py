@@ -170,7 +170,7 @@ class DirectLoadRun(TaskLoad):
             latest = self._wait(latest.query_id)
         if latest is not None and latest.state is QueryState.FAILED:
             log.warning(
-                "%s failed; it had written %s, which remain in the table (this load is at least once): %s",
+                "%s failed after writing %s, which remain in the table (this load is at least once): %s",
                 latest.query_id,
                 count_of(sum(row["written_rows"] for row in latest.ended), "row"),
                 latest.error,
