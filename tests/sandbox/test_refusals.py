@@ -406,7 +406,9 @@ def test_a_missing_grant_is_named_as_a_statement(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("endpoint_count", "error", "words"),
     [
-        pytest.param(2, ClusterError, ("http_endpoints is 127.0.0.1:", "the cluster 'sandbox' has 3 nodes"), id="two"),
+        pytest.param(
+            2, ClusterError, ("http_endpoints is 127.0.0.1:", "the cluster 'sandbox' has 3 nodes"), id="two"
+        ),
         pytest.param(0, ConfigError, ("the connection has no address of", "in http_endpoints"), id="none"),
     ],
 )
