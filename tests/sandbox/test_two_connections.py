@@ -147,7 +147,7 @@ class TestDistributedTable:
         everything = lab.distribute(table)
         connect_other(lab, cluster=None, ddl_mode=None, http_endpoints=None)
         # the cluster is known then, but no address of its other nodes, to which a commit has to go
-        with pytest.raises(ConfigError, match="list host:port of the HTTP interface of each node in http_endpoints"):
+        with pytest.raises(ConfigError, match="list the host:port of every node's HTTP interface in"):
             lab.load("other/*.csv", everything, **OTHER_WAY)
         tables = lab.everywhere(f"SELECT name FROM system.tables WHERE database = '{lab.database}' ORDER BY name")
         assert tables == [{"name": "t"}, {"name": "t_all"}] * 3
