@@ -11,10 +11,10 @@ from airflow_provider_ch_s3.errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """Constants of one cluster; None where the rules' own constants count.
+    """Constants of one cluster; None where the rules' own constants apply.
 
-    :param blocks_per_thread: blocks that each inserting thread makes of its share of the rows.
-    :param core_seconds_per_gib: of a load, by its rows in memory.
+    :param blocks_per_thread: blocks into which each inserting thread divides its share of the rows.
+    :param core_seconds_per_gib: core seconds of a load per GiB of its rows in memory.
     """
 
     insert_threads_per_core: float | None = None
@@ -26,16 +26,16 @@ class Calibration:
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
         """Read the JSON that ``ch-s3 tune`` prints.
 
-        :raises ConfigError: if a key is unknown, or a value is no number above 0.
+        :raises ConfigError: if a key is unknown, or a value is not a number above 0.
         """
         names = [field.name for field in fields(cls)]
         for name, value in values.items():
             if name not in names:
-                raise ConfigError(f"{name!r} is none of {', '.join(names)}")
+                raise ConfigError(f"the key {name!r} is unknown; use {', '.join(names)}")
             if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-                raise ConfigError(f"{name} is {value!r}, which is no number above 0")
+                raise ConfigError(f"{name} is {value!r}, which is not a number above 0")
         return cls(**values)
 
     def as_dict(self) -> dict[str, float]:
-        """The reverse of :meth:`from_dict`."""
+        """Return the values that are set: the inverse of :meth:`from_dict`."""
         return {name: value for name, value in asdict(self).items() if value is not None}

@@ -1,4 +1,4 @@
-"""The cluster as values: what the connection declares, what the nodes say, and what loads plan with."""
+"""The cluster as values: what the connection declares, what the nodes report, and what loads are planned for."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = [
 ]
 
 DEFAULT_INGEST_MEMORY_RATIO = 0.5
-"""Half of a node's memory: the other half stays for queries and merges."""
+"""Half of a node's memory: the other half is left for queries and merges."""
 
 MEMORY_TOLERANCE_RATIO = 0.05
-"""A machine sold with 64 GiB shows some 62 GiB: that is no difference worth a note."""
+"""A machine sold with 64 GiB reports about 62 GiB: that difference is not worth a note."""
 
 
 class HardwareOrigin(Enum):
-    """Where the vCPUs or the memory that loads plan with come from."""
+    """Where the vCPUs or the memory to plan loads with come from."""
 
     CONNECTION = "connection"
     DETECTED = "detected"
@@ -43,9 +43,9 @@ class HardwareOrigin(Enum):
 class NodeSpec:
     """One ClickHouse server.
 
-    :param host: ``hostName():tcpPort()``, the name by which every report calls the node.
+    :param host: ``hostName():tcpPort()``, the name of the node in every report.
     :param shard: number of its shard, from 1.
-    :param memory_bytes: what queries on it may use: the server's own limit where an administrator set
+    :param memory_bytes: what queries on it may use: the server's own limit if an administrator set
         one, the machine's memory otherwise.
     """
 
@@ -56,18 +56,18 @@ class NodeSpec:
 
     @property
     def machine(self) -> str:
-        """Servers with the same host name run on one machine."""
+        """The host name: servers with the same one run on one machine."""
         return self.host.rpartition(":")[0]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterDeclaration:
-    """What the connection says about the cluster; ``None`` where the cluster is to be asked.
+    """What the connection declares about the cluster; ``None`` for what is to be detected.
 
-    :param lacks_replicas: the cluster may have fewer replicas of a table than there are.
+    :param lacks_replicas: the cluster may lack some replicas of a table.
     :param http_endpoints: ``host:port`` of each node.
-    :param ledger_table: ``table`` or ``database.table`` that remembers what loads did.
-    :param calibration: what was measured on this cluster.
+    :param ledger_table: ``table`` or ``database.table`` that records what loads did.
+    :param calibration: constants measured on this cluster.
     """
 
     cluster: str | None = None
@@ -87,9 +87,9 @@ class ClusterSpec:
     """The cluster that a load is planned for.
 
     :param name: name in ``system.clusters``; ``None`` for one node alone.
-    :param server_version: the oldest over the nodes.
+    :param server_version: the oldest version of all nodes.
     :param notes: differences between nodes, or between connection and cluster, for the log.
-    :param declared_node_count: overrides the number of nodes found.
+    :param declared_node_count: overrides the number of detected nodes.
     """
 
     name: str | None
@@ -109,12 +109,12 @@ class ClusterSpec:
 
     @property
     def fewest_replicas(self) -> int:
-        """Nodes of the shard that has the fewest."""
+        """Number of nodes of the shard that has the fewest."""
         return min(Counter(node.shard for node in self.nodes).values())
 
     @property
     def weakest(self) -> NodeSpec:
-        """A node with the fewest cores and the least memory found anywhere: a plan must fit every node."""
+        """A node with the fewest cores and the least memory of any node: a plan must fit every node."""
         return replace(
             min(self.nodes, key=lambda node: (node.memory_bytes, node.vcpus)),
             vcpus=min(node.vcpus for node in self.nodes),
@@ -123,7 +123,7 @@ class ClusterSpec:
 
 
 REPLICATED_DATABASES = frozenset({"Replicated", "Shared"})
-"""Engines of databases that carry DDL to all nodes by themselves, and refuse ON CLUSTER."""
+"""Engines of databases that distribute DDL to all nodes themselves, and reject ON CLUSTER."""
 
 
 def resolve_ddl_mode(
@@ -134,25 +134,25 @@ def resolve_ddl_mode(
     has_keeper: bool,
     is_replicated: bool = False,
 ) -> DdlMode:
-    """Choose how DDL gets to every node; never ``AUTO``.
+    """Choose how DDL reaches every node; never ``AUTO``.
 
-    :param count_nodes: asked only when nothing else decides.
-    :param database_engine: of the database that the tables are in.
+    :param count_nodes: called only if nothing else decides.
+    :param database_engine: engine of the database that the tables are in.
     :param has_keeper: whether the servers share a Keeper, which ``ON CLUSTER`` needs.
     :param is_replicated: whether the tables are to have replicas.
-    :raises ConfigError: if the declared one would make tables that do not belong together.
+    :raises ConfigError: if the declared mode would create tables that do not belong together.
     """
     if database_engine in REPLICATED_DATABASES:
         if declared.ddl_mode in (DdlMode.ON_CLUSTER, DdlMode.PER_HOST):
             raise ConfigError(
-                f"ddl_mode is {declared.ddl_mode.value!r}, and a {database_engine} database takes each statement once"
-                " and carries it to all nodes; leave the connection's field ddl_mode empty"
+                f"ddl_mode is {declared.ddl_mode.value!r}, but a {database_engine} database distributes statements to"
+                " all nodes itself; leave the connection's field ddl_mode empty"
             )
         return DdlMode.DATABASE
     if is_replicated and declared.ddl_mode is DdlMode.PER_HOST:
         raise ConfigError(
-            "ddl_mode is 'per_host', which makes tables that are no replicas of each other, and the table has"
-            " replicas; leave the connection's field ddl_mode empty, so that they are made ON CLUSTER"
+            "ddl_mode is 'per_host', which creates tables that are not replicas of each other, but the table has"
+            " replicas; leave the connection's field ddl_mode empty, so that they are created ON CLUSTER"
         )
     if declared.ddl_mode is not DdlMode.AUTO:
         return declared.ddl_mode
@@ -164,25 +164,25 @@ def resolve_ddl_mode(
 
 
 def parse_version(text: str) -> tuple[int, int]:
-    """Read year and release of a server version: ``"26.7.2.1"`` becomes ``(26, 7)``.
+    """Parse year and release of a server version: ``"26.7.2.1"`` becomes ``(26, 7)``.
 
     :raises ClusterError: if it is not a version.
     """
     match = re.match(r"(\d+)\.(\d+)", text)
     if match is None:
         raise ClusterError(
-            f"{text!r} is not a ClickHouse version; is the connection's port an HTTP port of ClickHouse?"
+            f"{text!r} is not a ClickHouse version; check that the connection's port is ClickHouse's HTTP port"
         )
     return int(match[1]), int(match[2])
 
 
 def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], versions: Sequence[str]) -> ClusterSpec:
-    """Join what the connection declares with what the nodes say.
+    """Merge what the connection declares with what the nodes report.
 
-    What is declared wins; where the nodes say otherwise, a note says so. Each of the servers on one machine sees all
-    of its cores, and plans with its share.
+    Declared values take precedence; a note is added if the nodes report otherwise. Servers on the same machine each
+    report all of its cores, and get a share of them.
 
-    :param versions: of the servers, as they print it.
+    :param versions: versions of the servers, as they report them.
     :raises ClusterError: if no node was found, or DDL would not reach each of them.
     """
     _check_detected(declared, detected)
@@ -213,31 +213,31 @@ def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], ve
 
 def _check_detected(declared: ClusterDeclaration, detected: Sequence[NodeSpec]) -> None:
     if not detected:
-        raise ClusterError("no node answered; name a cluster that has nodes in the connection's field cluster")
+        raise ClusterError("no node responded; set the connection's field cluster to a cluster that has nodes")
     endpoints = declared.http_endpoints
     if endpoints and len(endpoints) != len(detected):
         raise ClusterError(
-            f"the connection's http_endpoints is {', '.join(endpoints)}, and the cluster {declared.cluster!r} has"
+            f"the connection's http_endpoints is {', '.join(endpoints)}, but the cluster {declared.cluster!r} has"
             f" {count_of(len(detected), 'node')}:"
-            f" {', '.join(sorted(node.host for node in detected))}; list host:port of the HTTP interface of each"
-            " node, and of no other server, because tables are created, and partitions committed, through them"
+            f" {', '.join(sorted(node.host for node in detected))}; list the host:port of each node's HTTP interface,"
+            " and of no other server, because they are used to create tables and to commit partitions"
         )
 
 
 def _declared_notes(declared: ClusterDeclaration, nodes: Sequence[NodeSpec]) -> list[str]:
     notes = []
     if declared.node_count and declared.node_count != len(nodes):
-        notes.append(f"the connection says {count_of(declared.node_count, 'node')}, the cluster has {len(nodes)}")
+        notes.append(f"the connection declares {count_of(declared.node_count, 'node')}, the cluster has {len(nodes)}")
     vcpus = declared.vcpus_per_node
     if vcpus and (others := [node for node in nodes if node.vcpus != vcpus]):
-        said = ", ".join(f"{node.host} has {node.vcpus}" for node in others)
-        notes.append(f"the connection says {count_of(vcpus, 'vCPU')} per node: {said}")
+        found = ", ".join(f"{node.host} has {node.vcpus}" for node in others)
+        notes.append(f"the connection declares {count_of(vcpus, 'vCPU')} per node, but {found}")
     if declared.memory_gib_per_node:
         memory_bytes = declared.memory_gib_per_node * GIB
         others = [n for n in nodes if abs(n.memory_bytes - memory_bytes) > MEMORY_TOLERANCE_RATIO * memory_bytes]
         if others:
-            said = ", ".join(f"{node.host} has {format_bytes(node.memory_bytes)}" for node in others)
-            notes.append(f"the connection says {format_bytes(memory_bytes)} of memory per node: {said}")
+            found = ", ".join(f"{node.host} has {format_bytes(node.memory_bytes)}" for node in others)
+            notes.append(f"the connection declares {format_bytes(memory_bytes)} of memory per node, but {found}")
     return notes
 
 
@@ -246,10 +246,10 @@ def _uneven_notes(declared: ClusterDeclaration, nodes: Sequence[NodeSpec], versi
     vcpus = [node.vcpus for node in nodes]
     memory = [node.memory_bytes for node in nodes]
     if not declared.vcpus_per_node and min(vcpus) != max(vcpus):
-        notes.append(f"nodes have {min(vcpus)} to {max(vcpus)} vCPUs: planned by the weakest")
+        notes.append(f"nodes have {min(vcpus)} to {max(vcpus)} vCPUs: loads are planned for the weakest")
     if not declared.memory_gib_per_node and max(memory) - min(memory) > MEMORY_TOLERANCE_RATIO * max(memory):
         between = f"{format_bytes(min(memory))} to {format_bytes(max(memory))}"
-        notes.append(f"nodes have {between} of memory: planned by the weakest")
+        notes.append(f"nodes have {between} of memory: loads are planned for the weakest")
     if len(set(versions)) > 1:
         notes.append(f"nodes run different versions: {', '.join(sorted(set(versions)))}")
     return notes

@@ -1,7 +1,7 @@
-"""Reads the extra of a connection.
+"""Parse the extra of a connection.
 
-Airflow checks these values in the browser only, and a connection given as a URI holds nothing but
-strings. So every value is parsed and checked here, where it is used.
+Airflow checks these values only in the browser, and a connection given as a URI holds only strings. So every value is
+parsed and checked here, where it is used.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _FALSE = frozenset({"0", "false", "no", "off", "n", "f"})
 
 
 def parse_bool(value: bool | int | str) -> bool:
-    """Read a boolean as JSON, forms and URIs write it: ``"false"`` is false.
+    """Parse a boolean as written in JSON, forms and URIs: ``"false"`` is false.
 
-    :raises ValueError: if it is none.
+    :raises ValueError: if it is not one.
     """
     text = str(value).strip().lower()
     if text in _TRUE:
@@ -45,10 +45,10 @@ def parse_bool(value: bool | int | str) -> bool:
 
 
 def parse_extra(text: str | None, conn_id: str) -> dict[str, Any]:
-    """Read a connection's extra, as Airflow stores it; Airflow itself takes one that it cannot read for an empty one.
+    """Parse a connection's extra as Airflow stores it; Airflow itself treats one that it cannot read as empty.
 
-    :returns: what has a value; ``null`` and ``""`` are what a form saves for an empty field.
-    :raises ConfigError: if it is no JSON object, or has a key that nobody reads.
+    :returns: the keys that have a value; ``null`` and ``""`` are what a form saves for an empty field.
+    :raises ConfigError: if it is not a JSON object, or has an unknown key.
     """
     try:
         extra = json.loads(text or "{}")
@@ -57,7 +57,7 @@ def parse_extra(text: str | None, conn_id: str) -> dict[str, Any]:
     if not isinstance(extra, dict):
         # not shown: it may hold secrets
         raise ConfigError(
-            f"connection {conn_id!r}: the extra is no JSON object, so its fields cannot be read; write it as"
+            f"connection {conn_id!r}: the extra is not a JSON object, so its fields cannot be read; write it as"
             ' {"cluster": "…"}, or leave it empty'
         )
     given = {name: value for name, value in extra.items() if value is not None and value != ""}
@@ -72,7 +72,7 @@ def parse_extra(text: str | None, conn_id: str) -> dict[str, Any]:
 
 
 def parse_fields(extra: Mapping[str, Any], fields: tuple[ConnectionField, ...], *, conn_id: str) -> dict[str, Any]:
-    """Read and check the given fields of a connection's extra.
+    """Parse and check the given fields of a connection's extra.
 
     :returns: the fields that have a value; ``null`` and ``""`` are what a form saves for an empty field.
     :raises ConfigError: if a value is not what its field accepts.
@@ -98,7 +98,7 @@ def _parse_value(field: ConnectionField, value: Any, *, conn_id: str) -> Any:
 
 
 def field_error(name: str, value: object, *, conn_id: str, remedy: str) -> ConfigError:
-    """The error of a wrong value: names value, field, connection and remedy."""
+    """Return the error for a wrong value, with connection, field, value and remedy."""
     return ConfigError(f"connection {conn_id!r}: {name} is {value!r}; {remedy}")
 
 
@@ -120,7 +120,7 @@ def _parse_string(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str):
-        raise TypeError("not a text")
+        raise TypeError("not a string")
     return value.strip()
 
 

@@ -40,11 +40,11 @@ class ConnectionField:
             case FieldKind.BOOLEAN:
                 return "true or false"
             case FieldKind.STRINGS:
-                return "a list of texts, or one text with commas"
+                return "a list of strings, or one string with commas"
             case FieldKind.OBJECT:
                 return "a JSON object"
             case FieldKind.STRING:
-                return f"one of {', '.join(self.choices)}" if self.choices else "a text"
+                return f"one of {', '.join(self.choices)}" if self.choices else "a string"
         number = "a whole number" if self.kind is FieldKind.INTEGER else "a number"
         if self.maximum is None:
             return f"{number} of at least {self.minimum:g}"
@@ -52,7 +52,7 @@ class ConnectionField:
 
 
 class DdlMode(Enum):
-    """How a statement gets to every node."""
+    """How a statement reaches every node."""
 
     AUTO = "auto"
     SINGLE = "single"
@@ -65,15 +65,15 @@ CLUSTER_FIELDS = (
     ConnectionField(
         name="cluster",
         label="Cluster",
-        description="Name in system.clusters; its nodes share the work of a load. Empty: one node alone.",
+        description="Name in system.clusters; its nodes share the work of a load. A single node if empty.",
         kind=FieldKind.STRING,
     ),
     ConnectionField(
         name="replicas",
         label="Replicas",
         description=(
-            "all, the default: the cluster has every replica of a table, and loads wait for each. one: it may lack"
-            " some, such as a server that is away for days; they catch up by themselves."
+            "all (default): the cluster contains every replica of a table, and loads wait for each. one: it may lack"
+            " some, such as a server that is down for days; these catch up by themselves."
         ),
         kind=FieldKind.STRING,
         choices=("all", "one"),
@@ -81,7 +81,7 @@ CLUSTER_FIELDS = (
     ConnectionField(
         name="node_count",
         label="Nodes",
-        description="Nodes that share a load. Empty: asked of the cluster.",
+        description="Nodes that share a load. Detected from the cluster if empty.",
         kind=FieldKind.INTEGER,
         minimum=1,
         maximum=10_000,
@@ -89,7 +89,7 @@ CLUSTER_FIELDS = (
     ConnectionField(
         name="vcpus_per_node",
         label="vCPUs per node",
-        description="Cores of each node that loads may plan with. Empty: asked of the nodes.",
+        description="Cores of each node to plan loads with. Detected from the nodes if empty.",
         kind=FieldKind.INTEGER,
         minimum=1,
         maximum=4096,
@@ -97,7 +97,7 @@ CLUSTER_FIELDS = (
     ConnectionField(
         name="memory_gib_per_node",
         label="Memory per node (GiB)",
-        description="Memory of each node that loads may plan with. Empty: asked of the nodes.",
+        description="Memory of each node to plan loads with. Detected from the nodes if empty.",
         kind=FieldKind.NUMBER,
         minimum=0.25,
         maximum=65_536,
@@ -105,7 +105,7 @@ CLUSTER_FIELDS = (
     ConnectionField(
         name="ingest_memory_ratio",
         label="Share of memory for a load",
-        description="1 when nothing else runs there; 0.5, the default, when others work there too.",
+        description="1 if nothing else runs on the nodes; 0.5 (default) if they also serve other work.",
         kind=FieldKind.NUMBER,
         minimum=0.01,
         maximum=1,
@@ -114,9 +114,9 @@ CLUSTER_FIELDS = (
         name="ddl_mode",
         label="DDL mode",
         description=(
-            "How tables are made on every node: on_cluster (ON CLUSTER, needs Keeper), per_host (on each of "
-            "the HTTP endpoints), database (a Replicated database does it), single (one node). auto, the default, "
-            "goes by what is there."
+            "How tables are created on every node: on_cluster (ON CLUSTER, needs Keeper), per_host (on each of the"
+            " HTTP endpoints), database (by a Replicated database), single (one node). auto (default) chooses by what"
+            " the servers have."
         ),
         kind=FieldKind.STRING,
         choices=tuple(mode.value for mode in DdlMode),
@@ -124,22 +124,26 @@ CLUSTER_FIELDS = (
     ConnectionField(
         name="http_endpoints",
         label="HTTP endpoints",
-        description="host:port of every node: a commit goes to chosen ones. Empty: the connection's own.",
+        description=(
+            "host:port of every node, because commits are sent to individual nodes. The connection's own if empty."
+        ),
         kind=FieldKind.STRINGS,
     ),
     ConnectionField(
         name="ledger_table",
         label="Ledger table",
         description=(
-            "Table, or database.table, that remembers what loads did; the same for all that load into a table. "
-            "Empty: ch_s3_ledger in the target's database."
+            "Table, or database.table, that records what loads did; the same for all loads into a table. "
+            "ch_s3_ledger in the target's database if empty."
         ),
         kind=FieldKind.STRING,
     ),
     ConnectionField(
         name="calibration",
         label="Calibration (JSON)",
-        description="What `ch-s3 tune` measured on this cluster: loads plan with it. Empty: the built-in constants.",
+        description=(
+            "Constants that `ch-s3 tune` measured on this cluster, to plan loads with. The built-in ones if empty."
+        ),
         kind=FieldKind.OBJECT,
     ),
 )
@@ -148,44 +152,44 @@ DRIVER_FIELDS = (
     ConnectionField(
         name="secure",
         label="Use TLS (HTTPS)",
-        description="Speak HTTPS; the port is then 8443 as a rule.",
+        description="Use HTTPS; the port is then usually 8443.",
         kind=FieldKind.BOOLEAN,
     ),
     ConnectionField(
         name="verify",
         label="Verify certificate",
-        description="Check the server's certificate when TLS is used. Empty: yes.",
+        description="Verify the server's certificate if TLS is used. Yes if empty.",
         kind=FieldKind.BOOLEAN,
         default=True,
     ),
     ConnectionField(
         name="ca_cert",
         label="CA file",
-        description="Path, on each machine of Airflow, of the authority to trust. Empty: the system's.",
+        description="Path of the authority to trust, on every Airflow machine. The system's authorities if empty.",
         kind=FieldKind.STRING,
     ),
     ConnectionField(
         name="client_cert",
         label="Client certificate file",
-        description="Path, on each machine of Airflow. Without a password it is the login, too.",
+        description="Path on every Airflow machine. Without a password, the certificate is also the login.",
         kind=FieldKind.STRING,
     ),
     ConnectionField(
         name="client_cert_key",
         label="Client key file",
-        description="Path, on each machine of Airflow, of the key of the client certificate.",
+        description="Path of the client certificate's key, on every Airflow machine.",
         kind=FieldKind.STRING,
     ),
     ConnectionField(
         name="server_host_name",
         label="Host name in the certificate",
-        description="Where the servers are reached under another name than their certificate has (SNI).",
+        description="For servers that are reached under a different name than the one in their certificate (SNI).",
         kind=FieldKind.STRING,
     ),
     ConnectionField(
         name="connect_timeout",
         label="Connect timeout (seconds)",
-        description="Time for a connection to be made. Empty: 10.",
+        description="Time to establish a connection. 10 if empty.",
         kind=FieldKind.INTEGER,
         minimum=1,
         maximum=3600,
@@ -193,22 +197,22 @@ DRIVER_FIELDS = (
     ConnectionField(
         name="send_receive_timeout",
         label="Query timeout (seconds)",
-        description="Time for the answer of a short query; a load may take as long as it runs. Empty: 300.",
+        description="Time to wait for the result of a short query; a load may take any time. 300 if empty.",
         kind=FieldKind.INTEGER,
         minimum=1,
         maximum=86_400,
     ),
     ConnectionField(
         name="compress",
-        label="Compress answers",
-        description="Compress what the server sends; true: by a method that both sides know. Empty: true.",
+        label="Compress responses",
+        description="Compress what the server sends; true: with a method that both sides support. true if empty.",
         kind=FieldKind.STRING,
         choices=("true", "false", "lz4", "zstd", "br", "gzip"),
     ),
     ConnectionField(
         name="client_name",
         label="Client name",
-        description="Shown as http_user_agent in system.query_log, after the versions of Airflow.",
+        description="Shown as http_user_agent in system.query_log, after the Airflow versions.",
         kind=FieldKind.STRING,
     ),
     ConnectionField(

@@ -1,4 +1,4 @@
-"""Reads what a connection says about its cluster."""
+"""Parse what a connection declares about its cluster."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from airflow_provider_ch_s3.cluster import DEFAULT_INGEST_MEMORY_RATIO, ClusterD
 from airflow_provider_ch_s3.connection_extra import field_error, parse_fields
 from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.units import count_of
 
 
 def parse_declaration(extra: Mapping[str, Any], conn_id: str) -> ClusterDeclaration:
-    """Read what a connection's extra says about its cluster.
+    """Parse what a connection's extra declares about its cluster.
 
     :raises ConfigError: if a value is wrong, or two values contradict each other.
     """
@@ -48,7 +49,7 @@ def _parse_calibration(values: Mapping[str, Any], *, conn_id: str) -> Calibratio
 
 
 def _parse_endpoint(endpoint: str, *, secure: bool, conn_id: str) -> str:
-    shown = endpoint.rpartition("@")[2]  # what stands before an @ may be a password
+    shown = endpoint.rpartition("@")[2]  # the part before an @ may be a password
     scheme = "https" if secure else "http"
     url = urlsplit(endpoint if "://" in endpoint else f"{scheme}://{endpoint}")
     try:
@@ -59,7 +60,7 @@ def _parse_endpoint(endpoint: str, *, secure: bool, conn_id: str) -> str:
         remedy = "write host:port of each node; login and password come from the connection"
         raise field_error("http_endpoints", shown, conn_id=conn_id, remedy=remedy)
     if url.scheme != scheme:
-        remedy = f"the connection's field secure asks for {scheme}: leave the scheme out, or change secure"
+        remedy = f"the connection's field secure requires {scheme}: leave the scheme out, or change secure"
         raise field_error("http_endpoints", shown, conn_id=conn_id, remedy=remedy)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -77,5 +78,7 @@ def _check_declaration(declared: ClusterDeclaration, conn_id: str) -> None:
     if len(set(endpoints)) != len(endpoints):
         raise refuse("http_endpoints", ", ".join(endpoints), "list each node once")
     if declared.node_count and endpoints and declared.node_count != len(endpoints):
-        remedy = f"http_endpoints lists {len(endpoints)}: list every node, or leave node_count empty"
+        remedy = (
+            f"http_endpoints lists {count_of(len(endpoints), 'node')}: list every node, or leave node_count empty"
+        )
         raise refuse("node_count", declared.node_count, remedy)

@@ -1,4 +1,4 @@
-"""The formats: what a load has to know of each, and which one the names of the files tell."""
+"""File formats: what a load has to know about each, and how to infer the format from file names."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _COMPRESSION_EXTENSIONS = frozenset({"gz", "zst", "lz4", "bz2", "xz", "br"})
 
 @dataclass(frozen=True, kw_only=True)
 class FileFormat:
-    """A format; one that is not in ``FORMATS`` is known by its name alone.
+    """A format; for one that is not in ``FORMATS``, only the name is known.
 
     :param name: ClickHouse's name.
-    :param variants: what the names of its variants begin with, such as ``CSVWithNames``; '' where there are none.
-    :param extensions: file name extensions that tell it, in lower case.
-    :param is_typed: the files know the types of their columns; otherwise a type is a guess.
-    :param is_text: ClickHouse parses it, and may cut a file into pieces for that.
-    :param may_hold_sql: fields of text may be SQL expressions, which no other type can be read from.
-    :param with_names: the variant whose first line names the columns; '' for none.
-    :param tells_null_from_empty: an empty text is never a NULL.
-    :param has_footers: files tell their columns and rows at their end, and nodes can share the pieces of a file.
-    :param missing_columns_setting: the setting that lets files lack columns that others have; '' for none.
-    :param settings: the other settings that concern no other format.
+    :param variants: prefix of the names of its variants, such as ``CSVWithNames``; '' if there are none.
+    :param extensions: file name extensions that identify it, in lower case.
+    :param is_typed: the files contain the types of their columns; otherwise types are guesses.
+    :param is_text: ClickHouse parses it, and may split a file into pieces for that.
+    :param may_hold_sql: fields may be SQL expressions, which cannot be read as text and converted.
+    :param with_names: the variant whose first line contains the column names; '' for none.
+    :param tells_null_from_empty: an empty string is never a NULL.
+    :param has_footers: files end with a list of their columns and rows, and nodes can share the pieces of a file.
+    :param missing_columns_setting: the setting that allows files to lack columns that others have; '' for none.
+    :param settings: the other settings that concern only some formats.
     """
 
     name: str
@@ -42,11 +42,11 @@ class FileFormat:
 
     @property
     def has_text_fields(self) -> bool:
-        """Whether a parser makes the values of text, field by field."""
+        """Whether values are parsed from text, field by field."""
         return self.is_text and not self.may_hold_sql
 
     def takes(self, setting: str) -> bool:
-        """Whether a setting concerns the format; one that no format has for itself concerns all."""
+        """Whether a setting concerns the format; a setting that is not specific to formats concerns all."""
         return setting not in FORMAT_SETTINGS or setting in (*self.settings, self.missing_columns_setting)
 
 
@@ -125,7 +125,7 @@ _BY_EXTENSION = {extension: known.name for known in FORMATS for extension in kno
 
 
 def find_format(name: str) -> FileFormat:
-    """What is known of the format with this name."""
+    """Return what is known about the format with this name."""
     for known in FORMATS:
         if name == known.name:
             return known
@@ -136,10 +136,10 @@ def find_format(name: str) -> FileFormat:
 
 
 def infer_format(keys: Iterable[str], data_format: str | None, compression: str | None) -> tuple[str, str]:
-    """Tell format and compression from the names of the files, where the user did not.
+    """Infer format and compression from the file names, unless the user gave them.
 
     :returns: ClickHouse's names of both.
-    :raises SourceError: if a name tells nothing, or the names tell different formats.
+    :raises SourceError: if a name has no known extension, or the names indicate different formats.
     """
     if data_format:
         return data_format, compression or "auto"
@@ -148,8 +148,8 @@ def infer_format(keys: Iterable[str], data_format: str | None, compression: str 
         found = _format_name_of(key)
         if found is None:
             raise SourceError(
-                f"the format of {key!r} cannot be told from its name; give data_format, e.g. data_format='Parquet'"
-                f" (known endings: {', '.join('.' + e for e in _BY_EXTENSION)})"
+                f"the format of {key!r} cannot be inferred from its name; give data_format, such as"
+                f" data_format='Parquet' (known extensions: {', '.join('.' + e for e in _BY_EXTENSION)})"
             )
         if first is None:
             first = found, key
@@ -159,12 +159,12 @@ def infer_format(keys: Iterable[str], data_format: str | None, compression: str 
                 " the source or give data_format"
             )
     if first is None:
-        raise SourceError("there are no files to tell a format from")
+        raise SourceError("there are no files to infer a format from")
     return first[0], compression or "auto"
 
 
 def is_compressed(key: str) -> bool:
-    """Whether the name of a file ends like that of a compressed one."""
+    """Whether the file name has the extension of a compressed file."""
     return file_extension(key) in _COMPRESSION_EXTENSIONS
 
 

@@ -1,4 +1,4 @@
-"""What Airflow learns about this package; found by the entry point ``apache_airflow_provider``."""
+"""The provider's metadata, which Airflow reads through the entry point ``apache_airflow_provider``."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Show names from outside in messages, with what is invisible in them escaped."""
+"""Show external names in messages, with invisible characters escaped."""
 
 from __future__ import annotations
 
 import unicodedata
 
-# Letters and marks that are drawn as nothing or as a space, which their Unicode category does not show.
+# Letters and marks that are displayed as nothing or as a space, although their Unicode category does not say so.
 _BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 _VARIATION_SELECTORS = range(0xFE00, 0xFE10)
 

@@ -34,7 +34,7 @@ class ClickHouseClient(Protocol):
             ``ON CLUSTER``, with ``None`` where it is sent to each node separately.
         """
 
-    def tell_everywhere(self, render: Callable[[str | None], Statement]) -> None:
+    def broadcast(self, render: Callable[[str | None], Statement]) -> None:
         """Run a statement that belongs to no database, such as KILL, on every node.
 
         :param render: as for :meth:`execute_everywhere`.

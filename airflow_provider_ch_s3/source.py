@@ -1,4 +1,4 @@
-"""The files of a load: where they are, which they are, what they hold."""
+"""The files of a load: where they are, which are selected, what they contain."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from airflow_provider_ch_s3.file_format import FileFormat, find_format
 from airflow_provider_ch_s3.globs import UNREADABLE_BRACES, UNSAFE_IN_PATH, glob_regex, join_keys
 from airflow_provider_ch_s3.names import show_name
 
-# ClickHouse reads no longer form field than 128 KiB, and a statement with secrets travels in one; the rest of
-# the statement needs room too.
+# ClickHouse accepts no form field longer than 128 KiB, and a statement with secrets is sent in one; the rest of the
+# statement needs room too.
 MAX_KEY_LIST_BYTES = 100_000
 MAX_LISTED_FILES = 10_000
 MAX_WILDCARDS = 16
@@ -29,15 +29,15 @@ _WILDCARD = re.compile(r"[*?{]")
 
 @dataclass(frozen=True, slots=True, init=False, order=True)
 class SourceFile:
-    """One version of one object: ``etag`` changes when its content does. Sorts by its key.
+    """One version of one object: ``etag`` changes with its content. Sorted by key.
 
-    Packed, because a load may list a million: three attributes would take two thirds more memory.
+    Packed, because a load may list a million files: three attributes would take two thirds more memory.
     """
 
     _packed: bytes
 
     def __init__(self, *, key: str, etag: str, size_bytes: int) -> None:
-        # In this order, and split from the right, as a key may hold any character.
+        # In this order, and split from the right, because a key may contain any character.
         object.__setattr__(self, "_packed", f"{key}\0{etag}\0{size_bytes}".encode())
 
     @property
@@ -53,34 +53,34 @@ class SourceFile:
         return int(self._packed.rsplit(b"\0", 1)[1])
 
     def path(self, bucket: str) -> str:
-        """What names it among the objects of one store."""
+        """Name of the object within its store."""
         return f"{bucket}/{self.key}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourcePattern:
-    """Which objects a load wants: the keys of ``bucket`` that match one of ``globs``."""
+    """The objects that a load selects: those in ``bucket`` whose keys match one of ``globs``."""
 
     bucket: str
     globs: tuple[str, ...]
 
     def matches(self, key: str) -> bool:
-        """Whether the load wants the object with this key."""
+        """Whether the load selects the object with this key."""
         return any(regex.fullmatch(key) for regex in self._regexes)
 
     def covers(self, path: str) -> bool:
-        """Whether the load wants the object with this path, ``bucket/key``."""
+        """Whether the load selects the object with this path, ``bucket/key``."""
         bucket, _, key = path.partition("/")
         return bucket == self.bucket and self.matches(key)
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """What each glob starts with, up to its first wildcard; no prefix starts with another one."""
+        """The start of each glob, up to its first wildcard; no prefix starts with another one."""
         found = sorted({_WILDCARD.split(glob, maxsplit=1)[0] for glob in self.globs})
         return tuple(p for i, p in enumerate(found) if not any(p.startswith(other) for other in found[:i]))
 
     def glob_above(self, key: str) -> str:
-        """The glob that starts with the object's folder, whether it matches the object or not; '' if none does.
+        """A glob whose beginning is that of the key, whether it matches the key or not; '' if there is none.
 
         ``d`` and ``d/`` are above ``d/a.csv``, and so are ``d/*.parquet`` and ``*``.
         """
@@ -100,14 +100,14 @@ class SourcePattern:
 
 @dataclass(frozen=True, kw_only=True)
 class S3Access:
-    """How the ClickHouse servers reach the bucket, and with whose rights.
+    """How the ClickHouse servers reach the bucket, and with which credentials.
 
     At most one of: ``access_key`` and ``secret_key`` (with ``session_token`` when temporary), ``anonymous``,
     ``named_collection``, ``role_arn``. None of them: the servers' own role.
 
-    :param role_arn: of a role that the servers assume.
-    :param parameter_prefix: begins the names of the query parameters that carry the secrets. Nobody who writes an
-        expression of the load can know it.
+    :param role_arn: ARN of a role that the servers assume.
+    :param parameter_prefix: prefix of the query parameters that carry the secrets; random, so that no expression of
+        the load can refer to them.
     """
 
     endpoint_url: str
@@ -121,7 +121,7 @@ class S3Access:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """The secrets as query parameters, by the names that the templates use."""
+        """The secrets as query parameters, under the names that the templates use."""
         if not self.access_key:
             return {}
         keys = {"access_key": self.access_key, "secret_key": self.secret_key, "session_token": self.session_token}
@@ -129,7 +129,7 @@ class S3Access:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What no message may show; the access key is a name, and messages of the store need it."""
+        """The values that no message may show; the access key is only a name, and the store's messages need it."""
         return tuple(secret for secret in (self.secret_key, self.session_token) if secret)
 
 
@@ -137,9 +137,9 @@ class S3Access:
 class FileColumn:
     """A column of the files.
 
-    :param type: that it has for the load and for the user's expressions.
+    :param type: its type in the load and in the user's expressions.
     :param in_path: it comes from a ``name=value/`` folder.
-    :param read_as: the type that the server's parser reads, where that is another one; '' for ``type``.
+    :param read_as: the type that the server parses, if it differs; '' for ``type``.
     """
 
     name: str
@@ -149,15 +149,15 @@ class FileColumn:
 
     @property
     def is_converted(self) -> bool:
-        """Whether the server reads text, which becomes a value of ``type`` under our rules."""
+        """Whether the server reads text, which our own rules convert to ``type``."""
         return self.in_path or bool(self.read_as)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadColumn:
-    """A column that is made of text which the server reads.
+    """A column that is converted from text that the server reads.
 
-    :param may_be_null: a folder stands for NULL.
+    :param may_be_null: a folder may stand for NULL.
     """
 
     name: str
@@ -168,14 +168,14 @@ class ReadColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSpec:
-    """The files of one load and what is known of them.
+    """The files of one load and what is known about them.
 
     :param data_format: ClickHouse's name of the format, e.g. ``Parquet``.
-    :param compression: ClickHouse's name of the compression, ``auto`` to tell by the file name.
-    :param rows: rows in all files; None where only reading them would tell.
-    :param estimated_rows: what the rows of one file say of all.
+    :param compression: ClickHouse's name of the compression, ``auto`` to infer it from the file name.
+    :param rows: rows in all files; None if the number is unknown before reading.
+    :param estimated_rows: rows in all files, extrapolated from one file.
     :param row_bytes: mean bytes of a row in the server's memory, from a sample.
-    :param partition_count: partitions that the rows go to, and ``partitions_per_file`` those of one file; from a
+    :param partition_count: partitions that the rows go to; ``partitions_per_file``: those of one file; both from a
         sample.
     """
 
@@ -201,20 +201,20 @@ class SourceSpec:
 
     @property
     def structure(self) -> str:
-        """Names and types for the table function; path columns are none of its own."""
+        """Names and types for the table function, without path columns."""
         return ", ".join(f"{_backquoted(c.name)} {c.read_as or c.type}" for c in self.columns if not c.in_path)
 
     @property
     def read_columns(self) -> tuple[ReadColumn, ...]:
-        """The columns that are made of text, under the names and types by which the load knows them."""
+        """The columns that are converted from text, with their names and types in the load."""
         return tuple(_read_column(column) for column in self.columns if column.is_converted)
 
     @property
     def url(self) -> str:
         """The address that makes the server read exactly ``files`` (together with ``path_filter``).
 
-        Where the list is too long for a statement it is the user's own pattern, so that what is read has to be
-        compared with what was listed.
+        If the list is too long for a statement, this is the user's own pattern, and what was read has to be compared
+        with what was listed.
 
         :raises SourceError: if ClickHouse cannot read that pattern.
         """
@@ -223,23 +223,23 @@ class SourceSpec:
             keys = join_keys(self.pattern.globs)
             if UNREADABLE_BRACES.search(keys):
                 raise SourceError(
-                    f"{len(self.files)} files are too many to name one by one, and {keys!r} is no pattern that"
-                    " ClickHouse can read: it takes no wildcards in braces; give one task to each pattern"
-                    " (dynamic task mapping does that)"
+                    f"{len(self.files)} files are too many to name one by one, and ClickHouse cannot read the pattern"
+                    f" {keys!r}: it does not support wildcards in braces; use one task for each pattern (dynamic task"
+                    " mapping does that)"
                 )
         return object_url(self.access, self.pattern.bucket, keys)
 
     @property
     def is_pattern(self) -> bool:
-        """Whether the files are too many to name, so that the servers look for them by the user's pattern."""
+        """Whether the files are too many to name, so that the servers find them by the user's pattern."""
         return not self._listed_keys
 
     @property
     def described_url(self) -> str:
-        """The address for DESCRIBE, where ``path_filter`` has no say.
+        """The address for DESCRIBE, to which ``path_filter`` cannot be applied.
 
-        Where ``url`` matches other files too it is that of one file, percent-encoded: so ClickHouse reads any
-        key but one with globs in it, and no list of keys (seen on 26.7).
+        If ``url`` also matches other files, this is the address of one file, percent-encoded: that way ClickHouse
+        reads any single key except one that contains globs, but no list of keys (seen on 26.7).
         """
         if self.path_filter:
             for file in self.files:
@@ -249,7 +249,7 @@ class SourceSpec:
 
     @property
     def path_filter(self) -> tuple[str, ...]:
-        """Values of ``_path`` to keep; empty where the address alone names exactly the files."""
+        """Values of ``_path`` to keep; empty if the address alone matches exactly the files."""
         if self._listed_keys and any(UNSAFE_IN_PATH.search(file.key) for file in self.files):
             return tuple(f"{self.pattern.bucket}/{file.key}" for file in self.files)
         return ()
@@ -258,7 +258,7 @@ class SourceSpec:
     def _listed_keys(self) -> str:
         if len(self.files) > MAX_LISTED_FILES:
             return ""
-        # '?' stands for any one character but '/'; path_filter then keeps the exact keys only.
+        # '?' matches any one character but '/'; path_filter then keeps only the exact keys.
         keys = sorted({UNSAFE_IN_PATH.sub(lambda m: "?" * len(m[0]), file.key) for file in self.files})
         joined = join_keys(keys)
         filter_bytes = 0
@@ -268,12 +268,12 @@ class SourceSpec:
 
 
 def object_url(access: S3Access, bucket: str, key: str) -> str:
-    """The path-style address of an object, which every S3 endpoint and every ClickHouse version understands."""
+    """The path-style address of an object, which every S3 endpoint and every ClickHouse version supports."""
     return f"{access.endpoint_url.rstrip('/')}/{bucket}/{key}"
 
 
 def parse_source(source: str | Sequence[str]) -> SourcePattern:
-    """Parse ``s3://bucket/key``, or a list of them; keys may hold ``*``, ``?``, ``**``, ``{a,b}``, ``{1..9}``.
+    """Parse ``s3://bucket/key``, or a list of them; keys may contain ``*``, ``?``, ``**``, ``{a,b}``, ``{1..9}``.
 
     :raises ConfigError: if an address is malformed, or the addresses name more than one bucket.
     """
@@ -290,7 +290,7 @@ def parse_source(source: str | Sequence[str]) -> SourcePattern:
         if len(_WILDCARD.findall(match["glob"])) > MAX_WILDCARDS:
             raise ConfigError(
                 f"source {address!r} has more than {MAX_WILDCARDS} wildcards, and each multiplies the ways in which a"
-                " key may match; write fewer, such as * for several in a row"
+                " key may match; use fewer, such as * for several in a row"
             )
         buckets.add(match["bucket"])
         globs.append(match["glob"])
@@ -303,11 +303,11 @@ def parse_source(source: str | Sequence[str]) -> SourcePattern:
 
 
 def select_files(listed: Iterable[SourceFile], pattern: SourcePattern) -> tuple[SourceFile, ...]:
-    """Keep the objects that match the pattern and hold something, sorted by key.
+    """Keep the objects that match the pattern and are not empty, sorted by key.
 
-    Empty objects are folder markers and ``_SUCCESS`` files: there is nothing in them to load.
+    Empty objects are folder markers and ``_SUCCESS`` files: they contain nothing to load.
 
-    :raises SourceError: if none is left, or one has a key that ClickHouse cannot read.
+    :raises SourceError: if none is left, or ClickHouse cannot read one of the keys.
     """
     found, missed_count, first_missed = [], 0, ""
     for file in listed:
@@ -322,7 +322,7 @@ def select_files(listed: Iterable[SourceFile], pattern: SourcePattern) -> tuple[
     for key in (file.key for file in found):
         if "//" in key or key.startswith("/"):
             raise SourceError(
-                f"ClickHouse cannot read the key {key!r} of bucket {pattern.bucket!r}: it has an empty"
+                f"ClickHouse cannot read the key {key!r} of bucket {pattern.bucket!r}: it contains an empty"
                 " folder name; copy the file to a key without '//'"
             )
     return tuple(found)
@@ -338,7 +338,7 @@ def _no_match(pattern: SourcePattern, missed_count: int, first_missed: str) -> S
         stars = "**" if "/" in first_missed.removeprefix(f"{folder}/") else "*"
         remedy = f"to load a folder write 's3://{pattern.bucket}/{folder}/{stars}'"
     begin = "1 object begins" if missed_count == 1 else f"{missed_count} objects begin"
-    return SourceError(f"no file matches {pattern}, though {begin} like it, the first is {first_missed!r}; {remedy}")
+    return SourceError(f"no file matches {pattern}, but {begin} like it, such as {first_missed!r}; {remedy}")
 
 
 def _read_column(column: FileColumn) -> ReadColumn:

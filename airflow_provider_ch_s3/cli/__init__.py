@@ -12,8 +12,8 @@ from importlib import import_module
 from airflow_provider_ch_s3 import __version__
 from airflow_provider_ch_s3.errors import ChS3Error
 
-# One module per command, with `add_parser(subparsers)` that sets its `run(args) -> int` as the default
-# of `run`. What a command needs from Airflow, moto or a driver is imported when it runs.
+# One module per command; its `add_parser(subparsers)` sets its `run(args) -> int` as the default of `run`. What a
+# command needs from Airflow, moto or a driver is imported when it runs.
 COMMANDS = ("plan", "loads", "tune", "bench", "sandbox", "demo")
 
 
@@ -24,7 +24,7 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     # A production worker that runs `ch-s3 tune` imports neither the sandbox nor the benchmark.
     args = build_parser([name for name in COMMANDS if name in argv[:1]] or COMMANDS).parse_args(argv)
-    # As Ctrl-C does: what a command made is removed before it ends.
+    # Like Ctrl-C: a command removes what it created before it ends.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code: int = args.run(args)
@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
-    """The parser of these commands."""
+    """Build the parser of these commands."""
     parser = argparse.ArgumentParser(
         prog="ch-s3",
         description="Bulk loads from object storage into ClickHouse, and a sandbox to try them in.",

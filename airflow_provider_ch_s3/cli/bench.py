@@ -1,4 +1,4 @@
-"""``ch-s3 bench``: how fast the plan is, beside the server's defaults and the best settings that a search finds."""
+"""``ch-s3 bench``: compare the plan with the server's defaults and with the best settings that a search finds."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from airflow_provider_ch_s3.bench.score import Result
     from airflow_provider_ch_s3.bench.workloads import Workload
 
-# What shows most in little time: many files, small files, text, partitions. With fewer rows than half of them the
-# defaults make too few parts for a merge.
+# The most informative ones in a short time: many files, small files, text, partitions. With less than half of the
+# rows, the defaults produce too few parts for a merge.
 QUICK_WORKLOADS = ("W1", "W3", "W5", "W6")
 QUICK_SCALE = 0.5
 # Disks are finite, and the files stay in the cache.
@@ -36,21 +36,21 @@ MAX_SCALE = 100
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register ``bench``."""
     parser = subparsers.add_parser(
-        "bench", help="measure the plan beside the server's defaults and a grid of settings", description=__doc__
+        "bench", help="compare the plan with the server's defaults and a grid of settings", description=__doc__
     )
     parser.add_argument("--quick", action="store_true", help="some workloads with fewer rows, under 10 minutes")
     parser.add_argument("--workload", action="append", metavar="NAME", help="W1 to W12; repeatable; default: all")
     parser.add_argument("--rounds", type=int, help="loads of each candidate (5; with --quick 3)")
     parser.add_argument("--scale", type=float, help="share of the rows (1; with --quick 0.5)")
-    parser.add_argument("--no-grid", action="store_true", help="leave the search out")
-    parser.add_argument("--pushes", action="store_true", help="on W1, what workers push, too; three minutes a round")
-    parser.add_argument("--built-in-store", action="store_true", help="the sandbox's own object store, which is slow")
-    parser.add_argument("--out", type=Path, default=Path("build/bench"), help="where results and charts go")
+    parser.add_argument("--no-grid", action="store_true", help="skip the search")
+    parser.add_argument("--pushes", action="store_true", help="on W1, also workers that push rows; 3 min per round")
+    parser.add_argument("--built-in-store", action="store_true", help="use the sandbox's own, slow object store")
+    parser.add_argument("--out", type=Path, default=Path("build/bench"), help="directory for results and charts")
     parser.add_argument(
-        "--conn-id", help="a cluster of yours instead of the sandbox; tables are made and dropped there"
+        "--conn-id", help="your own cluster instead of the sandbox; tables are created and dropped there"
     )
     parser.add_argument("--aws-conn-id", default="aws_default", help="with --conn-id: connection to S3")
-    parser.add_argument("--bucket", help="with --conn-id: a bucket of yours, for the files")
+    parser.add_argument("--bucket", help="with --conn-id: your own bucket, for the files")
     parser.set_defaults(run=run)
 
 
@@ -83,15 +83,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _choose(args: argparse.Namespace) -> list[Workload]:
-    """The workloads that were asked for.
+    """Return the requested workloads.
 
-    :raises ConfigError: if a name is none of them, or a number is not possible.
+    :raises ConfigError: if a name is unknown, or a number is out of range.
     """
     from airflow_provider_ch_s3.bench.workloads import Hardware, workloads
 
     scale = args.scale if args.scale is not None else QUICK_SCALE if args.quick else 1.0
     if not 0 < scale <= MAX_SCALE:
-        raise ConfigError(f"--scale {scale} is not possible; give a share of the rows above 0, up to {MAX_SCALE}")
+        raise ConfigError(f"--scale {scale} is out of range; give a share of the rows above 0, up to {MAX_SCALE}")
     if args.rounds is not None and args.rounds < 1:
         raise ConfigError(f"--rounds {args.rounds} measures nothing; give 1 or more")
     known = workloads(scale=scale)
@@ -100,11 +100,11 @@ def _choose(args: argparse.Namespace) -> list[Workload]:
     names = args.workload or (QUICK_WORKLOADS if args.quick else tuple(known))
     chosen = [known[name] for name in names]
     if args.conn_id:
-        # the others are about hardware that only a sandbox can have
+        # the others need hardware that only a sandbox can have
         chosen = [workload for workload in chosen if workload.hardware == Hardware()]
     if not chosen:
         raise ConfigError(
-            f"{', '.join(names)} need hardware that only a sandbox has; leave --conn-id out, or choose W1"
+            f"only a sandbox has the hardware for {', '.join(names)}; leave --conn-id out, or choose W1"
         )
     return chosen
 
@@ -112,13 +112,13 @@ def _choose(args: argparse.Namespace) -> list[Workload]:
 def _arenas(
     args: argparse.Namespace, chosen: Sequence[Workload], stack: ExitStack
 ) -> Iterator[tuple[Arena, Workload, str]]:
-    """Each workload, and where it runs; a sandbox for all that want the same hardware."""
+    """Yield each workload with the place where it runs: workloads for the same hardware share a sandbox."""
     from airflow_provider_ch_s3.bench.arena import open_connections, open_sandbox
     from airflow_provider_ch_s3.bench.store import running_store
 
     if args.conn_id:
         if not args.bucket:
-            raise ConfigError("--conn-id needs --bucket, one that the benchmark may write its files to")
+            raise ConfigError("--conn-id needs --bucket, a bucket to which the benchmark may write its files")
         arena = stack.enter_context(open_connections(args.conn_id, args.aws_conn_id, bucket=args.bucket))
         for workload in chosen:
             yield arena, workload, args.aws_conn_id
@@ -131,7 +131,7 @@ def _arenas(
 
 
 def _about(args: argparse.Namespace, arena: Arena, *, store: str, rounds: int) -> dict[str, Any]:
-    """The conditions of a run."""
+    """Describe the conditions of a run."""
     cluster = arena.hook.cluster_spec
     return {
         "package": f"airflow-provider-ch-s3 {__version__}",

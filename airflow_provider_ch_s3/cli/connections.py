@@ -1,4 +1,4 @@
-"""Airflow connections, as the commands take them."""
+"""Airflow connections for the commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def clickhouse_hook(conn_id: str) -> Iterator[ClickHouseS3Hook]:
-    """The hook of a connection, closed at the end of the block.
+    """Yield the hook of a connection, and close it at the end of the block.
 
     :raises ConfigError: if Airflow has no such connection.
     """
@@ -26,9 +26,9 @@ def clickhouse_hook(conn_id: str) -> Iterator[ClickHouseS3Hook]:
 
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 
-    with _every_place(), closing(ClickHouseS3Hook(clickhouse_conn_id=conn_id)) as hook:
+    with _all_connections(), closing(ClickHouseS3Hook(clickhouse_conn_id=conn_id)) as hook:
         try:
-            _ = hook.declaration  # here, where a missing connection can be told from other errors
+            _ = hook.declaration  # here, where a missing connection can be distinguished from other errors
         except AirflowNotFoundException as error:
             raise ConfigError(
                 f"Airflow has no connection {conn_id!r}; create it in the environment as"
@@ -39,11 +39,11 @@ def clickhouse_hook(conn_id: str) -> Iterator[ClickHouseS3Hook]:
 
 
 @contextmanager
-def _every_place() -> Iterator[None]:
-    """Find connections where Airflow's own commands do.
+def _all_connections() -> Iterator[None]:
+    """Search for connections in the same places as Airflow's own commands.
 
-    Outside of a task its SDK asks the environment and the secrets backends, and not the database, unless the process
-    says that it is one of Airflow's own.
+    Outside of a task, Airflow's SDK searches the environment and the secrets backends, but not the database, unless
+    the process declares itself one of Airflow's own.
     """
     before = os.environ.get("_AIRFLOW_PROCESS_CONTEXT")
     os.environ["_AIRFLOW_PROCESS_CONTEXT"] = "server"
@@ -58,7 +58,7 @@ def _every_place() -> Iterator[None]:
 
 @contextmanager
 def stored_connection(conn_id: str) -> Iterator[Connection]:
-    """A connection in Airflow's database; what the block changes is saved at its end.
+    """Yield a connection in Airflow's database; changes are saved at the end of the block.
 
     :raises ConfigError: if the database does not have it: the environment or a secrets backend may.
     """
@@ -70,14 +70,14 @@ def stored_connection(conn_id: str) -> Iterator[Connection]:
         connection = session.scalar(select(Connection).where(Connection.conn_id == conn_id))
         if connection is None:
             raise ConfigError(
-                f"Airflow's database has no connection {conn_id!r}, so --save cannot write it; leave --save out, and"
-                " put what is printed into its extra where it is kept"
+                f"Airflow's database has no connection {conn_id!r}, so --save cannot change it; leave --save out, and"
+                " copy what is printed into its extra where the connection is defined"
             )
         yield connection
 
 
 def check_stored_connection(conn_id: str) -> None:
-    """See that a connection can be written.
+    """Check that a connection can be saved.
 
     :raises ConfigError: as :func:`stored_connection`.
     """

@@ -32,16 +32,16 @@ DAG_ID = "bulk_load_flights"
 LOGICAL_DATE = "2013-12-31"
 SOURCE_KEY = "flights.csv"
 UI_GUIDE = """
-Airflow: {address}  (login: none, everybody is admin)
+Airflow: {address}  (no login, everybody is admin)
 
-  1. open the DAG bulk_load_flights, press Trigger, look at the form, press Trigger
+  1. open the DAG bulk_load_flights, press Trigger, review the form, press Trigger
   2. click the task load, then Logs: the plan with its reasons, the SQL, the progress, the report
   3. click the task settled, then Logs: parts and merges until they settled
   4. Admin > Connections > Add, type "ClickHouse S3 cluster": the fields of a connection
-  5. unpause nightly_flights, press Trigger > Backfill, and fill in from 2013-01-01 to 2013-01-05: the nights
-     between them, four runs, load a day each
+  5. unpause nightly_flights, press Trigger > Backfill, and enter the range from 2013-01-01 to 2013-01-05: there
+     are four runs, one for each night in between, and each loads a day
 
-Ctrl-C ends everything.
+Ctrl-C stops everything.
 """
 
 
@@ -52,8 +52,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     add_topology(parser)
     parser.add_argument("--dags", type=Path, default=EXAMPLES, help="folder with the example DAGs (the package's)")
-    parser.add_argument("--report", type=Path, default=Path("build/demo-report.json"), help="where the JSON goes")
-    parser.add_argument("--ui", action="store_true", help="open Airflow's UI instead, until Ctrl-C")
+    parser.add_argument("--report", type=Path, default=Path("build/demo-report.json"), help="file for the JSON")
+    parser.add_argument("--ui", action="store_true", help="run Airflow's UI instead, until Ctrl-C")
     parser.set_defaults(run=run)
 
 
@@ -109,19 +109,19 @@ def load_flights(sandbox: Sandbox, home: Path, dags: Path, report_path: Path) ->
 
 
 def is_submission(line: str) -> bool:
-    """Whether the load is about to be under way."""
+    """Whether the line of a log says that the load is about to be submitted."""
     return bool(re.search(r"submitting ch-s3-\w+", line))
 
 
 def echo_our_lines(line: str) -> None:
-    """Show what our operator and sensor say; the rest of Airflow's log goes to the file alone."""
+    """Print what our operator and sensor log; the rest of Airflow's log goes only to the file."""
     message = re.fullmatch(r"\S+ \[\w+ *\] (.+?) +\[airflow_provider_ch_s3\.(\w+)\S*\].*\n", line)
     if message:
         print(f"  {message[2]}: {message[1]}", flush=True)
 
 
 def read_results(airflow: LocalAirflow) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the tasks ``load`` and ``settled`` returned through XCom."""
+    """Read what the tasks ``load`` and ``settled`` returned through XCom."""
     os.environ.update(airflow.environment)
     from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
@@ -135,17 +135,17 @@ def read_results(airflow: LocalAirflow) -> tuple[dict[str, Any], dict[str, Any]]
 
 
 def count_rows(sandbox: Sandbox) -> int:
-    """Rows that a reader sees."""
+    """Count the rows that a reader sees."""
     return int(sandbox.query("SELECT count() AS n FROM flights")[0]["n"])
 
 
 def fingerprint_table(sandbox: Sandbox) -> dict[str, int]:
-    """Rows of the table on all nodes, and a checksum over all columns that no order changes."""
+    """Return the table's rows on all nodes, and a checksum over all columns that does not depend on their order."""
     return _fingerprint(sandbox, "flights", list(_columns(sandbox)))
 
 
 def fingerprint_source(sandbox: Sandbox) -> dict[str, int]:
-    """The same of the CSV in the data set's own package: another way than the files and the load took."""
+    """Return the same for the CSV in the data set's own package, which neither the files nor the load used."""
     columns = _columns(sandbox)
     structure = ", ".join(f"{name} {type_name}" for name, type_name in columns.items() if name != "dt")
     expressions = ["toDate(makeDate(year, month, day))" if name == "dt" else name for name in columns]
@@ -170,7 +170,7 @@ def _columns(sandbox: Sandbox) -> dict[str, str]:
 def _fingerprint(
     sandbox: Sandbox, table: str, expressions: list[str], settings: dict[str, Any] | None = None
 ) -> dict[str, int]:
-    # NULL is not the empty text: the hash of a tuple with NULL in it is that of the others alone
+    # isNull, because a NULL does not change the hash of a tuple, and must not count as an empty string
     hashed = ", ".join(f"{expression}, isNull({expression})" for expression in expressions)
     checksum = f"sum(cityHash64(toString(tuple({hashed}))))"
     rows = sandbox.query(
@@ -180,7 +180,7 @@ def _fingerprint(
 
 
 def format_report(report: dict[str, Any]) -> str:
-    """The report for people."""
+    """Format the report for people."""
     load, settled = report["load"], report["settled"]
     chosen = {
         name: setting for name, setting in load["settings"].items() if setting["origin"] != SettingOrigin.SERVER

@@ -1,4 +1,4 @@
-"""``ch-s3 loads``: what the ledger remembers of loads."""
+"""``ch-s3 loads``: show what the ledger records of loads."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register ``loads``."""
-    parser = subparsers.add_parser("loads", help="list loads, show one, forget old ones", description=__doc__)
+    parser = subparsers.add_parser("loads", help="list loads, show one, delete old records", description=__doc__)
     parser.add_argument("--conn-id", default="clickhouse_s3_default", help="Airflow connection to ClickHouse")
-    parser.add_argument("--database", help="database of the ledger; that of the connection when left out")
-    parser.add_argument("--cluster", help="whose nodes hold the ledger; that of the connection when left out")
-    parser.add_argument("--limit", type=int, default=50, help="how many of the latest to list")
+    parser.add_argument("--database", help="database of the ledger (default: the connection's)")
+    parser.add_argument("--cluster", help="cluster whose nodes hold the ledger (default: the connection's)")
+    parser.add_argument("--limit", type=int, default=50, help="number of latest loads to list (default: 50)")
     parser.set_defaults(run=run, action="list")
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
     show = actions.add_parser("show", help="show what happened to one load")
@@ -24,9 +24,9 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     show.set_defaults(action="show")
     prune = actions.add_parser(
         "prune",
-        help="forget old loads that are over; files that a table holds stay known",
+        help="delete the records of old loads that have ended; files that a table holds remain known",
     )
-    prune.add_argument("--older-than-days", type=float, required=True, help="age of what may go")
+    prune.add_argument("--older-than-days", type=float, required=True, help="minimum age of the records to delete")
     prune.set_defaults(action="prune")
 
 
@@ -36,6 +36,7 @@ def run(args: argparse.Namespace) -> int:
     from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
     from airflow_provider_ch_s3.load.ledger_view import format_load, format_loads, read_ledger
     from airflow_provider_ch_s3.sql.load_queries import render_read_session
+    from airflow_provider_ch_s3.units import count_of
 
     with clickhouse_hook(args.conn_id) as hook:
         declared = hook.declaration
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
             case "show":
                 print(format_load(view, args.load_id))
             case "prune":
-                print(f"forgot {view.prune(args.older_than_days)} attempts")
+                print(f"deleted the records of {count_of(view.prune(args.older_than_days), 'attempt')}")
             case _:
                 print(format_loads(view, limit=args.limit))
     return 0

@@ -1,4 +1,4 @@
-"""``ch-s3 plan``: what a load would do, without doing it."""
+"""``ch-s3 plan``: show what a load would do, without running it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="show also the settings that neither differ from the server's own nor protect the data",
+        help="also show the settings that neither differ from the server's own nor protect the data",
     )
     parser.set_defaults(run=run)
 

@@ -1,4 +1,4 @@
-"""A load, as the commands take it: the arguments of the operator."""
+"""The load that a command is about, given by the operator's arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def add_load_arguments(parser: argparse.ArgumentParser) -> None:
-    """Register what says which load is meant."""
+    """Register the arguments that describe a load."""
     parser.add_argument("--conn-id", default="clickhouse_s3_default", help="Airflow connection to ClickHouse")
     parser.add_argument(
         "--aws-conn-id", default="aws_default", help="Airflow connection to S3; empty: the servers' own role"
@@ -39,11 +39,11 @@ def add_load_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="ClickHouse setting that wins over the computed one; repeatable",
+        help="ClickHouse setting that overrides the computed one; repeatable",
     )
-    parser.add_argument("--data-format", help="e.g. Parquet, when the file names do not tell")
-    parser.add_argument("--compression", help="e.g. gz, when the file names do not tell")
-    parser.add_argument("--structure", help="name Type, … of the files")
+    parser.add_argument("--data-format", help="e.g. Parquet (default: inferred from the file names)")
+    parser.add_argument("--compression", help="e.g. gz (default: inferred from the file names)")
+    parser.add_argument("--structure", help="columns of the files, as name Type, …")
 
 
 def parse_columns(text: str) -> list[str]:
@@ -52,9 +52,9 @@ def parse_columns(text: str) -> list[str]:
 
 
 def parse_assignment(text: str) -> tuple[str, str]:
-    """Parse ``name=value``; the value may hold more equals signs.
+    """Parse ``name=value``; the value may contain more equals signs.
 
-    :raises argparse.ArgumentTypeError: if it is none.
+    :raises argparse.ArgumentTypeError: if it has another form.
     """
     name, _, value = (part.strip() for part in text.partition("="))
     if not name or not value:
@@ -65,7 +65,7 @@ def parse_assignment(text: str) -> tuple[str, str]:
 def parse_setting(text: str) -> tuple[str, SettingValue]:
     """Parse ``name=value`` as a DAG would write it: numbers are numbers.
 
-    :raises argparse.ArgumentTypeError: if it is none.
+    :raises argparse.ArgumentTypeError: if it has another form.
     """
     name, value = parse_assignment(text)
     if re.fullmatch(r"[+-]?\d+", value):
@@ -76,7 +76,7 @@ def parse_setting(text: str) -> tuple[str, SettingValue]:
 
 
 def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook) -> LoadRun:
-    """The load that the arguments describe."""
+    """Build the load that the arguments describe."""
     from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
     from airflow_provider_ch_s3.load.staged import LoadRun
     from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
@@ -100,7 +100,7 @@ def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook) -> LoadRun:
             settings=dict(args.setting),
             connection_settings=hook.connection_settings,
         ),
-        # the names of a DAG's load stand in the log_comment of its query
+        # placeholders: the log_comment of a DAG's load contains its own names
         identity=LoadIdentity(
             dag_id="DAG", task_id="TASK", run_id="RUN", table=args.table, since=datetime.datetime.now(datetime.UTC)
         ),

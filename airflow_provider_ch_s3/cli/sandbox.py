@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_ch_s3.cli.topology import add_topology, read_topology
 from airflow_provider_ch_s3.sandbox.config import SandboxConfig
 from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.units import count_of
 
 if TYPE_CHECKING:
     # Known to type checkers only.
@@ -26,30 +27,28 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
-    up = actions.add_parser("up", help="start a sandbox; Ctrl-C ends it")
+    up = actions.add_parser("up", help="start a sandbox; Ctrl-C stops it")
     add_topology(up)
     up.add_argument(
         "--dir",
         type=Path,
-        help="keeps the tables between two runs (default: a temporary directory, removed at the end)",
+        help="directory that keeps the tables between runs (default: a temporary one, removed at the end)",
     )
     up.add_argument("--json", action="store_true", help="print ports and credentials as one line of JSON")
     up.add_argument("--library", type=Path, help="shared library of the engine (default: the pinned one)")
     up.add_argument("--memory-bytes-per-node", type=int, help="default: 60%% of the available memory, shared")
     end = up.add_mutually_exclusive_group()
-    end.add_argument("--detach", action="store_true", help="return when it is ready; `down` ends it")
-    end.add_argument("--until-eof", action="store_true", help="end it when standard input ends, too")
+    end.add_argument("--detach", action="store_true", help="return when it is ready; `down` stops it")
+    end.add_argument("--until-eof", action="store_true", help="also stop it when standard input ends")
     up.set_defaults(run=run_up)
 
     for name, run, text in (
-        ("status", run_status, "say whether a sandbox runs in a directory"),
+        ("status", run_status, "show whether a sandbox is running in a directory"),
         ("down", run_down, "stop the sandbox of a directory"),
         ("env", run_env, "print the Airflow connections of a running sandbox, for `eval`"),
     ):
         action = actions.add_parser(name, help=text)
-        action.add_argument(
-            "--dir", type=Path, required=True, help="the directory that was given to, or named by, `up`"
-        )
+        action.add_argument("--dir", type=Path, required=True, help="the directory given to `up`, or printed by it")
         action.set_defaults(run=run)
 
 
@@ -92,12 +91,12 @@ def run_down(args: argparse.Namespace) -> int:
     from airflow_provider_ch_s3.sandbox.launch import stop_sandbox
 
     stop_sandbox(args.dir)
-    print(f"The sandbox in {args.dir} has ended.")
+    print(f"The sandbox in {args.dir} has stopped.")
     return 0
 
 
 def run_env(args: argparse.Namespace) -> int:
-    """Print the connections as shell exports. They hold the passwords."""
+    """Print the connections as shell exports, which contain the passwords."""
     from airflow_provider_ch_s3.sandbox.launch import find_sandbox
 
     sandbox = find_sandbox(args.dir)
@@ -110,15 +109,15 @@ def _summary(sandbox: Sandbox) -> str:
     http = ", ".join(f"http://127.0.0.1:{port}" for port in sandbox.http_ports)
     directory = shlex.quote(str(sandbox.directory))
     return (
-        f"A ClickHouse cluster of {sandbox.nodes} runs: {http}\n"
-        f"An object store runs: {sandbox.s3_endpoint}\n"
+        f"A ClickHouse cluster of {count_of(sandbox.nodes, 'node')} is running: {http}\n"
+        f"An object store is running: {sandbox.s3_endpoint}\n"
         f'Use it from Airflow: eval "$(ch-s3 sandbox env --dir {directory})"\n'
         f"Stop it: ch-s3 sandbox down --dir {directory}"
     )
 
 
 def _stop_at_eof() -> None:
-    # Not sys.stdin: its lock would trouble the interpreter's end while this thread still reads.
+    # Not sys.stdin: its lock would disturb the interpreter's shutdown while this thread is still reading.
     while os.read(0, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

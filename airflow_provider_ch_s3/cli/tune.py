@@ -1,4 +1,4 @@
-"""``ch-s3 tune``: measure the constants of the plan on a cluster of one's own, with a sample of one's own files."""
+"""``ch-s3 tune``: measure the constants of the plan on your cluster, with a sample of your files."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         description=__doc__,
     )
     add_load_arguments(parser)
-    parser.add_argument("--max-seconds", type=float, default=600, help="asks before it takes longer (600)")
+    parser.add_argument("--max-seconds", type=float, default=600, help="ask before taking longer (default: 600)")
     parser.add_argument(
         "--max-memory-ratio",
         type=float,
-        help="asks before it takes more of a node's memory; default: the connection's",
+        help="ask before using more of a node's memory (default: the connection's share)",
     )
-    parser.add_argument("--yes", action="store_true", help="ask nothing")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument(
         "--save", action="store_true", help="write the result into the connection, in Airflow's database"
     )
@@ -44,7 +44,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Search, show each load, print what was found."""
+    """Search, show each load, print the result."""
     from airflow_provider_ch_s3.calibrate.search import plan_sample, search
     from airflow_provider_ch_s3.cli.connections import check_stored_connection, clickhouse_hook, store_extra
 
@@ -55,9 +55,12 @@ def run(args: argparse.Namespace) -> int:
         sample = plan_sample(load)
         _confirm(args, sample)
         found = search(hook, sample, _show)
-    print("settled, medians: " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in found.seconds.items()))
+    print(
+        "median times until settled: "
+        + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in found.seconds.items())
+    )
     if found.calibration.core_seconds_per_gib is None:
-        print("these files hold too few rows to tell what a GiB of them takes; tune with more or larger ones")
+        print("these files have too few rows to measure the time for a GiB; tune with more or larger files")
     extra = {"calibration": found.calibration.as_dict()}
     if args.save:
         store_extra(args.conn_id, extra)
@@ -69,9 +72,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _confirm(args: argparse.Namespace, sample: PreparedLoad) -> None:
-    """Say what will happen; ask if it is more than was allowed.
+    """Print what will happen, and ask if it exceeds what is allowed.
 
-    :raises ConfigError: if the answer is not yes, or nobody is there to ask.
+    :raises ConfigError: if the answer is not yes, or there is no terminal to ask on.
     """
     from airflow_provider_ch_s3.calibrate.measure import QUIET_SECONDS
     from airflow_provider_ch_s3.calibrate.search import MOST_LOADS
@@ -81,7 +84,7 @@ def _confirm(args: argparse.Namespace, sample: PreparedLoad) -> None:
     ratio = expected.peak_memory_bytes / cluster.weakest.memory_bytes
     print(
         f"up to {MOST_LOADS} loads of {count_of(len(sample.source.files), 'file')},"
-        f" {format_bytes(sample.source.size_bytes)}, into a scratch table beside {sample.target.local}: about"
+        f" {format_bytes(sample.source.size_bytes)}, into a scratch table next to {sample.target.local}: about"
         f" {format_seconds(seconds)}, {format_bytes(expected.peak_memory_bytes)} of memory per node ({ratio:.0%})",
         flush=True,
     )
@@ -89,8 +92,8 @@ def _confirm(args: argparse.Namespace, sample: PreparedLoad) -> None:
     if args.yes or (seconds <= args.max_seconds and ratio <= most_memory):
         return
     limits = f"{format_seconds(args.max_seconds)} and {most_memory:.0%} of the memory"
-    if not sys.stdin.isatty() or input(f"this is more than {limits}; go on? [y/N] ").strip().lower() != "y":
-        raise ConfigError(f"not tuned: it would take more than {limits}; allow more, or say --yes")
+    if not sys.stdin.isatty() or input(f"this is more than {limits}; continue? [y/N] ").strip().lower() != "y":
+        raise ConfigError(f"not tuned: it would take more than {limits}; allow more, or give --yes")
 
 
 def _show(measured: Measurement) -> None:

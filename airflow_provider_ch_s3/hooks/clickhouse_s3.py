@@ -29,19 +29,19 @@ from airflow_provider_ch_s3.sql.nodes import on_cluster
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.units import count_of, format_bytes
 
-# For statements that a queue carries to all nodes: a profile must not hide what fails, or keep it from being waited
-# for. Only an answer that is sent at its end can say that a node has failed after others were done.
+# For statements that a queue distributes to all nodes: a profile must neither hide failures nor shorten the wait.
+# Only a response that is sent when the statement has ended can report a node that failed after others had finished.
 QUEUED_SETTINGS = {
     "distributed_ddl_output_mode": "throw",
     "distributed_ddl_task_timeout": 30,
     "wait_end_of_query": 1,
 }
 
-# The queue of a Replicated database cannot be looked at.
+# The queue of a Replicated database cannot be queried, so the server itself waits for longer.
 DATABASE_SETTINGS = {**QUEUED_SETTINGS, "distributed_ddl_task_timeout": 300}
 
 ON_CLUSTER_TOKEN = "{on_cluster}"
-# The first without <distributed_ddl>, the second without <zookeeper>.
+# The first if the server has no <distributed_ddl>, the second if it has no <zookeeper>.
 _NO_KEEPER_CODES = frozenset({ErrorCode.QUERY_IS_PROHIBITED, ErrorCode.NO_ZOOKEEPER})
 
 
@@ -61,31 +61,31 @@ class ClickHouseS3Hook(DriverHook):
 
     @cached_property
     def declaration(self) -> ClusterDeclaration:
-        """What the connection says about the cluster.
+        """What the connection declares about the cluster.
 
-        :raises ConfigError: if it says something wrong.
+        :raises ConfigError: if a value is wrong.
         """
         conn_id = self.get_conn_id()
         return parse_declaration(self.get_connection(conn_id).extra_dejson, conn_id)
 
     def read_connection(self) -> None:
-        """Ask Airflow for the connection now; later nothing asks again.
+        """Read the connection from Airflow now, so that nothing has to read it later.
 
-        :raises ConfigError: if it says something wrong.
+        :raises ConfigError: if a value is wrong.
         """
         _ = self.declaration, self._driver_kwargs
 
     @cached_property
     def cluster_spec(self) -> ClusterSpec:
-        """The cluster as loads plan with it; asked once.
+        """The cluster that loads are planned for; detected once.
 
-        :raises ClusterError: if the cluster is unknown, or a node does not answer.
+        :raises ClusterError: if the cluster is unknown, or a node does not respond.
         """
         return detect_cluster(self, self.declaration)
 
     @cached_property
     def ddl_mode(self) -> DdlMode:
-        """How DDL gets to every node of the connection's own database; asks the connected node at most."""
+        """How DDL reaches every node of the connection's own database; queries only the connected node."""
         declared = self.declaration
         session = self.query(render_read_session())[0]
         return resolve_ddl_mode(
@@ -96,7 +96,7 @@ class ClickHouseS3Hook(DriverHook):
         )
 
     def within(self, declaration: ClusterDeclaration, ddl_mode: DdlMode | None = None) -> ClickHouseS3Hook:
-        """The same connections, for a cluster and a database that are known better now."""
+        """Return a hook on the same connections, for the cluster and database that the table turned out to have."""
         hook = copy.copy(self)
         for known in ("ddl_mode", "cluster_spec", "_addresses"):
             hook.__dict__.pop(known, None)
@@ -108,26 +108,26 @@ class ClickHouseS3Hook(DriverHook):
     def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
         """Run a statement that returns rows, each as a dict of native Python values.
 
-        :raises ServerError: if ClickHouse answers with an error.
-        :raises ServerUnreachableError: if no answer comes.
+        :raises ServerError: if ClickHouse responds with an error.
+        :raises ServerUnreachableError: if there is no response.
         """
         return self._query_at(None, statement, query_id=query_id)
 
     def execute(self, statement: Statement, *, query_id: str | None = None) -> None:
         """Run a statement to its end, however long it takes.
 
-        :raises ServerError: if ClickHouse answers with an error.
-        :raises ServerUnreachableError: if no answer comes: the statement may go on running.
+        :raises ServerError: if ClickHouse responds with an error.
+        :raises ServerUnreachableError: if there is no response: the statement may still be running.
         """
         self._execute_at(None, statement, query_id=query_id)
 
     def execute_everywhere(self, render: Callable[[str | None], Statement], *, query_id: str | None = None) -> None:
         """Run DDL on every node, as :attr:`ddl_mode` says.
 
-        With ``per_host`` every node is tried, and the first failure is raised when all had their turn. With
-        ``on_cluster`` a server that dies repeats the statement after its restart: it has to be one that can be.
+        With ``per_host`` all nodes are tried before the first failure is raised. With ``on_cluster`` a server that
+        dies runs the statement again after its restart, so it must be safe to repeat.
 
-        :param render: makes the statement, given the cluster's name for ``ON CLUSTER`` or ``None``.
+        :param render: renders the statement, given the cluster's name for ``ON CLUSTER`` or ``None``.
         """
         match self.ddl_mode:
             case DdlMode.ON_CLUSTER:
@@ -139,7 +139,7 @@ class ClickHouseS3Hook(DriverHook):
             case DdlMode.SINGLE | DdlMode.AUTO:
                 self.execute(render(None), query_id=query_id)
 
-    def tell_everywhere(self, render: Callable[[str | None], Statement]) -> None:
+    def broadcast(self, render: Callable[[str | None], Statement]) -> None:
         """Run a statement that belongs to no database, such as KILL, on every node.
 
         :param render: as for :meth:`execute_everywhere`.
@@ -153,10 +153,10 @@ class ClickHouseS3Hook(DriverHook):
             self.execute(render(None))
 
     def execute_on(self, nodes: Collection[str], statement: Statement, *, query_id: str | None = None) -> None:
-        """Run a statement on some nodes, straight and once; a Replicated database carries it from one to the others.
+        """Run a statement on some nodes, sent to each directly and once; in a Replicated database, to one for all.
 
-        :param nodes: the names that they give themselves.
-        :raises ConfigError: if none of the addresses that the connection names is that of one of them.
+        :param nodes: their own names, ``hostName():tcpPort()``.
+        :raises ConfigError: if the connection has no address of a node to which the statement must be sent.
         """
         chosen, settings = sorted(nodes), {}
         if self.ddl_mode is DdlMode.DATABASE:
@@ -166,31 +166,32 @@ class ClickHouseS3Hook(DriverHook):
             )
         if lacking := [node for node in chosen if node not in self._addresses]:
             raise ConfigError(
-                f"this statement has to run on {', '.join(lacking)}, and the connection {self.get_conn_id()!r}"
-                f" reaches {', '.join(sorted(self._addresses))} only; list host:port of every node in http_endpoints"
+                f"this statement has to run on {', '.join(lacking)}, but the connection {self.get_conn_id()!r}"
+                f" reaches only {', '.join(sorted(self._addresses))}; list the host:port of every node in"
+                " http_endpoints"
             )
         self._execute_at_each([self._addresses[node] for node in chosen], statement, query_id, settings)
 
     @property
     def reachable(self) -> frozenset[str]:
-        """The names of the nodes to which a statement can be sent straight."""
+        """Names of the nodes to which statements can be sent directly."""
         return frozenset(self._addresses)
 
     @cached_property
     def _addresses(self) -> dict[str, str | None]:
-        """Name of each node that the connection reaches → its address; None for the connection's own."""
+        """Name of each node that the connection reaches → its address; None for the connection's own address."""
         addresses = self.declaration.http_endpoints or (None,)
         return {self._query_at(address, render_read_node())[0]["node"]: address for address in addresses}
 
     def run_ddl(self, *statements: str) -> None:
-        """Run DDL on every node, for a DAG that makes its own tables.
+        """Run DDL on every node, for a DAG that creates its own tables.
 
-        Write ``{on_cluster}`` where ``ON CLUSTER`` belongs: it becomes ``ON CLUSTER `name` `` where the
-        connection's DDL mode asks for that, and nothing otherwise::
+        Write ``{on_cluster}`` where ``ON CLUSTER`` belongs: it becomes ``ON CLUSTER `name` `` if the connection's
+        DDL mode requires that, and nothing otherwise::
 
             hook.run_ddl("CREATE TABLE IF NOT EXISTS d.t {on_cluster} (a Int8) ENGINE MergeTree ORDER BY a")
 
-        :raises ConfigError: if the mode is ``on_cluster`` and a statement lacks the token; then none is run.
+        :raises ConfigError: if the mode is ``on_cluster`` and a statement lacks the token; none is run then.
         """
         local = [statement for statement in statements if ON_CLUSTER_TOKEN not in statement]
         if local and self.ddl_mode is DdlMode.ON_CLUSTER:
@@ -202,17 +203,17 @@ class ClickHouseS3Hook(DriverHook):
             self.execute_everywhere(partial(_render_ddl, statement))
 
     def test_connection(self) -> tuple[bool, str]:
-        """Ask every node; for the button in the connection form."""
+        """Query every node; for the button in the connection form."""
         secrets: tuple[str, ...] = ()
         try:
             secrets = self._secrets
             return True, _describe(self.cluster_spec, self.ddl_mode)
-        except Exception as error:  # whatever it is, it is shown in a browser
+        except Exception as error:  # any error has to be shown in the browser
             return False, scrub(str(error) or type(error).__name__, secrets)
 
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:
-        """Get labels and placeholders of the standard fields."""
+        """Return labels and placeholders of the standard fields."""
         return FIELD_BEHAVIOUR
 
     def _execute_on_cluster(self, statement: Statement, query_id: str | None) -> None:
@@ -226,8 +227,8 @@ class ClickHouseS3Hook(DriverHook):
             if error.code not in _NO_KEEPER_CODES:
                 raise
             raise ClusterError(
-                f"ON CLUSTER needs Keeper, and the cluster {self.declaration.cluster!r} has none: {error}; list"
-                " host:port of the HTTP interface of each node in http_endpoints of the connection"
+                f"ON CLUSTER needs Keeper, but the cluster {self.declaration.cluster!r} has none: {error}; list the"
+                " host:port of each node's HTTP interface in http_endpoints of the connection"
                 f" {self.get_conn_id()!r}, and set ddl_mode to per_host; or set up Keeper and <distributed_ddl> on"
                 " the servers"
             ) from error
@@ -246,7 +247,7 @@ class ClickHouseS3Hook(DriverHook):
             except ChS3Error as error:
                 failures.append(error)
         if failures:
-            # What nobody answered may arrive still, which is more to know than that another node refused it.
+            # A statement without a response may still take effect, which matters more than another node's refusal.
             raise next((f for f in failures if isinstance(f, ServerUnreachableError)), failures[0])
 
 

@@ -1,4 +1,4 @@
-"""An Airflow connection to ClickHouse: checked, its extra cleaned, its TLS files looked at."""
+"""Check an Airflow connection to ClickHouse, with its extra and its TLS files."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ HTTPS_PORT = 8443
 _CERTIFICATES = ("ca_cert", "client_cert", "client_cert_key")
 
 TLS_ARGUMENTS = (*_CERTIFICATES, "server_host_name")
-"""Fields of the connection that are arguments of the driver's under the same names."""
+"""Fields of the connection that are arguments of the driver under the same names."""
 
 _CONN_TYPES = ("clickhouse_s3", "clickhouse")
 
 
 def clean_connection(connection: Connection, conn_id: str) -> Connection:
-    """The same connection with a clean extra, and the port of its protocol.
+    """Return the connection with a clean extra, and with the default port of its protocol if it has none.
 
-    :raises ConfigError: if it is no connection to ClickHouse, names no host, or has an extra that nobody reads.
+    :raises ConfigError: if it is not a connection to ClickHouse, has no host, or has an unknown key in its extra.
     """
     _check_connection(connection, conn_id)
     extra = _clean_extra(connection.extra, conn_id)
@@ -45,19 +45,19 @@ def clean_connection(connection: Connection, conn_id: str) -> Connection:
 
 
 def fit_tls(kwargs: Mapping[str, Any], conn_id: str) -> dict[str, Any]:
-    """The driver's arguments with their files checked; a password beside a client certificate is the login.
+    """Check the files in the driver's arguments; if there is a password, a client certificate is not the login.
 
     :raises ConfigError: if a file with a certificate or a key cannot be read.
     """
     for name in _CERTIFICATES:
         path = kwargs.get(name, "certifi")
         if path != "certifi" and not os.access(path, os.R_OK):
-            # it may be the key itself
-            shown = path if path.isprintable() and "-----" not in path else "(no path)"
+            # the value may be the key itself
+            shown = path if path.isprintable() and "-----" not in path else "(not a path)"
             remedy = "give the path of a file that this process can read"
             raise field_error(name, shown, conn_id=conn_id, remedy=remedy)
     if "client_cert" in kwargs and kwargs["password"]:
-        # the login is the password's, not the certificate's
+        # the user logs in with the password, not with the certificate
         return {"tls_mode": "strict", **kwargs}
     return dict(kwargs)
 
@@ -65,16 +65,16 @@ def fit_tls(kwargs: Mapping[str, Any], conn_id: str) -> dict[str, Any]:
 def _check_connection(connection: Connection, conn_id: str) -> None:
     if connection.conn_type not in _CONN_TYPES:
         raise ConfigError(
-            f"connection {conn_id!r} is of the type {connection.conn_type!r}; name one of the type"
-            f" {' or '.join(map(repr, _CONN_TYPES))}, which leads to ClickHouse's HTTP interface"
+            f"connection {conn_id!r} is of type {connection.conn_type!r}; use a connection of type"
+            f" {' or '.join(map(repr, _CONN_TYPES))}, to ClickHouse's HTTP interface"
         )
     if not (connection.host or "").strip():
-        raise ConfigError(f"connection {conn_id!r} names no host; set its host to that of a ClickHouse server")
+        raise ConfigError(f"connection {conn_id!r} has no host; set its host to that of a ClickHouse server")
 
 
 def _clean_extra(text: str | None, conn_id: str) -> dict[str, Any]:
     given = parse_extra(text, conn_id)
     extra = {**given, **parse_fields(given, DRIVER_FIELDS, conn_id=conn_id)}
-    # The official hook takes these in client_kwargs only.
+    # The official hook accepts these in client_kwargs only.
     tls = {name: extra[name] for name in TLS_ARGUMENTS if name in extra}
     return {**extra, "client_kwargs": {**extra.get("client_kwargs", {}), **tls}} if tls else extra

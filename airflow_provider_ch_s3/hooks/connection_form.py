@@ -1,4 +1,4 @@
-"""The connection form, made from the field table."""
+"""The connection form, built from the list of fields."""
 
 from __future__ import annotations
 

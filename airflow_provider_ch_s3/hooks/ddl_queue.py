@@ -1,4 +1,4 @@
-"""The queue of ON CLUSTER: what became of a statement that not every node has run in time."""
+"""The ON CLUSTER queue: wait for a statement that not every node has run in time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from airflow_provider_ch_s3.units import format_seconds
 
 log = logging.getLogger(__name__)
 
-# Each look makes the server read the whole queue.
+# Each poll makes the server read the whole queue.
 POLL_SECONDS = 2.0
-# As long as nodes come back, or are at it, it is waited for.
+# The time starts again whenever a node finishes, and while one is running the statement.
 STALL_SECONDS = 300.0
 
 
@@ -26,18 +26,18 @@ def wait_for_nodes(
 ) -> None:
     """Wait until every node has run a statement of the queue.
 
-    :param query: asks the connected server.
-    :param name: of the statement.
+    :param query: queries the connected server.
+    :param name: name of the statement.
     :param mark: its ``log_comment``.
-    :param timeout: what the server said when it stopped waiting.
+    :param timeout: the server's error when it stopped waiting.
     :raises ServerError: if the statement failed on a node, or is not in the queue.
-    :raises ClusterError: if nodes do not run it, or nobody may look.
+    :raises ClusterError: if nodes do not run it, or this user may not read the queue.
     """
     statement, pace = render_read_ddl_entry(mark), Pace()
     left: list[str] = []
     since = time.monotonic()
     while True:
-        rows = _look(query, statement, timeout)
+        rows = _read_queue(query, statement, timeout)
         if rows is not None:
             if not rows:
                 raise timeout
@@ -50,25 +50,25 @@ def wait_for_nodes(
             if nodes != left or any(row["active"] for row in late):
                 left, since = nodes, time.monotonic()
             if pace.is_due(left):
-                log.info("waiting until %s has run %s, which is in the queue of ON CLUSTER", ", ".join(left), name)
+                log.info("waiting for %s to run %s, which is in the ON CLUSTER queue", ", ".join(left), name)
         if time.monotonic() - since > STALL_SECONDS:
-            who = ", ".join(left) or "perhaps a node (nobody can read the queue)"
+            who = ", ".join(left) or "an unknown node (the queue cannot be read)"
             raise ClusterError(
-                f"{who} has not run {name}, which is in the queue of ON CLUSTER, for {format_seconds(STALL_SECONDS)};"
-                f" start that server, or look at system.distributed_ddl_queue, then load again ({timeout})"
+                f"waited {format_seconds(STALL_SECONDS)} for {who} to run {name}, which is in the ON CLUSTER queue;"
+                f" start that server, or check system.distributed_ddl_queue, then load again ({timeout})"
             )
         time.sleep(POLL_SECONDS)
 
 
-def _look(
+def _read_queue(
     query: Callable[[Statement], list[dict[str, Any]]], statement: Statement, timeout: ServerError
 ) -> list[dict[str, Any]] | None:
-    """What each node has done; None where Keeper or the server does not answer now."""
+    """Read what each node has done; None if Keeper or the server does not respond at the moment."""
     try:
         return query(statement)
     except ServerUnreachableError:
         return None
     except ServerError as error:
         if error.code == ErrorCode.ACCESS_DENIED:
-            raise ClusterError(f"{timeout}; and nobody can tell which node it waits for: {error}") from error
+            raise ClusterError(f"{timeout}; cannot find out which node it is waiting for: {error}") from error
         return None

@@ -1,4 +1,4 @@
-"""Statements through the driver, each at one address: clients, timeouts, errors explained, secrets kept out."""
+"""Send statements through the driver, each to one address: clients, timeouts, clear errors without secrets."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 EXECUTE_TIMEOUT_SECONDS = 30 * 24 * 3600
-"""``execute`` waits as long as the statement runs: TCP keep-alive notices a server that is gone, and a load
+"""``execute`` waits as long as the statement runs: TCP keep-alive detects a server that is gone, and a load
 limits itself with ``max_execution_time``."""
 
 MAX_PARAMETRIZED_BYTES = 128 * 1024
-"""Query parameters travel in a form, as secrets in the URL would reach the access logs of proxies; and
-ClickHouse reads no longer form field than this (``http_max_field_value_size``)."""
+"""Query parameters are sent in a form, because secrets in the URL would reach the access logs of proxies; and
+ClickHouse accepts no form field longer than this (``http_max_field_value_size``)."""
 
-# With progress headers, a statement whose client is gone dies at the next header. A partition command waits for its
-# own replica only, whatever a profile says: commits wait for the others by themselves.
+# With progress headers, a statement whose client is gone fails at the next header. A partition command waits for its
+# own replica only, whatever a profile says: the commit itself waits for the others.
 EXECUTE_SETTINGS = {"send_progress_in_http_headers": 0, "alter_sync": 1}
 
-# Columns of ClickHouse's logs that quote statements, with whatever stood in them.
+# Columns of ClickHouse's logs that quote statements, including any secrets in them.
 _ERROR_COLUMNS = ("exception", "failure")
 _SECRET_KWARGS = ("password", "access_token", "http_proxy", "https_proxy")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _ClientKind:
-    """What one driver client is for; each kind is made once.
+    """The purpose of a driver client; one client is created for each kind.
 
-    :param address: ``host:port`` instead of the connection's own.
+    :param address: ``host:port``; None for the connection's own.
     :param is_patient: waits for long statements.
     :param has_form: sends query parameters in the body.
     """
@@ -58,7 +58,7 @@ class _ClientKind:
 
 
 class DriverHook(ClickHouseHook):  # type: ignore[misc]
-    """The official hook with a checked connection, and statements that show no secret when they fail."""
+    """The official hook with a checked connection, whose errors show no secrets."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -72,10 +72,10 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
     def get_connection(cls, conn_id: str) -> Connection:
         """Get the connection with a clean extra.
 
-        A form saves ``null`` for each field that was left empty, and a URI holds texts only. The official
-        hook takes ``verify: null`` for false, and so would check no certificate.
+        A form saves ``null`` for each field that was left empty, and a URI holds only strings. The official
+        hook takes ``verify: null`` for false, so it would check no certificate.
 
-        :raises ConfigError: if it is no connection to ClickHouse, names no host, or has an extra that nobody reads.
+        :raises ConfigError: if it is not a connection to ClickHouse, has no host, or has an unknown key in its extra.
         """
         return clean_connection(super().get_connection(conn_id), conn_id)
 
@@ -92,9 +92,9 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         return uri + ("&" if "?" in uri else "?") * bool(tls) + urlencode(tls)
 
     def keep_secret(self, find: Callable[[], Iterable[str]]) -> None:
-        """Keep more texts out of what a server says of errors, beside those that this hook sends itself.
+        """Keep more secrets out of the servers' error messages than those that this hook sends itself.
 
-        :param find: called when there is such a text: an earlier process may have sent what a log quotes.
+        :param find: returns them; called when there is a message, which may quote what an earlier process sent.
         """
         self._find_more_secrets = find
 
@@ -110,7 +110,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
     ) -> list[dict[str, Any]]:
         def run(client: Client) -> list[dict[str, Any]]:
             result = client.query(statement.text, parameters=dict(statement.parameters), settings=_settings(query_id))
-            # The driver takes CHECK for a command, and leaves the name of its column out.
+            # The driver treats CHECK as a command, and omits the name of its column.
             names = result.column_names or ("result",)
             return [dict(zip(names, row, strict=True)) for row in result.result_rows]
 
@@ -142,9 +142,9 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
     ) -> Result:
         if statement.parameters and len(statement.text.encode()) > MAX_PARAMETRIZED_BYTES:
             raise ConfigError(
-                f"a statement of {format_bytes(len(statement.text.encode()))} is too long for one with query "
-                f"parameters, ClickHouse takes {format_bytes(MAX_PARAMETRIZED_BYTES)}; load fewer files, "
-                "or use a named collection or the servers' own role instead of keys"
+                f"a statement of {format_bytes(len(statement.text.encode()))} is too long: ClickHouse accepts"
+                f" {format_bytes(MAX_PARAMETRIZED_BYTES)} for a statement with query parameters; load fewer files,"
+                " or use a named collection or the servers' own role instead of keys"
             )
         kind = _ClientKind(address=address, is_patient=is_patient, has_form=bool(statement.parameters))
         self._sent_secrets.update(statement.parameters.values())
@@ -154,18 +154,18 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
             return run(self._client(kind))
         except Exception as exc:
             error = explain(exc, address=where, conn_id=self.get_conn_id(), secrets=secrets)
-        raise error  # out here it has no context: the driver's exception holds what was just taken out
+        raise error  # outside of the handler it has no context: the driver's exception still contains the secrets
 
     def _without_secrets(self, row: dict[str, Any]) -> dict[str, Any]:
-        told = {name: row[name] for name in _ERROR_COLUMNS if row.get(name)}
-        if not told:
+        texts = {name: row[name] for name in _ERROR_COLUMNS if row.get(name)}
+        if not texts:
             return row
         try:
             secrets = {*self._secrets, *self._sent_secrets, *self._find_more_secrets()}
-        except Exception as error:  # whatever it is: without the secrets nobody can tell where the text quotes them
-            log.warning("what the server says of an error is not shown, as it may quote secrets: %r", type(error))
-            return row | dict.fromkeys(told, "(not shown, as it may quote secrets)")
-        return row | {name: scrub(text, secrets) for name, text in told.items()}
+        except Exception as error:  # any error: unknown secrets cannot be removed from the text
+            log.warning("the server's error message is not shown, because it may quote secrets: %r", type(error))
+            return row | dict.fromkeys(texts, "(not shown, because it may quote secrets)")
+        return row | {name: scrub(text, secrets) for name, text in texts.items()}
 
     def _client(self, kind: _ClientKind) -> Client:
         import clickhouse_connect

@@ -1,4 +1,4 @@
-"""The driver's exceptions as errors of this package: one clean line, without secrets."""
+"""Convert the driver's exceptions to errors of this package: one clean line, without secrets."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _TLS_REMEDIES = (
     (re.compile("certificate has expired|not yet valid"), "renew the server's certificate, and check the clocks"),
     (
         re.compile("(?i)hostname mismatch|ip address mismatch|doesn't match|hostname doesn"),
-        "correct host and http_endpoints of the connection, or name the host that the certificate has in its field"
-        " server_host_name",
+        "correct host and http_endpoints of the connection, or set its field server_host_name to the host in the"
+        " certificate",
     ),
     (
         re.compile(r"CERTIFICATE_VERIFY_FAILED|\[X509|NO_CERTIFICATE_OR_CRL_FOUND"),
-        "name the file of the authority that signed the server's certificate in the connection's field ca_cert",
+        "set the connection's field ca_cert to the file of the authority that signed the server's certificate",
     ),
     (
         re.compile("WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|HTTP_REQUEST"),
-        "the port speaks plain HTTP: correct the connection's port, or switch its field secure off",
+        "the port uses plain HTTP: correct the connection's port, or switch its field secure off",
     ),
     (
         re.compile(
@@ -56,7 +56,7 @@ _NOISE = (
 
 
 def explain(error: Exception, *, address: str, conn_id: str, secrets: Iterable[str]) -> ChS3Error:
-    """Say what a driver's exception means.
+    """Convert a driver's exception to an error that says what to do.
 
     :param address: ``host:port`` of the server.
     :param secrets: values that the server may echo; each is replaced by ``***``.
@@ -66,28 +66,28 @@ def explain(error: Exception, *, address: str, conn_id: str, secrets: Iterable[s
     code = _read_code(error)
     if code in _LOGIN_CODES:
         remedy = f"correct login and password of the connection {conn_id!r}"
-        return ServerError(f"ClickHouse at {address} refuses the login: {reason}; {remedy}", code=code)
+        return ServerError(f"ClickHouse at {address} rejects the login: {reason}; {remedy}", code=code)
     if code:
         remedy = grant_remedy(reason) if code == ErrorCode.ACCESS_DENIED else ""
         return ServerError(f"ClickHouse at {address}: {reason}{remedy}", code=code)
     if _is_refused_by_driver(error):
-        return ConfigError(f"the driver refuses the connection {conn_id!r}: {reason}; correct the connection's extra")
+        return ConfigError(f"the driver rejects the connection {conn_id!r}: {reason}; correct the connection's extra")
     if remedy := _tls_remedy(reason):
-        return ServerUnreachableError(f"no TLS with ClickHouse at {address}: {reason}; {remedy} ({conn_id!r})")
+        return ServerUnreachableError(f"TLS with ClickHouse at {address} failed: {reason}; {remedy} ({conn_id!r})")
     return ServerUnreachableError(
-        f"no answer from ClickHouse at {address}: {reason}; check that it runs, that host and port of the "
+        f"no answer from ClickHouse at {address}: {reason}; check that it is running, that host and port of the "
         f"connection {conn_id!r} are those of its HTTP interface, and that secure is set if, and only if, "
-        "that port speaks TLS"
+        "that port uses TLS"
     )
 
 
 def _tls_remedy(reason: str) -> str:
-    """What to correct where no TLS connection could be made; '' if something else went wrong."""
+    """Return what to correct if TLS failed; '' if something else went wrong."""
     return next((remedy for pattern, remedy in _TLS_REMEDIES if pattern.search(reason)), "")
 
 
 def grant_remedy(reason: str) -> str:
-    """The statement that gives the right which a server misses, for the end of a message; '' if it does not say."""
+    """Return the GRANT of the missing privilege, for the end of a message; '' if the server does not name it."""
     missing = _MISSING_GRANT.search(reason)
     if missing is None:
         return ""
@@ -96,7 +96,7 @@ def grant_remedy(reason: str) -> str:
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
-    """Replace every secret in a text by ``***``, also where it stands quoted as SQL or as a URL."""
+    """Replace every secret in a text by ``***``, also where it is quoted for SQL or a URL."""
     written = {form for secret in secrets if secret for form in _written_forms(secret)}
     for form in sorted(written, key=len, reverse=True):
         text = text.replace(form, "***")
@@ -131,7 +131,7 @@ def _is_refused_by_driver(error: Exception) -> bool:
 
 
 def _innermost_text(error: Exception) -> str:
-    """What urllib3 found at the bottom, e.g. ``Connection refused``, instead of the tower above it."""
+    """The innermost cause, e.g. ``Connection refused``, without urllib3's exceptions around it."""
     cause = error.__cause__
     while cause is not None:
         inner = getattr(cause, "reason", None)

@@ -1,4 +1,4 @@
-"""S3 through the amazon provider's hook: the listing, and the credentials that ClickHouse may use."""
+"""S3 through the amazon provider's hook: listing files, and the credentials for ClickHouse."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.source import S3Access, SourceFile, SourcePattern
 
 _REMEDIES = {
     "NoSuchBucket": "create it, or correct the bucket in source",
-    "AccessDenied": "give these credentials the right to list the bucket",
+    "AccessDenied": "allow these credentials to list the bucket",
     "InvalidAccessKeyId": "correct the access key of the connection",
     "SignatureDoesNotMatch": "correct the secret key of the connection",
     "ExpiredToken": "renew the session token of the connection",
@@ -29,9 +29,9 @@ class S3FileStore:
 
     :param aws_conn_id: an Airflow connection of type ``aws``. None: the worker lists with its own credentials
         (environment, instance profile), and the ClickHouse servers read with theirs.
-    :param named_collection: a named collection of the servers that holds the keys; the connection then only
-        serves the listing.
-    :param role_arn: of a role that the servers assume; the connection serves the listing, as before.
+    :param named_collection: a named collection on the servers that contains the keys; the connection is then used
+        only for listing.
+    :param role_arn: ARN of a role that the servers assume; the connection is then used only for listing.
     :raises ConfigError: if both of the last two are given.
     """
 
@@ -50,13 +50,13 @@ class S3FileStore:
         quiet_botocore()
         hook = S3Hook(aws_conn_id=self.aws_conn_id)
         if self.aws_conn_id is not None:
-            # S3Hook takes the worker's own credentials where the connection is missing
+            # S3Hook falls back to the worker's own credentials if the connection does not exist
             try:
                 hook.get_connection(self.aws_conn_id)
             except AirflowNotFoundException as error:
                 raise ConfigError(
-                    f"Airflow has no connection {self.aws_conn_id!r} to S3; create it, correct aws_conn_id, or give"
-                    " aws_conn_id=None for the own roles of the worker and the servers"
+                    f"Airflow has no connection {self.aws_conn_id!r} to S3; create it, correct aws_conn_id, or set"
+                    " aws_conn_id=None to use the own roles of the worker and the servers"
                 ) from error
         return hook
 
@@ -69,7 +69,7 @@ class S3FileStore:
         return f"connection {self.aws_conn_id!r}" if self.aws_conn_id else "the worker's own credentials"
 
     def list_files(self, pattern: SourcePattern) -> Iterator[SourceFile]:
-        """All objects under the pattern's prefixes.
+        """List all objects under the pattern's prefixes.
 
         :raises SourceError: if the bucket is missing, or the credentials are wrong or may not list it.
         :raises ConfigError: if there is no such connection.
@@ -93,22 +93,22 @@ class S3FileStore:
                 ) from error
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
-        """The last bytes of an object, or all that it has.
+        """Read the last bytes of an object, or all of a smaller one.
 
-        :raises SourceError: if it is gone, or the credentials may not read it.
+        :raises SourceError: if it no longer exists, or the credentials may not read it.
         """
         try:
             answer = self._client.get_object(Bucket=bucket, Key=key, Range=f"bytes=-{size_bytes}")
             return bytes(answer["Body"].read())
         except (BotoCoreError, ClientError) as error:
             raise SourceError(
-                f"cannot read the end of {key!r} in bucket {bucket!r} with {self._who}: {error}; it tells whether"
-                " a .zst or .lz4 file is complete: give these credentials the right to read the objects"
-                " (s3:GetObject), or compress the files with gz, xz or br"
+                f"cannot read the end of {key!r} in bucket {bucket!r} with {self._who}: {error}; it shows whether"
+                " a .zst or .lz4 file is complete: allow these credentials to read the objects (s3:GetObject), or"
+                " compress the files with gz, xz or br"
             ) from error
 
     def access(self) -> S3Access:
-        """How the ClickHouse servers reach the same endpoint, and with whose rights."""
+        """How the ClickHouse servers reach the same endpoint, and with which credentials."""
         endpoint_url = self._client.meta.endpoint_url
         if self.named_collection:
             return S3Access(endpoint_url=endpoint_url, named_collection=self.named_collection)
@@ -125,18 +125,18 @@ class S3FileStore:
             secret_key=credentials.secret_key,
             session_token=credentials.token or "",
         )
-        # Airflow knows those that the connection holds, and none that it was exchanged for.
+        # Airflow masks the secrets in the connection, but not temporary ones obtained with them.
         for secret in access.secrets:
             mask_secret(secret)
         return access
 
     def secrets(self) -> tuple[str, ...]:
-        """What no message may show."""
+        """The values that no message may show."""
         return self.access().secrets
 
 
 def quiet_botocore() -> None:
-    """Keep botocore from logging what it sends: at DEBUG it writes the session token with all other headers."""
+    """Keep botocore from logging what it sends: at DEBUG it logs the session token with all other headers."""
     for name in ("botocore", *(n for n in logging.Logger.manager.loggerDict if n.startswith("botocore."))):
         logger = logging.getLogger(name)
         if name == "botocore" or logger.level != logging.NOTSET:

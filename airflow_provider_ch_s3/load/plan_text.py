@@ -11,9 +11,9 @@ log = logging.getLogger(__name__)
 
 
 def format_plan(prepared: PreparedLoad, *, show_all: bool = False) -> str:
-    """What is loaded, each setting with its origin and reason, what was left out, what to expect.
+    """Format a plan: what is loaded, each setting with its origin and reason, what was left out, what to expect.
 
-    :param show_all: also the settings that neither differ from the server's own nor protect the data.
+    :param show_all: include the settings that neither differ from the server's own nor protect the data.
     """
     source, plan, node = prepared.source, prepared.plan, prepared.cluster.weakest
     rows = count_of(source.rows, "row") if source.rows is not None else "number of rows unknown before reading"
@@ -38,7 +38,7 @@ def format_plan(prepared: PreparedLoad, *, show_all: bool = False) -> str:
 
 
 def log_plan(prepared: PreparedLoad) -> None:
-    """Write the plan, setting by setting, with the reasons."""
+    """Log the plan, setting by setting, with the reasons."""
     for note in prepared.cluster.notes:
         log.warning("%s", note)
     log.info("plan for %s:\n%s", prepared.target.name, format_plan(prepared))

@@ -1,4 +1,4 @@
-"""What a load did, as the cluster's own logs tell it."""
+"""The report of a load, from the cluster's own logs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.query.state import QueryStatus
 from airflow_provider_ch_s3.tuning import LoadPlan, Prediction
 from airflow_provider_ch_s3.units import count_of, format_bytes, format_seconds
 
-# A table by day that is replaced as a whole has thousands.
+# A table partitioned by day may have thousands, all of which a load may replace.
 MAX_NAMED_PARTITIONS = 10
 
 
@@ -37,13 +37,13 @@ class NodeReport:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadReport:
-    """What a load did; through XCom as a dict of plain values.
+    """What a load did; passed through XCom as a dict of plain values.
 
     :param query_id: id of the INSERT in ``system.query_log``; '' if there was nothing new to load.
     :param table: the table, as the operator names it.
     :param files_listed: files that the load was asked to read; None if the INSERT's ``log_comment`` is lost.
-    :param files_read: files that were opened: more than listed where nodes share a file, or where file names contain
-        characters for which the servers have to open similar names, too.
+    :param files_read: files that were opened: more than listed if nodes share a file, or if file names contain
+        characters that make the servers open files with similar names, too.
     :param rows_listed: rows in the files, by their footers; None if the files have none (only Parquet files do), if
         files with similar names are opened, too, or if the ``log_comment`` is lost.
     :param rows_read: rows as the servers count them; of Parquet files only those that ``where`` lets through.
@@ -57,19 +57,19 @@ class LoadReport:
     :param rows_per_second: ``rows_written`` per second of the INSERT.
     :param peak_memory_bytes: peak memory of the INSERT on the node that took most.
     :param initial_parts: parts that the INSERT wrote before merges, on all nodes, in materialized views as well; 0 if
-        the table's engine makes no parts.
+        the table's engine has no parts.
     :param attached: whether an earlier try submitted the INSERT, and this one took over its result.
     :param nodes: node (``host:port``) → its share of the load, a :class:`NodeReport`.
     :param settings: setting → ``value``, ``origin`` (``operator``, ``connection``, ``computed``, ``server default``;
         ``server log`` where no plan is known) and ``reason``.
-    :param left_out_settings: computed setting that the server does not take → the reason.
-    :param volume_bytes: size of the written rows in the server's memory; 0 if the table's engine makes no parts.
+    :param left_out_settings: computed setting that the server does not accept → the reason.
+    :param volume_bytes: size of the written rows in the server's memory; 0 if the table's engine has no parts.
     :param predicted: what the plan expected, a :class:`Prediction`; empty where no plan is known.
     :param load_mode: mode of the load, as the operator names it; ``append`` without staging.
     :param files_skipped: files that the table already held, in this version or another; not in ``files_listed``.
     :param checks: what was compared before the commit, one sentence for each check; empty without staging.
     :param partitions: partition id → staged rows; empty without staging.
-    :param replaced: partition id → rows that the commit took out of the table; without partitions that had none.
+    :param replaced: partition id → rows that the commit removed from the table; without partitions that had none.
     :param commit_seconds: duration of the commit; 0 without staging.
     """
 
@@ -103,19 +103,19 @@ class LoadReport:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> LoadReport:
-        """The reverse of :meth:`as_dict`, by any release."""
+        """Read what :meth:`as_dict` of any release returned."""
         nodes = {name: decode(NodeReport, node, **_BLANK_NODE) for name, node in values.get("nodes", {}).items()}
         return decode(cls, {**values, "nodes": nodes}, **_BLANK)
 
     @classmethod
     def of_commit(cls, detail: Mapping[str, Any]) -> LoadReport:
-        """The report of a load, as the ledger's event of its commit tells it."""
+        """Build the report of a load from the ledger's event of its commit."""
         after = {name: detail[name] for name in ("replaced", "commit_seconds") if name in detail}
         return cls.from_dict({**detail.get("report", {}), **after})
 
     @classmethod
     def nothing_new(cls, table: str, *, files_skipped: int) -> LoadReport:
-        """The report of a load whose files were all loaded before."""
+        """Build the report of a load whose files were all loaded before."""
         return cls(
             query_id="",
             table=table,
@@ -140,7 +140,7 @@ class LoadReport:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON values, for XCom."""
+        """Return plain JSON values, for XCom."""
         return dataclasses.asdict(self)
 
     def __str__(self) -> str:
@@ -178,13 +178,13 @@ class LoadReport:
 
 
 def describe_partitions(rows: Mapping[str, int]) -> str:
-    """Partitions with their rows, the first of them by name: ``20130101 (842 rows), 20130102 (943 rows)``."""
+    """List the first partitions by name, with their rows: ``20130101 (842 rows), 20130102 (943 rows)``."""
     named = [f"{partition} ({count_of(rows[partition], 'row')})" for partition in sorted(rows)]
     more = [f"and {len(named) - MAX_NAMED_PARTITIONS} more"] if len(named) > MAX_NAMED_PARTITIONS else []
     return ", ".join([*named[:MAX_NAMED_PARTITIONS], *more])
 
 
-# Of a report that another release wrote: what it does not say is not known, or counts as nothing.
+# For reports written by other releases: a missing field is unknown, or counts as nothing.
 _BLANK_NODE = {"files": 0, "rows_written": 0, "peak_memory_bytes": 0, "initial_parts": 0}
 _BLANK_PREDICTION = {"initial_parts": 0, "peak_memory_bytes": 0, "load_seconds": 0.0, "settled_seconds": 0.0}
 _BLANK: dict[str, Any] = {
@@ -197,12 +197,12 @@ _BLANK: dict[str, Any] = {
 
 
 def build_report(status: QueryStatus, *, table: str, attached: bool) -> LoadReport:
-    """Read the report off a finished query, its settings too: who plans a load may not be who sees it end."""
+    """Build the report from a finished query, its settings too: another process may have planned the load."""
     initial = next(row for row in status.ended if row["is_initial"])
-    # With a cluster the other nodes' rows, and the initiator's own share, are secondary queries.
+    # On a cluster, each node's share, the initiator's own too, is a secondary query.
     workers = [row for row in status.ended if not row["is_initial"]] or [initial]
     expected = expected_work(status.log_comment)
-    # A node that passes rows on to their shards counts those that stay with it twice in written_rows.
+    # A node that sends rows on to their shards counts the rows that it keeps twice in written_rows.
     in_parts = sum(row["part_rows"] for row in status.ended)
     rows_written = in_parts or initial["written_rows"] or sum(row["written_rows"] for row in workers)
     seconds = float(initial["duration_seconds"])
@@ -230,7 +230,7 @@ def build_report(status: QueryStatus, *, table: str, attached: bool) -> LoadRepo
 
 
 def describe_plan(plan: LoadPlan) -> dict[str, Any]:
-    """The plan's part of a report."""
+    """Return the plan's part of a report."""
     return {
         "settings": {s.name: {"value": s.value, "origin": s.origin.value, "reason": s.reason} for s in plan.settings},
         "left_out_settings": dict(plan.left_out),
@@ -242,16 +242,16 @@ def check_report(report: LoadReport, *, is_filtered: bool) -> None:
     """Compare what was read with what was listed.
 
     :param is_filtered: a condition leaves rows out.
-    :raises LoadError: if files or rows differ; what was read is in the table all the same.
+    :raises LoadError: if files or rows differ; what was read is in the table nevertheless.
     """
     is_short = report.files_listed is not None and report.files_read < report.files_listed
     is_other = not is_filtered and report.rows_listed is not None and report.rows_read != report.rows_listed
     if is_short or is_other:
         listed_rows = f" with {count_of(report.rows_listed, 'row')}" if report.rows_listed is not None else ""
         raise LoadError(
-            f"the listing found {count_of(report.files_listed or 0, 'file')}{listed_rows}, and {report.query_id} read"
+            f"the listing found {count_of(report.files_listed or 0, 'file')}{listed_rows}, but {report.query_id} read"
             f" {count_of(report.files_read, 'file')} with {count_of(report.rows_read, 'row')}, so the files changed"
-            f" meanwhile; what was read is in {report.table}: remove it, then clear the task to load again"
+            f" in the meantime; what was read is in {report.table}: delete it, then clear the task to load again"
         )
 
 

@@ -225,7 +225,7 @@ def kill_queries(
 def _kill_once(client: ClickHouseClient, cluster: str | None, prefix: str, submission: Submission | None) -> str:
     """Send KILL to all nodes, then query them; returns why something may still be running, '' if nothing is."""
     try:
-        client.tell_everywhere(lambda name: load_queries.render_kill_queries(prefix, name))
+        client.broadcast(lambda name: load_queries.render_kill_queries(prefix, name))
     except ChS3Error as error:
         log.warning("KILL QUERY of %s… did not reach every node: %s", prefix, error)
     try:

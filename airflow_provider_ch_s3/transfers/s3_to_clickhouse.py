@@ -50,10 +50,11 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     through the worker. All settings are computed from the cluster's hardware and the files, each with a reason
     in the log. A retry takes over the query of an earlier try; it never starts a second one beside it.
 
-    Exactly once: the rows go into a staging table first, are compared with the files, and become the target's by
-    moving whole partitions. Whatever dies on the way, a retry goes on where the ledger in ClickHouse says.
+    Exactly once: the rows go into a staging table first, are compared with the files, and are moved into the target
+    as whole partitions. Whatever dies on the way, a retry continues from the state that the ledger in ClickHouse
+    records.
 
-    An ``execution_timeout`` limits the INSERT on the servers, too. Source of the computed settings: docs/tuning.md.
+    An ``execution_timeout`` also limits the INSERT on the servers. docs/tuning.md explains the computed settings.
 
     :param source: address of the files, ``s3://bucket/key``, or a list of addresses in one bucket; keys may contain
         the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``. (templated)
@@ -74,8 +75,8 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         ``load`` them again.
     :param on_changed_files: with ``append``, files of which the table holds another version: ``fail``, ``load`` or
         ``skip``.
-    :param on_partial_partitions: with ``replace_partitions``, a partition that holds rows from elsewhere than these
-        files: ``fail``, or ``replace`` them, too.
+    :param on_partial_partitions: with ``replace_partitions``, a partition that also holds rows from elsewhere than
+        these files: ``fail``, or ``replace`` those rows, too.
     :param materialized_views: views that the table feeds: ``refuse`` to load, or ``replay`` them from the staged rows
         (``append`` only).
     :param settle_before_commit: wait until the merges of the staged parts have finished, so that readers never see
@@ -99,9 +100,9 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     :raises ConfigError: if an argument or a field of the connection has a wrong value.
     :raises SourceError: if the files cannot be listed, read or understood, or do not fit each other.
     :raises TargetError: if the table is missing, differs between nodes, or cannot take the files.
-    :raises ClusterError: if the cluster is unknown, or a node does not answer.
+    :raises ClusterError: if the cluster is unknown, or a node does not respond.
     :raises PlanError: if the ClickHouse user's profile forbids a setting that a load needs.
-    :raises LoadError: if the load ran and failed, or nobody can tell whether it ran.
+    :raises LoadError: if the load failed, or its outcome cannot be determined.
     """
 
     template_fields: Sequence[str] = (
@@ -190,9 +191,9 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self._load: TaskLoad | None = None
 
     def execute(self, context: Context) -> dict[str, Any] | None:
-        """Load, and report; or submit the load, and wait for it in the triggerer.
+        """Load and return the report, or submit the load and wait for it in the triggerer.
 
-        :raises ChS3Error: as the class says.
+        :raises ChS3Error: as described for the class.
         """
         with self._loading(context) as load:
             started = load.start()
@@ -203,26 +204,26 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
         """Verify and commit what the query staged.
 
-        :raises LoadError: if it took too long: then it is ended.
+        :raises LoadError: if the query took too long; it is then stopped.
         """
         with self._loading(context) as load:
-            # The triggerer may have been away when the query ended in time.
+            # The triggerer may have been down when the query ended in time.
             if event["status"] == "timeout" and load.is_running(event["query_id"]):
                 load.kill()
                 raise LoadError(
                     f"{event['query_id']} ran longer than execution_timeout={self.execution_timeout} allows, and was"
-                    f" ended; {load.after_kill}: raise execution_timeout, or load fewer files at a time"
+                    f" stopped; {load.after_kill}: raise execution_timeout, or load fewer files at a time"
                 )
             return load.complete(event["query_id"]).as_dict()
 
     def on_kill(self) -> None:
-        """End the query on all nodes, and leave nothing half done."""
+        """Stop the query on all nodes, and leave nothing half done."""
         if self._load is not None:
             self._load.kill()
 
     @contextmanager
     def _loading(self, context: Context) -> Iterator[TaskLoad]:
-        # Here, because a DAG file is imported every few seconds, and needs none of it.
+        # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
         from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
         from airflow_provider_ch_s3.load.direct import DirectLoadRun
         from airflow_provider_ch_s3.load.staged import LoadRun
@@ -248,9 +249,9 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
             hook.close()
 
     def _check_arguments(self) -> None:
-        """See that each argument is of its type, now that templates are rendered.
+        """Check the type of each argument, now that templates are rendered.
 
-        :raises ConfigError: names the first that is not.
+        :raises ConfigError: for the first argument of a wrong type.
         """
         for name in ("table", "clickhouse_conn_id", "named_collection", "role_arn", "where", "replace_where"):
             check_text(name, getattr(self, name))
@@ -310,13 +311,13 @@ def _choice(name: str, value: str, kind: type[Choice]) -> Choice:
         return kind(value)
     except ValueError as error:
         known = ", ".join(repr(member.value) for member in kind)
-        raise ConfigError(f"{name}={value!r} is not known; use one of {known}") from error
+        raise ConfigError(f"{name}={value!r} is unknown; use one of {known}") from error
 
 
 def identify(context: Context, *, table: str) -> LoadIdentity:
-    """Who loads, from the task's context: the same over retries, another generation after a clear."""
+    """Identify the load from the task's context: the same for all retries, with a new generation after a clear."""
     ti, dag_run = context["ti"], context["dag_run"]
-    # max_tries stays the same over retries and rises exactly when this task instance is cleared
+    # max_tries stays the same over retries, and rises exactly when this task instance is cleared
     first_try = ti.max_tries - (context["task"].retries or 0) + 1
     return LoadIdentity(
         dag_id=ti.dag_id,
@@ -333,7 +334,7 @@ def identify(context: Context, *, table: str) -> LoadIdentity:
 
 
 def _run_began(dag_run: Any) -> datetime.datetime:
-    # `dags test` gives each of its runs the logical date as the start, so that only run_after tells them apart
+    # `dags test` starts each of its runs at the logical date, so only run_after distinguishes them
     known: list[datetime.datetime] = [
         at for at in (dag_run.start_date, getattr(dag_run, "run_after", None)) if at is not None
     ]

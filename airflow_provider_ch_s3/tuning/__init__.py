@@ -1,4 +1,4 @@
-"""Settings, computed: one function per setting, and the plan that joins them. Pure."""
+"""Compute the settings of a load: one function per setting, and the plan that combines them. Pure."""
 
 from airflow_provider_ch_s3.tuning.facts import LoadFacts, PastLoad
 from airflow_provider_ch_s3.tuning.plan import LoadPlan, check_given_settings, plan_load

@@ -1,4 +1,4 @@
-"""What the rules know of a load: one flat value, so that each rule is a function of one argument."""
+"""The input of the rules: one flat value, so that each rule is a function of one argument."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from airflow_provider_ch_s3.file_format import FileFormat, find_format
 
 @dataclass(frozen=True, kw_only=True)
 class PastLoad:
-    """What an earlier load of the same format into the same table measured.
+    """Measurements of an earlier load of the same format into the same table.
 
-    :param volume_ratio: bytes of rows in memory for each stored byte of the files.
-    :param node_volume_bytes: rows in memory, of one node; ``peak_memory_bytes`` of the node that took most.
-    :param core_seconds_per_gib: of the load, by its rows in memory.
+    :param volume_ratio: bytes of rows in memory per stored byte of the files.
+    :param node_volume_bytes: size in memory of one node's share of the rows.
+    :param peak_memory_bytes: peak memory of the node that used most.
+    :param core_seconds_per_gib: core seconds of the load per GiB of its rows in memory.
     """
 
     query_id: str
@@ -33,19 +34,19 @@ class LoadFacts:
     :param memory_bytes: memory of one node.
     :param ingest_memory_ratio: share of that memory that the load may use, above 0, at most 1.
     :param size_bytes: stored size of all files.
-    :param volume_bytes: the same rows in the server's memory (measured on a sample, or estimated).
-    :param column_count: of the table that the load fills.
-    :param is_clustered: the files are read by all nodes of a cluster, not by one server alone.
-    :param keeps_rows_where_read: a node may write what it reads (no sharding key to respect).
-    :param partition_key: of the table; '' for none.
-    :param partition_count: partitions that the rows go to; ``partitions_per_file`` those of one file.
-    :param calibration: what was measured on this cluster.
-    :param past: what was measured on the newest load of the same format into the table.
-    :param takes_all_columns: neither ``columns`` nor ``select`` says that columns of the files may go unused.
-    :param reads_other_files: the address matches more files than the load's, and a filter drops their rows.
+    :param volume_bytes: size of the rows in the server's memory (measured on a sample, or estimated).
+    :param column_count: columns of the table that the load fills.
+    :param is_clustered: all nodes of a cluster read the files, not one server alone.
+    :param keeps_rows_where_read: a node may write the rows that it reads (no sharding key to respect).
+    :param partition_key: partition key of the table; '' for none.
+    :param partition_count: partitions that the rows go to; ``partitions_per_file``: those of one file.
+    :param calibration: constants measured on this cluster.
+    :param past: measurements of the latest load of the same format into the table.
+    :param takes_all_columns: neither ``columns`` nor ``select`` is given, so no column of the files may go unused.
+    :param reads_other_files: the address also matches files that are not part of the load; a filter drops their rows.
     :param has_path_columns: folders are named ``name=value/``.
-    :param parses_times: text becomes dates or times on the way.
-    :param waits_for_replicas: the load goes on when all replicas hold the rows, whatever the INSERT waited for.
+    :param parses_times: text is converted to dates or times.
+    :param waits_for_replicas: the load itself waits until all replicas have the rows, whatever the INSERT waited for.
     :param timeout_seconds: the task's ``execution_timeout``.
     """
 
@@ -74,12 +75,12 @@ class LoadFacts:
     timeout_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        """:raises PlanError: if a number is not possible."""
+        """:raises PlanError: if a number is below 1."""
         for name in ("node_count", "vcpus", "memory_bytes", "file_count"):
             if getattr(self, name) < 1:
                 raise PlanError(
-                    f"{name} is {getattr(self, name)}, and a plan needs at least 1; declare the hardware in the"
-                    " connection if the server does not tell it"
+                    f"{name} is {getattr(self, name)}, but a plan needs at least 1; declare the hardware in the"
+                    " connection if the server does not report it"
                 )
 
     @property
@@ -97,5 +98,5 @@ class LoadFacts:
 
     @property
     def node_volume_bytes(self) -> float:
-        """What one node holds in memory, were it to hold its share of the rows at once."""
+        """Size in memory of one node's share of the rows."""
         return self.volume_bytes / self.node_count

@@ -1,7 +1,7 @@
 """How each node writes: threads, blocks, and where the rows go.
 
-The published formula is the ceiling of a block; our own measurements (``ch-s3 bench``) say how large a block is worth
-having below it.
+The published formula gives the largest possible block; our own measurements (``ch-s3 bench``) show which size below
+that is best.
 """
 
 from __future__ import annotations
@@ -11,37 +11,37 @@ from airflow_provider_ch_s3.tuning.predict import PARTS_WITHOUT_MERGE, blocks_in
 from airflow_provider_ch_s3.tuning.rule import Decision
 from airflow_provider_ch_s3.units import MIB, count_of, format_bytes
 
-# However little memory there is, buffers leave half of it to the blocks.
+# However little memory there is, half of it is left for the blocks.
 MAX_BUFFER_RATIO = 0.5
 # A thread collects one block while it writes another.
 FEWEST_BLOCKS_PER_THREAD = 2
-# A block of a table with partitions becomes a part for each partition in it. Smaller ones hold fewer partitions, sort
-# faster, and make hardly more parts, unless every file has rows for every partition. By day, 365 days, 4 threads:
-# 3.0 s with two blocks a thread, 3.9 s with one.
+# A block of a partitioned table becomes one part for each partition in it. Smaller blocks hold fewer partitions, sort
+# faster, and produce hardly more parts, unless every file has rows for every partition. Partitioned by day, 365 days,
+# 4 threads: 3.0 s with two blocks per thread, 3.9 s with one.
 MORE_BLOCKS_WITH_PARTITIONS = 2
-# Smaller blocks save no memory worth having, and each one becomes a part for every partition it touches.
+# Smaller blocks save too little memory to matter, and each becomes a part for every partition that it touches.
 MIN_BLOCK_BYTES = 64 * MIB
 
 
 def max_insert_threads(facts: LoadFacts) -> Decision:
-    """Half of the cores, so that the rest reads and merges; 4 on two to seven cores, 1 on one core."""
+    """Half of the cores, so that the others can read and merge; 4 on two to seven cores, 1 on one core."""
     threads = count_insert_threads(facts)
     if facts.calibration.insert_threads_per_core is not None:
-        reason = f"{facts.calibration.insert_threads_per_core:g} a core were fastest when this cluster was tuned"
+        reason = f"{facts.calibration.insert_threads_per_core:g} per core were fastest when this cluster was tuned"
     elif facts.vcpus == 1:
         reason = "one core sorts and writes one block after the other"
     elif threads == facts.vcpus // 2:
         reason = f"half of {facts.vcpus} cores write, the others read and merge"
     else:
         reason = (
-            f"{threads} threads on {facts.vcpus} cores sort and write side by side, and {PARTS_WITHOUT_MERGE} parts"
-            " of one size wait for no merge"
+            f"{threads} threads on {facts.vcpus} cores sort and write in parallel, and ClickHouse does not merge"
+            f" {PARTS_WITHOUT_MERGE} equally sized parts"
         )
     return Decision(threads, reason)
 
 
 def count_insert_threads(facts: LoadFacts) -> int:
-    """Threads of one node that sort and write."""
+    """Number of threads that sort and write on one node."""
     if facts.calibration.insert_threads_per_core is not None:
         return max(1, round(facts.vcpus * facts.calibration.insert_threads_per_core))
     # Three servers on two cores: 1.82 s with one thread each, 1.90 s with two or four.
@@ -51,9 +51,9 @@ def count_insert_threads(facts: LoadFacts) -> int:
 def min_insert_block_size_bytes(facts: LoadFacts) -> Decision:
     """The node's rows in one block per thread (two with partitions); at least 64 MiB, at most what memory allows.
 
-    Memory allows what the published formula says: memory / (3 x threads), where threads are half of the cores. It
-    leaves out what readers and writers hold, and loads have run out of memory in spite of it
-    (https://github.com/ClickHouse/ClickHouse/issues/88556): so their buffers come first.
+    The published formula allows memory / (3 x threads), with threads on half of the cores. It ignores the buffers of
+    readers and writers, and loads have run out of memory in spite of it
+    (https://github.com/ClickHouse/ClickHouse/issues/88556), so the buffers are subtracted first.
     """
     threads = count_insert_threads(facts)
     memory_bytes = facts.memory_bytes * facts.ingest_memory_ratio
@@ -72,16 +72,16 @@ def min_insert_block_size_bytes(facts: LoadFacts) -> Decision:
         f" {format_bytes(share_bytes)} each"
     )
     if block_bytes == ceiling_bytes:
-        reason = f"{memory}; {data}, so memory decides"
+        reason = f"{memory}; {data}, so memory is the limit"
     elif block_bytes == MIN_BLOCK_BYTES:
-        reason = f"{data}, and blocks below {format_bytes(MIN_BLOCK_BYTES)} only make more parts; {memory}"
+        reason = f"{data}, and blocks below {format_bytes(MIN_BLOCK_BYTES)} only produce more parts; {memory}"
     else:
         reason = f"{data}, so that few parts are left to merge; {memory}"
     return Decision(block_bytes, reason)
 
 
 def _count_blocks(facts: LoadFacts, threads: int) -> int:
-    """How many blocks one node's share of the rows is worth."""
+    """Number of blocks into which to divide one node's share of the rows."""
     if facts.calibration.blocks_per_thread is not None:
         return max(1, round(threads * facts.calibration.blocks_per_thread))
     blocks = max(threads, PARTS_WITHOUT_MERGE)
@@ -93,52 +93,53 @@ def _count_blocks(facts: LoadFacts, threads: int) -> int:
 
 
 def max_insert_threads_min_free_memory_per_thread(facts: LoadFacts) -> Decision:
-    """Two blocks: by default (26.7) the server drops threads that have less than 4 GiB of free memory each.
+    """Two blocks: by default (26.7) the server uses fewer threads if less than 4 GiB of memory is free for each.
 
-    Less than the formula counts: a plan that takes all memory must not lose a thread for the server's own.
+    This is less than the formula reserves: a plan that uses all memory must not lose a thread because of the memory
+    that the server itself uses.
     """
     block_bytes = int(min_insert_block_size_bytes(facts).value or 0)
     return Decision(
         FEWEST_BLOCKS_PER_THREAD * block_bytes,
-        f"a thread needs {FEWEST_BLOCKS_PER_THREAD} x {format_bytes(block_bytes)}; with less free memory"
-        " the server uses fewer threads, by default already below 4 GiB for each",
+        f"a thread needs {FEWEST_BLOCKS_PER_THREAD} x {format_bytes(block_bytes)}; with less free memory per thread"
+        " the server uses fewer threads, and its default is 4 GiB",
     )
 
 
 def max_partitions_per_insert_block(facts: LoadFacts) -> Decision:
-    """No limit (0) for a table with partitions: by default a block with rows of more than 100 fails the load."""
+    """No limit (0) for a table with partitions: by default a block with rows for more than 100 fails the load."""
     if not facts.partition_key:
         return Decision(None, "the table has no partitions")
     return Decision(
         0,
-        f"a large block may hold rows of any number of partitions by {facts.partition_key}, and by default"
+        f"a large block may hold rows for any number of partitions by {facts.partition_key}, and by default"
         " more than 100 fail the load",
     )
 
 
 def insert_quorum(facts: LoadFacts) -> Decision:
-    """Off (0) where the load waits for replicas itself: a quorum would make each block wait, and fail without one."""
+    """Off (0) if the load itself waits for replicas: each block would wait for a quorum, and fail without one."""
     if not facts.waits_for_replicas:
-        return Decision(None, "no replica is waited for by the load")
+        return Decision(None, "the load waits for no replica")
     return Decision(0, "the load waits for all replicas once, when all rows are staged")
 
 
 def parallel_distributed_insert_select(facts: LoadFacts) -> Decision:
-    """2, so that each node writes what it reads; 0 where a sharding key says where rows belong (not ``rand()``)."""
+    """2, so that each node writes what it reads; 0 if a sharding key (not ``rand()``) decides where rows belong."""
     if not facts.is_clustered:
-        return Decision(None, "one server reads and writes alone")
+        return Decision(None, "a single server reads and writes")
     if facts.keeps_rows_where_read:
-        return Decision(2, f"each of {facts.node_count} nodes writes the files that it reads")
+        return Decision(2, f"each of {facts.node_count} nodes writes the rows that it reads")
     return Decision(
         0,
-        f"the sharding key {facts.sharding_key} says where rows belong, so all rows pass through one"
-        " node, which is slower; set it to 2 if any row may live on any shard",
+        f"the sharding key {facts.sharding_key} decides where rows belong, so all rows pass through one"
+        " node, which is slower; set this to 2 if any row may be on any shard",
     )
 
 
 def distributed_foreground_insert(facts: LoadFacts) -> Decision:
-    """On (1) where rows travel to their shard: otherwise they may still be queued when the INSERT returns."""
+    """On (1) if rows are sent on to their shard: otherwise they may still be queued when the INSERT returns."""
     if facts.is_clustered and not facts.keeps_rows_where_read:
-        reason = "a load is done when its rows are on their shards, not when they wait in a queue"
+        reason = "a load is complete when its rows are on their shards, not when they are queued"
         return Decision(1, reason)
-    return Decision(None, "no row travels to another node")
+    return Decision(None, "no row is sent to another node")

@@ -1,6 +1,6 @@
-"""Settings that keep a load whole: at other values ClickHouse drops rows, or replaces values, without an error.
+"""Settings that keep a load complete: with other values ClickHouse drops rows or replaces values without an error.
 
-All stay at their defaults, whatever the server's profiles say. Nobody may give them other values.
+All stay at their defaults, whatever the server's profiles say; operator and connection cannot change them.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from airflow_provider_ch_s3.tuning.rule import Rule, fixed
 from airflow_provider_ch_s3.tuning.setting import SettingValue
 
-_FEWER = "any other value leaves rows out, and the load is called a success; use where to choose rows"
+_FEWER = "with any other value a load leaves rows out and still reports success; use where to select rows"
 _ENDS_EARLY = "a load that reaches a limit of the server must fail, not end early and report success"
 _BAD_ROWS = "rows that cannot be parsed must fail the load, not be dropped"
 _REPLACED = "a value that cannot be converted must fail the load, not be replaced by a default"
-_NAMES = "the values that the load checked must win over what the files hold under the same name"
-_SHORT_CIRCUIT = "what fails for a value that is not there must not be computed"
+_NAMES = "the values that the load checked must take precedence over columns of the files with the same name"
+_SHORT_CIRCUIT = "an expression that fails for missing values must not be evaluated for them"
 
 _VALUES: dict[str, tuple[SettingValue, str]] = {
     "limit": (0, _FEWER),
@@ -37,7 +37,7 @@ _VALUES: dict[str, tuple[SettingValue, str]] = {
     "check_conversion_from_numbers_to_enum": (1, _REPLACED),
     "type_json_skip_duplicated_paths": (0, _REPLACED),
     "type_json_skip_invalid_typed_paths": (0, _REPLACED),
-    "s3_ignore_file_doesnt_exist": (0, "a file that vanishes must fail the load, not be left out"),
+    "s3_ignore_file_doesnt_exist": (0, "a file that disappears must fail the load, not be left out"),
     "materialized_views_ignore_errors": (0, "a view that fails must fail the load, not lack rows"),
     "prefer_column_name_to_alias": (0, _NAMES),
     "short_circuit_function_evaluation": ("enable", _SHORT_CIRCUIT),

@@ -1,4 +1,4 @@
-"""When the server itself ends a load."""
+"""The server's own limit on the duration of a load."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def max_execution_time(facts: LoadFacts) -> Decision:
         return Decision(None, "the task has no execution_timeout")
     return Decision(
         math.ceil(facts.timeout_seconds),
-        f"the task's execution_timeout is {format_seconds(facts.timeout_seconds)}, and the server keeps it"
+        f"the task's execution_timeout is {format_seconds(facts.timeout_seconds)}, and the server enforces it"
         " even if the worker dies",
     )

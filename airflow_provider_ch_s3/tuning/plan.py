@@ -1,4 +1,4 @@
-"""All rules together: the plan of a load."""
+"""Combine all rules into the plan of a load."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from airflow_provider_ch_s3.tuning.setting import ServerSetting, Setting, Settin
 
 @dataclass(frozen=True, kw_only=True)
 class LoadPlan:
-    """The settings of one load and what they should lead to.
+    """The settings of one load, and the outcome to expect of them.
 
-    :param settings: in the order of the rules, then what the user added.
-    :param left_out: computed settings that the server does not take, each with the reason.
+    :param settings: in the order of the rules, followed by those that only the user gave.
+    :param left_out: computed settings that the server does not accept, each with the reason.
     :param basis: where the constants of the prediction come from.
     :param kept: settings that stay at their defaults, whatever the server's profiles say.
     """
@@ -35,7 +35,7 @@ class LoadPlan:
 
     @property
     def sent(self) -> dict[str, SettingValue]:
-        """What goes into the SETTINGS clause."""
+        """The values for the SETTINGS clause."""
         return {s.name: s.value for s in (*self.settings, *self.kept) if s.is_sent and s.value is not None}
 
 
@@ -46,12 +46,12 @@ def plan_load(
     operator: Mapping[str, SettingValue] | None = None,
     connection: Mapping[str, SettingValue] | None = None,
 ) -> LoadPlan:
-    """Compute every setting; a value of the operator wins over the connection's, that over a computed one.
+    """Compute every setting; the operator's values override the connection's, and both override computed ones.
 
-    :param server: all settings that the server knows (``system.settings``).
-    :raises ConfigError: if the user gave a setting that the server does not know or lets nobody change, or
-        another value to a pinned one.
-    :raises PlanError: if the server forbids to change a pinned setting from another value.
+    :param server: all settings that the server has (``system.settings``).
+    :raises ConfigError: if the user gave a setting that does not exist or may not be changed, or another value for a
+        pinned one.
+    :raises PlanError: if a pinned setting has another value that this user may not change.
     """
     given = check_given_settings(server, operator=operator or {}, connection=connection or {})
     kept = _keep(facts, given, server)
@@ -65,7 +65,7 @@ def plan_load(
             settings.append(_given_setting(setting.name, given.pop(setting.name), computed=setting.value))
         elif setting.name not in server:
             if setting.value is not None:
-                left_out[setting.name] = "this server does not know it"
+                left_out[setting.name] = "this server does not have it"
         elif setting.value is None:
             default = server[setting.name].value
             settings.append(replace(setting, value=default, origin=SettingOrigin.SERVER, is_notable=False))
@@ -90,10 +90,10 @@ def check_given_settings(
     operator: Mapping[str, SettingValue],
     connection: Mapping[str, SettingValue],
 ) -> dict[str, tuple[SettingValue, SettingOrigin]]:
-    """Join what the user gave.
+    """Merge the settings of the operator and of the connection.
 
-    :returns: name → value and who gave it.
-    :raises ConfigError: if a value is None, the server does not know a setting, or the user may not change it.
+    :returns: name → value and its origin.
+    :raises ConfigError: if a value is None, a setting does not exist on the server, or the user may not change it.
     """
     given = {name: (value, SettingOrigin.CONNECTION) for name, value in connection.items()}
     given |= {name: (value, SettingOrigin.OPERATOR) for name, value in operator.items()}
@@ -103,10 +103,10 @@ def check_given_settings(
         if name not in server:
             near = difflib.get_close_matches(name, server, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else "; check its spelling and the server's version"
-            raise ConfigError(f"the {origin} sets {name!r}, which this server does not know{hint}")
+            raise ConfigError(f"the {origin} sets {name!r}, which does not exist on this server{hint}")
         if server[name].is_readonly:
             raise ConfigError(
-                f"the {origin} sets {name!r}, and the ClickHouse user may not change it; leave it out, or change"
+                f"the {origin} sets {name!r}, which the ClickHouse user may not change; leave it out, or change"
                 " the user's profile"
             )
     return given
@@ -118,11 +118,11 @@ def _check_pinned(
     value, origin = given.get(setting.name, (setting.value, SettingOrigin.COMPUTED))
     needed = f"a load needs {setting.value!r}: {setting.reason}"
     if not _is_same(value, setting.value):
-        raise ConfigError(f"the {origin} sets {setting.name!r} to {value!r}, and {needed}; leave it out")
+        raise ConfigError(f"the {origin} sets {setting.name!r} to {value!r}, but {needed}; leave it out")
     known = server.get(setting.name)
     if known is not None and known.is_readonly and not _is_same(known.value, setting.value):
         raise PlanError(
-            f"the ClickHouse user's profile fixes {setting.name!r} to {known.value!r}, and {needed}; change the"
+            f"the ClickHouse user's profile fixes {setting.name!r} to {known.value!r}, but {needed}; change the"
             " profile"
         )
 
@@ -130,7 +130,7 @@ def _check_pinned(
 def _keep(
     facts: LoadFacts, given: dict[str, tuple[SettingValue, SettingOrigin]], server: Mapping[str, ServerSetting]
 ) -> tuple[Setting, ...]:
-    """What to send so that no setting drops rows; takes those settings out of ``given``."""
+    """The settings to send so that no rows are dropped; removes them from ``given``."""
     settings = [rule.apply(facts) for rule in KEPT if rule.name in server]
     for setting in settings:
         _check_pinned(setting, given, server)
@@ -143,7 +143,7 @@ def _keep(
 
 
 def _differs(setting: Setting, server: Mapping[str, ServerSetting]) -> bool:
-    """Whether the server would do something else by itself."""
+    """Whether the server's own value is a different one."""
     return not _is_same(setting.value, server[setting.name].value)
 
 
@@ -152,7 +152,7 @@ def _is_same(value: SettingValue | None, other: SettingValue | None) -> bool:
 
 
 def _number(value: SettingValue | None) -> float | SettingValue | None:
-    """The value as a number, where it is one: ``"0.0"`` and ``False`` are 0."""
+    """The value as a number, if it is one: ``"0.0"`` and ``False`` are 0."""
     try:
         return float({"true": "1", "false": "0"}.get(str(value).lower(), str(value)))
     except ValueError:
@@ -177,9 +177,9 @@ def _predict(
     return predict(facts, threads=threads, block_bytes=block_bytes)
 
 
-def _positive(in_force: SettingValue | None, computed: Decision) -> int:
-    """The number in force; the computed one where that is ``auto``, 0 for no limit, or not known."""
-    for value in (in_force, computed.value):
+def _positive(in_effect: SettingValue | None, computed: Decision) -> int:
+    """The number in effect; the computed one if that is ``auto``, 0 (no limit) or unknown."""
+    for value in (in_effect, computed.value):
         if re.fullmatch(r"[1-9]\d*", str(value)):
             return int(str(value))
     return 1

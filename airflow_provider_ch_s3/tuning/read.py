@@ -6,14 +6,14 @@ from airflow_provider_ch_s3.tuning.facts import LoadFacts
 from airflow_provider_ch_s3.tuning.rule import Decision
 from airflow_provider_ch_s3.units import MIB, count_of, format_bytes
 
-# The threads that read also sort and write, and what comes next is fetched meanwhile. With two for each core a load
-# of 12 M rows took 1.0 to 1.1 times as long, with files in text, too, and with 30 ms for each request, and 1.3 times
-# the memory (2 cores, medians of 3 to 6).
+# The threads that read also sort and write, while the next data is being fetched. With two threads per core, a load
+# of 12 M rows took 1.0 to 1.1 times as long and 1.3 times the memory, also with text files, and with 30 ms per
+# request (2 cores, medians of 3 to 6).
 READERS_PER_CORE = 1
-# What a reader holds of its file, decoded and not: 20 to 50 MiB for Parquet with row groups of 20 to 80 MiB.
+# Data of its file that a reader holds, decoded or not: 20 to 50 MiB for Parquet with row groups of 20 to 80 MiB.
 READER_BYTES = 25 * MIB
-# Fewer and larger pieces pass through the load: 2.36 s instead of 2.45 s on one node, 1.91 s instead of 2.06 s on
-# three (12 M rows, medians of 6). Wide rows end a piece before, at 16 MiB.
+# Fewer and larger chunks pass through the load: 2.36 s instead of 2.45 s on one node, 1.91 s instead of 2.06 s on
+# three (12 M rows, medians of 6). A chunk of wide rows ends earlier, at 16 MiB.
 PARQUET_CHUNK_ROWS = 262_144
 SMALL_FILE_BYTES = 100 * MIB
 SMALL_FILE_BUFFER_BYTES = 50 * MIB
@@ -22,28 +22,28 @@ _OTHER_FILES = "characters in the file names make ClickHouse open other files to
 
 
 def count_readers(facts: LoadFacts) -> int:
-    """Threads of one node that read; they sort and write, too."""
+    """Number of threads that read on one node; they also sort and write."""
     return max(1, round(facts.vcpus * (facts.calibration.readers_per_core or READERS_PER_CORE)))
 
 
 def readers_bytes(facts: LoadFacts) -> int:
-    """Memory of all readers of one node, which the published formula leaves out; no more than they have to read."""
+    """Memory of all readers of one node, which the published formula ignores; at most what they have to read."""
     return int(count_readers(facts) * min(READER_BYTES, facts.volume_bytes / facts.file_count))
 
 
 def max_threads(facts: LoadFacts) -> Decision:
-    """One per core: ClickHouse advises more for queries on S3, and a load was no faster with them."""
+    """One per core: ClickHouse recommends more for queries on S3, but loads were no faster with more."""
     if facts.calibration.readers_per_core is not None:
-        reason = f"{facts.calibration.readers_per_core:g} a core were fastest when this cluster was tuned"
+        reason = f"{facts.calibration.readers_per_core:g} per core were fastest when this cluster was tuned"
     else:
-        reason = "one thread a core reads, sorts and writes; more only take turns, and hold more in memory"
+        reason = "one thread per core reads, sorts and writes; more would only take turns and use more memory"
     return Decision(count_readers(facts), reason)
 
 
 def cluster_table_function_split_granularity(facts: LoadFacts) -> Decision:
-    """``bucket`` where there are fewer files than cores in the cluster, so that nodes share the row groups of a file.
+    """``bucket`` if there are fewer files than cores in the cluster, so that nodes share the row groups of a file.
 
-    2 files with 12 M rows on 3 nodes settle after 2.5 s instead of 4.3 s: without it one node has nothing to do.
+    2 files with 12 M rows on 3 nodes settle after 2.5 s instead of 4.3 s: without it one node would be idle.
     """
     readers = facts.node_count * facts.vcpus
     if not facts.is_clustered or facts.node_count == 1:
@@ -51,16 +51,18 @@ def cluster_table_function_split_granularity(facts: LoadFacts) -> Decision:
     if facts.file_count >= readers:
         reason = f"{facts.file_count} files are enough for the {readers} cores of {facts.node_count} nodes"
         return Decision(None, reason)
-    reason = f"{count_of(facts.file_count, 'file')} for {readers} cores: so nodes share the row groups of each file"
+    reason = f"{count_of(facts.file_count, 'file')} for {readers} cores, so nodes share the row groups of each file"
     return Decision("bucket", reason)
 
 
 def input_format_parallel_parsing(facts: LoadFacts) -> Decision:
-    """Off (0) where there are as many files as readers: each then has a thread to itself, which is 20 % faster."""
+    """Off (0) if there are at least as many files as readers: one thread per file is then 20 % faster."""
     if facts.files_per_node >= count_readers(facts):
-        reason = f"with {count_of(facts.files_per_node, 'file')} per node every thread has one to itself"
+        reason = f"with {count_of(facts.files_per_node, 'file')} per node every thread has a file of its own"
         return Decision(0, reason)
-    reason = f"with {count_of(facts.files_per_node, 'file')} per node, pieces of files keep more threads busy"
+    reason = (
+        f"with {count_of(facts.files_per_node, 'file')} per node, parsing files in pieces keeps more threads busy"
+    )
     return Decision(None, reason)
 
 
@@ -74,24 +76,24 @@ def max_download_buffer_size(facts: LoadFacts) -> Decision:
 
 
 def use_hive_partitioning(facts: LoadFacts) -> Decision:
-    """Off (0) where folders are named ``name=value``: the load takes their text itself, the server guesses a type."""
+    """Off (0) if folders are named ``name=value``: the load converts their text itself, the server guesses a type."""
     if facts.has_path_columns:
         return Decision(0, "the server would read code=007/ as the number 7")
     return Decision(None, "no folder is named like name=value")
 
 
 def date_time_input_format(facts: LoadFacts) -> Decision:
-    """``best_effort`` where text becomes a time: accepts ISO 8601, with ``T``, ``Z`` and offsets."""
+    """``best_effort`` if text is converted to times: accepts ISO 8601, with ``T``, ``Z`` and offsets."""
     if facts.parses_times:
-        reason = "text such as 2013-01-01T10:00:00Z becomes a time, which the basic parser refuses"
+        reason = "text is converted to times, and the basic parser rejects text such as 2013-01-01T10:00:00Z"
         return Decision("best_effort", reason)
-    return Decision(None, "no text becomes a time")
+    return Decision(None, "no text is converted to times")
 
 
 def input_format_skip_unknown_fields(facts: LoadFacts) -> Decision:
     """Off (0) unless ``columns`` or ``select`` is given: a column that only later files have must not be dropped.
 
-    Nor a row that is taken for a header.
+    Nor must a row that is mistaken for a header.
     """
     if facts.reads_other_files:
         return Decision(None, _OTHER_FILES)
@@ -105,11 +107,11 @@ def input_format_json_ignore_unknown_keys_in_named_tuple(facts: LoadFacts) -> De
     """Off (0) unless ``columns`` or ``select`` is given: a field that the Tuple lacks must not be dropped."""
     if facts.takes_all_columns and not facts.reads_other_files:
         return Decision(0, "a field that the table lacks must fail the load, not be dropped")
-    return Decision(None, "no field of an object has to find its place in a Tuple")
+    return Decision(None, "a field of an object may be left out")
 
 
 def deny_missing_columns(facts: LoadFacts) -> Decision:
-    """Off (0): a file without a column that the others have would fill it with 0 or NULL."""
+    """Off (0): a column that one file lacks would be filled with 0 or NULL."""
     if facts.reads_other_files:
         return Decision(None, _OTHER_FILES)
-    return Decision(0, "a file that lacks a column of the load must fail it")
+    return Decision(0, "a file that lacks a column must fail the load")

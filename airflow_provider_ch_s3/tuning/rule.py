@@ -1,4 +1,4 @@
-"""What decides a setting, with what has to be known of it: the form of each line in ``rules.py`` and ``keep.py``."""
+"""A rule: how a setting is decided, and what to know about it; ``rules.py`` and ``keep.py`` are lists of rules."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from airflow_provider_ch_s3.tuning.setting import Setting, SettingValue
 
 
 class Decision(NamedTuple):
-    """What a rule says of one load.
+    """The result of a rule for one load.
 
-    :param value: None where the rule does not apply: the server's default stays.
+    :param value: None if the rule does not apply: the server's default stays.
     :param reason: one sentence with the numbers in it.
     """
 
@@ -24,7 +24,7 @@ class Decision(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where a rule comes from.
+    """The source of a rule.
 
     :param url: an address, or a file of ``docs/``.
     """
@@ -35,12 +35,12 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """What decides one setting.
+    """How one setting is decided.
 
-    :param about: the rule in a sentence, for docs/reference.md.
-    :param value: the only one that the rule knows; None where it computes one.
-    :param is_pinned: nobody may give another value: a load would write rows twice, lose some, or not be found again.
-    :param protects_data: at another value a load could lose, double or change rows without an error.
+    :param about: the rule in one sentence, for docs/reference.md.
+    :param value: the value for every load; None if the rule computes it.
+    :param is_pinned: no other value is accepted: a load would write rows twice, lose some, or not be found again.
+    :param protects_data: with another value a load could lose, duplicate or change rows without an error.
     :param source: None for ClickHouse's own description of the setting.
     """
 
@@ -53,7 +53,7 @@ class Rule:
     source: Source | None = None
 
     def apply(self, facts: LoadFacts) -> Setting:
-        """The setting for one load."""
+        """Decide the setting for one load."""
         decision = Decision(None, f"the files are {facts.data_format}")
         if facts.format.takes(self.name):
             decision = self.decide(facts)
@@ -61,7 +61,7 @@ class Rule:
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """The only formats that the setting concerns, their variants included; none for all formats."""
+        """The formats that the setting concerns, with their variants; empty if it concerns all formats."""
         concerned = tuple(known.name for known in FORMATS if known.takes(self.name))
         return () if len(concerned) == len(FORMATS) else concerned
 
@@ -73,10 +73,10 @@ def computed(
     source: Source | None = None,
     protects_data: bool = False,
 ) -> Rule:
-    """A rule that depends on the load.
+    """Return a rule that computes its value for each load.
 
     :param decide: its docstring begins with the rule.
-    :param name: of the setting, where the function has another one.
+    :param name: name of the setting, if the function's differs.
     """
     about, _, _ = (inspect.getdoc(decide) or "").partition("\n\n")
     return Rule(
@@ -97,7 +97,7 @@ def fixed(
     is_pinned: bool = False,
     protects_data: bool = False,
 ) -> Rule:
-    """A rule that has the same value for every load."""
+    """Return a rule that has the same value for every load."""
     return Rule(
         name=name,
         decide=lambda _: Decision(value, reason),

@@ -1,6 +1,6 @@
-"""All settings of a plan, each listed once: a value that every load has, or the function that computes it.
+"""All settings of a plan, each listed once: with a value for every load, or with the function that computes it.
 
-docs/reference.md shows this list.
+docs/reference.md is generated from this list.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ PARTITION_KEYS = Source(
 READ_TWICE = Source("ClickHouse issue 120485", "https://github.com/ClickHouse/ClickHouse/issues/120485")
 MEASURED = Source("measured", "tuning.md")
 
-_WINS = "from ClickHouse 26.2 on it wins over insert_deduplicate"
-_NULLS = "a NULL for a column that is not Nullable must fail the load, not become 0 or an empty text"
+_OVERRIDES = "from ClickHouse 26.2 on this overrides insert_deduplicate"
+_NULLS = "a NULL for a column that is not Nullable must fail the load, not become 0 or an empty string"
 _EMPTY = "an empty field is a NULL, not the number 0"
 _WHOLE = "a load that reaches a limit of the server must fail, not end early and report success"
 _FOUND_AGAIN = "a retry finds the load by its query id in system.query_log, and the report is read from there"
@@ -48,17 +48,17 @@ RULES: tuple[Rule, ...] = (
     fixed(
         "insert_deduplicate",
         0,
-        "equal blocks of different files are rows of their own, and hashing every block costs time",
+        "equal blocks from different files are different rows, and hashing every block takes time",
         protects_data=True,
     ),
-    fixed("deduplicate_insert", "disable", _WINS, protects_data=True),
-    fixed("deduplicate_insert_select", "disable", _WINS, protects_data=True),
+    fixed("deduplicate_insert", "disable", _OVERRIDES, protects_data=True),
+    fixed("deduplicate_insert_select", "disable", _OVERRIDES, protects_data=True),
     computed(insert.insert_quorum),
     fixed("insert_null_as_default", 0, _NULLS, protects_data=True),
     fixed(
         "optimize_on_insert",
         0,
-        "merges replace, sum and collapse rows later; doing it in the insert as well costs time twice",
+        "merges replace, sum and collapse rows later; doing so in the INSERT as well takes the time twice",
     ),
     computed(insert.parallel_distributed_insert_select, protects_data=True),
     computed(insert.distributed_foreground_insert, protects_data=True),
@@ -66,8 +66,8 @@ RULES: tuple[Rule, ...] = (
     fixed(
         "max_threads_min_free_memory_per_thread",
         read.READER_BYTES,
-        f"a reader holds some {format_bytes(read.READER_BYTES)}; with less free memory the server uses fewer, by"
-        " default already below 1 GiB for each",
+        f"a reader holds about {format_bytes(read.READER_BYTES)}; with less free memory per thread the server uses"
+        " fewer threads, and its default is 1 GiB",
         source=MEASURED,
     ),
     computed(read.cluster_table_function_split_granularity, source=MEASURED),
@@ -75,20 +75,20 @@ RULES: tuple[Rule, ...] = (
     fixed(
         "input_format_parquet_max_block_size",
         read.PARQUET_CHUNK_ROWS,
-        "fewer, larger pieces cost less on their way from file to block; wide rows end one at 16 MiB",
+        "fewer, larger chunks cost less on their way from file to block; a chunk of wide rows ends at 16 MiB",
         source=MEASURED,
     ),
     computed(read.max_download_buffer_size, source=ALTINITY),
     fixed(
         "s3_throw_on_zero_files_match",
         1,
-        "files that vanish between listing and reading must fail the load, not empty it",
+        "files that disappear between listing and reading must fail the load, not make it an empty one",
         protects_data=True,
     ),
     fixed(
         "enable_parallel_replicas",
         0,
-        "the files are spread over the nodes already; replicas that spread them again read them twice",
+        "the files are already distributed over the nodes; replicas that distribute them again read them twice",
         is_pinned=True,
         protects_data=True,
         source=READ_TWICE,
@@ -98,7 +98,7 @@ RULES: tuple[Rule, ...] = (
     fixed(
         "date_time_overflow_behavior",
         "throw",
-        "a date or time that a column cannot hold must fail the load, not become another one",
+        "a date or time that a column cannot hold must fail the load, not become a different one",
         protects_data=True,
     ),
     fixed("input_format_null_as_default", 0, _NULLS, protects_data=True),

@@ -9,7 +9,7 @@ SettingValue = int | float | str
 
 
 class SettingOrigin(StrEnum):
-    """Who chose a value; earlier ones win."""
+    """Who chose a value; earlier origins take precedence."""
 
     OPERATOR = "operator"
     CONNECTION = "connection"
@@ -19,11 +19,11 @@ class SettingOrigin(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """A ClickHouse setting by its own name.
+    """A ClickHouse setting under its own name.
 
-    :param value: None from a rule that does not apply to this load: the server's default stays.
+    :param value: None if the rule does not apply to this load: the server's default stays.
     :param reason: one sentence with the numbers in it.
-    :param is_notable: it differs from what the server would do by itself, or protects the data.
+    :param is_notable: it differs from the server's own value, or protects the data.
     """
 
     name: str
@@ -39,9 +39,9 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSetting:
-    """What ``system.settings`` says of a setting.
+    """A setting as ``system.settings`` reports it.
 
-    :param is_readonly: the user's profile forbids to change it.
+    :param is_readonly: the user's profile does not allow changing it.
     """
 
     value: str

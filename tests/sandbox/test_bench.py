@@ -79,10 +79,12 @@ def test_each_kind_of_workload(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         pytest.param(["--workload", "W13"], "there is no workload 'W13'; choose from W1, W2", id="workload"),
-        pytest.param(["--scale", "0"], "--scale 0.0 is not possible; give a share of the rows above 0", id="scale"),
+        pytest.param(["--scale", "0"], "--scale 0.0 is out of range; give a share of the rows above 0", id="scale"),
         pytest.param(["--rounds", "0"], "--rounds 0 measures nothing; give 1 or more", id="rounds"),
         pytest.param(
-            ["--conn-id", "mine", "--bucket", "b", "--workload", "W12"], "W12 need hardware that only", id="hardware"
+            ["--conn-id", "mine", "--bucket", "b", "--workload", "W12"],
+            "only a sandbox has the hardware for W12",
+            id="hardware",
         ),
         pytest.param(["--conn-id", "mine"], "--conn-id needs --bucket", id="bucket"),
     ],

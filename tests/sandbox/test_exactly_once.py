@@ -416,7 +416,7 @@ class TestTables:
     @pytest.mark.parametrize(
         ("arguments", "error", "said"),
         [
-            pytest.param({"min_files": 4}, SourceError, "matches 3 files, and min_files=4", id="files"),
+            pytest.param({"min_files": 4}, SourceError, "matches 3 files, but min_files=4", id="files"),
             pytest.param({"min_rows": "31"}, LoadError, "staged 30 rows, fewer than min_rows=31", id="rows"),
             pytest.param({"where": "n > 99"}, LoadError, "staged 0 rows, fewer than min_rows=1", id="no-rows"),
         ],

@@ -76,7 +76,7 @@ def test_test_connection_says_what_it_found(make_hook: MakeHook) -> None:
     ok, message = make_hook({"vcpus_per_node": 99}).test_connection()
     assert ok
     assert "3 nodes with 99 vCPUs (connection)" in message
-    assert "the connection says 99 vCPUs per node: " in message
+    assert "the connection declares 99 vCPUs per node, but " in message
 
 
 def test_an_unknown_cluster_lists_the_known_ones(make_hook: MakeHook, ch_s3_sandbox: Sandbox) -> None:

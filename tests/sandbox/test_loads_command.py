@@ -48,10 +48,10 @@ def test_pruning_forgets_no_file_that_the_table_holds(
     lab.load("in/*.csv", table, **CSV)
     lab.load("in/*.csv", table, task_id="again", **CSV)
     assert lab.loads("prune", "--older-than-days", "0") == 0
-    assert "forgot 0 attempts" in capsys.readouterr().out
+    assert "deleted the records of 0 attempts" in capsys.readouterr().out
     assert lab.load("in/*.csv", table, task_id="third", **CSV)["files_skipped"] == 1
     lab.load("in/*.csv", table, task_id="replaced", load_mode="replace_table", **CSV)
     assert lab.loads("prune", "--older-than-days", "0") == 0
-    assert "forgot 1 attempts" in capsys.readouterr().out
+    assert "deleted the records of 1 attempt\n" in capsys.readouterr().out
     assert lab.load("in/*.csv", table, task_id="fourth", **CSV)["files_skipped"] == 1
     assert len(lab.rows(table)) == 2

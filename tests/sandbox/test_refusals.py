@@ -106,7 +106,7 @@ class TestSource:
 
     def test_an_unknown_ending(self, lab: Lab) -> None:
         lab.put("in/a.dat", b"1\n")
-        words = ("the format of 'in/a.dat' cannot be told from its name", "give data_format", ".parquet")
+        words = ("the format of 'in/a.dat' cannot be inferred from its name", "give data_format", ".parquet")
         refuse(lab, SourceError, "in/*", lab.create("t", "id UInt32"), *words)
 
     def test_an_unknown_format(self, lab: Lab) -> None:
@@ -311,7 +311,7 @@ class TestCluster:
     def test_a_wrong_password(self, lab: Lab) -> None:
         table = lab.create("t", "id UInt32")
         lab.connect_clickhouse(password="wr0ng")
-        where = f"127.0.0.1:{lab.sandbox.http_ports[0]} refuses the login"
+        where = f"127.0.0.1:{lab.sandbox.http_ports[0]} rejects the login"
         words = (where, "AUTHENTICATION_FAILED", "correct login and password of the connection 'ch'")
         refuse(lab, ServerError, "in/*", table, *words)
 
@@ -362,7 +362,7 @@ class TestArguments:
                 id="direct-replace",
             ),
             pytest.param(
-                {"load_mode": "replace"}, ("load_mode='replace' is not known", "'replace_table'"), id="load-mode"
+                {"load_mode": "replace"}, ("load_mode='replace' is unknown", "'replace_table'"), id="load-mode"
             ),
             pytest.param({"load_mode": "replace_where"}, ("replace_where=''", "give both"), id="no-condition"),
             pytest.param({"replace_where": "id = 1"}, ("load_mode='append'", "give both"), id="no-mode"),

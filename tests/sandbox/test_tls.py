@@ -90,7 +90,10 @@ def look() -> None:
         pytest.param({"hosts": ("elsewhere.example",)}, {}, "its field server_host_name", id="other-host"),
         pytest.param({}, {"ca_cert": "/nowhere/ca.crt"}, "ca_cert is '/nowhere/ca.crt'; give the path", id="no-file"),
         pytest.param(
-            {}, {"client_cert_key": "-----BEGIN PRIVATE KEY-----\nMIGH"}, "client_cert_key is '(no path)'", id="key"
+            {},
+            {"client_cert_key": "-----BEGIN PRIVATE KEY-----\nMIGH"},
+            "client_cert_key is '(not a path)'",
+            id="key",
         ),
     ],
 )

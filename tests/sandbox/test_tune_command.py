@@ -45,7 +45,7 @@ def test_what_is_printed_is_the_connections_extra(
     assert main(["tune", *lab.arguments(table)]) == 0
     lines = capsys.readouterr().out.splitlines()
     (first,) = (line for line in lines if line.startswith(f"up to {search.MOST_LOADS} loads of 48 files, "))
-    assert f"into a scratch table beside {table}: about" in first
+    assert f"into a scratch table next to {table}: about" in first
     measured = {line.partition(":")[0] for line in lines}
     assert {"server defaults", "our plan"} <= measured
     assert [name for name in measured if name.endswith("per core")] != []
@@ -63,7 +63,7 @@ def test_what_is_printed_is_the_connections_extra(
     assert main(["plan", *lab.arguments(table)]) == 0
     shown = capsys.readouterr().out
     assert "max_insert_threads = 3 " in shown
-    assert "from what `ch-s3 tune` measured" in shown
+    assert "based on the measurements of `ch-s3 tune`" in shown
 
 
 def test_more_than_allowed_is_not_begun_unasked(
@@ -84,7 +84,7 @@ def test_saving_needs_a_connection_in_airflows_database(
     """A test process has no such connection; tests/airflow tests writing to a real one."""
     monkeypatch.setattr("airflow.utils.session.create_session", EmptyDatabase)
     assert main(["tune", *lab.arguments(table, "--save")]) == 1
-    assert "Airflow's database has no connection 'ch', so --save cannot write it; leave" in capsys.readouterr().err
+    assert "Airflow's database has no connection 'ch', so --save cannot change it; leave" in capsys.readouterr().err
     assert lab.inserts() == []
 
 
@@ -126,7 +126,7 @@ def test_what_a_killed_search_left_is_removed(lab: Lab, table: str, capsys: pyte
     lab.ddl(f"CREATE TABLE {lab.database}.ch_s3_tune_{scratch} (other String) ENGINE = Memory")
     assert main(["tune", *lab.arguments(table)]) == 0
     assert scratch_tables(lab) == []
-    assert "these files hold too few rows to tell what a GiB of them takes; tune" in capsys.readouterr().out
+    assert "these files have too few rows to measure the time for a GiB; tune" in capsys.readouterr().out
 
 
 def test_the_next_plan_starts_from_what_the_last_load_measured(
@@ -138,7 +138,7 @@ def test_the_next_plan_starts_from_what_the_last_load_measured(
     table = lab.create("t", "n UInt64, name String")
     first = lab.load("in/*", table, load_mode="replace_table")
     assert main(["plan", *lab.arguments(table)]) == 0
-    assert f"from what {first['query_id']} measured" in capsys.readouterr().out
+    assert f"based on the measurements of {first['query_id']}" in capsys.readouterr().out
     second = lab.load("in/*", table, load_mode="replace_table", task_id="again")
     # a number of 8 bytes and a string of 9 or more; without the first load, the size would be a guess from the files
     assert second["volume_bytes"] == first["volume_bytes"] >= 60_000 * 17

@@ -315,6 +315,6 @@ class TestSelect:
 
     @pytest.mark.parametrize("name", ["limit", "offset", "input_format_allow_errors_num"])
     def test_a_setting_that_drops_rows_is_refused(self, lab: Lab, name: str) -> None:
-        with pytest.raises(ConfigError, match=f"the operator sets '{name}' to 1, and a load needs 0"):
+        with pytest.raises(ConfigError, match=f"the operator sets '{name}' to 1, but a load needs 0"):
             lab.load("in/*", lab.create("t", "n UInt8"), settings={name: 1}, columns=["n"])
         assert lab.inserts() == []

@@ -702,7 +702,7 @@ class ModelClient:
         if first:
             raise first
 
-    def tell_everywhere(self, render: Callable[[str | None], Statement]) -> None:
+    def broadcast(self, render: Callable[[str | None], Statement]) -> None:
         self.execute_everywhere(render)
 
     def execute_on(self, nodes: Collection[str], statement: Statement, *, query_id: str | None = None) -> None:

@@ -137,4 +137,4 @@ def test_parse_count(value: int | str, expected: int) -> None:
 def test_no_count(value: int | str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_count("min_files", value)
-    assert str(caught.value) == (f"min_files={value!r} is not a number of things; give a whole number, 0 or more")
+    assert str(caught.value) == (f"min_files={value!r} must be a whole number, 0 or more")

@@ -110,7 +110,7 @@ def test_endpoints_are_host_and_port(given: object, secure: object, expected: tu
             {"ddl_mode": "cluster"},
             "ddl_mode is 'cluster'; set it to one of auto, single, on_cluster, per_host, database",
         ),
-        ({"cluster": 3}, "cluster is 3; set it to a text"),
+        ({"cluster": 3}, "cluster is 3; set it to a string"),
         ({"cluster": "c", "http_endpoints": {"a": 1}}, "http_endpoints is {'a': 1}; set it to a list"),
         ({"cluster": "c", "http_endpoints": ["ch1:http"]}, "http_endpoints is 'ch1:http'; write host:port"),
         ({"cluster": "c", "http_endpoints": ["ch1:8123/db"]}, "http_endpoints is 'ch1:8123/db'"),
@@ -210,14 +210,14 @@ def test_a_replicated_database_carries_ddl_by_itself(mode: DdlMode) -> None:
     with pytest.raises(ConfigError) as caught:
         resolve_ddl_mode(declared, lambda: 2, database_engine="Replicated", has_keeper=True)
     assert str(caught.value) == (
-        f"ddl_mode is '{mode.value}', and a Replicated database takes each statement once and carries it to all"
-        " nodes; leave the connection's field ddl_mode empty"
+        f"ddl_mode is '{mode.value}', but a Replicated database distributes statements to all nodes itself;"
+        " leave the connection's field ddl_mode empty"
     )
 
 
 def test_replicas_are_not_made_one_by_one() -> None:
     declared = ClusterDeclaration(cluster="c", ddl_mode=DdlMode.PER_HOST, http_endpoints=("a:1", "b:1"))
-    with pytest.raises(ConfigError, match="'per_host', which makes tables that are no replicas of each other"):
+    with pytest.raises(ConfigError, match="'per_host', which creates tables that are not replicas of each other"):
         resolve_ddl_mode(declared, lambda: 2, database_engine="Atomic", has_keeper=True, is_replicated=True)
 
 
@@ -249,9 +249,9 @@ def test_declared_values_win_and_differences_are_noted() -> None:
     assert spec.vcpus_origin is HardwareOrigin.CONNECTION
     assert spec.memory_origin is HardwareOrigin.CONNECTION
     assert spec.notes == (
-        "the connection says 4 nodes, the cluster has 2",
-        "the connection says 16 vCPUs per node: ch1:9000 has 8",
-        "the connection says 64.0 GiB of memory per node: ch1:9000 has 32.0 GiB, ch2:9000 has 32.0 GiB",
+        "the connection declares 4 nodes, the cluster has 2",
+        "the connection declares 16 vCPUs per node, but ch1:9000 has 8",
+        "the connection declares 64.0 GiB of memory per node, but ch1:9000 has 32.0 GiB, ch2:9000 has 32.0 GiB",
     )
 
 
@@ -270,7 +270,7 @@ def test_a_share_may_be_declared() -> None:
     assert (spec.vcpus_origin, spec.notes) == (HardwareOrigin.CONNECTION, ())
     alone = merge_cluster(ClusterDeclaration(cluster="c", vcpus_per_node=8), nodes, ["26.7"])
     assert alone.weakest.vcpus == 8
-    assert alone.notes == ("the connection says 8 vCPUs per node: ch1:9000 has 4, ch1:9001 has 4",)
+    assert alone.notes == ("the connection declares 8 vCPUs per node, but ch1:9000 has 4, ch1:9001 has 4",)
 
 
 def test_a_machine_of_64_gib_may_show_62() -> None:
@@ -285,8 +285,8 @@ def test_uneven_nodes_are_planned_by_the_weakest() -> None:
     assert (spec.weakest.vcpus, spec.weakest.memory_bytes) == (4, 17_179_869_184)
     assert spec.server_version == (25, 8)
     assert spec.notes == (
-        "nodes have 4 to 16 vCPUs: planned by the weakest",
-        "nodes have 16.0 GiB to 64.0 GiB of memory: planned by the weakest",
+        "nodes have 4 to 16 vCPUs: loads are planned for the weakest",
+        "nodes have 16.0 GiB to 64.0 GiB of memory: loads are planned for the weakest",
         "nodes run different versions: 25.8.1.1, 26.7.2.1",
     )
 
@@ -298,9 +298,9 @@ def test_endpoints_of_other_nodes_than_the_clusters_are_refused(mode: DdlMode, e
     with pytest.raises(ClusterError) as caught:
         merge_cluster(declared, [node("ch2:9000", shard=2), node("ch1:9000")], ["26.7"])
     assert str(caught.value) == (
-        f"the connection's http_endpoints is {', '.join(endpoints)}, and the cluster 'c' has 2 nodes: ch1:9000,"
-        " ch2:9000; list host:port of the HTTP interface of each node, and of no other server, because tables are"
-        " created, and partitions committed, through them"
+        f"the connection's http_endpoints is {', '.join(endpoints)}, but the cluster 'c' has 2 nodes: ch1:9000,"
+        " ch2:9000; list the host:port of each node's HTTP interface, and of no other server, because they are used"
+        " to create tables and to commit partitions"
     )
 
 

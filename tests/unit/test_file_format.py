@@ -88,15 +88,17 @@ def test_a_given_format_needs_no_known_name() -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        pytest.param(["a.dat"], "the format of 'a.dat' cannot be told from its name; give data_format", id="unknown"),
-        pytest.param(["d/x"], "the format of 'd/x' cannot be told", id="no-ending"),
-        pytest.param(["x.gz"], "the format of 'x.gz' cannot be told", id="compression-only"),
+        pytest.param(
+            ["a.dat"], "the format of 'a.dat' cannot be inferred from its name; give data_format", id="unknown"
+        ),
+        pytest.param(["d/x"], "the format of 'd/x' cannot be inferred", id="no-ending"),
+        pytest.param(["x.gz"], "the format of 'x.gz' cannot be inferred", id="compression-only"),
         pytest.param(
             ["a.csv", "b.parquet"],
             "'a.csv' looks like CSV and 'b.parquet' like Parquet; one load reads one format",
             id="mixed",
         ),
-        pytest.param([], "there are no files to tell a format from", id="no-files"),
+        pytest.param([], "there are no files to infer a format from", id="no-files"),
     ],
 )
 def test_a_format_that_cannot_be_told(keys: list[str], said: str) -> None:

@@ -97,14 +97,14 @@ def test_a_connection_of_another_type_is_refused(make_hook: MakeHook) -> None:
     with pytest.raises(ConfigError) as caught:
         make_hook(conn_type="postgres").query(Statement(text="SELECT 1"))
     assert str(caught.value) == (
-        "connection 'unit' is of the type 'postgres'; name one of the type 'clickhouse_s3' or 'clickhouse', which"
-        " leads to ClickHouse's HTTP interface"
+        "connection 'unit' is of type 'postgres'; use a connection of type 'clickhouse_s3' or 'clickhouse',"
+        " to ClickHouse's HTTP interface"
     )
 
 
 @pytest.mark.parametrize("host", ["", " ", None])
 def test_a_connection_without_a_host_is_refused(make_hook: MakeHook, host: str | None) -> None:
-    with pytest.raises(ConfigError, match="connection 'unit' names no host; set its host to that of a ClickHouse"):
+    with pytest.raises(ConfigError, match="connection 'unit' has no host; set its host to that of a ClickHouse"):
         make_hook(host=host).query(Statement(text="SELECT 1"))
 
 
@@ -113,7 +113,7 @@ def test_an_extra_that_is_no_json_object_is_refused_and_not_shown(make_hook: Mak
     with pytest.raises(ConfigError) as caught:
         make_hook(extra=extra).declaration  # noqa: B018
     assert str(caught.value) == (
-        "connection 'unit': the extra is no JSON object, so its fields cannot be read; write it as"
+        "connection 'unit': the extra is not a JSON object, so its fields cannot be read; write it as"
         ' {"cluster": "…"}, or leave it empty'
     )
 
@@ -160,7 +160,7 @@ def test_what_a_log_of_the_server_says_is_not_shown_when_the_secrets_are_not_kno
 
     hook = make_hook(hook=LoggingServerHook)
     hook.keep_secret(fail)
-    assert hook.query(Statement(text=""))[0]["exception"] == "(not shown, as it may quote secrets)"
+    assert hook.query(Statement(text=""))[0]["exception"] == "(not shown, because it may quote secrets)"
 
 
 def test_settings_and_driver_arguments_are_kept(make_hook: MakeHook) -> None:
@@ -248,8 +248,8 @@ def test_a_cluster_without_keeper_says_what_to_do(make_hook: MakeHook, monkeypat
     with pytest.raises(ClusterError) as caught:
         hook.run_ddl("DROP TABLE t {on_cluster}")
     assert str(caught.value) == (
-        "ON CLUSTER needs Keeper, and the cluster 'c' has none: Code: 392. DB::Exception: Replicated DDL queries are"
-        " disabled.; list host:port of the HTTP interface of each node in http_endpoints of the connection 'unit',"
+        "ON CLUSTER needs Keeper, but the cluster 'c' has none: Code: 392. DB::Exception: Replicated DDL queries are"
+        " disabled.; list the host:port of each node's HTTP interface in http_endpoints of the connection 'unit',"
         " and set ddl_mode to per_host; or set up Keeper and <distributed_ddl> on the servers"
     )
     monkeypatch.setattr(NoKeeperHook, "code", 60)
@@ -275,7 +275,7 @@ def test_a_node_that_is_away_is_named_and_the_others_get_their_turn(make_hook: M
 
 def test_a_long_statement_with_parameters_is_refused_before_it_is_sent(make_hook: MakeHook) -> None:
     long = Statement(text="SELECT {s:String} -- " + "x" * 131_072, parameters={"s": "key"})
-    with pytest.raises(ConfigError, match=r"a statement of 128.0 KiB is too long for one with query parameters"):
+    with pytest.raises(ConfigError, match=r"a statement of 128.0 KiB is too long: ClickHouse accepts 128.0 KiB for"):
         make_hook().execute(long)
 
 
@@ -316,7 +316,7 @@ def test_a_long_statement_with_parameters_is_refused_before_it_is_sent(make_hook
             ),
             ServerError,
             516,
-            "ClickHouse at ch1:8123 refuses the login: Code: 516. DB::Exception: loader: Authentication failed. "
+            "ClickHouse at ch1:8123 rejects the login: Code: 516. DB::Exception: loader: Authentication failed. "
             "(AUTHENTICATION_FAILED); correct login and password of the connection 'unit'",
             id="wrong-password",
         ),
@@ -352,7 +352,7 @@ def test_a_long_statement_with_parameters_is_refused_before_it_is_sent(make_hook
             ProgrammingError("Unsupported compression method zip"),
             ConfigError,
             None,
-            "the driver refuses the connection 'unit': Unsupported compression method zip; correct the "
+            "the driver rejects the connection 'unit': Unsupported compression method zip; correct the "
             "connection's extra",
             id="driver-refuses",
         ),
@@ -361,8 +361,8 @@ def test_a_long_statement_with_parameters_is_refused_before_it_is_sent(make_hook
             ServerUnreachableError,
             None,
             "no answer from ClickHouse at ch1:8123: HTTP driver received HTTP status 404, server response: "
-            "nginx; check that it runs, that host and port of the connection 'unit' are those of its HTTP "
-            "interface, and that secure is set if, and only if, that port speaks TLS",
+            "nginx; check that it is running, that host and port of the connection 'unit' are those of its HTTP "
+            "interface, and that secure is set if, and only if, that port uses TLS",
             id="another-server-answers",
         ),
     ],

@@ -71,48 +71,48 @@ def test_arguments_arrive() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"table": ["t"]}, "table=['t'] is of the type list; give a text"),
-        ({"table": None}, "table=None is of the type NoneType; give a text"),
-        ({"clickhouse_conn_id": 3}, "clickhouse_conn_id=3 is of the type int; give a text"),
-        ({"aws_conn_id": ["a"]}, "aws_conn_id=['a'] is of the type list; give a text, or leave it out"),
-        ({"named_collection": None}, "named_collection=None is of the type NoneType; give a text"),
-        ({"role_arn": None}, "role_arn=None is of the type NoneType; give a text"),
-        ({"where": None}, "where=None is of the type NoneType; give a text"),
-        ({"replace_where": ["a"]}, "replace_where=['a'] is of the type list; give a text"),
-        ({"data_format": 1}, "data_format=1 is of the type int; give a text, or leave it out"),
-        ({"compression": b"gz"}, "compression=b'gz' is of the type bytes; give a text, or leave it out"),
-        ({"structure": {"a": "Int8"}}, "structure={'a': 'Int8'} is of the type dict; give a text, or leave it out"),
-        ({"staging": "false"}, "staging='false' is of the type str; give True or False"),
-        ({"settle_before_commit": None}, "settle_before_commit=None is of the type NoneType; give True or False"),
-        ({"deferrable": 1}, "deferrable=1 is of the type int; give True or False"),
-        ({"columns": "a"}, "columns='a' is of the type str; write a list: columns=['a']"),
-        ({"columns": 7}, "columns=7 is of the type int; give a list of texts, or leave it out"),
-        ({"columns": ["a", None]}, "columns[1]=None is of the type NoneType; give a text"),
+        ({"table": ["t"]}, "table=['t'] is of type list; give a string"),
+        ({"table": None}, "table=None is of type NoneType; give a string"),
+        ({"clickhouse_conn_id": 3}, "clickhouse_conn_id=3 is of type int; give a string"),
+        ({"aws_conn_id": ["a"]}, "aws_conn_id=['a'] is of type list; give a string, or leave it out"),
+        ({"named_collection": None}, "named_collection=None is of type NoneType; give a string"),
+        ({"role_arn": None}, "role_arn=None is of type NoneType; give a string"),
+        ({"where": None}, "where=None is of type NoneType; give a string"),
+        ({"replace_where": ["a"]}, "replace_where=['a'] is of type list; give a string"),
+        ({"data_format": 1}, "data_format=1 is of type int; give a string, or leave it out"),
+        ({"compression": b"gz"}, "compression=b'gz' is of type bytes; give a string, or leave it out"),
+        ({"structure": {"a": "Int8"}}, "structure={'a': 'Int8'} is of type dict; give a string, or leave it out"),
+        ({"staging": "false"}, "staging='false' is of type str; give True or False"),
+        ({"settle_before_commit": None}, "settle_before_commit=None is of type NoneType; give True or False"),
+        ({"deferrable": 1}, "deferrable=1 is of type int; give True or False"),
+        ({"columns": "a"}, "columns='a' is of type str; write a list: columns=['a']"),
+        ({"columns": 7}, "columns=7 is of type int; give a list of strings, or leave it out"),
+        ({"columns": ["a", None]}, "columns[1]=None is of type NoneType; give a string"),
         (
             {"select": ["a"]},
-            "select=['a'] is of the type list; give a dict such as {'column': 'expression'}, or leave it out",
+            "select=['a'] is of type list; give a dict such as {'column': 'expression'}, or leave it out",
         ),
-        ({"select": {"a": 1}}, "select['a']=1 is of the type int; give a text"),
-        ({"select": {1: "a"}}, "a key of select=1 is of the type int; give a text"),
+        ({"select": {"a": 1}}, "select['a']=1 is of type int; give a string"),
+        ({"select": {1: "a"}}, "a key of select=1 is of type int; give a string"),
         (
             {"settings": "max_threads=1"},
-            "settings='max_threads=1' is of the type str; give a dict such as {'max_threads': 4}, or leave it out",
+            "settings='max_threads=1' is of type str; give a dict such as {'max_threads': 4}, or leave it out",
         ),
         (
             {"settings": {"max_threads": None}},
-            "settings['max_threads']=None is of the type NoneType; give a text or a number, or leave it out",
+            "settings['max_threads']=None is of type NoneType; give a string or a number, or leave it out",
         ),
         (
             {"settings": {"max_threads": float("nan")}},
-            "settings['max_threads']=nan is no finite number; give one, or leave it out",
+            "settings['max_threads']=nan is not a finite number; give one, or leave it out",
         ),
-        ({"poll_interval": "5"}, "poll_interval='5' is of the type str; give a number of seconds"),
-        ({"poll_interval": None}, "poll_interval=None is of the type NoneType; give a number of seconds"),
+        ({"poll_interval": "5"}, "poll_interval='5' is of type str; give a number of seconds"),
+        ({"poll_interval": None}, "poll_interval=None is of type NoneType; give a number of seconds"),
         (
             {"poll_interval": float("nan")},
-            "poll_interval=nan is not a time; give a number of seconds above 0",
+            "poll_interval=nan is not a duration; give a number of seconds above 0",
         ),
-        ({"poll_interval": 0}, "poll_interval=0 is not a time; give a number of seconds above 0"),
+        ({"poll_interval": 0}, "poll_interval=0 is not a duration; give a number of seconds above 0"),
     ],
 )
 def test_an_argument_of_another_type_is_named(arguments: dict[str, Any], message: str) -> None:
@@ -126,23 +126,23 @@ def test_an_argument_of_another_type_is_named(arguments: dict[str, Any], message
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"table": None}, "table=None is of the type NoneType; give a text"),
-        ({"table": ["t"]}, "table=['t'] is of the type list; give a text"),
-        ({"clickhouse_conn_id": 3}, "clickhouse_conn_id=3 is of the type int; give a text"),
-        ({"deferrable": "no"}, "deferrable='no' is of the type str; give True or False"),
-        ({"max_parts": None}, "max_parts=None is not a number of things; give a whole number, 0 or more"),
-        ({"max_parts": 2.7}, "max_parts=2.7 is not a number of things; give a whole number, 0 or more"),
-        ({"max_parts": True}, "max_parts=True is not a number of things; give a whole number, 0 or more"),
+        ({"table": None}, "table=None is of type NoneType; give a string"),
+        ({"table": ["t"]}, "table=['t'] is of type list; give a string"),
+        ({"clickhouse_conn_id": 3}, "clickhouse_conn_id=3 is of type int; give a string"),
+        ({"deferrable": "no"}, "deferrable='no' is of type str; give True or False"),
+        ({"max_parts": None}, "max_parts=None must be a whole number, 0 or more"),
+        ({"max_parts": 2.7}, "max_parts=2.7 must be a whole number, 0 or more"),
+        ({"max_parts": True}, "max_parts=True must be a whole number, 0 or more"),
         (
             {"max_parts_per_partition": ["3"]},
-            "max_parts_per_partition=['3'] is not a number of things; give a whole number, 0 or more",
+            "max_parts_per_partition=['3'] must be a whole number, 0 or more",
         ),
-        ({"stable_seconds": "10"}, "stable_seconds='10' is of the type str; give a number of seconds"),
+        ({"stable_seconds": "10"}, "stable_seconds='10' is of type str; give a number of seconds"),
         (
             {"stable_seconds": float("nan")},
-            "stable_seconds=nan is not a time; give a number of seconds of 0 or more",
+            "stable_seconds=nan is not a duration; give a number of seconds of 0 or more",
         ),
-        ({"stalled_seconds": None}, "stalled_seconds=None is of the type NoneType; give a number of seconds"),
+        ({"stalled_seconds": None}, "stalled_seconds=None is of type NoneType; give a number of seconds"),
     ],
 )
 def test_an_argument_of_the_sensor_of_another_type_is_named(arguments: dict[str, Any], message: str) -> None:
@@ -158,50 +158,47 @@ def test_an_argument_of_the_sensor_of_another_type_is_named(arguments: dict[str,
     [
         pytest.param(
             {"load_mode": "overwrite"},
-            "load_mode='overwrite' is not known; use one of 'append', 'replace_partitions', 'replace_where',"
+            "load_mode='overwrite' is unknown; use one of 'append', 'replace_partitions', 'replace_where',"
             " 'replace_table'",
             id="load_mode",
         ),
         pytest.param(
             {"load_mode": "APPEND"},
-            "load_mode='APPEND' is not known; use one of 'append', 'replace_partitions', 'replace_where',"
+            "load_mode='APPEND' is unknown; use one of 'append', 'replace_partitions', 'replace_where',"
             " 'replace_table'",
             id="load_mode-in-capitals",
         ),
         pytest.param(
             {"load_mode": None},
-            "load_mode=None is not known; use one of 'append', 'replace_partitions', 'replace_where',"
-            " 'replace_table'",
+            "load_mode=None is unknown; use one of 'append', 'replace_partitions', 'replace_where', 'replace_table'",
             id="no-load_mode",
         ),
         pytest.param(
             {"on_loaded_files": "fail"},
-            "on_loaded_files='fail' is not known; use one of 'skip', 'load'",
+            "on_loaded_files='fail' is unknown; use one of 'skip', 'load'",
             id="on_loaded_files",
         ),
         pytest.param(
             {"on_changed_files": "replace"},
-            "on_changed_files='replace' is not known; use one of 'fail', 'load', 'skip'",
+            "on_changed_files='replace' is unknown; use one of 'fail', 'load', 'skip'",
             id="on_changed_files",
         ),
         pytest.param(
             {"on_partial_partitions": "skip"},
-            "on_partial_partitions='skip' is not known; use one of 'fail', 'replace'",
+            "on_partial_partitions='skip' is unknown; use one of 'fail', 'replace'",
             id="on_partial_partitions",
         ),
         pytest.param(
             {"materialized_views": "ignore"},
-            "materialized_views='ignore' is not known; use one of 'refuse', 'replay'",
+            "materialized_views='ignore' is unknown; use one of 'refuse', 'replay'",
             id="materialized_views",
         ),
         pytest.param(
             {"min_files": "{{ undefined }}"},
-            "min_files='{{ undefined }}' is not a number of things; give a whole number, 0 or more",
+            "min_files='{{ undefined }}' must be a whole number, 0 or more",
             id="min_files",
         ),
-        pytest.param(
-            {"min_rows": -1}, "min_rows=-1 is not a number of things; give a whole number, 0 or more", id="min_rows"
-        ),
+        pytest.param({"min_rows": -1}, "min_rows=-1 must be a whole number, 0 or more", id="min_rows"),
     ],
 )
 def test_a_wrong_argument_is_named_with_what_is_known(arguments: dict[str, Any], message: str) -> None:
@@ -217,5 +214,5 @@ def test_a_whole_number_may_be_written_in_several_ways(value: object) -> None:
 
 @pytest.mark.parametrize("value", [2.7, "2.7", True, None, "", "8 files", "1e3", float("inf"), [8]])
 def test_what_is_no_whole_number(value: object) -> None:
-    with pytest.raises(ValueError, match="is no whole number"):
+    with pytest.raises(ValueError, match="is not a whole number"):
         parse_whole(value)

@@ -22,7 +22,7 @@ PLAN = LoadPlan(
         Setting(name="limit", value=0, reason="rows", is_notable=False),
         Setting(name="offset", value=0, reason="a profile skips rows"),
     ),
-    left_out={"new_setting": "this server does not know it"},
+    left_out={"new_setting": "this server does not have it"},
     prediction=Prediction(initial_parts=4, peak_memory_bytes=1024**3, load_seconds=2.0, settled_seconds=3.0),
     basis="from a test",
 )
@@ -63,7 +63,7 @@ cluster   1 x 8 cores, 32.0 GiB; cores: detected, memory: detected
 settings
 """
 TAIL = """\
-  new_setting left out: this server does not know it
+  new_setting left out: this server does not have it
 expected  4 initial parts, 1.0 GiB peak memory per node, 2.0 s to load, 3.0 s until settled; from a test"""
 
 

@@ -141,13 +141,13 @@ PREDICTION = Prediction(initial_parts=6, peak_memory_bytes=10 * MIB, load_second
 def test_a_plan_is_told_with_its_reasons() -> None:
     plan = LoadPlan(
         settings=(Setting(name="max_threads", value=16, reason="because", origin=SettingOrigin.COMPUTED),),
-        left_out={"x": "this server does not know it"},
+        left_out={"x": "this server does not have it"},
         prediction=PREDICTION,
         basis="a guess",
     )
     assert describe_plan(plan) == {
         "settings": {"max_threads": {"value": 16, "origin": "computed", "reason": "because"}},
-        "left_out_settings": {"x": "this server does not know it"},
+        "left_out_settings": {"x": "this server does not have it"},
         "predicted": {
             "initial_parts": 6,
             "peak_memory_bytes": 10_485_760,
@@ -341,7 +341,7 @@ def test_is_complete(rows: list[dict[str, Any]], expected: bool) -> None:
 def test_what_was_read_is_compared_with_what_was_listed(comment: dict[str, int], listed: str) -> None:
     rows = [row | {"log_comment": json.dumps(comment)} for row in CLUSTER]
     report = build_report(status(rows), table="t", attached=False)
-    with pytest.raises(LoadError, match=f"found {listed}, and q-1 read 5 files with 1,000 rows, .* is in t: remove"):
+    with pytest.raises(LoadError, match=f"found {listed}, but q-1 read 5 files with 1,000 rows, .* is in t: delete"):
         check_report(report, is_filtered=False)
 
 

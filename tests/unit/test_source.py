@@ -62,8 +62,8 @@ def test_parse_source(source: str | list[str], expected: SourcePattern) -> None:
     ("source", "said"),
     [
         pytest.param(None, "source is empty; give an address", id="none"),
-        pytest.param(7, "source=7 is of the type int; give an address such as 's3://", id="number"),
-        pytest.param({"s3://b/x"}, "source={'s3://b/x'} is of the type set; give an address", id="set"),
+        pytest.param(7, "source=7 is of type int; give an address such as 's3://", id="number"),
+        pytest.param({"s3://b/x"}, "source={'s3://b/x'} is of type set; give an address", id="set"),
         pytest.param(
             "s3://b/" + "{1..9}" * 17, f"source 's3://b/{'{1..9}' * 17}' has more than 16 wildcards", id="wildcards"
         ),
@@ -152,28 +152,28 @@ def test_no_file_is_an_error_that_names_the_pattern() -> None:
         pytest.param(
             "d/",
             ("d/a.csv", "d/b.csv"),
-            "no file matches s3://b/d/, though 2 objects begin like it, the first is 'd/a.csv'; to load a folder"
+            "no file matches s3://b/d/, but 2 objects begin like it, such as 'd/a.csv'; to load a folder"
             " write 's3://b/d/*'",
             id="folder",
         ),
         pytest.param(
             "d",
             ("d-old/x.csv", "d.csv", "d/a.csv"),
-            "no file matches s3://b/d, though 1 object begins like it, the first is 'd/a.csv'; to load a folder"
+            "no file matches s3://b/d, but 1 object begins like it, such as 'd/a.csv'; to load a folder"
             " write 's3://b/d/*'",
             id="folder-without-slash",
         ),
         pytest.param(
             "d",
             ("d/e/a.csv",),
-            "no file matches s3://b/d, though 1 object begins like it, the first is 'd/e/a.csv'; to load a folder"
+            "no file matches s3://b/d, but 1 object begins like it, such as 'd/e/a.csv'; to load a folder"
             " write 's3://b/d/**'",
             id="deeper-folder",
         ),
         pytest.param(
             "d/*.csv",
             ("d/a.parquet",),
-            "no file matches s3://b/d/*.csv, though 1 object begins like it, the first is 'd/a.parquet'; check the"
+            "no file matches s3://b/d/*.csv, but 1 object begins like it, such as 'd/a.parquet'; check the"
             " address, the date in it, and that the files were delivered",
             id="other-ending",
         ),
@@ -272,7 +272,7 @@ def test_several_patterns_are_joined_where_clickhouse_can_read_that() -> None:
 )
 def test_a_long_list_and_a_pattern_that_clickhouse_cannot_read(globs: tuple[str, ...]) -> None:
     source = spec(*(str(n) for n in range(10_001)), globs=globs)
-    with pytest.raises(SourceError, match=r"10001 files are too many to name one by one.*one task to each pattern"):
+    with pytest.raises(SourceError, match=r"10001 files are too many to name one by one.*one task for each pattern"):
         _ = source.url
 
 

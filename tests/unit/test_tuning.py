@@ -49,7 +49,7 @@ PAST = PastLoad(
 
 @pytest.mark.parametrize("name", ["node_count", "vcpus", "memory_bytes", "file_count"])
 def test_impossible_facts_are_refused(name: str) -> None:
-    with pytest.raises(PlanError, match=f"{name} is 0, and a plan needs at least 1; declare the hardware"):
+    with pytest.raises(PlanError, match=f"{name} is 0, but a plan needs at least 1; declare the hardware"):
         facts(**{name: 0})
 
 
@@ -118,7 +118,7 @@ def test_min_insert_block_size_bytes(changes: dict[str, Any], expected: int) -> 
         pytest.param(
             {},
             "100% of 32.0 GiB, less 205.4 MiB for buffers, allows 12 blocks of 2.6 GiB at once; 1.0 TiB of rows"
-            " per node in 4 blocks: 256.0 GiB each, so memory decides",
+            " per node in 4 blocks: 256.0 GiB each, so memory is the limit",
             id="memory",
         ),
         pytest.param(
@@ -129,7 +129,7 @@ def test_min_insert_block_size_bytes(changes: dict[str, Any], expected: int) -> 
         ),
         pytest.param(
             {"volume_bytes": 16 * MIB},
-            "16.0 MiB of rows per node in 4 blocks: 4.0 MiB each, and blocks below 64.0 MiB only make"
+            "16.0 MiB of rows per node in 4 blocks: 4.0 MiB each, and blocks below 64.0 MiB only produce"
             " more parts; 100% of 32.0 GiB, less 8.1 MiB for buffers, allows 12 blocks of 2.7 GiB at once",
             id="smallest",
         ),
@@ -304,8 +304,8 @@ def test_every_rule_says_what_it_does() -> None:
 def test_a_sharding_key_is_named_with_its_cost() -> None:
     setting = insert.parallel_distributed_insert_select(facts(keeps_rows_where_read=False, sharding_key="hash(user)"))
     assert setting.reason == (
-        "the sharding key hash(user) says where rows belong, so all rows pass through one node, which is slower;"
-        " set it to 2 if any row may live on any shard"
+        "the sharding key hash(user) decides where rows belong, so all rows pass through one node, which is slower;"
+        " set this to 2 if any row may be on any shard"
     )
 
 
@@ -369,7 +369,7 @@ def test_a_pinned_setting_takes_no_other_value(name: str, value: Any, needed: st
     with pytest.raises(ConfigError) as caught:
         plan_load(FACTS, server=SERVER, connection={name: value})
     said = str(caught.value)
-    assert said.startswith(f"the connection sets '{name}' to {value!r}, and a load needs {needed}: ")
+    assert said.startswith(f"the connection sets '{name}' to {value!r}, but a load needs {needed}: ")
     assert said.endswith("; leave it out")
 
 
@@ -385,14 +385,14 @@ def test_a_pinned_setting_may_be_given_its_value(value: Any) -> None:
         pytest.param(
             "limit",
             1,
-            "the operator sets 'limit' to 1, and a load needs 0: any other value leaves rows out, and the load is"
-            " called a success; use where to choose rows; leave it out",
+            "the operator sets 'limit' to 1, but a load needs 0: with any other value a load leaves rows out and"
+            " still reports success; use where to select rows; leave it out",
             id="limit",
         ),
         pytest.param(
             "input_format_allow_errors_num",
             "5",
-            "the operator sets 'input_format_allow_errors_num' to '5', and a load needs 0: rows that cannot be parsed"
+            "the operator sets 'input_format_allow_errors_num' to '5', but a load needs 0: rows that cannot be parsed"
             " must fail the load, not be dropped; leave it out",
             id="errors",
         ),
@@ -415,7 +415,7 @@ def test_a_setting_that_drops_rows_is_kept_whatever_a_profile_says(value: str) -
 def test_a_setting_that_drops_rows_and_that_a_profile_fixes() -> None:
     whole = {"input_format_allow_errors_ratio": ServerSetting(value="0.0", is_readonly=True)}
     assert plan_load(FACTS, server=SERVER | whole).kept == ()
-    with pytest.raises(PlanError, match="the ClickHouse user's profile fixes 'limit' to '9', and a load needs 0"):
+    with pytest.raises(PlanError, match="the ClickHouse user's profile fixes 'limit' to '9', but a load needs 0"):
         plan_load(FACTS, server=SERVER | {"limit": ServerSetting(value="9", is_readonly=True)})
 
 
@@ -423,7 +423,7 @@ def test_a_profile_that_fixes_a_pinned_setting_to_another_value_is_refused() -> 
     kept = SERVER | {"timeout_overflow_mode": ServerSetting(value="throw", is_readonly=True)}
     assert "timeout_overflow_mode" in plan_load(FACTS, server=kept).left_out
     broken = SERVER | {"timeout_overflow_mode": ServerSetting(value="break", is_readonly=True)}
-    with pytest.raises(PlanError, match="profile fixes 'timeout_overflow_mode' to 'break', and a load needs 'throw'"):
+    with pytest.raises(PlanError, match="profile fixes 'timeout_overflow_mode' to 'break', but a load needs 'throw'"):
         plan_load(FACTS, server=broken)
 
 
@@ -524,7 +524,7 @@ def test_settings_without_a_rule_are_sent_last() -> None:
 
 def test_a_computed_setting_that_the_server_does_not_know_is_left_out_and_named() -> None:
     plan = plan_load(FACTS, server=without("enable_parallel_replicas"))
-    assert plan.left_out == {"enable_parallel_replicas": "this server does not know it"}
+    assert plan.left_out == {"enable_parallel_replicas": "this server does not have it"}
     assert "enable_parallel_replicas" not in plan.sent
 
 
@@ -545,7 +545,7 @@ def test_a_computed_setting_that_the_user_may_not_change_is_left_out_and_named()
         pytest.param(
             {"max_insert_thread": 3},
             {},
-            "the operator sets 'max_insert_thread', which this server does not know; did you mean"
+            "the operator sets 'max_insert_thread', which does not exist on this server; did you mean"
             " 'max_insert_threads'?",
             id="misspelt",
         ),
@@ -558,13 +558,14 @@ def test_a_computed_setting_that_the_user_may_not_change_is_left_out_and_named()
         pytest.param(
             {},
             {"zzz": 3},
-            "the connection sets 'zzz', which this server does not know; check its spelling and the server's version",
+            "the connection sets 'zzz', which does not exist on this server; check its spelling and the"
+            " server's version",
             id="nothing-like-it",
         ),
         pytest.param(
             {"readonly_one": 3},
             {},
-            "the operator sets 'readonly_one', and the ClickHouse user may not change it; leave it out, or change"
+            "the operator sets 'readonly_one', which the ClickHouse user may not change; leave it out, or change"
             " the user's profile",
             id="readonly",
         ),
@@ -728,14 +729,16 @@ def test_memory_of_the_last_load_counts(volume_bytes: int, expected: float) -> N
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        pytest.param({}, "from built-in constants; the table's next load starts from what this one", id="nothing"),
+        pytest.param({}, "based on built-in constants; the table's next load will use the", id="nothing"),
         pytest.param(
             {"calibration": Calibration(core_seconds_per_gib=6.0)},
-            "from what `ch-s3 tune` measured",
+            "based on the measurements of `ch-s3 tune`",
             id="calibration",
         ),
         pytest.param(
-            {"calibration": Calibration(core_seconds_per_gib=6.0), "past": PAST}, "from what q-1 measured", id="past"
+            {"calibration": Calibration(core_seconds_per_gib=6.0), "past": PAST},
+            "based on the measurements of q-1",
+            id="past",
         ),
     ],
 )
@@ -753,10 +756,14 @@ def test_what_was_tuned_wins_over_the_rules() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        pytest.param({"threads": 2}, "'threads' is none of insert_threads_per_core, readers_per_core", id="unknown"),
-        pytest.param({"readers_per_core": "2"}, "readers_per_core is '2', which is no number above 0", id="text"),
-        pytest.param({"readers_per_core": 0}, "readers_per_core is 0, which is no number above 0", id="zero"),
-        pytest.param({"readers_per_core": True}, "readers_per_core is True, which is no number", id="bool"),
+        pytest.param(
+            {"threads": 2},
+            "the key 'threads' is unknown; use insert_threads_per_core, readers_per_core",
+            id="unknown",
+        ),
+        pytest.param({"readers_per_core": "2"}, "readers_per_core is '2', which is not a number above 0", id="text"),
+        pytest.param({"readers_per_core": 0}, "readers_per_core is 0, which is not a number above 0", id="zero"),
+        pytest.param({"readers_per_core": True}, "readers_per_core is True, which is not a number", id="bool"),
     ],
 )
 def test_wrong_constants_are_refused(values: dict[str, Any], message: str) -> None:
