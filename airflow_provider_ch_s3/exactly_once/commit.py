@@ -275,7 +275,7 @@ class Commit:
     def _read(
         self, table: TableName, role: str, render: Callable[[TableName, str | None], Statement]
     ) -> list[dict[str, Any]]:
-        return self.staging.look_at(table, render, is_exact=self._is_exact(role))
+        return self.staging.query_agreed(table, render, is_exact=self._is_exact(role))
 
     def _agree(self, table: TableName, role: str) -> Mapping[str, str]:
         return self.staging.agree(table, is_exact=self._is_exact(role))

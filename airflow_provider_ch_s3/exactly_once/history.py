@@ -231,11 +231,11 @@ class History:
 
     def latest(self, load_id: str, life: Life) -> Attempt | None:
         """Get the last attempt of a task since its run began, or since it was cleared."""
-        own = (event for event in reversed(self.words_of(load_id)) if event.is_of(life))
+        own = (event for event in reversed(self.claims_of(load_id)) if event.is_of(life))
         planned = next((event.attempt for event in own if event.kind is EventKind.PLANNED), None)
         return self.attempts[planned] if planned else None
 
-    def words_of(self, load_id: str) -> list[Event]:
+    def claims_of(self, load_id: str) -> list[Event]:
         """Events that the processes of a load itself wrote when they took the lock or planned, in order."""
         own = (EventKind.LOCKED, EventKind.PLANNED)
         return [event for event in self.events if event.attempt.load_id == load_id and event.kind in own]

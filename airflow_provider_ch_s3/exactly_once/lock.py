@@ -171,7 +171,7 @@ class TargetLock:
 
     def is_last_of_task(self, history: History) -> bool:
         """Whether no other process of the same task has held the lock since this one did."""
-        locked = [event for event in history.words_of(self.identity.load_id) if event.kind is EventKind.LOCKED]
+        locked = [event for event in history.claims_of(self.identity.load_id) if event.kind is EventKind.LOCKED]
         return not locked or locked[-1].detail.get("token") == self.token
 
     @contextmanager

@@ -59,7 +59,7 @@ class Replicas:
     """The replicas of the tables of one load.
 
     :param nodes: of the cluster.
-    :param are_there: whether any table of the load may have replicas.
+    :param exist: whether any table of the load may have replicas.
     :param are_shared: all of them work with the same parts, on object storage (SharedMergeTree).
     :param lacks_some: some may not be nodes of the cluster, and are not waited for.
     """
@@ -67,7 +67,7 @@ class Replicas:
     client: ClickHouseClient
     cluster: str | None
     nodes: Sequence[NodeSpec]
-    are_there: bool
+    exist: bool
     are_shared: bool = False
     lacks_some: bool = False
     sleep: Callable[[float], None] = time.sleep
@@ -85,7 +85,7 @@ class Replicas:
         :raises LoadError: if a replica makes no progress any more.
         """
         all_nodes = {node.host: node.host for node in self.nodes}
-        if not self.are_there:
+        if not self.exist:
             return all_nodes
         if self.are_shared:
             # They have no log to compare; and whatever merges do, the same parts have the same rows.
@@ -164,7 +164,7 @@ class Replicas:
 
         :raises TargetError: if not: a partition that is moved from one to the other would not reach every replica.
         """
-        if not self.are_there:
+        if not self.exist:
             return
         actual, expected = (
             {frozenset(row["node"] for row in rows) for rows in self._read_groups(one).values()}

@@ -84,7 +84,7 @@ class Staging:
         is_staged = table.database == self.target.database and table.table.startswith(self._prefix)
         return self.replicas.agree(table, is_exact=is_exact, is_staged=is_staged, with_merges=with_merges)
 
-    def look_at(
+    def query_agreed(
         self, table: TableName, render: Callable[[TableName, str | None], Statement], *, is_exact: bool
     ) -> list[dict[str, Any]]:
         """Query a table on all nodes, but only one of its replicas once these agree.
@@ -126,7 +126,7 @@ class Staging:
 
     def _engine(self, like: TableName) -> Sql | None:
         """Engine clause for a table like another one; None to take over its engine as it is."""
-        if not self.replicas.are_there:
+        if not self.replicas.exist:
             return None
         engine = str(self.client.query(load_queries.render_read_table(like, None))[0]["engine_full"])
         return server_sql(unplaced_engine(engine)) if has_replicas(engine) else None

@@ -49,7 +49,7 @@ class LoadContext:
         """Count the rows of each partition, over all shards."""
         rows: dict[str, int] = {}
         render, is_exact = staging_queries.render_read_partitions, self.target.keeps_all_rows
-        for row in self.staging.look_at(table, render, is_exact=is_exact):
+        for row in self.staging.query_agreed(table, render, is_exact=is_exact):
             rows[row["partition_id"]] = rows.get(row["partition_id"], 0) + row["rows"]
         return dict(sorted(rows.items()))
 
@@ -70,7 +70,7 @@ class LoadContext:
                 f" address of {', '.join(sorted(lacking))}; list the host:port of every node's HTTP interface in"
                 " http_endpoints"
             )
-        if self.staging.replicas.are_there:
+        if self.staging.replicas.exist:
             for table in (self.target.local, *view_tables):
                 self.staging.replicas.check(table)
 
@@ -112,7 +112,7 @@ def find_context(
         client=client,
         cluster=cluster.name,
         nodes=cluster.nodes,
-        are_there=target.is_replicated or bool(target.views),
+        exist=target.is_replicated or bool(target.views),
         are_shared=target.is_shared,
         lacks_some=located.declaration.lacks_replicas,
         sleep=sleep,

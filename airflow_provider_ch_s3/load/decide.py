@@ -81,7 +81,7 @@ def decide_start(
     latest = history.latest(identity.load_id, identity.life)
     if latest is not None and set(latest.committed_uuids) & set(table_uuids):
         return done(latest)
-    if any(word.rank > identity.rank for word in history.words_of(identity.load_id)):
+    if any(word.rank > identity.rank for word in history.claims_of(identity.load_id)):
         raise OvertakenError(
             f"a newer try of this task has begun to load into {identity.table}; stopping try {identity.try_number},"
             " no action needed"

@@ -16,7 +16,7 @@ def may_be_staged(context: LoadContext, monitor: QueryMonitor, attempt: Attempt)
     """
     monitor.follow(attempt.age_seconds)
     while True:
-        status = monitor.look(attempt.id.query_id)
+        status = monitor.poll(attempt.id.query_id)
         if status is not None and status.state is not QueryState.UNKNOWN:
             return status.state is not QueryState.FAILED
         if (

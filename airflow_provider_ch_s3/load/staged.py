@@ -351,5 +351,5 @@ class LoadRun(TaskLoad):
             access=self.store.access(),
             files=files,
             past=read_past_loads(history, context.cluster),
-            waits_for_replicas=context.staging.replicas.are_there,
+            waits_for_replicas=context.staging.replicas.exist,
         )

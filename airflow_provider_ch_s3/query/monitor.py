@@ -67,7 +67,7 @@ class QueryMonitor:
             raise LoadError(f"the task was killed before {query_id} was submitted; nothing was written")
         self.submission = Submission(self.client, statement, query_id)
 
-    def look(self, query_id: str) -> QueryStatus | None:
+    def poll(self, query_id: str) -> QueryStatus | None:
         """Poll the state of the query; None if no node knows it, or not all nodes can be queried."""
         try:
             age_seconds = math.ceil(self.age_seconds) + CLOCK_MARGIN_SECONDS
@@ -99,7 +99,7 @@ class QueryMonitor:
         while True:
             if self.is_killed():
                 raise LoadError(f"the task was killed, and {query_id} with it")
-            status = self.look(query_id)
+            status = self.poll(query_id)
             if status is not None and status.state is QueryState.RUNNING:
                 last_seen = time.monotonic()
                 if until_seen:
@@ -130,7 +130,7 @@ class QueryMonitor:
             if pace.is_due():
                 log.info("%s has ended; waiting until all nodes have logged their share of it", status.query_id)
             self.sleep(FIRST_POLL_SECONDS)
-            found = self.look(status.query_id)
+            found = self.poll(status.query_id)
             # A node that is restarted in between may lose what it had logged.
             status = found if found is not None and found.state is QueryState.FINISHED else status
         return status

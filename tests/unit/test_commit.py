@@ -24,7 +24,7 @@ def commit_on(nodes: Mapping[str, str], asked: list[Any]) -> Commit:
         cluster="c",
         name=lambda _: TableName(database="d", table="staged"),
         agree=lambda *_, **__: nodes,
-        look_at=lambda *_, **__: asked.append("look") or [],
+        query_agreed=lambda *_, **__: asked.append("look") or [],
     )
     plan = CommitPlan(
         load_mode="append",

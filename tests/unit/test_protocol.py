@@ -169,7 +169,7 @@ def find_model_context(
         uuids=tuple(node.tables["t"].uuid for node in client.cluster.nodes),
     )
     ledger = Ledger(client=client, cluster="c", name=TableName(database="d", table=LEDGER), target=TABLE)
-    replicas = Replicas(client=client, cluster="c", nodes=nodes, are_there=False, sleep=sleep)
+    replicas = Replicas(client=client, cluster="c", nodes=nodes, exist=False, sleep=sleep)
     staging = Staging(client=client, cluster="c", target=TABLE, replicas=replicas)
     target_lock = TargetLock(
         client=client,

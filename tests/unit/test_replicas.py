@@ -83,7 +83,7 @@ def replicas_of(*polls: Shard, **client: Any) -> Replicas:
         client=Client(polls=list(polls), **client),  # type: ignore[arg-type]
         cluster="c",
         nodes=NODES,
-        are_there=True,
+        exist=True,
         sleep=lambda _: None,
     )
 
@@ -103,7 +103,7 @@ def test_shared_parts_are_the_same_on_each_node(is_staged: bool) -> None:
         client=client,  # type: ignore[arg-type]
         cluster="c",
         nodes=NODES,
-        are_there=True,
+        exist=True,
         are_shared=True,
         sleep=sleep,
     )
@@ -138,7 +138,7 @@ def test_without_replicas_nobody_is_asked() -> None:
         client=Client(polls=[]),  # type: ignore[arg-type]
         cluster="c",
         nodes=NODES,
-        are_there=False,
+        exist=False,
     )
     assert agree(replicas) == {node: node for node in SHARDS}
 
@@ -257,7 +257,7 @@ def test_a_cluster_that_lacks_a_replica_is_refused() -> None:
         client=Client(polls=[Shard()]),  # type: ignore[arg-type]
         cluster="c",
         nodes=NODES,
-        are_there=True,
+        exist=True,
     )
     replicas.check(TABLE)
     del SHARDS["b2"]
@@ -279,7 +279,7 @@ def test_replicas_that_the_cluster_takes_for_shards_are_refused() -> None:
         client=Client(polls=[Shard()]),  # type: ignore[arg-type]
         cluster="c",
         nodes=nodes,
-        are_there=True,
+        exist=True,
     )
     with pytest.raises(
         TargetError, match=r"^a1, a2 are replicas of one shard of d.t, and separate shards in the cluster 'c';"

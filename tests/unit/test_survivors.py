@@ -66,7 +66,7 @@ def server(**changes: list[list[dict[str, Any]]]) -> Server:
 def survivors(client: Any, *staged: str) -> Survivors:
     target = TableName(database="d", table="t")
     nodes = [NodeSpec(host="n1", shard=1, vcpus=1, memory_bytes=1)]
-    replicas = Replicas(client=client, cluster=None, nodes=nodes, are_there=False)
+    replicas = Replicas(client=client, cluster=None, nodes=nodes, exist=False)
     ids = iter(range(1, 1000))
     return Survivors(
         client=client,
