@@ -4,6 +4,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # The oldest Airflow that is supported.
 LOWEST := .venv-lowest
+# Processes of pytest, each with a cluster of its own; a third of the time they wait.
+WORKERS ?= $(shell expr 3 \* $$(nproc) / 2)
 # The packages that build the site, and nothing else.
 DOCS := .venv-docs
 
@@ -15,17 +17,17 @@ demo: $(READY)
 demo-ui: $(READY)
 	$(BIN)/ch-s3 demo --ui
 
-# One process per core, each with its own cluster.
+# Of the tests on real servers, the first case of each.
 test: lint
-	$(BIN)/pytest --numprocesses logical --dist loadgroup -m "not thorough"
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup -m "not thorough"
 
 # All tests, with ten times as many interleavings of the protocol.
 test-all: lint
-	CH_S3_PROTOCOL_EXAMPLES=3000 $(BIN)/pytest --numprocesses logical --dist loadgroup
+	CH_S3_PROTOCOL_EXAMPLES=3000 $(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup
 
 # Each topology with replicas in each mode; the demo, a deferral and a kill on the oldest supported Airflow.
 test-matrix: $(READY) $(LOWEST)/.ready
-	$(BIN)/pytest --numprocesses logical --dist loadgroup tests/sandbox/test_replicas.py tests/sandbox/test_cloud.py
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup tests/sandbox/test_replicas.py tests/sandbox/test_cloud.py
 	$(LOWEST)/bin/pytest tests/airflow/test_deferral.py tests/airflow/test_demo.py -k "not replicas"
 
 # All load modes on a cluster of your own, described in CH_S3_TEST_CLUSTER: see docs/topologies.md.

@@ -233,7 +233,7 @@ def running_harness(
     """
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ch-s3-faults-")))
-        sandbox = stack.enter_context(running_sandbox(config))
+        sandbox = stack.enter_context(running_sandbox(config or SandboxConfig()))
         sandbox.s3_client().create_bucket(Bucket=BUCKET)
         put_files(sandbox, SHARED)
         loop = Loop()

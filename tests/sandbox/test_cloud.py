@@ -69,5 +69,5 @@ def test_every_statement_reaches_another_replica(cloud_lab: Lab, mode: str) -> N
 @on_cloud
 def test_tables_that_say_that_they_are_shared(cloud_lab: Lab, mode: str, caplog: pytest.LogCaptureFixture) -> None:
     check_mode(cloud_lab, mode, EVEN_AND_ODD + SLOW_FETCHES, settings=MANY_PARTS)
-    assert "is a SharedMergeTree of ClickHouse Cloud" in caplog.text
+    assert "is a SharedMergeTree table of ClickHouse Cloud" in caplog.text
     assert "waiting until all replicas of" in caplog.text
