@@ -74,8 +74,8 @@ Each node in `nodes`:
 
 ## Settings
 
-What a load sends with its INSERT. A value of the operator overrides the connection's, that one a computed one; pinned
-settings take no other value. `ch-s3 plan` shows the values for a load, with the reasons.
+What a load sends with its INSERT. A value of the operator overrides one of the connection, and both override computed
+ones; pinned settings take no other value. `ch-s3 plan` shows the values for a load, with the reasons.
 
 {rules}
 

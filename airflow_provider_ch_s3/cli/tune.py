@@ -91,9 +91,11 @@ def _confirm(args: argparse.Namespace, sample: PreparedLoad) -> None:
     most_memory = args.max_memory_ratio if args.max_memory_ratio is not None else cluster.ingest_memory_ratio
     if args.yes or (seconds <= args.max_seconds and ratio <= most_memory):
         return
-    limits = f"{format_seconds(args.max_seconds)} and {most_memory:.0%} of the memory"
+    limits = f"{format_seconds(args.max_seconds)} or {most_memory:.0%} of the memory"
     if not sys.stdin.isatty() or input(f"this is more than {limits}; continue? [y/N] ").strip().lower() != "y":
-        raise ConfigError(f"not tuned: it would take more than {limits}; allow more, or give --yes")
+        raise ConfigError(
+            f"not tuned: it would take more than {limits}; raise --max-seconds or --max-memory-ratio, or give --yes"
+        )
 
 
 def _show(measured: Measurement) -> None:

@@ -185,7 +185,8 @@ class Commit:
             self.client.execute_on(nodes, statement, query_id=self._query_id())
         if left := self._read_partitions(staged, role):
             raise LoadError(
-                f"{staged} still holds rows of {count_of(len(left), 'partition')} after they were moved to {target}"
+                f"{staged} still holds rows of {count_of(len(left), 'partition')} after they were moved to"
+                f" {target}, so the commit is incomplete; load again, which finishes it"
             )
         self._agree(target, role)
 

@@ -61,7 +61,7 @@ class TargetLocking:
                     raise lost from error  # it failed because its tables were taken over
             except ChS3Error as failure:
                 log.warning(
-                    "cannot release the lock of %s, the next load will take it over: %s", self.ledger.target, failure
+                    "cannot release the lock of %s; the next load will take it over: %s", self.ledger.target, failure
                 )
             raise
         self._release(locked)

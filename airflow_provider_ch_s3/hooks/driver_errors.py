@@ -73,7 +73,9 @@ def explain(error: Exception, *, address: str, conn_id: str, secrets: Iterable[s
     if _is_refused_by_driver(error):
         return ConfigError(f"the driver rejects the connection {conn_id!r}: {reason}; correct the connection's extra")
     if remedy := _tls_remedy(reason):
-        return ServerUnreachableError(f"TLS with ClickHouse at {address} failed: {reason}; {remedy} ({conn_id!r})")
+        return ServerUnreachableError(
+            f"TLS with ClickHouse at {address} failed: {reason}; {remedy} (connection {conn_id!r})"
+        )
     return ServerUnreachableError(
         f"no answer from ClickHouse at {address}: {reason}; check that it is running, that host and port of the "
         f"connection {conn_id!r} are those of its HTTP interface, and that secure is set if, and only if, "

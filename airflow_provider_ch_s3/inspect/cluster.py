@@ -88,9 +88,9 @@ def _unavailable(cluster: str | None, addresses: Sequence[str], reason: str = ""
     which = ", ".join(addresses) or "a node"
     why = f" ({reason})" if reason else ""
     return ClusterError(
-        f"{which} of cluster {cluster!r} does not answer the connected server{why}; start it, or name a cluster"
-        " without it: a load without a node leaves that node's shard as it was, unless the shard has other replicas"
-        " (field replicas: one)"
+        f"{which} of cluster {cluster!r} does not answer the connected server{why}; start it. If it will be"
+        " down for days and its shard has other replicas, set the connection's field cluster to one without it, and"
+        " its field replicas to 'one'"
     )
 
 

@@ -323,7 +323,7 @@ class LoadRun(TaskLoad):
         :raises OvertakenError: if another process of this task has taken over.
         """
         if not self._context.locking.lock.is_last_of_task(self._context.ledger.read()):
-            raise OvertakenError(str(error)) from error
+            raise OvertakenError(f"{error}; stopping this process, no action needed") from error
         log.warning("%s; starting again", error)
 
     def _count_alteration(self) -> None:

@@ -148,7 +148,9 @@ class QueryMonitor:
         if refusal is not None and silent_seconds > LOG_PATIENCE_SECONDS:
             raise LoadError(f"query {query_id} failed: {refusal}") from refusal
         if silent_seconds > UNKNOWN_PATIENCE_SECONDS or self._is_forgotten(began):
-            raise UnknownStateError(f"the outcome of query {query_id} is unknown")
+            raise UnknownStateError(
+                f"the outcome of query {query_id} is unknown: no node has a record of how it ended"
+            )
 
     def _is_forgotten(self, began: float) -> bool:
         """Whether nothing is in transit any more, and the response was lost with a node that went down."""

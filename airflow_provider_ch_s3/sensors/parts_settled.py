@@ -74,6 +74,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
     :raises ConfigError: if an argument or a field of the connection has a wrong value.
     :raises TargetError: if the table is missing on a node.
     :raises ClusterError: if the cluster is unknown, or a node does not answer.
+    :raises ServerError: if ClickHouse refuses a statement, or the login.
     :raises SettleError: if the parts will never settle.
     """
 

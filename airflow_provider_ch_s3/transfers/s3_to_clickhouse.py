@@ -102,7 +102,9 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     :raises TargetError: if the table is missing, differs between nodes, or cannot take the files.
     :raises ClusterError: if the cluster is unknown, or a node does not respond.
     :raises PlanError: if the ClickHouse user's profile forbids a setting that a load needs.
+    :raises ServerError: if ClickHouse refuses a statement, or the login.
     :raises LoadError: if the load failed, or its outcome cannot be determined.
+    :raises SettleError: if the staged parts will never settle (``settle_before_commit``).
     """
 
     template_fields: Sequence[str] = (

@@ -322,7 +322,7 @@ class TestCluster:
         port = lab.sandbox.tcp_ports[1]
         with kept_down(lab.sandbox, 1), pytest.raises(ClusterError) as caught:
             lab.load("in/*", table)
-        words = (f"127.0.0.1:{port} of cluster 'sandbox' does not answer", "start it", "leaves that node's shard")
+        words = (f"127.0.0.1:{port} of cluster 'sandbox' does not answer", "start it", "field replicas to 'one'")
         assert re.search(".*".join(map(re.escape, words)), str(caught.value)), str(caught.value)
         wait_until(lambda: all_answer(lab.sandbox), "the node")
         assert lab.inserts() == []

@@ -72,7 +72,7 @@ def test_more_than_allowed_is_not_begun_unasked(
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
     assert main(["tune", *lab.arguments(table, "--max-seconds", "1")]) == 1
     error = capsys.readouterr().err
-    assert error.startswith("ch-s3: not tuned: it would take more than 1.0 s and 50% of the memory; allow more, or")
+    assert error.startswith("ch-s3: not tuned: it would take more than 1.0 s or 50% of the memory; raise")
     assert lab.inserts() == []
     assert scratch_tables(lab) == []
 
