@@ -48,8 +48,9 @@ class CommitPlan:
         return asdict(self)
 
     def as_done(self, commit_seconds: float) -> dict[str, Any]:
-        """The same for a finished commit, without ``before``, which is no longer needed."""
-        return {**replace(self, before={}).as_dict(), "commit_seconds": commit_seconds}
+        """The same for a finished commit, without what only a process that resumes it needs."""
+        done = replace(self, before={}).as_dict() | {"commit_seconds": commit_seconds}
+        return {name: value for name, value in done.items() if name != "is_untouched"}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CommitPlan:

@@ -215,8 +215,8 @@ class History:
         """
         if attempt not in self.attempts:
             raise LoadError(
-                f"the ledger has no record of {attempt.query_id}: was it dropped or emptied while the load ran? The"
-                " staged rows cannot be committed; clear the task to load again"
+                f"the ledger has no record of {attempt.query_id}: was it emptied or created again while that load"
+                " ran? Its staged rows cannot be committed; load again"
             )
         return self.attempts[attempt]
 

@@ -71,11 +71,12 @@ class Ledger:
         found = self.client.query(ledger_queries.render_read_ledger_comments(tables, self.cluster))
         for row in found:
             check_schema(self.name, row["name"], row["comment"])
-            if self.is_replicated and not has_replicas(row["engine"]):
+            if self.quorum > 1 and not has_replicas(row["engine"]):
                 raise ConfigError(
                     f"the ledger {self.name.database}.{row['name']} is not replicated ({row['engine']} on"
                     f" {row['node']}), but {self.target} is: a lost disk would take the record of its loads with it;"
-                    " load replicated tables through a connection of their own, with another ledger_table"
+                    " load replicated tables through a connection of their own, with another ledger_table, which"
+                    " begins empty: a table that was loaded before is first loaded in a mode that replaces"
                 )
         engines = self.client.query(ledger_queries.render_read_database_engine(self.name.database))
         if not engines:

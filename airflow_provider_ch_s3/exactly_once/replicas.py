@@ -159,6 +159,10 @@ class Replicas:
                     f" {self._cluster}; set the connection's field cluster to one that has them in one shard"
                 )
 
+    def are_one_group(self, table: TableName) -> bool:
+        """Whether all nodes of the cluster are replicas of each other for a table."""
+        return any(len(rows) == len(self.nodes) for rows in self._read_groups(table).values())
+
     def check_same(self, table: TableName, like: TableName) -> None:
         """Check that two tables have their replicas on the same groups of nodes.
 

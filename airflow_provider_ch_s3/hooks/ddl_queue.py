@@ -54,7 +54,7 @@ def wait_for_nodes(
         if time.monotonic() - since > STALL_SECONDS:
             who = ", ".join(left) or "an unknown node (the queue cannot be read)"
             raise ClusterError(
-                f"waited {format_seconds(STALL_SECONDS)} for {who} to run {name}, which is in the ON CLUSTER queue;"
+                f"{who} has made no progress with {name} in the ON CLUSTER queue for {format_seconds(STALL_SECONDS)};"
                 f" start that server, or check system.distributed_ddl_queue, then load again ({timeout})"
             )
         time.sleep(POLL_SECONDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode
@@ -53,7 +53,7 @@ class LoadContext:
             rows[row["partition_id"]] = rows.get(row["partition_id"], 0) + row["rows"]
         return dict(sorted(rows.items()))
 
-    def check_commit(self, view_tables: Iterable[TableName] = ()) -> None:
+    def check_commit(self, view_tables: Sequence[TableName] = ()) -> None:
         """Check that a commit can reach every node and every replica.
 
         :param view_tables: the tables that the target's materialized views write to.
@@ -62,8 +62,13 @@ class LoadContext:
         """
         nodes = {node.host for node in self.cluster.nodes}
         is_one_shard = len({node.shard for node in self.cluster.nodes}) == 1
-        # With a single shard, any replica will do.
-        is_reached = self.target.is_replicated and is_one_shard and bool(nodes & self.client.reachable)
+        # With a single shard, any replica will do, if all nodes are replicas of each other for every table.
+        is_reached = (
+            self.target.is_replicated
+            and is_one_shard
+            and bool(nodes & self.client.reachable)
+            and all(self.staging.replicas.are_one_group(table) for table in view_tables)
+        )
         if not is_reached and (lacking := nodes - self.client.reachable):
             raise ConfigError(
                 f"a commit has to reach every node of the cluster {self.cluster.name!r}, and the connection has no"

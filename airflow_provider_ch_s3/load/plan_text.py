@@ -30,7 +30,7 @@ def format_plan(prepared: PreparedLoad, *, show_all: bool = False) -> str:
         f" cores: {prepared.cluster.vcpus_origin.value}, memory: {prepared.cluster.memory_origin.value}",
         "settings",
         *(f"  {f'{s.name} = {s.value}':<{width}}  [{s.origin.value}] {s.reason}" for s in shown),
-        *([] if show_all else [f"  {hidden} at the server's defaults: see `ch-s3 plan --all`"]),
+        *([] if show_all else [f"  {hidden} as the server has them: see `ch-s3 plan --all`"]),
         *(f"  {name} left out: {reason}" for name, reason in plan.left_out.items()),
         f"expected  {plan.prediction}; {plan.basis}",
     ]

@@ -118,7 +118,7 @@ class LoadRun(TaskLoad):
         """Check what the load needs, and continue where an earlier process stopped."""
         context = self._context
         check_mode(context.target, self.request)
-        context.check_commit(view.table for view in self._views)
+        context.check_commit([view.table for view in self._views])
         check_rights(context, self.request.load_mode, self._views)
         context.ledger.open([node.host for node in context.cluster.nodes])
         wait_for_query_log(self.client, context.cluster, sleep=self.sleep)

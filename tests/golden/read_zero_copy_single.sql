@@ -6,6 +6,7 @@ FROM
         extract(create_table_query, 'allow_remote_fs_zero_copy_replication = (\\w+)') AS own
     FROM system.tables
     WHERE database = 'it\'s' AND name = 'a`b'
+        AND engine LIKE 'Replicated%'
 ) AS tables
 INNER JOIN
 (

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sql.statement import Statement
 from tests.marks import thorough
@@ -71,3 +72,15 @@ def test_tables_that_say_that_they_are_shared(cloud_lab: Lab, mode: str, caplog:
     check_mode(cloud_lab, mode, EVEN_AND_ODD + SLOW_FETCHES, settings=MANY_PARTS)
     assert "is a SharedMergeTree table of ClickHouse Cloud" in caplog.text
     assert "waiting until all replicas of" in caplog.text
+
+
+@on_cloud
+def test_a_view_table_without_replicas_needs_an_address_of_every_node(cloud_lab: Lab) -> None:
+    """Its rows are on every node, and only one of them is behind the address at a time."""
+    table = cloud_lab.create("t", "n UInt32", EVEN_AND_ODD)
+    copy = f"{cloud_lab.database}.copy"
+    cloud_lab.ddl(f"CREATE TABLE {copy} (n UInt32) ENGINE = MergeTree ORDER BY n")
+    cloud_lab.ddl(f"CREATE MATERIALIZED VIEW {cloud_lab.database}.view TO {copy} AS SELECT n FROM {table}")
+    with pytest.raises(ConfigError, match=r"a commit has to reach every node .* has no address of"):
+        cloud_lab.load("in/*.csv", table, materialized_views="replay")
+    assert cloud_lab.rows(table) == []

@@ -245,7 +245,7 @@ def away_until_waited_for(lab: Lab, caplog: pytest.LogCaptureFixture) -> Iterato
     def come_back() -> None:
         with kept_down(lab.sandbox, 1):
             is_down.set()
-            waiting = f"waiting until 127.0.0.1:{lab.sandbox.tcp_ports[1]} has run"
+            waiting = f"waiting for 127.0.0.1:{lab.sandbox.tcp_ports[1]} to run"
             wait_until(lambda: waiting in caplog.text, "a poll of the queue")
 
     with caplog.at_level("INFO"), ThreadPoolExecutor() as pool:
@@ -281,7 +281,7 @@ def test_ddl_that_fails_on_the_node_that_was_waited_for(lab: Lab, caplog: pytest
 @only_on("on-cluster")
 def test_ddl_that_a_node_never_runs(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ddl_queue, "STALL_SECONDS", 1.0)
-    says = f"waited 1.0 s for 127.0.0.1:{lab.sandbox.tcp_ports[1]} to run .* ON CLUSTER queue; start that server"
+    says = f"127.0.0.1:{lab.sandbox.tcp_ports[1]} has made no progress with .* for 1.0 s; start that server"
     with kept_down(lab.sandbox, 1), pytest.raises(ClusterError, match=says):
         lab.create("t", "n UInt32", EVEN_AND_ODD)
     wait_until(lambda: all_answer(lab.sandbox), "the nodes")

@@ -100,7 +100,7 @@ def test_a_retry_after_a_failure_submits_the_next_attempt(lab: Lab, caplog: pyte
     lab.query(f"TRUNCATE TABLE {table}")
     report = lab.load("in/*.csv", table, try_number=2, staging=False)
     assert not report["attached"]
-    assert "-0-1 failed; it had written" in caplog.text
+    assert "-0-1 failed after writing" in caplog.text
     first, second = lab.inserts()
     assert second == report["query_id"]
     assert (first[-4:], second[-4:]) == ("-0-1", "-0-2")

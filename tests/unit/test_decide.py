@@ -137,5 +137,5 @@ def test_other_query_ids_name_none(query_id: str) -> None:
 
 
 def test_an_attempt_that_the_ledger_has_forgotten() -> None:
-    with pytest.raises(LoadError, match=f"the ledger has no record of {attempt_of(1).query_id}: .*clear the task"):
+    with pytest.raises(LoadError, match=f"the ledger has no record of {attempt_of(1).query_id}: .*load again"):
         decide_next(History(events=()), attempt_of(1))

@@ -71,7 +71,7 @@ def test_a_plan_shows_what_is_notable_and_counts_the_rest() -> None:
     settings = """\
   max_threads = 8  [computed] one thread a core
   offset = 0       [computed] a profile skips rows
-  3 more settings at the server's defaults: see `ch-s3 plan --all`
+  3 more settings as the server has them: see `ch-s3 plan --all`
 """
     assert format_plan(PREPARED) == HEAD + settings + TAIL
 
