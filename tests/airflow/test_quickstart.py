@@ -54,6 +54,7 @@ def read_script(page: Path) -> str:
     return "".join(steps)
 
 
+@pytest.mark.thorough  # make test has the README's
 def test_the_page_from_nothing_to_two_loads(tmp_path: Path) -> None:
     script = read_script(PAGE).replace(FOLDER, str(tmp_path / "quickstart"))
     assert script.count("<<'END'") == 3
