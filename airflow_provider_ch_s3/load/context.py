@@ -53,7 +53,7 @@ class LoadContext:
             rows[row["partition_id"]] = rows.get(row["partition_id"], 0) + row["rows"]
         return dict(sorted(rows.items()))
 
-    def check_commit(self, view_tables: Sequence[TableName] = ()) -> None:
+    def check_commit(self, view_tables: Sequence[TableName]) -> None:
         """Check that a commit can reach every node and every replica.
 
         :param view_tables: the tables that the target's materialized views write to.
@@ -61,15 +61,8 @@ class LoadContext:
         :raises TargetError: if the cluster lacks a replica.
         """
         nodes = {node.host for node in self.cluster.nodes}
-        is_one_shard = len({node.shard for node in self.cluster.nodes}) == 1
-        # With a single shard, any replica will do, if all nodes are replicas of each other for every table.
-        is_reached = (
-            self.target.is_replicated
-            and is_one_shard
-            and bool(nodes & self.client.reachable)
-            and all(self.staging.replicas.are_one_group(table) for table in view_tables)
-        )
-        if not is_reached and (lacking := nodes - self.client.reachable):
+        lacking = nodes - self.client.reachable
+        if lacking and (lacking == nodes or not self._any_node_will_do(view_tables)):
             raise ConfigError(
                 f"a commit has to reach every node of the cluster {self.cluster.name!r}, and the connection has no"
                 f" address of {', '.join(sorted(lacking))}; list the host:port of every node's HTTP interface in"
@@ -78,6 +71,15 @@ class LoadContext:
         if self.staging.replicas.exist:
             for table in (self.target.local, *view_tables):
                 self.staging.replicas.check(table)
+
+    def _any_node_will_do(self, view_tables: Sequence[TableName]) -> bool:
+        """Whether all nodes are replicas of each other, for every table that a commit changes."""
+        is_one_shard = len({node.shard for node in self.cluster.nodes}) == 1
+        return (
+            self.target.is_replicated
+            and is_one_shard
+            and all(self.staging.replicas.are_one_group(table) for table in view_tables)
+        )
 
 
 def find_context(

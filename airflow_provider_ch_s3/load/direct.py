@@ -23,6 +23,7 @@ from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.killed import describe_kill
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, list_files, prepare_load
 from airflow_provider_ch_s3.load.report import LoadReport, build_report, check_report, describe_plan
+from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.query.state import (
     LOG_PATIENCE_SECONDS,
     QueryState,
@@ -183,12 +184,12 @@ class DirectLoadRun(TaskLoad):
             "no node has a record of a query of the earlier tries; polling for another %s",
             format_seconds(LOG_PATIENCE_SECONDS),
         )
-        deadline = time.monotonic() + LOG_PATIENCE_SECONDS
-        while True:
-            own = self._read_statuses(cluster, self.identity.generation_prefix)
-            if own or time.monotonic() > deadline:
-                return own
-            self.sleep(self.poll_seconds)
+        return poll(
+            lambda: self._read_statuses(cluster, self.identity.generation_prefix),
+            seconds=LOG_PATIENCE_SECONDS,
+            pause_seconds=self.poll_seconds,
+            sleep=self.sleep,
+        )
 
     def _read_statuses(self, cluster: ClusterSpec, prefix: str) -> dict[str, QueryStatus]:
         age_seconds = self.identity.age_seconds + CLOCK_MARGIN_SECONDS

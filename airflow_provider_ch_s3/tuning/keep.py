@@ -9,7 +9,7 @@ from airflow_provider_ch_s3.tuning.rule import Rule, fixed
 from airflow_provider_ch_s3.tuning.setting import SettingValue
 
 _FEWER = "with any other value a load leaves rows out and still reports success; use where to select rows"
-_ENDS_EARLY = "a load that reaches a limit of the server must fail, not end early and report success"
+ENDS_EARLY = "a load that reaches a limit of the server must fail, not end early and report success"
 _BAD_ROWS = "rows that cannot be parsed must fail the load, not be dropped"
 _REPLACED = "a value that cannot be converted must fail the load, not be replaced by a default"
 _NAMES = "the values that the load checked must take precedence over columns of the files with the same name"
@@ -20,14 +20,14 @@ _VALUES: dict[str, tuple[SettingValue, str]] = {
     "offset": (0, _FEWER),
     "additional_table_filters": ("{}", _FEWER),
     "additional_result_filter": ("", _FEWER),
-    "timeout_overflow_mode_leaf": ("throw", _ENDS_EARLY),
-    "result_overflow_mode": ("throw", _ENDS_EARLY),
-    "sort_overflow_mode": ("throw", _ENDS_EARLY),
-    "group_by_overflow_mode": ("throw", _ENDS_EARLY),
-    "distinct_overflow_mode": ("throw", _ENDS_EARLY),
-    "set_overflow_mode": ("throw", _ENDS_EARLY),
-    "join_overflow_mode": ("throw", _ENDS_EARLY),
-    "transfer_overflow_mode": ("throw", _ENDS_EARLY),
+    "timeout_overflow_mode_leaf": ("throw", ENDS_EARLY),
+    "result_overflow_mode": ("throw", ENDS_EARLY),
+    "sort_overflow_mode": ("throw", ENDS_EARLY),
+    "group_by_overflow_mode": ("throw", ENDS_EARLY),
+    "distinct_overflow_mode": ("throw", ENDS_EARLY),
+    "set_overflow_mode": ("throw", ENDS_EARLY),
+    "join_overflow_mode": ("throw", ENDS_EARLY),
+    "transfer_overflow_mode": ("throw", ENDS_EARLY),
     "input_format_allow_errors_num": (0, _BAD_ROWS),
     "input_format_allow_errors_ratio": (0, _BAD_ROWS),
     "input_format_csv_use_default_on_bad_values": (0, _REPLACED),

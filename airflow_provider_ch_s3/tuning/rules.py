@@ -6,6 +6,7 @@ docs/reference.md is generated from this list.
 from __future__ import annotations
 
 from airflow_provider_ch_s3.tuning import insert, limits, read
+from airflow_provider_ch_s3.tuning.keep import ENDS_EARLY
 from airflow_provider_ch_s3.tuning.rule import Rule, Source, computed, fixed
 from airflow_provider_ch_s3.units import format_bytes
 
@@ -31,7 +32,6 @@ MEASURED = Source("measured", "tuning.md")
 _OVERRIDES = "from ClickHouse 26.2 on this overrides insert_deduplicate"
 _NULLS = "a NULL for a column that is not Nullable must fail the load, not become 0 or an empty string"
 _EMPTY = "an empty field is a NULL, not the number 0"
-_WHOLE = "a load that reaches a limit of the server must fail, not end early and report success"
 _FOUND_AGAIN = "a retry finds the load by its query id in system.query_log, and the report is read from there"
 
 RULES: tuple[Rule, ...] = (
@@ -121,9 +121,9 @@ RULES: tuple[Rule, ...] = (
         )
     ),
     computed(limits.max_execution_time),
-    fixed("timeout_overflow_mode", "throw", _WHOLE, is_pinned=True, protects_data=True),
-    fixed("read_overflow_mode", "throw", _WHOLE, is_pinned=True, protects_data=True),
-    fixed("read_overflow_mode_leaf", "throw", _WHOLE, is_pinned=True, protects_data=True),
+    fixed("timeout_overflow_mode", "throw", ENDS_EARLY, is_pinned=True, protects_data=True),
+    fixed("read_overflow_mode", "throw", ENDS_EARLY, is_pinned=True, protects_data=True),
+    fixed("read_overflow_mode_leaf", "throw", ENDS_EARLY, is_pinned=True, protects_data=True),
     fixed("log_queries", 1, _FOUND_AGAIN, is_pinned=True),
     fixed("log_queries_min_query_duration_ms", 0, _FOUND_AGAIN, is_pinned=True),
     fixed("log_queries_probability", 1, _FOUND_AGAIN, is_pinned=True),
