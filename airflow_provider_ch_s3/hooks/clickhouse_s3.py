@@ -23,6 +23,7 @@ from airflow_provider_ch_s3.hooks.ddl_queue import wait_for_nodes
 from airflow_provider_ch_s3.hooks.driver import DriverHook
 from airflow_provider_ch_s3.hooks.driver_errors import scrub
 from airflow_provider_ch_s3.inspect.cluster import detect_cluster, list_members
+from airflow_provider_ch_s3.parallel import map_at_once
 from airflow_provider_ch_s3.sql.cluster_queries import render_read_node
 from airflow_provider_ch_s3.sql.load_queries import render_read_session
 from airflow_provider_ch_s3.sql.nodes import on_cluster
@@ -124,8 +125,8 @@ class ClickHouseS3Hook(DriverHook):
     def execute_everywhere(self, render: Callable[[str | None], Statement], *, query_id: str | None = None) -> None:
         """Run DDL on every node, as :attr:`ddl_mode` says.
 
-        With ``per_host`` all nodes are tried before the first failure is raised. With ``on_cluster`` a server that
-        dies runs the statement again after its restart, so it must be safe to repeat.
+        With ``per_host`` it runs on all nodes at once, and the first failure is raised when all have responded. With
+        ``on_cluster`` a server that dies runs the statement again after its restart, so it must be safe to repeat.
 
         :param render: renders the statement, given the cluster's name for ``ON CLUSTER`` or ``None``.
         """
@@ -153,7 +154,9 @@ class ClickHouseS3Hook(DriverHook):
             self.execute(render(None))
 
     def execute_on(self, nodes: Collection[str], statement: Statement, *, query_id: str | None = None) -> None:
-        """Run a statement on some nodes, sent to each directly and once; in a Replicated database, to one for all.
+        """Run a statement on some nodes at once, sent to each directly and only once.
+
+        In a Replicated database it is sent to one of them, which runs it for all.
 
         :param nodes: their own names, ``hostName():tcpPort()``.
         :raises ConfigError: if the connection has no address of a node to which the statement must be sent.
@@ -181,7 +184,8 @@ class ClickHouseS3Hook(DriverHook):
     def _addresses(self) -> dict[str, str | None]:
         """Name of each node that the connection reaches → its address; None for the connection's own address."""
         addresses = self.declaration.http_endpoints or (None,)
-        return {self._query_at(address, render_read_node())[0]["node"]: address for address in addresses}
+        rows = map_at_once(lambda address: self._query_at(address, render_read_node()), addresses)
+        return {found[0]["node"]: address for found, address in zip(rows, addresses, strict=True)}
 
     def run_ddl(self, *statements: str) -> None:
         """Run DDL on every node, for a DAG that creates its own tables.
@@ -240,13 +244,14 @@ class ClickHouseS3Hook(DriverHook):
         query_id: str | None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        failures: list[ChS3Error] = []
-        for address in addresses:
+        def failure(address: str | None) -> ChS3Error | None:
             try:
                 self._execute_at(address, statement, query_id=query_id, settings=settings)
             except ChS3Error as error:
-                failures.append(error)
-        if failures:
+                return error
+            return None
+
+        if failures := [error for error in map_at_once(failure, addresses) if error is not None]:
             # A statement without a response may still take effect, which matters more than another node's refusal.
             raise next((f for f in failures if isinstance(f, ServerUnreachableError)), failures[0])
 

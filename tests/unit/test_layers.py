@@ -38,7 +38,7 @@ VALUES = TEXT | {
     "mapping",
     "settle",
 }
-ASKING = VALUES | {"tuning", "sql", "protocols", "request", "pace", "batches", "codec"}
+ASKING = VALUES | {"tuning", "sql", "protocols", "request", "pace", "batches", "parallel", "codec"}
 PURE = ASKING | {"inspect", "query", "exactly_once", "load"}
 
 # place -> what of ours it may import, beside itself
@@ -71,6 +71,7 @@ MAY_IMPORT = {
     "sql": VALUES | {"tuning.setting"},
     "pace": set(),
     "batches": set(),
+    "parallel": set(),
     "codec": GROUND,
     "request": VALUES | {"tuning"},
     "protocols": VALUES | {"sql"},
