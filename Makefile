@@ -9,7 +9,7 @@ WORKERS ?= $(shell expr 3 \* $$(nproc) / 2)
 # The packages that build the site, and nothing else.
 DOCS := .venv-docs
 
-.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning deferral-scale docs lint clean
+.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning bench-history deferral-scale docs lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -44,6 +44,10 @@ faults: $(READY)
 # Kills the worker before and after every statement, under a real scheduler; takes hours.
 faults-points: $(READY)
 	$(BIN)/python -m tests.faults --points
+
+# How the time of a load grows with the history of its table.
+bench-history: $(READY)
+	$(BIN)/python -m bench.history
 
 # 1,000 deferred tasks in one triggerer; asserts times, so it needs an idle machine.
 deferral-scale: $(READY)

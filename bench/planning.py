@@ -19,6 +19,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.cluster import ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
 from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
 from airflow_provider_ch_s3.load.plan_text import format_plan
@@ -77,7 +78,8 @@ def etag_of(number: int) -> str:
 
 def row_of(number: int) -> dict[str, Any]:
     """Return the ledger's row for an object."""
-    return {"path": f"{BUCKET}/{key_of(number)}", "etag": etag_of(number)}
+    of = {"load_id": ATTEMPT.load_id, "attempt": ATTEMPT.number}
+    return {"path": f"{BUCKET}/{key_of(number)}", "etag": etag_of(number), **of}
 
 
 @dataclass
@@ -134,6 +136,9 @@ class SimulatedClickHouse:
             case "read_loaded_files":
                 first, last = map(int, re.findall(r"/part-(\d+)-", statement.text))
                 return [row_of(number) for number in range(first + first % 2, last + 1, 2)]
+            case "read_commits":
+                commit = {"committed_at": (8, 0.0), "mode": "append", "partition_rows": {}}
+                return [{"load_id": ATTEMPT.load_id, "generation": 0, "attempt": ATTEMPT.number, **commit}]
             case "read_attempt_files":
                 after = re.search(r"path > '.*/part-(\d+)-", statement.text)
                 first = int(after[1]) + 1 if after else 0
@@ -148,7 +153,7 @@ class SimulatedClickHouse:
 def simulated_ledger(objects: int) -> Ledger:
     """Create a real ledger with a simulated client."""
     client: Any = SimulatedClickHouse(objects)
-    return Ledger(client=client, cluster="c", name=TableName(database="d", table="ledger"), target=TABLE)
+    return Ledger(client=client, cluster="c", name=TableName(database="d", table="ledger"), target=TABLE, load_id="")
 
 
 def simulated_store(objects: int) -> S3FileStore:
@@ -191,7 +196,7 @@ def run_append(objects: int, phase: Phase) -> None:
     with phase("list again"):
         files = list_files(store, REQUEST)
     with phase("choose half"):
-        selection = select_from(files, lambda paths: ledger.read_loaded(paths, [ATTEMPT]), REQUEST)
+        selection = select_from(files, Holdings(ledger=ledger, table_uuids=["u"]).versions, REQUEST)
     assert len(selection.files) == objects // 2
 
 

@@ -12,14 +12,14 @@ no two attempts of one target ever have the same number.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Any
 
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.request import Life, LoadMode
+from airflow_provider_ch_s3.request import Life
 
 
 class EventKind(Enum):
@@ -189,7 +189,7 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """Everything that happened to the loads of one target, in the order of epochs."""
+    """What happened to one load, and to all attempts of the target that may be open, in the order of epochs."""
 
     events: Sequence[Event]
 
@@ -198,9 +198,23 @@ class History:
         """The last epoch that began."""
         return max((event.epoch for event in self.events), default=0)
 
+    @property
+    def first_open(self) -> int:
+        """Number of the first attempt that is not closed for good, or that its commit left broken.
+
+        If there is none, the next epoch: no attempt that is planned from now on has a smaller number.
+        """
+        numbers = [attempt.id.number for attempt in self.attempts.values() if attempt.is_open or attempt.is_broken]
+        return min(numbers, default=self.epoch + 1)
+
+    @property
+    def committed(self) -> set[AttemptId]:
+        """The committed ones of those attempts."""
+        return {attempt.id for attempt in self.attempts.values() if attempt.state is EventKind.COMMITTED}
+
     @cached_property
     def attempts(self) -> Mapping[AttemptId, Attempt]:
-        """All attempts that were planned, oldest first."""
+        """Those attempts, oldest first."""
         by_id: dict[AttemptId, list[Event]] = {}
         for event in self.events:
             if event.kind not in (EventKind.LOCKED, EventKind.ALIVE, EventKind.UNKNOWN):
@@ -239,59 +253,3 @@ class History:
         """Events that the processes of a load itself wrote when they took the lock or planned, in order."""
         own = (EventKind.LOCKED, EventKind.PLANNED)
         return [event for event in self.events if event.attempt.load_id == load_id and event.kind in own]
-
-    def committed(self, table_uuids: Collection[str]) -> list[Attempt]:
-        """Get the attempts whose rows went into the current table, in the order of their commits.
-
-        :param table_uuids: UUIDs of the table on all nodes; a re-created table has new ones.
-        """
-        found = [a for a in self.attempts.values() if a.state is EventKind.COMMITTED]
-        found.sort(key=lambda a: min((e.epoch, e.time) for e in a.events if e.kind is EventKind.COMMITTED))
-        return [a for a in found if set(a.committed_uuids) & set(table_uuids)]
-
-    def holders(self, table_uuids: Collection[str]) -> list[Attempt]:
-        """Get the committed attempts of which the table still holds rows: no later load replaced all of them."""
-        held: list[tuple[Attempt, set[str]]] = []
-        for attempt in self.committed(table_uuids):
-            detail = attempt.detail(EventKind.COMMITTED)
-            partitions = set(detail.get("partitions", ()))
-            match _load_mode(attempt):
-                case LoadMode.REPLACE_TABLE:
-                    held = []
-                case LoadMode.REPLACE_PARTITIONS:
-                    held = [(a, left) for a, kept in held if (left := kept - partitions)]
-                case _:
-                    pass
-            held.append((attempt, partitions))
-        return [attempt for attempt, _ in held]
-
-    def rows_of_partition(self, partition: str, table_uuids: Collection[str]) -> tuple[int, list[Attempt]]:
-        """Count the rows that loads have added to a partition since it was last replaced, and get those loads."""
-        rows = 0
-        loads: list[Attempt] = []
-        for attempt in self.committed(table_uuids):
-            detail = attempt.detail(EventKind.COMMITTED)
-            is_touched = partition in detail.get("partitions", ())
-            mode = _load_mode(attempt)
-            if mode is LoadMode.REPLACE_TABLE or (mode is LoadMode.REPLACE_PARTITIONS and is_touched):
-                rows, loads = 0, []
-            elif mode is LoadMode.REPLACE_WHERE and is_touched:
-                rows = 0  # how many of the earlier rows it replaced is unknown: better too few than too many
-            if is_touched:
-                rows += detail["partitions"][partition]
-                loads.append(attempt)
-        return rows, loads
-
-
-def _load_mode(attempt: Attempt) -> LoadMode:
-    """The mode of a committed attempt: what it did to the rows that were there before.
-
-    :raises LoadError: if it is a mode of a later release: then it is unknown which files the table still holds.
-    """
-    mode = attempt.detail(EventKind.COMMITTED).get("load_mode")
-    if mode not in {known.value for known in LoadMode}:
-        raise LoadError(
-            f"the ledger records a commit of {attempt.id.query_id} with load_mode={mode!r}, which this version of"
-            " airflow-provider-ch-s3 does not support; upgrade it on this worker"
-        )
-    return LoadMode(mode)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventK
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.sql import ledger_queries
+from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName, has_replicas, parse_table
 
 DEFAULT_LEDGER = "ch_s3_ledger"
@@ -45,6 +46,7 @@ class Ledger:
 
     :param name: of the table of events; the name of the table of files is the same with ``_files`` at its end.
     :param target: the local table, ``database.table``.
+    :param load_id: the load that reads and writes it.
     :param is_replicated: the target is replicated, so there is Keeper, and no record may be lost with a node.
     :param quorum: number of replicas that must have a row before it counts as written.
     """
@@ -53,6 +55,7 @@ class Ledger:
     cluster: str | None
     name: TableName
     target: TableName
+    load_id: str
     is_replicated: bool = False
     quorum: int = 0
 
@@ -95,13 +98,20 @@ class Ledger:
                 )
                 self.client.execute_everywhere(render)
 
-    def read(self) -> History:
-        """Read all events of the target."""
-        statement = ledger_queries.render_read_events(self.name, self.cluster, target=str(self.target))
-        return History(events=[parse_event(row) for row in self.client.query(statement)])
+    def read(self, attempts: Set[int] = frozenset()) -> History:
+        """Read the events of this load and of all attempts that may be open: not those of years of finished loads.
+
+        :param attempts: numbers of further attempts.
+        """
+        rows = self.look_up(ledger_queries.render_read_events, load_id=self.load_id, attempts=attempts)
+        return History(events=[parse_event(row) for row in rows])
+
+    def look_up(self, render: Callable[..., Statement], **what: object) -> list[dict[str, Any]]:
+        """Query the table of events about the target."""
+        return self.client.query(render(self.name, self.cluster, target=str(self.target), **what))
 
     def read_if_there(self) -> History:
-        """Read all events of the target; none if no load has created the ledger yet."""
+        """Read the same; no events if no load has created the ledger yet."""
         try:
             return self.read()
         except ServerError as error:
@@ -117,8 +127,12 @@ class Ledger:
         epoch: int,
         try_number: int,
         detail: Mapping[str, Any] | None = None,
+        first_open: int = 0,
     ) -> None:
-        """Append one event."""
+        """Append one event.
+
+        :param first_open: for ``LOCKED``, the number of the first attempt that is open.
+        """
         row = {
             "target": str(self.target),
             "load_id": attempt.load_id,
@@ -127,7 +141,9 @@ class Ledger:
             "epoch": epoch,
             "event": kind.value,
             "try_number": try_number,
+            "first_open": first_open,
             "detail": json.dumps(detail or {}),
+            **(_looked_up(detail) if kind is EventKind.COMMITTED and detail else {}),
         }
         # A heartbeat only matters to those who read the ledger now.
         quorum = 0 if kind is EventKind.ALIVE else self.quorum
@@ -167,25 +183,24 @@ class Ledger:
                 return manifest
             del rows  # before the next ones arrive
 
-    def read_loaded(self, paths: Set[str], attempts: Iterable[AttemptId]) -> dict[str, set[str]]:
-        """Read which versions (ETags) of the given paths the given attempts loaded."""
-        keys = {attempt.key for attempt in attempts}
-        if not keys:
-            return {}
-        loaded: dict[str, set[str]] = {}
-        for part in batches(sorted(paths), FILES_PER_STATEMENT):
-            statement = ledger_queries.render_read_loaded_files(
-                self.files_name,
-                self.cluster,
-                target=str(self.target),
-                first=part[0],
-                last=part[-1],
-                attempts=keys,
-            )
-            for row in self.client.query(statement):
-                if row["path"] in paths:
-                    loaded.setdefault(row["path"], set()).add(row["etag"])
-        return loaded
+    def read_files(self, first: str, last: str) -> list[dict[str, Any]]:
+        """Read which attempts were to load which versions of files: rows of path, etag, load_id, attempt.
+
+        :param first: path from which on files are read, up to ``last``.
+        """
+        render = ledger_queries.render_read_loaded_files
+        return self.client.query(
+            render(self.files_name, self.cluster, target=str(self.target), first=first, last=last)
+        )
+
+
+def _looked_up(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """What other loads look up of a commit: these columns stay when the details are forgotten."""
+    report = detail.get("report", {})
+    return {
+        **{name: detail[name] for name in ("table_uuids", "load_mode", "partitions")},
+        **{name: report[name] for name in ("data_format", "volume_bytes") if name in report},
+    }
 
 
 def check_schema(ledger: TableName, name: str, comment: str) -> None:
@@ -220,7 +235,7 @@ def parse_event(row: Mapping[str, Any]) -> Event:
         attempt=AttemptId(load_id=row["load_id"], generation=row["generation"], number=row["attempt"]),
         epoch=row["epoch"],
         try_number=row["try_number"],
-        detail=json.loads(row["detail"]),
+        detail=json.loads(row["detail"] or "{}"),
         time=row["time_seconds"],
         age_seconds=row["age_seconds"],
     )

@@ -149,7 +149,7 @@ class TargetLock:
                 others = {lock for lock in self._read_locks() if lock.owner.token != owner.token} - set(locks)
                 history = self.ledger.read()
                 if history.epoch < epoch and not others:
-                    self._begin(epoch, owner, locks)
+                    self._begin(epoch, owner, locks, first_open=history.first_open)
                     return AcquiredLock(epoch=epoch, owner=owner, history=history, overtaken=_owners(locks))
                 self._drop_if_there(epoch, self.node)
             self._pause()
@@ -199,9 +199,9 @@ class TargetLock:
         # Not all at once: processes that wait for the same lock would keep colliding.
         self.sleep(POLL_SECONDS * random.uniform(0.5, 1.5))
 
-    def _begin(self, epoch: int, owner: Owner, locks: Sequence[Lock]) -> None:
+    def _begin(self, epoch: int, owner: Owner, locks: Sequence[Lock], *, first_open: int) -> None:
         try:
-            self._write(EventKind.LOCKED, epoch, owner)
+            self._write(EventKind.LOCKED, epoch, owner, first_open=first_open)
         except ServerError:
             self._drop_if_there(epoch, self.node)  # so that nobody waits until this owner is considered dead
             raise
@@ -210,9 +210,11 @@ class TargetLock:
             # A Replicated database has it on every node, and drops it on all of them through any.
             self._drop_if_there(lock.epoch, lock.node if lock.node in self.client.reachable else self.node)
 
-    def _write(self, kind: EventKind, epoch: int, owner: Owner) -> None:
+    def _write(self, kind: EventKind, epoch: int, owner: Owner, *, first_open: int = 0) -> None:
+        # An attempt has the number of the epoch that planned it, so the ledger has both in one order.
+        lock = AttemptId(load_id=owner.load_id, generation=owner.generation, number=epoch)
         detail = {"since": owner.since, "token": owner.token}
-        self.ledger.write(kind, owner.attempt_id, epoch=epoch, try_number=owner.try_number, detail=detail)
+        self.ledger.write(kind, lock, epoch=epoch, try_number=owner.try_number, detail=detail, first_open=first_open)
 
     def _drop_if_there(self, epoch: int, node: str) -> None:
         try:

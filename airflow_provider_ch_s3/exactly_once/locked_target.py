@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -62,6 +62,7 @@ class LockedTarget:
     try_number: int
     sleep: Callable[[float], None]
     history: History = field(init=False)
+    _attempts: set[int] = field(default_factory=set, init=False)
     _planned: AttemptId | None = field(default=None, init=False)
 
     def tidy_up(self, acquired: AcquiredLock) -> None:
@@ -74,15 +75,20 @@ class LockedTarget:
             if owner.attempt:
                 self.staging.fence(owner.attempt_id, self.epoch)
         # An owner that was overtaken while it was still working may have written something since.
-        self.history = self.ledger.read() if acquired.overtaken else acquired.history
-        for attempt in self.history.attempts.values():
-            if attempt.state is EventKind.COMMITTING:
-                self._finish(attempt)
-        dead = [owner.attempt_id for owner in acquired.overtaken if owner.attempt] + self._idle_attempts()
+        self.history = acquired.history
+        tables = self.staging.find()
+        is_known = {table.attempt for table in tables} <= self.history.attempts.keys()
+        self._attempts = {attempt.number for attempt in (*self.history.attempts, *(t.attempt for t in tables))}
+        if acquired.overtaken or not is_known:
+            self._read_history()
+        unfinished = [attempt for attempt in self.history.attempts.values() if attempt.state is EventKind.COMMITTING]
+        for attempt in unfinished:
+            self._finish(attempt)
+        dead = [owner.attempt_id for owner in acquired.overtaken if owner.attempt] + self._idle_attempts(tables)
         for attempt_id in dead:
             if attempt_id.load_id != self.load_id:
                 self.abandon(attempt_id)
-        for table in self.staging.find():
+        for table in self.staging.find() if unfinished or dead else tables:
             # Not those of a later epoch: if this process was suspended, it does not know what was planned since.
             if table.epoch <= self.epoch and self._is_unneeded(table):
                 self.staging.drop_table(table)
@@ -93,20 +99,17 @@ class LockedTarget:
         # Unknown to this ledger, but perhaps not to another one.
         return self._is_idle(table)
 
-    def _idle_attempts(self) -> list[AttemptId]:
+    def _idle_attempts(self, tables: Collection[StagingTable]) -> list[AttemptId]:
         """Attempts idle for so long that no task is expected to continue them; one that does stages anew."""
         old = {
             attempt.id
             for attempt in self.history.attempts.values()
             if attempt.state is EventKind.PLANNED and attempt.age_seconds > IDLE_SECONDS
         }
-        if not old:
-            return []
-        staged = [table for table in self.staging.find() if table.attempt in old]
         return sorted(
             attempt
             for attempt in old
-            if all(self._is_idle(table) for table in staged if table.attempt == attempt)
+            if all(self._is_idle(table) for table in tables if table.attempt == attempt)
             and not self._is_running(attempt)
         )
 
@@ -117,6 +120,10 @@ class LockedTarget:
     def _is_running(self, attempt: AttemptId) -> bool:
         return bool(self.client.query(render_running_queries(attempt.prefix, self.ledger.cluster)))
 
+    def has_news(self, history: History) -> bool:
+        """Whether anything may have been committed since a process without the lock read the ledger."""
+        return self.epoch > history.epoch + 1 or not self.history.committed <= history.committed
+
     def abandon(self, attempt: AttemptId) -> None:
         """Make sure that nothing of an attempt is running, or ever will; but finish its commit if that has begun.
 
@@ -124,7 +131,7 @@ class LockedTarget:
         """
         self.staging.fence(attempt, self.epoch)
         # From now on its earlier owner cannot begin a commit, so the ledger shows any that has begun.
-        self.history = self.ledger.read()
+        self._read_history()
         found = self.history.attempts.get(attempt)
         if found is not None and found.state is EventKind.COMMITTING:
             self._finish(found)
@@ -190,7 +197,7 @@ class LockedTarget:
         log.warning("finishing the interrupted commit of %s", attempt.id.query_id)
         commit = self._commit_of(attempt.id, CommitPlan.from_dict(attempt.detail(EventKind.COMMITTING)))
         if self.staging.is_gone(attempt.id) or not commit.is_possible():
-            self.history = self.ledger.read()
+            self._read_history()
             if self.history.attempt(attempt.id).state is not EventKind.COMMITTING:
                 return  # its owner has finished it after all
             self._break(attempt.id)
@@ -229,12 +236,16 @@ class LockedTarget:
         """Abandon a commit that cannot be finished, so that other loads need not wait for it."""
         log.error("%s", BROKEN.format(query_id=attempt.query_id, target=self.ledger.target))
         self._write(EventKind.ABANDONED, attempt, {"is_broken": True})
-        self.history = self.ledger.read()
+        self._read_history()
 
     def _record_abandoned(self, attempt: AttemptId) -> None:
         self._write(EventKind.ABANDONED, attempt)
         self.staging.drop(attempt, self.epoch)
-        self.history = self.ledger.read()
+        self._read_history()
+
+    def _read_history(self) -> None:
+        """Read the ledger again: what was known when the lock was taken, too, although it may be closed by now."""
+        self.history = self.ledger.read(self._attempts)
 
     def _commit_of(self, attempt: AttemptId, plan: CommitPlan) -> Commit:
         return Commit(client=self.client, staging=self.staging, attempt=attempt, epoch=self.epoch, plan=plan)
@@ -247,7 +258,7 @@ class LockedTarget:
         self.staging.claim(commit.attempt, self.epoch)
         self._write(EventKind.COMMITTED, commit.attempt, commit.plan.as_done(seconds))
         self.staging.drop(commit.attempt, self.epoch)
-        self.history = self.ledger.read()
+        self._read_history()
 
     def _write(self, kind: EventKind, attempt: AttemptId, detail: dict[str, Any] | None = None) -> None:
         self.ledger.write(kind, attempt, epoch=self.epoch, try_number=self.try_number, detail=detail)

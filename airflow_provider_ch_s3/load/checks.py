@@ -67,13 +67,11 @@ def check_unbroken(context: LoadContext, request: LoadRequest, history: History,
         return
     paths = {file.path(request.pattern.bucket) for file in files}
     for attempt in broken:
-        if context.ledger.read_loaded(paths, [attempt.id]):
+        if paths & context.ledger.read_manifest(attempt.id).keys():
             raise UnknownStateError(BROKEN.format(query_id=attempt.id.query_id, target=context.ledger.target))
 
 
-def check_partial_partitions(
-    context: LoadContext, request: LoadRequest, history: History, partitions: set[str]
-) -> None:
+def check_partial_partitions(context: LoadContext, request: LoadRequest, partitions: set[str]) -> None:
     """Check that the partitions to be replaced hold only rows of these files.
 
     :param partitions: those that get new rows.
@@ -86,8 +84,8 @@ def check_partial_partitions(
         return
     present = context.partition_rows(context.target.local)
     manifests: dict[AttemptId, dict[str, str]] = {}
-    for partition in sorted(partitions & present.keys()):
-        known_rows, loads = history.rows_of_partition(partition, context.target.uuids)
+    known = context.holdings.rows_of_partitions(partitions & present.keys())
+    for partition, (known_rows, loads) in known.items():
         other = ""
         if present[partition] > known_rows:
             other = f"{count_of(present[partition] - known_rows, 'row')} that no load in the ledger wrote"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
 from airflow_provider_ch_s3.exactly_once.lock import TargetLock
 from airflow_provider_ch_s3.exactly_once.locking import TargetLocking
@@ -39,6 +40,11 @@ class LoadContext:
     ledger: Ledger
     staging: Staging
     locking: TargetLocking
+
+    @property
+    def holdings(self) -> Holdings:
+        """What the ledger knows about the content of the target."""
+        return Holdings(ledger=self.ledger, table_uuids=self.target.uuids)
 
     def staged(self, attempt: AttemptId) -> TableName:
         """Name of the attempt's staging table, whatever epoch it carries."""
@@ -111,6 +117,7 @@ def find_context(
         cluster=cluster.name,
         name=ledger_name(located.declaration.ledger_table, target.local.database),
         target=target.local,
+        load_id=identity.load_id,
         is_replicated=target.is_replicated,
         # The disk of one node may be lost; shared storage is on no node's disk.
         quorum=min(2, cluster.fewest_replicas) if target.is_replicated and not target.is_shared else 0,

@@ -1,115 +1,70 @@
-"""All loads in a ledger: list them as text, show one, prune old ones."""
+"""All loads in a ledger, as text: a list, or the history of one."""
 
 from __future__ import annotations
 
 import datetime
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from typing import Any
 
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind, History
-from airflow_provider_ch_s3.exactly_once.ledger import files_name, parse_event
+from airflow_provider_ch_s3.exactly_once.ledger import parse_event
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sql import ledger_queries
+from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
 from airflow_provider_ch_s3.units import count_of, format_bytes, format_count
 
-DAY_SECONDS = 24 * 3600
+# What one load has at most: each of its tries makes a few.
+MAX_ATTEMPTS = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerView:
-    """A ledger with the histories of all its targets.
-
-    :param histories: target (``database.table``) → its history.
-    """
+    """A ledger, with all its targets."""
 
     client: ClickHouseClient
     cluster: str | None
     ledger: TableName
-    histories: Mapping[str, History]
 
-    def attempts(self, load_id: str = "") -> Iterator[tuple[str, Attempt]]:
-        """Yield target and attempt, newest last.
+    def attempts(self, *, load_id: str = "", limit: int = MAX_ATTEMPTS) -> list[tuple[str, Attempt]]:
+        """Read the latest attempts, each with its target; newest last.
 
         :param load_id: only this load's attempts; '' for all.
+        :raises ConfigError: if the ledger does not exist.
         """
-        found = [(target, a) for target, history in self.histories.items() for a in history.attempts.values()]
-        for target, attempt in sorted(found, key=lambda pair: pair[1].planned_at):
-            if load_id in ("", attempt.id.load_id):
-                yield target, attempt
+        latest = self.query(ledger_queries.render_read_latest_attempts, load_id=load_id, limit=limit)
+        keys = [(row["target"], row["load_id"], row["attempt"]) for row in latest]
+        rows = self.query(ledger_queries.render_read_history, attempts=keys) if keys else []
+        found = [
+            (target, attempt)
+            for target, of_target in groupby(rows, key=lambda row: str(row["target"]))
+            for attempt in History(events=[parse_event(row) for row in of_target]).attempts.values()
+        ]
+        return sorted(found, key=lambda pair: pair[1].planned_at)
 
-    def prune(self, older_than_days: float) -> int:
-        """Delete old attempts that have ended and whose rows no table holds any more; returns how many."""
-        before = time.time() - older_than_days * DAY_SECONDS
-        count = 0
-        for target, history in self.histories.items():
-            held = {attempt.id for attempt in history.holders(self._living_uuids(history))}
-            old = [
-                attempt.id.key
-                for attempt in history.attempts.values()
-                if not attempt.is_open
-                and attempt.id not in held
-                and attempt.events[-1].time < before
-                and max(event.epoch for event in attempt.events) < history.epoch
-            ]
-            if old:
-                self._forget(target, old, last_epoch=history.epoch, before_seconds=before)
-            count += len(old)
-        return count
+    def query(self, render: Callable[..., Statement], **what: object) -> list[dict[str, Any]]:
+        """Query the table of events.
 
-    def _living_uuids(self, history: History) -> set[str]:
-        """UUIDs of the tables in the history that still exist."""
-        known = {uuid for attempt in history.attempts.values() for uuid in attempt.committed_uuids}
-        if not known:
-            return set()
-        rows = self.client.query(ledger_queries.render_read_uuids(sorted(known), self.cluster))
-        return {row["uuid"] for row in rows}
+        :raises ConfigError: if it does not exist.
+        """
+        try:
+            return self.client.query(render(self.ledger, self.cluster, **what))
+        except ServerError as error:
+            if error.code != ErrorCode.UNKNOWN_TABLE:
+                raise
+            raise ConfigError(
+                f"there is no ledger {self.ledger} yet; the first load into a database creates it: name the right"
+                " database with --database, or the ledger in the connection's field ledger_table"
+            ) from error
 
-    def _forget(
-        self, target: str, attempts: Sequence[tuple[str, int]], *, last_epoch: int, before_seconds: float
-    ) -> None:
-        """Delete the event that ended an attempt last: without it, the attempt would look unfinished."""
-        forget_files = partial(
-            ledger_queries.render_prune_ledger_files, files_name(self.ledger), target=target, attempts=attempts
-        )
-        self.client.execute_everywhere(forget_files)
-        for is_last in (False, True):
-            forget_events = partial(
-                ledger_queries.render_prune_ledger,
-                self.ledger,
-                target=target,
-                attempts=attempts,
-                last_epoch=last_epoch,
-                before_seconds=before_seconds,
-                is_last=is_last,
-            )
-            self.client.execute_everywhere(forget_events)
-
-
-def read_ledger(client: ClickHouseClient, cluster: str | None, ledger: TableName) -> LedgerView:
-    """Read the whole ledger.
-
-    :raises ConfigError: if it does not exist.
-    """
-    try:
-        rows = client.query(ledger_queries.render_read_history(ledger, cluster))
-    except ServerError as error:
-        if error.code != ErrorCode.UNKNOWN_TABLE:
-            raise
-        raise ConfigError(
-            f"there is no ledger {ledger} yet; the first load into a database creates it: name the right database"
-            " with --database, or the ledger in the connection's field ledger_table"
-        ) from error
-    histories = {
-        target: History(events=[parse_event(row) for row in of_target])
-        for target, of_target in groupby(rows, key=lambda row: row["target"])
-    }
-    return LedgerView(client=client, cluster=cluster, ledger=ledger, histories=histories)
+    def execute(self, render: Callable[..., Statement], **what: object) -> None:
+        """Change the table of events on every node."""
+        self.client.execute_everywhere(partial(render, self.ledger, **what))
 
 
 def format_loads(view: LedgerView, *, limit: int) -> str:
@@ -117,7 +72,7 @@ def format_loads(view: LedgerView, *, limit: int) -> str:
     lines = [
         ("LOAD", "ATTEMPT", "STARTED (UTC)", "TABLE", "DAG.TASK", "RUN", "MODE", "STATE", "FILES", "ROWS", "SECONDS")
     ]
-    for target, attempt in list(view.attempts())[-limit:]:
+    for target, attempt in view.attempts(limit=limit):
         planned, report = attempt.detail(EventKind.PLANNED), _report(attempt)
         lines.append(
             (
@@ -142,7 +97,7 @@ def format_load(view: LedgerView, load_id: str) -> str:
 
     :raises ConfigError: if the ledger has no such load.
     """
-    attempts = list(view.attempts(load_id))
+    attempts = view.attempts(load_id=load_id)
     if not attempts:
         raise ConfigError(f"the ledger {view.ledger} has no load {load_id!r}; `ch-s3 loads` lists those it has")
     lines = []

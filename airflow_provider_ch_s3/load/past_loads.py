@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 from airflow_provider_ch_s3.cluster import ClusterSpec
-from airflow_provider_ch_s3.exactly_once.history import EventKind, History
+from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.sql import ledger_queries
 from airflow_provider_ch_s3.tuning import PastLoad
 from airflow_provider_ch_s3.tuning.predict import fixed_seconds
 from airflow_provider_ch_s3.units import GIB, MIB
 
 # A smaller load spends most of its time on starting and ending.
 MIN_VOLUME_BYTES = 64 * MIB
+# A load takes two epochs, one to plan and one to commit.
+RECENT_EPOCHS = 2_000
 
 
-def read_past_loads(history: History, cluster: ClusterSpec) -> dict[str, PastLoad]:
-    """Return, by format, the newest committed load that was large enough to be meaningful."""
-    past: dict[str, PastLoad] = {}
-    for attempt in reversed(list(history.attempts.values())):
-        planned, committed = (attempt.detail(kind) for kind in (EventKind.PLANNED, EventKind.COMMITTED))
-        data_format = planned.get("data_format")  # missing while `ch-s3 loads prune` is running
-        if committed and data_format and data_format not in past:
-            report = LoadReport.of_commit(committed)
-            if report.volume_bytes >= MIN_VOLUME_BYTES and report.size_bytes and report.seconds:
-                past[data_format] = _measure(report, cluster)
-    return past
+def read_past_loads(ledger: Ledger, cluster: ClusterSpec, *, epoch: int) -> dict[str, PastLoad]:
+    """Return, by format, the newest committed load that was large enough to be meaningful.
+
+    :param epoch: the ledger's last one.
+    """
+    rows = ledger.look_up(
+        ledger_queries.render_read_past_reports,
+        since=max(0, epoch - RECENT_EPOCHS),
+        min_volume_bytes=MIN_VOLUME_BYTES,
+    )
+    reports = [LoadReport.of_commit(json.loads(row["detail"])) for row in rows]
+    return {one.data_format: _measure(one, cluster) for one in reports if one.size_bytes and one.seconds}
 
 
 def _measure(report: LoadReport, cluster: ClusterSpec) -> PastLoad:

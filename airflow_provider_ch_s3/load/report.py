@@ -63,6 +63,7 @@ class LoadReport:
     :param settings: setting → ``value``, ``origin`` (``operator``, ``connection``, ``computed``, ``server default``;
         ``server log`` where no plan is known) and ``reason``.
     :param left_out_settings: computed setting that the server does not accept → the reason.
+    :param data_format: format of the files; '' where no plan is known.
     :param volume_bytes: size of the written rows in the server's memory; 0 if the table's engine has no parts.
     :param predicted: what the plan expected, a :class:`Prediction`; empty where no plan is known.
     :param load_mode: mode of the load, as the operator names it; ``append`` without staging.
@@ -92,6 +93,7 @@ class LoadReport:
     nodes: Mapping[str, NodeReport]
     settings: Mapping[str, Mapping[str, Any]]
     left_out_settings: Mapping[str, str] = field(default_factory=dict)
+    data_format: str = ""
     volume_bytes: int = 0
     predicted: Mapping[str, Any] = field(default_factory=dict)
     load_mode: str = "append"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import partial
 
 from airflow_provider_ch_s3.batches import batches
 from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.exactly_once.history import AttemptId, History
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT
 from airflow_provider_ch_s3.load.context import LoadContext
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnChangedFiles, OnLoadedFiles
@@ -105,28 +104,17 @@ def select_from(
     )
 
 
-def select_new(
-    context: LoadContext, history: History, listed: tuple[SourceFile, ...], request: LoadRequest
-) -> FileSelection:
+def select_new(context: LoadContext, listed: tuple[SourceFile, ...], request: LoadRequest) -> FileSelection:
     """Select the files that the table does not hold yet; in the replacing modes, all files.
 
     :raises SourceError: as :func:`select_files`.
     """
     if request.load_mode is not LoadMode.APPEND:
         return FileSelection(files=listed)
-    return select_from(listed, partial(read_loaded, context, history), request)
+    return select_from(listed, context.holdings.versions, request)
 
 
-def is_loaded_meanwhile(context: LoadContext, history: History, attempt: AttemptId, request: LoadRequest) -> bool:
+def is_loaded_meanwhile(context: LoadContext, attempt: AttemptId, request: LoadRequest) -> bool:
     """Whether other loads have committed some of the attempt's files since it was planned."""
     paths = context.ledger.read_manifest(attempt).keys() if request.skips_loaded else frozenset()
-    return bool(read_loaded(context, history, paths, after=attempt.number))
-
-
-def read_loaded(context: LoadContext, history: History, paths: Set[str], *, after: int = 0) -> dict[str, set[str]]:
-    """Read which of the paths the table holds, with the ETags of the versions it holds.
-
-    :param after: consider only commits in later epochs.
-    """
-    holders = [a.id for a in history.holders(context.target.uuids) if max(event.epoch for event in a.events) > after]
-    return context.ledger.read_loaded(paths, holders) if holders else {}
+    return bool(context.holdings.versions(paths, after=attempt.number))

@@ -146,8 +146,8 @@ class LoadRun(TaskLoad):
 
         A listing may be large: it is local to this step, so that it is not kept in memory while the INSERT runs.
         """
-        selection = select_new(self._context, history, list_files(self.store, self.request), self.request)
-        return self._stage(selection, self._plan(selection, history))
+        selection = select_new(self._context, list_files(self.store, self.request), self.request)
+        return self._stage(history, selection, self._plan(selection, history))
 
     def _plan(self, selection: FileSelection, history: History) -> PreparedLoad | None:
         """Inspect the files, and compute the settings; None if all files are loaded already."""
@@ -163,8 +163,11 @@ class LoadRun(TaskLoad):
             )
         return prepared
 
-    def _stage(self, selection: FileSelection, prepared: PreparedLoad | None) -> Step:
-        """Record the plan in the ledger, and create the staging table."""
+    def _stage(self, history: History, selection: FileSelection, prepared: PreparedLoad | None) -> Step:
+        """Record the plan in the ledger, and create the staging table.
+
+        :param history: the ledger as it was before the files were selected.
+        """
         views = self._views
         with self._context.locking.hold() as locked:
             first = decide_start(locked.history, self.identity, self._context.target.uuids)
@@ -174,8 +177,8 @@ class LoadRun(TaskLoad):
                 if earlier.is_open:
                     locked.abandon(earlier.id)
             check_unbroken(self._context, self.request, locked.history, selection.files)
-            if select_new(self._context, locked.history, selection.listed, self.request) != selection:
-                return Begin(locked.history)  # other loads have committed files since these were selected
+            if locked.has_news(history) and select_new(self._context, selection.listed, self.request) != selection:
+                return Begin(locked.history)
             if prepared is not None:
                 attempt = AttemptId(
                     load_id=self.identity.load_id, generation=self.identity.generation, number=locked.epoch
@@ -251,11 +254,11 @@ class LoadRun(TaskLoad):
             step = decide_next(locked.history, attempt.id)
             if not isinstance(step, Resume):
                 return step
-            if is_loaded_meanwhile(self._context, locked.history, attempt.id, self.request):
+            if is_loaded_meanwhile(self._context, attempt.id, self.request):
                 log.info("another load has committed some of these files in the meantime: loading without them")
                 locked.abandon(attempt.id)
                 return Recover()
-            check_partial_partitions(self._context, self.request, locked.history, set(plan.partitions))
+            check_partial_partitions(self._context, self.request, set(plan.partitions))
             if not locked.commit(attempt.id, plan):
                 self._count_alteration()
                 locked.abandon(attempt.id)
@@ -350,6 +353,6 @@ class LoadRun(TaskLoad):
             context.target,
             access=self.store.access(),
             files=files,
-            past=read_past_loads(history, context.cluster),
+            past=read_past_loads(context.ledger, context.cluster, epoch=history.epoch),
             waits_for_replicas=context.staging.replicas.exist,
         )

@@ -47,9 +47,16 @@ def render_write_files(ledger: TableName, rows: Sequence[Mapping[str, Any]], *, 
     return render("write_ledger", name="write_files", table=ledger, columns=list(rows[0]), rows=rows, quorum=quorum)
 
 
-def render_read_events(ledger: TableName, cluster: str | None, *, target: str) -> Statement:
-    """Read everything that happened to the loads of one target, in order."""
-    return render("read_events", ledger=ledger, cluster=cluster, target=target)
+def render_read_events(
+    ledger: TableName, cluster: str | None, *, target: str, load_id: str, attempts: Collection[int] = ()
+) -> Statement:
+    """Read the events of one load and of all attempts that may be open, in order.
+
+    :param attempts: numbers of further attempts.
+    """
+    return render(
+        "read_events", ledger=ledger, cluster=cluster, target=target, load_id=load_id, attempts=sorted(attempts)
+    )
 
 
 def render_read_attempt_files(
@@ -71,26 +78,70 @@ def render_read_attempt_files(
 
 
 def render_read_loaded_files(
+    ledger: TableName, cluster: str | None, *, target: str, first: str, last: str
+) -> Statement:
+    """Read which attempts were to load which files, with paths from ``first`` to ``last``."""
+    return render("read_loaded_files", ledger=ledger, cluster=cluster, target=target, first=first, last=last)
+
+
+def render_read_commits(
+    ledger: TableName, cluster: str | None, *, target: str, table_uuids: Sequence[str], attempts: Sequence[int]
+) -> Statement:
+    """Read which of the given attempts were committed into the table, when, and how.
+
+    :param attempts: their numbers.
+    """
+    return render(
+        "read_commits", ledger=ledger, cluster=cluster, target=target, table_uuids=table_uuids, attempts=attempts
+    )
+
+
+def render_read_commits_into(
     ledger: TableName,
     cluster: str | None,
     *,
     target: str,
-    first: str,
-    last: str,
-    attempts: Collection[tuple[str, int]],
+    table_uuids: Sequence[str],
+    partitions: Sequence[str],
+    since: int,
 ) -> Statement:
-    """Read which files the given attempts loaded, with paths from ``first`` to ``last``.
-
-    :param attempts: for each, the id of its load, and its number.
-    """
+    """Read the commits of attempts with rows for any of the given partitions, from the epoch ``since`` on."""
     return render(
-        "read_loaded_files",
+        "read_commits_into",
         ledger=ledger,
         cluster=cluster,
         target=target,
-        first=first,
-        last=last,
-        attempts=sorted(attempts),
+        table_uuids=table_uuids,
+        partitions=partitions,
+        since=since,
+    )
+
+
+def render_read_replacements(
+    ledger: TableName, cluster: str | None, *, target: str, table_uuids: Sequence[str], partitions: Sequence[str]
+) -> Statement:
+    """Read when each of the given partitions was last replaced, and when the whole table was (partition ``''``)."""
+    return render(
+        "read_replacements",
+        ledger=ledger,
+        cluster=cluster,
+        target=target,
+        table_uuids=table_uuids,
+        partitions=partitions,
+    )
+
+
+def render_read_past_reports(
+    ledger: TableName, cluster: str | None, *, target: str, since: int, min_volume_bytes: int
+) -> Statement:
+    """Read, for each format, the newest commit of an attempt with the number ``since`` or a greater one."""
+    return render(
+        "read_past_reports",
+        ledger=ledger,
+        cluster=cluster,
+        target=target,
+        since=since,
+        min_volume_bytes=min_volume_bytes,
     )
 
 
@@ -109,9 +160,32 @@ def render_read_tables(database: str, prefix: str, cluster: str | None) -> State
     return render("read_tables", database=database, prefix=prefix, cluster=cluster)
 
 
-def render_read_history(ledger: TableName, cluster: str | None) -> Statement:
-    """Read everything that happened to all loads."""
-    return render("read_history", ledger=ledger, cluster=cluster)
+def render_read_latest_attempts(ledger: TableName, cluster: str | None, *, load_id: str, limit: int) -> Statement:
+    """Read which attempts were planned last, the newest first.
+
+    :param load_id: only those of one load; '' for all.
+    """
+    return render("read_latest_attempts", ledger=ledger, cluster=cluster, load_id=load_id, limit=limit)
+
+
+def render_read_history(
+    ledger: TableName, cluster: str | None, *, attempts: Sequence[tuple[str, str, int]]
+) -> Statement:
+    """Read all events of some attempts.
+
+    :param attempts: for each its target, the id of its load, and its number.
+    """
+    return render("read_history", ledger=ledger, cluster=cluster, attempts=attempts)
+
+
+def render_read_last_locks(ledger: TableName, cluster: str | None) -> Statement:
+    """Read the last epoch of each target, and the first attempt that was open then."""
+    return render("read_last_locks", ledger=ledger, cluster=cluster)
+
+
+def render_read_ended_attempts(ledger: TableName, cluster: str | None, *, before_seconds: float) -> Statement:
+    """Read the attempts that ended before a Unix time, and into which tables they were committed."""
+    return render("read_ended_attempts", ledger=ledger, cluster=cluster, before_seconds=before_seconds)
 
 
 def render_prune_ledger(
@@ -121,10 +195,9 @@ def render_prune_ledger(
     target: str,
     attempts: Sequence[tuple[str, int]],
     last_epoch: int,
-    before_seconds: float,
     is_last: bool,
 ) -> Statement:
-    """Remove how some attempts of a target began, and locks from before a Unix time; if last, how they ended."""
+    """Remove how some attempts of a target began; if last, how they ended."""
     return render(
         "prune_ledger",
         ledger=ledger,
@@ -132,8 +205,35 @@ def render_prune_ledger(
         target=target,
         attempts=attempts,
         last_epoch=last_epoch,
-        before_seconds=before_seconds,
         is_last=is_last,
+    )
+
+
+def render_prune_locks(
+    ledger: TableName, cluster: str | None, *, target: str, last_epoch: int, before_seconds: float
+) -> Statement:
+    """Remove the locks of a target from before a Unix time."""
+    return render(
+        "prune_locks",
+        ledger=ledger,
+        cluster=cluster,
+        target=target,
+        last_epoch=last_epoch,
+        before_seconds=before_seconds,
+    )
+
+
+def render_forget_details(
+    ledger: TableName, cluster: str | None, *, target: str, first_open: int, before_seconds: float
+) -> Statement:
+    """Remove the details of what happened before a Unix time to attempts before the first open one."""
+    return render(
+        "forget_details",
+        ledger=ledger,
+        cluster=cluster,
+        target=target,
+        first_open=first_open,
+        before_seconds=before_seconds,
     )
 
 

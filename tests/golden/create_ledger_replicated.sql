@@ -3,13 +3,23 @@ CREATE TABLE IF NOT EXISTS `it's`.`led\`ger`
     target String,
     load_id String,
     generation UInt32,
-    attempt UInt64,
+    attempt UInt64 COMMENT 'for the events of a lock, its epoch',
     epoch UInt64,
     event LowCardinality(String),
     try_number UInt32,
+    first_open UInt64 COMMENT 'of a lock: no attempt before this one is open',
+    table_uuids Array(String),
+    load_mode LowCardinality(String),
+    partitions Map(String, UInt64),
+    data_format LowCardinality(String),
+    volume_bytes UInt64,
     detail String CODEC(ZSTD),
-    time DateTime64(6, 'UTC') DEFAULT now64(6)
+    time DateTime64(6, 'UTC') DEFAULT now64(6),
+    INDEX load_id load_id TYPE bloom_filter GRANULARITY 1,
+    INDEX load_mode load_mode TYPE set(8) GRANULARITY 1,
+    INDEX partitions mapKeys(partitions) TYPE bloom_filter GRANULARITY 1
 )
 ENGINE = ReplicatedMergeTree
-ORDER BY (target, load_id, generation, attempt, epoch, event)
-COMMENT 'airflow-provider-ch-s3: what its loads did, schema 2'
+ORDER BY (target, attempt, epoch, event)
+SETTINGS index_granularity = 1024
+COMMENT 'airflow-provider-ch-s3: what its loads did, schema 3'

@@ -1,8 +1,10 @@
-SELECT *, toFloat64(now64(6)) - time_seconds AS age_seconds
+SELECT DISTINCT *, toFloat64(now64(6)) - time_seconds AS age_seconds
 FROM
 (
-    SELECT DISTINCT target, load_id, generation, attempt, epoch, event, try_number, detail, toFloat64(time) AS time_seconds
+SELECT
+        target, load_id, generation, attempt, epoch, event, try_number, detail, toFloat64(time) AS time_seconds
     FROM `it's`.`led\`ger`
+    WHERE (target, load_id, attempt) IN (('it\'s.a`b', 'ch-s3-0123', 7), ('d.t', 'ch-s3-4567', 9))
 )
 ORDER BY target, epoch, time_seconds
 SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1

@@ -1,6 +1,4 @@
-SELECT DISTINCT path, etag
+SELECT DISTINCT path, etag, load_id, attempt
 FROM `it's`.`led\`ger_files`
-WHERE target = 'it\'s.a`b'
-    AND path BETWEEN 'flights/a' AND 'flights/z'
-    AND (load_id, attempt) IN (('ch-s3-0123', 7))
+WHERE target = 'it\'s.a`b' AND path BETWEEN 'flights/a' AND 'flights/it\'s\n\'); DROP TABLE x; --\\'
 SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1

@@ -28,7 +28,14 @@ TABLE_ALREADY_EXISTS = 57
 SAME_QUERY_ID = 216
 SETTING = "allow_replace_partition_from_empty_source"
 # Queries whose result never changes during a test: they are no steps of their own.
-CONSTANT = {"read_settings", "has_query_log", "read_ledger_comments", "read_database_engine", "read_definition"}
+CONSTANT = {
+    "read_settings",
+    "has_query_log",
+    "read_ledger_comments",
+    "read_database_engine",
+    "read_definition",
+    "read_past_reports",
+}
 LOG_FLUSH_SECONDS = 1.0
 
 Rows = Counter[tuple[str, str]]
@@ -378,7 +385,7 @@ class Cluster:
             if if_not_exists:
                 return
             raise ServerError(f"Table d.{name} already exists", code=TABLE_ALREADY_EXISTS)
-        comment = re.search(r"COMMENT '(.*)'$", statement.text, re.DOTALL)
+        comment = re.search(r"\nCOMMENT '(.*)'$", statement.text, re.DOTALL)
         node.tables[name] = Table(self._uuid(), _unescape(comment[1]) if comment else "")
 
     def _create_ledger(self, node: Node, statement: Statement, _: str | None) -> None:
@@ -584,9 +591,29 @@ class Cluster:
 
     def _read_loaded_files(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         first, last = _match(r"path BETWEEN '(.*)' AND '(.*)'", statement.text).groups()
-        attempts = _attempts(statement)
+        return [row for row in self._entries(node, statement) if first <= row["path"] <= last]
+
+    def _read_commits(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        numbers = _listed("attempt", statement)
+        return [row for row in self._committed(node, statement) if str(row["attempt"]) in numbers]
+
+    def _read_commits_into(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        partitions = _literals(_match(r"hasAny\(mapKeys\(partitions\), \[(.*)\]\)", statement.text)[1])
+        since = int(_match(r"epoch >= (\d+)", statement.text)[1])
+        found = self._committed(node, statement)
+        return [row for row in found if row["epoch"] >= since and row["partitions"].keys() & set(partitions)]
+
+    def _read_replacements(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        keeping = ("append", "replace_where")
+        return [row for row in self._committed(node, statement) if row["load_mode"] not in keeping]
+
+    def _read_past_reports(self, *_: object) -> list[dict[str, Any]]:
+        return []
+
+    def _committed(self, node: Node, statement: Statement) -> list[dict[str, Any]]:
+        uuids = set(_literals(_match(r"hasAny\(table_uuids, \[(.*)\]\)", statement.text)[1]))
         found = self._entries(node, statement)
-        return [r for r in found if first <= r["path"] <= last and (r["load_id"], r["attempt"]) in attempts]
+        return [row for row in found if row["event"] == "committed" and uuids & set(row["table_uuids"])]
 
     def _entries(self, node: Node, statement: Statement) -> list[dict[str, Any]]:
         ledger = _match(r"FROM clusterAllReplicas\('c', 'd', '(\w+)'\)", statement.text)
@@ -680,10 +707,13 @@ class ModelClient:
             if kind in ("lost_request", "lost_answer", "late", "kill_late"):
                 self._lose(kind)
             found += _rows(cluster, group, statement)
-        if statement.name == "read_events":
-            unique = {json.dumps(row, sort_keys=True): row for row in found}
-            aged = [{**row, "age_seconds": cluster.now - row["time_seconds"]} for row in unique.values()]
-            found = sorted(aged, key=lambda row: (row["epoch"], row["time_seconds"]))
+        match statement.name:
+            case "read_events":
+                return _concerned(found, statement, cluster.now)
+            case "read_commits" | "read_commits_into":
+                return _commits(found)
+            case "read_replacements":
+                return _replacements(_commits(found), _listed("partition_id", statement))
         return found
 
     def execute(self, statement: Statement, *, query_id: str | None = None) -> None:
@@ -791,6 +821,44 @@ def _rows(cluster: Cluster, nodes: Iterable[Node], statement: Statement) -> list
     return found
 
 
+def _concerned(found: Sequence[dict[str, Any]], statement: Statement, now: float) -> list[dict[str, Any]]:
+    """The events of one load, those since the first attempt that was open at the last lock, and those asked for."""
+    load_id = _match(r"load_id = '(.*?)'", statement.text)[1]
+    locks = [row for row in found if row["event"] == "locked"]
+    first_open = max(locks, key=lambda row: row["attempt"])["first_open"] if locks else 0
+    asked = _listed("attempt", statement) if " attempt IN (" in statement.text else []
+    unique = {
+        json.dumps(row, sort_keys=True): {**row, "age_seconds": now - row["time_seconds"]}
+        for row in found
+        if row["load_id"] == load_id or row["attempt"] >= first_open or str(row["attempt"]) in asked
+    }
+    return sorted(unique.values(), key=lambda row: (row["epoch"], row["time_seconds"]))
+
+
+def _commits(found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each committed attempt once, when it was recorded first."""
+    commits: dict[tuple[str, int, int], dict[str, Any]] = {}
+    for row in sorted(found, key=lambda row: (row["epoch"], row["time_seconds"])):
+        key = (row["load_id"], row["generation"], row["attempt"])
+        names = dict(zip(("load_id", "generation", "attempt"), key, strict=True))
+        moment = (row["epoch"], row["time_seconds"])
+        what = {"committed_at": moment, "mode": row["load_mode"], "partition_rows": row["partitions"]}
+        commits.setdefault(key, {**names, **what})
+    return list(commits.values())
+
+
+def _replacements(commits: Iterable[Mapping[str, Any]], partitions: Collection[str]) -> list[dict[str, Any]]:
+    """The last replacement of each partition; '' stands for all."""
+    last: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in sorted(commits, key=lambda row: row["committed_at"]):
+        changed = row["partition_rows"] if row["mode"] == "replace_partitions" else [""]
+        by = (row["load_id"], row["generation"], row["attempt"])
+        for partition in set(changed) & set(partitions):
+            about = {"mode": row["mode"], "partition_id": partition}
+            last[row["mode"], partition] = {**about, "replaced_at": row["committed_at"], "replaced_by": by}
+    return list(last.values())
+
+
 def describe(statement: Statement) -> str:
     """Describe a statement in a few words."""
     match statement.name:
@@ -819,6 +887,12 @@ def _match(pattern: str, text: str) -> re.Match[str]:
 
 def _attempts(statement: Statement) -> set[tuple[str, int]]:
     return {(load, int(number)) for load, number in re.findall(r"\('(ch-s3-\w+)', (\d+)\)", statement.text)}
+
+
+def _listed(column: str, statement: Statement) -> list[str]:
+    """The values of a list, without their quotes."""
+    text = _match(rf"{column} IN \((.*?)\)(\n|$)", statement.text)[1]
+    return [value.strip().strip("'") for value in text.split(",")]
 
 
 def _names(text: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ SELECT = server_sql("SELECT id, 'it\\'s' AS s FROM `it's`.ch_s3_stage_52115f13b0
 LEDGER = TableName(database="it's", table="led`ger")
 FILES = TableName(database="it's", table="led`ger_files")
 LOCK = TableName(database="it's", table="ch_s3_lock_52115f13b013_7")
-COMMENT = "airflow-provider-ch-s3: what its loads did, schema 2"
+COMMENT = "airflow-provider-ch-s3: what its loads did, schema 3"
 # What a user may have written, and what must stay inside of its quotes.
 HOSTILE = "it's\n'); DROP TABLE x; --\\"
 CONDITION = "dt = '2013-01-01' OR origin IS NULL"
@@ -47,17 +48,41 @@ MANIFEST = [
 ]
 
 
+TARGET_TEXT = "it's.a`b"
+
+
 def prune_ledger(cluster: str | None, *, is_last: bool) -> Statement:
+    attempts = [("ch-s3-0123", 7), ("ch-s3-4567", 9)]
     return ledger_queries.render_prune_ledger(
-        LEDGER,
-        cluster,
-        target="it's.a`b",
-        attempts=[("ch-s3-0123", 7), ("ch-s3-4567", 9)],
-        last_epoch=12,
-        before_seconds=1_700_000_000.5,
-        is_last=is_last,
+        LEDGER, cluster, target=TARGET_TEXT, attempts=attempts, last_epoch=12, is_last=is_last
     )
 
+
+def of_both(name: str, table: TableName = LEDGER, **values: Any) -> dict[str, Statement]:
+    """A statement on a cluster, and on a single node."""
+    render = getattr(ledger_queries, f"render_{name}")
+    return {f"{name}_{where}": render(table, on, **values) for where, on in (("cluster", CLUSTER), ("single", None))}
+
+
+OF_TABLE: dict[str, Any] = {"target": TARGET_TEXT, "table_uuids": ["u1", "u2"]}
+# Look-ups in the ledger.
+LOOK_UPS = {
+    **of_both("read_events", target=TARGET_TEXT, load_id="ch-s3-0123"),
+    "read_events_asked": ledger_queries.render_read_events(
+        LEDGER, CLUSTER, target=TARGET_TEXT, load_id="ch-s3-0123", attempts={9, 7}
+    ),
+    **of_both("read_loaded_files", FILES, target=TARGET_TEXT, first="flights/a", last=f"flights/{HOSTILE}"),
+    **of_both("read_commits", **OF_TABLE, attempts=[7, 9]),
+    **of_both("read_commits_into", **OF_TABLE, partitions=["all", PARTITION], since=5),
+    **of_both("read_replacements", **OF_TABLE, partitions=["", PARTITION]),
+    **of_both("read_past_reports", target=TARGET_TEXT, since=5, min_volume_bytes=1_048_576),
+    **of_both("read_latest_attempts", load_id="", limit=50),
+    **of_both("read_history", attempts=[(TARGET_TEXT, "ch-s3-0123", 7), ("d.t", "ch-s3-4567", 9)]),
+    **of_both("read_last_locks"),
+    **of_both("read_ended_attempts", before_seconds=1_700_000_000.5),
+    **of_both("prune_locks", target=TARGET_TEXT, last_epoch=12, before_seconds=1_700_000_000.5),
+    **of_both("forget_details", target=TARGET_TEXT, first_open=12, before_seconds=1_700_000_000.5),
+}
 
 CASES: dict[str, Statement] = {
     "read_database_engine": ledger_queries.render_read_database_engine("it's"),
@@ -81,27 +106,13 @@ CASES: dict[str, Statement] = {
     ),
     "write_ledger_event": ledger_queries.render_write_event(LEDGER, EVENT, quorum=2),
     "write_ledger_files": ledger_queries.render_write_files(FILES, MANIFEST, quorum=0),
-    "read_events_cluster": ledger_queries.render_read_events(LEDGER, CLUSTER, target="it's.a`b"),
-    "read_events_single": ledger_queries.render_read_events(LEDGER, None, target="it's.a`b"),
+    **LOOK_UPS,
     "read_attempt_files_cluster": ledger_queries.render_read_attempt_files(
         FILES, CLUSTER, target="it's.a`b", attempt=("ch-s3-0123", 7), after=f"flights/{HOSTILE}", limit=100
     ),
     "read_attempt_files_single": ledger_queries.render_read_attempt_files(
         FILES, None, target="it's.a`b", attempt=("ch-s3-0123", 7), after="", limit=100
     ),
-    "read_loaded_files_cluster": ledger_queries.render_read_loaded_files(
-        FILES,
-        CLUSTER,
-        target="it's.a`b",
-        first="flights/a",
-        last=f"flights/{HOSTILE}",
-        attempts={("ch-s3-0123", 9), ("ch-s3-0123", 7)},
-    ),
-    "read_loaded_files_single": ledger_queries.render_read_loaded_files(
-        FILES, None, target="it's.a`b", first="flights/a", last="flights/z", attempts={("ch-s3-0123", 7)}
-    ),
-    "read_history_cluster": ledger_queries.render_read_history(LEDGER, CLUSTER),
-    "read_history_single": ledger_queries.render_read_history(LEDGER, None),
     "prune_ledger_here": prune_ledger(None, is_last=False),
     "prune_ledger_last": prune_ledger(None, is_last=True),
     "prune_ledger_on_cluster": prune_ledger(CLUSTER, is_last=False),
@@ -226,8 +237,17 @@ def test_a_statement_is_called_as_its_template() -> None:
         "read_events",
         "read_attempt_files",
         "read_loaded_files",
+        "read_commits",
+        "read_commits_into",
+        "read_replacements",
+        "read_past_reports",
+        "read_latest_attempts",
         "read_history",
+        "read_last_locks",
+        "read_ended_attempts",
         "prune_ledger",
+        "prune_locks",
+        "forget_details",
         "prune_ledger_files",
         "read_uuids",
         "create_lock",

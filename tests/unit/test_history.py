@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, Event, EventKind, History
 from airflow_provider_ch_s3.request import Life
 
@@ -41,19 +40,8 @@ def event(
     )
 
 
-def committed(
-    number: int,
-    partitions: dict[str, int],
-    *,
-    mode: str = "append",
-    load: str = "a",
-    epoch: int | None = None,
-    uuids: tuple[str, ...] = ("u1", "u2"),
-) -> list[Event]:
-    return [
-        event(PLANNED, number, load=load),
-        event(COMMITTED, number, epoch, load=load, load_mode=mode, partitions=partitions, table_uuids=list(uuids)),
-    ]
+def committed(number: int) -> list[Event]:
+    return [event(PLANNED, number), event(COMMITTED, number)]
 
 
 def history(*events: Event | list[Event]) -> History:
@@ -63,9 +51,6 @@ def history(*events: Event | list[Event]) -> History:
 
 def numbers(attempts: list[Attempt]) -> list[int]:
     return [attempt.id.number for attempt in attempts]
-
-
-TABLE = ("u1", "u2")
 
 
 def test_names_of_an_attempt() -> None:
@@ -120,7 +105,7 @@ def test_an_empty_story() -> None:
     assert (empty.epoch, dict(empty.attempts), empty.of_load("ch-s3-a")) == (0, {}, [])
     assert empty.latest("ch-s3-a", Life()) is None
     assert not empty.is_needed(attempt_id(1))
-    assert (empty.holders(TABLE), empty.rows_of_partition("p", TABLE)) == ([], (0, []))
+    assert empty.committed == set()
 
 
 def test_every_event_is_of_an_epoch_and_a_lock_is_no_attempt() -> None:
@@ -200,137 +185,17 @@ def test_is_needed(events: list[Event], expected: bool) -> None:
     assert history(events).is_needed(attempt_id(3)) is expected
 
 
-def test_committed_in_the_order_of_commits() -> None:
-    found = history(
-        committed(1, {"p": 1}, load="slow", epoch=9),
-        committed(4, {"p": 1}, load="quick", epoch=5),
-        event(PLANNED, 6, load="open"),
-        event(PLANNED, 7, load="gone"),
-        event(ABANDONED, 7, 8, load="gone"),
-    )
-    assert numbers(found.committed(TABLE)) == [4, 1]
-
-
-def test_a_commit_that_is_told_twice_happened_when_it_was_told_first() -> None:
-    first, second = committed(1, {"p": 1}, epoch=2)
-    again = committed(1, {"p": 1}, epoch=9)[1]
-    other = committed(3, {"p": 1}, mode="replace_table", load="other", epoch=4)
-    assert numbers(history(first, second, again, other).committed(TABLE)) == [1, 3]
-    assert numbers(history(first, second, again, other).holders(TABLE)) == [3]
-
-
 @pytest.mark.parametrize(
     ("events", "expected"),
     [
-        pytest.param([committed(1, {"p": 1}), committed(2, {"p": 1})], [1, 2], id="append-keeps-all"),
-        pytest.param(
-            [committed(1, {"p": 1}), committed(2, {"p": 1}, mode="replace_partitions")], [2], id="its-only-partition"
-        ),
-        pytest.param(
-            [committed(1, {"p": 1, "q": 1}), committed(2, {"p": 1}, mode="replace_partitions")],
-            [1, 2],
-            id="one-of-its-partitions",
-        ),
-        pytest.param(
-            [
-                committed(1, {"p": 1, "q": 1}),
-                committed(2, {"p": 1}, mode="replace_partitions"),
-                committed(3, {"q": 1}, mode="replace_partitions"),
-            ],
-            [2, 3],
-            id="its-partitions-one-after-the-other",
-        ),
-        pytest.param(
-            [committed(1, {"p": 1}), committed(2, {"q": 1}, mode="replace_partitions")],
-            [1, 2],
-            id="another-partition",
-        ),
-        pytest.param(
-            [committed(1, {"p": 1}, mode="replace_partitions"), committed(2, {"p": 1})], [1, 2], id="append-after-it"
-        ),
-        pytest.param(
-            [
-                committed(1, {"p": 1}),
-                committed(2, {"q": 1}),
-                committed(3, {"p": 1}, mode="replace_table"),
-                committed(4, {"r": 1}),
-            ],
-            [3, 4],
-            id="replace-table",
-        ),
-        pytest.param(
-            [committed(1, {"p": 1}), committed(2, {}, mode="replace_table")], [2], id="replace-table-by-nothing"
-        ),
-        pytest.param(
-            # nobody knows which rows of 1 fulfilled the condition
-            [committed(1, {"p": 1}), committed(2, {"p": 1}, mode="replace_where")],
-            [1, 2],
-            id="replace-where",
-        ),
-        pytest.param(
-            # 1 was planned first and committed last
-            [committed(1, {"p": 1}, epoch=5), committed(2, {"p": 1}, mode="replace_partitions", epoch=3)],
-            [2, 1],
-            id="the-order-of-commits-counts",
-        ),
-        pytest.param([committed(1, {"p": 1}, uuids=("u0",))], [], id="the-table-was-dropped-and-made-again"),
-        pytest.param(
-            [committed(1, {"p": 1}, uuids=("u0",)), committed(2, {"p": 1})], [2], id="loaded-after-it-was-made-again"
-        ),
-        pytest.param(
-            [committed(1, {"p": 1}), committed(2, {"p": 1}, mode="replace_table", uuids=("u0",))],
-            [1],
-            id="another-table-of-that-name-was-replaced",
-        ),
-        pytest.param([committed(1, {"p": 1}, uuids=("u2", "u3"))], [1], id="a-node-was-added-or-replaced"),
-        pytest.param([committed(1, {"p": 1}, uuids=())], [], id="no-uuids"),
+        pytest.param([], 1, id="nothing-happened"),
+        pytest.param([committed(1)], 2, id="committed"),
+        pytest.param([event(PLANNED, 1), event(ABANDONED, 1), event(LOCKED, 7)], 8, id="abandoned"),
+        pytest.param([event(PLANNED, 3), committed(5)], 3, id="planned"),
+        pytest.param([event(PLANNED, 3), event(COMMITTING, 3, 5), event(LOCKED, 6)], 3, id="half-committed"),
+        pytest.param([committed(1), event(PLANNED, 3), event(PLANNED, 5)], 3, id="the-first-of-two"),
+        pytest.param([event(PLANNED, 3), event(ABANDONED, 3, 9, is_broken=True)], 3, id="broken"),
     ],
 )
-def test_holders(events: list[list[Event]], expected: list[int]) -> None:
-    assert numbers(history(*events).holders(TABLE)) == expected
-
-
-@pytest.mark.parametrize(
-    ("events", "rows", "loads"),
-    [
-        pytest.param([committed(1, {"p": 10}), committed(2, {"p": 5})], 15, [1, 2], id="appends-add-up"),
-        pytest.param([committed(1, {"q": 10})], 0, [], id="another-partition"),
-        pytest.param(
-            [committed(1, {"p": 10}), committed(2, {"p": 5, "q": 7}, mode="replace_partitions")],
-            5,
-            [2],
-            id="replaced",
-        ),
-        pytest.param(
-            [committed(1, {"p": 10}), committed(2, {"q": 5}, mode="replace_partitions")],
-            10,
-            [1],
-            id="another-partition-was-replaced",
-        ),
-        pytest.param(
-            [committed(1, {"p": 10}), committed(2, {"q": 5}, mode="replace_table")],
-            0,
-            [],
-            id="the-table-was-replaced",
-        ),
-        pytest.param(
-            [committed(1, {"p": 10}), committed(2, {"p": 5}, mode="replace_table"), committed(3, {"p": 1})],
-            6,
-            [2, 3],
-            id="append-after-the-table-was-replaced",
-        ),
-        pytest.param([committed(1, {"p": 10}, uuids=("u0",))], 0, [], id="the-table-was-made-again"),
-        pytest.param([[event(PLANNED, 1), event(COMMITTING, 1, partitions={"p": 9})]], 0, [], id="half-committed"),
-    ],
-)
-def test_rows_of_partition(events: list[list[Event]], rows: int, loads: list[int]) -> None:
-    found_rows, found_loads = history(*events).rows_of_partition("p", TABLE)
-    assert (found_rows, numbers(found_loads)) == (rows, loads)
-
-
-def test_a_load_mode_of_a_later_release_is_refused() -> None:
-    of_today = history(committed(1, {"p": 10}), committed(2, {"p": 1}, mode="swap"))
-    with pytest.raises(LoadError, match=r"a commit of ch-s3-a-0-2-insert with load_mode='swap'.*upgrade it on this"):
-        of_today.holders(TABLE)
-    with pytest.raises(LoadError, match="load_mode='swap'"):
-        of_today.rows_of_partition("p", TABLE)
+def test_the_first_attempt_that_is_open(events: list[Event | list[Event]], expected: int) -> None:
+    assert history(*events).first_open == expected

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.exactly_once import holdings as holdings_module
 from airflow_provider_ch_s3.exactly_once import ledger as ledger_module
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.source import SourceFile, parse_source, select_files
 from airflow_provider_ch_s3.sql.statement import Statement
@@ -78,9 +80,13 @@ class Recorder:
         self.texts.append(statement.text)
 
     def query(self, statement: Statement) -> list[dict[str, Any]]:
+        if statement.name == "read_commits":
+            commit = {"committed_at": (8, 0.0), "mode": "append", "partition_rows": {}}
+            return [{"load_id": ATTEMPT.load_id, "generation": 0, "attempt": ATTEMPT.number, **commit}]
         self.texts.append(statement.text)
         first, last = re.findall(r"BETWEEN '(.*)' AND '(.*)'", statement.text)[0]
-        return [{"path": path, "etag": "1"} for path in ("b/k1", "b/k4") if first <= path <= last]
+        of = {"load_id": ATTEMPT.load_id, "attempt": ATTEMPT.number}
+        return [{"path": path, "etag": "1", **of} for path in ("b/k1", "b/k4") if first <= path <= last]
 
 
 ATTEMPT = AttemptId(load_id="ch-s3-0", generation=0, number=7)
@@ -88,14 +94,15 @@ ATTEMPT = AttemptId(load_id="ch-s3-0", generation=0, number=7)
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    monkeypatch.setattr(ledger_module, "FILES_PER_STATEMENT", 2)
+    for module in (ledger_module, holdings_module):
+        monkeypatch.setattr(module, "FILES_PER_STATEMENT", 2)
     return Recorder()
 
 
 @pytest.fixture
 def ledger(client: Recorder) -> Ledger:
     name = TableName(database="d", table="ledger")
-    return Ledger(client=client, cluster=None, name=name, target=name)  # type: ignore[arg-type]
+    return Ledger(client=client, cluster=None, name=name, target=name, load_id="")  # type: ignore[arg-type]
 
 
 def test_a_manifest_is_written_in_pieces(ledger: Ledger, client: Recorder) -> None:
@@ -108,7 +115,8 @@ def test_a_manifest_is_written_in_pieces(ledger: Ledger, client: Recorder) -> No
 
 
 def test_what_is_loaded_is_read_in_pieces(ledger: Ledger, client: Recorder) -> None:
-    assert ledger.read_loaded({f"b/k{n}" for n in range(5)}, [ATTEMPT]) == {"b/k1": {"1"}, "b/k4": {"1"}}
+    holdings = Holdings(ledger=ledger, table_uuids=["u"])
+    assert holdings.versions({f"b/k{n}" for n in range(5)}) == {"b/k1": {"1"}, "b/k4": {"1"}}
     assert [re.findall(r"BETWEEN '(.*)' AND '(.*)'", text) for text in client.texts] == [
         [("b/k0", "b/k1")],
         [("b/k2", "b/k3")],
@@ -117,6 +125,5 @@ def test_what_is_loaded_is_read_in_pieces(ledger: Ledger, client: Recorder) -> N
 
 
 def test_no_paths_need_no_statement(ledger: Ledger, client: Recorder) -> None:
-    assert ledger.read_loaded(set(), [ATTEMPT]) == {}
-    assert ledger.read_loaded({"b/k1"}, []) == {}
+    assert Holdings(ledger=ledger, table_uuids=["u"]).versions(set()) == {}
     assert client.texts == []

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any
 
 import pytest
 
 from airflow_provider_ch_s3.cluster import ClusterSpec, NodeSpec
-from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventKind, History
 from airflow_provider_ch_s3.load.past_loads import read_past_loads
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.tuning import PastLoad
@@ -30,21 +30,26 @@ REPORT = dataclasses.replace(
 )
 
 
-def load(number: int, *, data_format: str = "Parquet", is_committed: bool = True, **changes: Any) -> list[Event]:
-    attempt = AttemptId(load_id="ch-s3-a", generation=0, number=number)
-    report = dataclasses.replace(REPORT, query_id=attempt.query_id, **changes)
-    details = {EventKind.PLANNED: {"data_format": data_format}}
-    if is_committed:
-        details[EventKind.COMMITTED] = {"report": report.as_dict(), "commit_seconds": 0.1}
-    return [
-        Event(kind=kind, attempt=attempt, epoch=number, try_number=1, detail=detail, time=0.0)
-        for kind, detail in details.items()
-    ]
+def read(**changes: Any) -> dict[str, PastLoad]:
+    """What is read from a ledger whose newest load has this report."""
+    report = dataclasses.replace(REPORT, query_id="q", data_format="Parquet", **changes)
+    return read_past_loads(FoundLedger(report), CLUSTER, epoch=2_500)  # type: ignore[arg-type]
+
+
+@dataclasses.dataclass
+class FoundLedger:
+    """A ledger in which one load is found; tests/sandbox/test_holdings.py tests which one that is."""
+
+    report: LoadReport
+
+    def look_up(self, render: Any, *, since: int, min_volume_bytes: int) -> list[dict[str, Any]]:
+        assert (since, min_volume_bytes) == (500, 67_108_864)
+        return [{"detail": json.dumps({"report": self.report.as_dict(), "commit_seconds": 0.1})}]
 
 
 # 2 GiB a node in 3 seconds on 4 cores, 0.1 of which every load takes
 FIRST = PastLoad(
-    query_id="ch-s3-a-0-1-insert",
+    query_id="q",
     volume_ratio=4.0,
     node_volume_bytes=2 * GIB,
     peak_memory_bytes=5 * GIB,
@@ -53,43 +58,24 @@ FIRST = PastLoad(
 
 
 @pytest.mark.parametrize(
-    ("later", "expected"),
+    ("changes", "expected"),
     [
-        pytest.param([], {"Parquet": FIRST}, id="one"),
-        pytest.param(
-            load(2, seconds=6.0),
-            {"Parquet": dataclasses.replace(FIRST, query_id="ch-s3-a-0-2-insert", core_seconds_per_gib=11.8)},
-            id="the-newest-counts",
-        ),
-        pytest.param(
-            load(2, data_format="CSV", size_bytes=2 * GIB),
-            {
-                "Parquet": FIRST,
-                "CSV": dataclasses.replace(FIRST, query_id="ch-s3-a-0-2-insert", volume_ratio=2.0),
-            },
-            id="each-format-has-its-own",
-        ),
+        pytest.param({}, FIRST, id="as-it-was"),
+        pytest.param({"seconds": 6.0}, dataclasses.replace(FIRST, core_seconds_per_gib=11.8), id="slower"),
+        pytest.param({"size_bytes": 2 * GIB}, dataclasses.replace(FIRST, volume_ratio=2.0), id="larger-files"),
         pytest.param(
             # 50 of them on each node, 4 at a time, are 13 times 0.01 s
-            load(2, files_read=100),
-            {"Parquet": dataclasses.replace(FIRST, query_id="ch-s3-a-0-2-insert", core_seconds_per_gib=5.54)},
+            {"files_read": 100},
+            dataclasses.replace(FIRST, core_seconds_per_gib=5.54),
             id="to-open-files-is-no-work-on-rows",
         ),
         pytest.param(
-            load(2, files_read=10_000),
-            {"Parquet": dataclasses.replace(FIRST, query_id="ch-s3-a-0-2-insert", core_seconds_per_gib=3.0)},
+            {"files_read": 10_000},
+            dataclasses.replace(FIRST, core_seconds_per_gib=3.0),
             id="half-of-the-time-is-for-rows-at-least",
         ),
-        pytest.param(load(2, is_committed=False), {"Parquet": FIRST}, id="not-committed"),
-        pytest.param(load(2, volume_bytes=67_108_863), {"Parquet": FIRST}, id="too-small-to-tell"),
-        pytest.param(load(2, size_bytes=None), {"Parquet": FIRST}, id="size-not-known"),
-        pytest.param(load(2)[1:], {"Parquet": FIRST}, id="its-beginning-was-pruned"),
-        pytest.param(
-            [dataclasses.replace(load(2)[0], detail={"colour": "red"}), load(2)[1]],
-            {"Parquet": FIRST},
-            id="of-another-release",
-        ),
+        pytest.param({"size_bytes": None}, None, id="size-not-known"),
     ],
 )
-def test_the_newest_load_of_a_format_counts(later: list[Event], expected: dict[str, PastLoad]) -> None:
-    assert read_past_loads(History(events=[*load(1), *later]), CLUSTER) == expected
+def test_what_a_load_measured(changes: dict[str, Any], expected: PastLoad | None) -> None:
+    assert read(**changes) == ({"Parquet": expected} if expected else {})

@@ -168,7 +168,8 @@ def find_model_context(
         spans_cluster=True,
         uuids=tuple(node.tables["t"].uuid for node in client.cluster.nodes),
     )
-    ledger = Ledger(client=client, cluster="c", name=TableName(database="d", table=LEDGER), target=TABLE)
+    name = TableName(database="d", table=LEDGER)
+    ledger = Ledger(client=client, cluster="c", name=name, target=TABLE, load_id=identity.load_id)
     replicas = Replicas(client=client, cluster="c", nodes=nodes, exist=False, sleep=sleep)
     staging = Staging(client=client, cluster="c", target=TABLE, replicas=replicas)
     target_lock = TargetLock(
@@ -479,6 +480,16 @@ FAULTS = st.lists(
     switch_ratio=0.1,
     split_ratio=0.3,
     seed=126378,
+)
+# Another load's commit ends between the selection of files and the lock, whose owner then reads the ledger again.
+@example(
+    mode=LoadMode.APPEND,
+    lives=[(Life(generation=0, try_number=1), Life(generation=0, try_number=1, is_copy=True))] * 2,
+    faults=[Fault("crash", "move step", 0)],
+    nodes=3,
+    switch_ratio=0.4,
+    split_ratio=0.3,
+    seed=0,
 )
 @settings(
     max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=False

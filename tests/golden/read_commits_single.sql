@@ -1,0 +1,14 @@
+SELECT
+    load_id,
+    generation,
+    attempt,
+    min((epoch, toFloat64(time))) AS committed_at,
+    any(load_mode) AS mode,
+    any(partitions) AS partition_rows
+FROM `it's`.`led\`ger`
+WHERE target = 'it\'s.a`b'
+    AND event = 'committed'
+    AND hasAny(table_uuids, ['u1', 'u2'])
+    AND attempt IN (7, 9)
+GROUP BY load_id, generation, attempt
+SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1

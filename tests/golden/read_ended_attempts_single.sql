@@ -1,0 +1,15 @@
+SELECT
+    target,
+    load_id,
+    generation,
+    attempt,
+    countIf(event = 'committed') > 0 AS is_committed,
+    groupUniqArrayArray(table_uuids) AS uuids
+FROM `it's`.`led\`ger`
+WHERE event NOT IN ('locked', 'alive')
+GROUP BY target, load_id, generation, attempt
+HAVING toFloat64(max(time)) < 1700000000.5
+    AND (is_committed OR maxIf(epoch, event = 'abandoned') > 0
+        AND maxIf(epoch, event = 'abandoned') >= maxIf(epoch, event = 'committing'))
+ORDER BY target, attempt
+SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1

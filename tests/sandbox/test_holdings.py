@@ -1,0 +1,267 @@
+"""What a table holds according to its ledger, computed by the server from a real ledger."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind
+from airflow_provider_ch_s3.exactly_once.holdings import Holdings
+from airflow_provider_ch_s3.exactly_once.ledger import Ledger
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.sandbox import Sandbox
+from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.sql import ledger_queries
+from airflow_provider_ch_s3.target import TableName
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+
+TABLE = ("u1", "u2")
+Commit = dict[str, Any]
+
+
+def committed(
+    number: int,
+    partitions: dict[str, int],
+    *,
+    mode: str = "append",
+    epoch: int | None = None,
+    uuids: tuple[str, ...] = TABLE,
+) -> Commit:
+    detail = {"load_mode": mode, "partitions": partitions, "table_uuids": list(uuids)}
+    return {"number": number, "epoch": epoch or number, "detail": detail}
+
+
+@pytest.fixture(scope="module")
+def ledgers(ch_s3_sandbox: Sandbox) -> Iterator[Iterator[Ledger]]:
+    """One ledger of three nodes, each time for another target."""
+    database = f"test_{secrets.token_hex(6)}"
+    nodes = range(ch_s3_sandbox.nodes)
+    for node in nodes:
+        ch_s3_sandbox.create_database(database, node=node)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("AIRFLOW_CONN_CH", ch_s3_sandbox.airflow_conn_clickhouse)
+        hook = ClickHouseS3Hook(clickhouse_conn_id="ch")
+        hook.read_connection()
+    name = TableName(database=database, table="ledger")
+    given: dict[str, Any] = {"client": hook, "cluster": ch_s3_sandbox.cluster, "name": name, "load_id": "ch-s3-a"}
+    targets = (TableName(database="d", table=f"t{number}") for number in itertools.count())
+    ledgers = (Ledger(target=target, **given) for target in targets)
+    next(ledgers).open([node.host for node in hook.cluster_spec.nodes])
+    yield ledgers
+    hook.close()
+    for node in nodes:
+        ch_s3_sandbox.drop_database(database, node=node)
+
+
+@pytest.fixture
+def ledger(ledgers: Iterator[Ledger]) -> Ledger:
+    return next(ledgers)
+
+
+def write(ledger: Ledger, commits: list[Commit]) -> None:
+    for commit in commits:
+        attempt = AttemptId(load_id="ch-s3-a", generation=0, number=commit["number"])
+        kind, epoch, detail = EventKind.COMMITTED, commit["epoch"], commit["detail"]
+        ledger.write(kind, attempt, epoch=epoch, try_number=1, detail=detail)
+
+
+def read(ledger: Ledger) -> Holdings:
+    return Holdings(ledger=ledger, table_uuids=TABLE)
+
+
+@pytest.mark.parametrize(
+    ("commits", "expected"),
+    [
+        pytest.param([committed(1, {"p": 1}), committed(2, {"p": 1})], [1, 2], id="append-keeps-all"),
+        pytest.param(
+            [committed(1, {"p": 1}), committed(2, {"p": 1}, mode="replace_partitions")], [2], id="its-only-partition"
+        ),
+        pytest.param(
+            [committed(1, {"p": 1, "q": 1}), committed(2, {"p": 1}, mode="replace_partitions")],
+            [1, 2],
+            id="one-of-its-partitions",
+        ),
+        pytest.param(
+            [
+                committed(1, {"p": 1, "q": 1}),
+                committed(2, {"p": 1}, mode="replace_partitions"),
+                committed(3, {"q": 1}, mode="replace_partitions"),
+            ],
+            [2, 3],
+            id="its-partitions-one-after-the-other",
+        ),
+        pytest.param(
+            [committed(1, {"p": 1}), committed(2, {"q": 1}, mode="replace_partitions")],
+            [1, 2],
+            id="another-partition",
+        ),
+        pytest.param(
+            [committed(1, {"p": 1}, mode="replace_partitions"), committed(2, {"p": 1})], [1, 2], id="append-after-it"
+        ),
+        pytest.param(
+            [
+                committed(1, {"p": 1}),
+                committed(2, {"q": 1}),
+                committed(3, {"p": 1}, mode="replace_table"),
+                committed(4, {"r": 1}),
+            ],
+            [3, 4],
+            id="replace-table",
+        ),
+        pytest.param(
+            [committed(1, {"p": 1}), committed(2, {}, mode="replace_table")], [2], id="replace-table-by-nothing"
+        ),
+        pytest.param(
+            # nobody knows which rows of 1 fulfilled the condition
+            [committed(1, {"p": 1}), committed(2, {"p": 1}, mode="replace_where")],
+            [1, 2],
+            id="replace-where",
+        ),
+        pytest.param(
+            # 1 was planned first and committed last
+            [committed(1, {"p": 1}, epoch=5), committed(2, {"p": 1}, mode="replace_partitions", epoch=3)],
+            [2, 1],
+            id="the-order-of-commits-counts",
+        ),
+        pytest.param([committed(1, {"p": 1}, uuids=("u0",))], [], id="the-table-was-dropped-and-made-again"),
+        pytest.param(
+            [committed(1, {"p": 1}, uuids=("u0",)), committed(2, {"p": 1})], [2], id="loaded-after-it-was-made-again"
+        ),
+        pytest.param(
+            [committed(1, {"p": 1}), committed(2, {"p": 1}, mode="replace_table", uuids=("u0",))],
+            [1],
+            id="another-table-of-that-name-was-replaced",
+        ),
+        pytest.param([committed(1, {"p": 1}, uuids=("u2", "u3"))], [1], id="a-node-was-added-or-replaced"),
+        pytest.param([committed(1, {"p": 1}, uuids=())], [], id="no-uuids"),
+        pytest.param([committed(1, {}), committed(2, {"p": 1}, mode="replace_partitions")], [1, 2], id="no-rows"),
+        pytest.param(
+            # whoever finished the commit of 2 recorded it once more, after 3
+            [
+                committed(1, {"p": 1}),
+                committed(2, {"p": 1}, mode="replace_partitions"),
+                committed(3, {"p": 1}),
+                committed(2, {"p": 1}, mode="replace_partitions", epoch=9),
+            ],
+            [2, 3],
+            id="recorded-twice",
+        ),
+        pytest.param(
+            [committed(1, {"p'q": 1}), committed(2, {"p'q": 1}, mode="replace_partitions")], [2], id="quotes"
+        ),
+    ],
+)
+def test_holders(ledger: Ledger, commits: list[Commit], expected: list[int]) -> None:
+    write(ledger, commits)
+    numbers = {commit["number"] for commit in commits}
+    assert sorted(number for _, number in read(ledger).holders(numbers)) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("commits", "rows", "loads"),
+    [
+        pytest.param([committed(1, {"p": 10}), committed(2, {"p": 5})], 15, [1, 2], id="appends-add-up"),
+        pytest.param([committed(1, {"q": 10})], 0, [], id="another-partition"),
+        pytest.param(
+            [committed(1, {"p": 10}), committed(2, {"p": 5, "q": 7}, mode="replace_partitions")],
+            5,
+            [2],
+            id="replaced",
+        ),
+        pytest.param(
+            [committed(1, {"p": 10}), committed(2, {"q": 5}, mode="replace_partitions")],
+            10,
+            [1],
+            id="another-partition-was-replaced",
+        ),
+        pytest.param(
+            [committed(1, {"p": 10}), committed(2, {"q": 5}, mode="replace_table")],
+            0,
+            [],
+            id="the-table-was-replaced",
+        ),
+        pytest.param(
+            [committed(1, {"p": 10}), committed(2, {"p": 5}, mode="replace_table"), committed(3, {"p": 1})],
+            6,
+            [2, 3],
+            id="append-after-the-table-was-replaced",
+        ),
+        pytest.param([committed(1, {"p": 10}, uuids=("u0",))], 0, [], id="the-table-was-made-again"),
+    ],
+)
+def test_rows_of_a_partition(ledger: Ledger, commits: list[Commit], rows: int, loads: list[int]) -> None:
+    write(ledger, commits)
+    found_rows, found = read(ledger).rows_of_partitions({"p"})["p"]
+    assert (found_rows, [one.id.number for one in found]) == (rows, loads)
+
+
+def test_a_load_mode_of_a_later_release_is_refused(ledger: Ledger) -> None:
+    write(ledger, [committed(1, {"p": 10}), committed(2, {"p": 1}, mode="swap")])
+    with pytest.raises(LoadError, match=r"a commit of ch-s3-a-0-2-insert with load_mode='swap'.*upgrade it on this"):
+        read(ledger).holders({1})
+    with pytest.raises(LoadError, match="load_mode='swap'"):
+        read(ledger).rows_of_partitions({"p"})
+
+
+def test_versions_of_files(ledger: Ledger) -> None:
+    """Of five attempts: 1 is held, 2 was never committed, 3 was replaced, 4 replaced it, 5 came later."""
+    for number, etag in enumerate(("a", "b", "c", "d", "e"), 1):
+        files = [SourceFile(key=f"{key}.csv", etag=etag, size_bytes=1) for key in ("x", f"only{number}")]
+        ledger.write_files(AttemptId(load_id="ch-s3-a", generation=0, number=number), files, "b")
+    replaced = committed(4, {"q": 1}, mode="replace_partitions")
+    write(ledger, [committed(1, {"p": 1}), committed(3, {"q": 1}), replaced, committed(5, {"r": 1}, epoch=8)])
+    paths = {"b/x.csv", *(f"b/only{number}.csv" for number in range(1, 7))}
+    held = {"b/only1.csv": {"a"}, "b/only4.csv": {"d"}, "b/only5.csv": {"e"}}
+    assert read(ledger).versions(paths) == {"b/x.csv": {"a", "d", "e"}, **held}
+    assert read(ledger).versions(paths, after=4) == {"b/x.csv": {"e"}, "b/only5.csv": {"e"}}
+    assert read(ledger).versions({"b/only2.csv", "b/only3.csv"}) == {}
+
+
+def test_a_look_at_the_ledger_reads_what_may_be_open(ledger: Ledger) -> None:
+    def event(kind: EventKind, number: int, load: str, epoch: int | None = None, first_open: int = 0) -> None:
+        attempt = AttemptId(load_id=f"ch-s3-{load}", generation=0, number=number)
+        detail = committed(number, {})["detail"] if kind is EventKind.COMMITTED else {}
+        ledger.write(kind, attempt, epoch=epoch or number, try_number=1, detail=detail, first_open=first_open)
+
+    def seen() -> list[tuple[str, int]]:
+        return [(event.kind.value, event.attempt.number) for event in ledger.read().events]
+
+    assert seen() == []
+    event(EventKind.PLANNED, 1, "b")
+    assert seen() == [("planned", 1)]
+    event(EventKind.COMMITTED, 1, "b", 2)
+    event(EventKind.PLANNED, 2, "a")
+    event(EventKind.ABANDONED, 2, "a", 3)
+    event(EventKind.PLANNED, 4, "b")
+    event(EventKind.LOCKED, 5, "c", first_open=4)
+    # of the closed attempts only that of the ledger's own load
+    assert seen() == [("planned", 2), ("abandoned", 2), ("planned", 4), ("locked", 5)]
+    event(EventKind.LOCKED, 6, "c", first_open=6)
+    assert seen() == [("planned", 2), ("abandoned", 2), ("locked", 6)]
+    numbers = {found.attempt.number for found in ledger.read({1}).events}
+    assert numbers == {1, 2, 6}
+
+
+def test_the_newest_large_load_of_each_format(ledger: Ledger) -> None:
+    sizes = [("Parquet", 9), ("CSV", 9), ("Parquet", 10), ("Parquet", 8), ("Parquet", 99)]
+    for number, (data_format, size) in enumerate(sizes, 1):
+        attempt = AttemptId(load_id="ch-s3-a", generation=0, number=number)
+        report = {"data_format": data_format, "volume_bytes": size, "query_id": str(number)}
+        kind = EventKind.COMMITTING if size == 99 else EventKind.COMMITTED
+        detail = {**committed(number, {})["detail"], "report": report}
+        ledger.write(kind, attempt, epoch=number, try_number=1, detail=detail)
+
+    def found(since: int) -> set[str]:
+        rows = ledger.look_up(ledger_queries.render_read_past_reports, since=since, min_volume_bytes=9)
+        return {json.loads(row["detail"])["report"]["query_id"] for row in rows}
+
+    assert found(since=0) == {"2", "3"}
+    assert found(since=3) == {"3"}
+    assert found(since=4) == set()
