@@ -84,13 +84,18 @@ def compare(sandbox: Sandbox, rounds: int) -> None:
 
 def measure_commits(sandbox: Sandbox) -> None:
     """Measure the time of a commit by the number of partitions."""
-    for count in (1, 4, 16, 64):
-        times = []
-        for number in range(3):
-            make_table(sandbox, f"p{count}", f"user % {count}")
-            times.append(load(f"bench.p{count}", "small", number, poll_interval=0.25)[1]["commit_seconds"])
-        nodes = sandbox.nodes
-        print(f"commit seconds  {statistics.median(times):.3f} for {count} partitions on {nodes} nodes")
+    for mode in ("append", "replace_partitions"):
+        for count in (1, 4, 16, 64, 1000):
+            times = []
+            for number in range(3):
+                make_table(sandbox, f"p{count}", f"user % {count}")
+                prefix = "few" if count > 64 else "small"
+                report = load(f"bench.p{count}", prefix, number, poll_interval=0.25, load_mode=mode)[1]
+                assert len(report["partitions"]) == count
+                times.append(report["commit_seconds"])
+            print(
+                f"commit seconds  {statistics.median(times):.3f} for {count} partitions on {sandbox.nodes} nodes, {mode}"
+            )
 
 
 if __name__ == "__main__":
@@ -107,5 +112,6 @@ if __name__ == "__main__":
             sandbox.query("CREATE DATABASE bench ENGINE = Atomic", node=node)
         make_files(sandbox, "big", args.rows, args.files)
         make_files(sandbox, "small", 200_000, 12)
+        make_files(sandbox, "few", 60_000, 12)
         compare(sandbox, args.rounds)
         measure_commits(sandbox)

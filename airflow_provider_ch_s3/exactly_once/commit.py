@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from typing import Any
 
+from airflow_provider_ch_s3.batches import batches
 from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
@@ -56,23 +57,8 @@ class Commit:
         )
         return {row["uuid"] for row in rows if row["name"] == target.table} == set(self.plan.table_uuids)
 
-    def check_staged(self) -> None:
-        """Check that no row was lost or added since the rows were verified, which may have been long ago.
-
-        :raises LoadError: if the numbers of rows differ.
-        """
-        staged: dict[str, int] = {}
-        for (_, partition), row in self._read_partitions(self._staged(), "").items():
-            staged[partition] = staged.get(partition, 0) + row["rows"]
-        if self.plan.keeps_all_rows and staged != dict(self.plan.partitions):
-            raise LoadError(
-                f"{self._staged()} holds {count_of(sum(staged.values()), 'row')}, and held"
-                f" {count_of(sum(self.plan.partitions.values()), 'row')} when they were verified; nothing was"
-                " committed: load again"
-            )
-
     def prepare(self) -> None:
-        """Prepare what the commit needs besides the staged rows, and read the target; nothing of it changes.
+        """Prepare what the commit needs besides the staged rows, and read the tables; the target stays as it is.
 
         :raises LoadError: if the rows to keep cannot be kept as they are.
         """
@@ -89,6 +75,23 @@ class Commit:
         if not self.plan.replaced:
             self.plan = replace(self.plan, replaced=self._count_replaced())
 
+    def check_staged(self) -> None:
+        """Check that no row was lost or added since the rows were verified, which may have been long ago.
+
+        After :meth:`prepare`, and only before anything was moved.
+
+        :raises LoadError: if the numbers of rows differ.
+        """
+        staged: Counter[str] = Counter()
+        for (_, partition), before in self._before(""):
+            staged[partition] += before.staged_rows
+        if self.plan.keeps_all_rows and staged != Counter(self.plan.partitions):
+            raise LoadError(
+                f"{self._staged()} holds {count_of(staged.total(), 'row')}, and held"
+                f" {count_of(sum(self.plan.partitions.values()), 'row')} when they were verified; nothing was"
+                " committed: load again"
+            )
+
     def run(self) -> None:
         """Bring the target to its new state; after :meth:`prepare`."""
         match self._mode:
@@ -98,8 +101,7 @@ class Commit:
             case LoadMode.REPLACE_PARTITIONS:
                 self._replace("", self.plan.partitions)
             case LoadMode.REPLACE_TABLE:
-                old = self._read_partitions(self.staging.target, "")
-                self._replace("", {*self.plan.partitions, *(p for _, p in old)})
+                self._replace("", {p for (_, p), before in self._before("") if before.rows or before.staged_rows})
             case LoadMode.REPLACE_WHERE:
                 self._replace(MERGED, self.plan.touched)
 
@@ -149,13 +151,14 @@ class Commit:
         staged = {place: row["rows"] for place, row in self._read_partitions(self._staged(role), role).items()}
         blocks = self._read(self._destination(role), role, staging_queries.render_read_blocks)
         held = {_place(row): row for row in blocks}
-        places = {*staged, *held}
         match self._mode:
             case LoadMode.APPEND:
-                places = set(staged)
-            case LoadMode.REPLACE_PARTITIONS | LoadMode.REPLACE_WHERE:
+                changed = set()
+            case LoadMode.REPLACE_TABLE:
+                changed = {partition for _, partition in held}
+            case _:
                 changed = {*self.plan.partitions, *self.plan.touched}
-                places = {place for place in places if place[1] in changed}
+        places = {*staged, *(place for place in held if place[1] in changed)}
         found: dict[str, dict[str, Before]] = {}
         for node, partition in sorted(places):
             row = held.get((node, partition), {"last_block": -1, "rows": 0})
@@ -179,10 +182,9 @@ class Commit:
 
     def _move(self, role: str) -> None:
         staged, target = self._staged(role), self._destination(role)
-        nodes = self._agree(staged, role).values()
-        for partition in sorted({partition for _, partition in self._read_partitions(staged, role)}):
-            statement = staging_queries.render_move_partition(staged, target, partition=partition)
-            self.client.execute_on(nodes, statement, query_id=self._query_id())
+        partitions = {partition for (_, partition), _ in self._before(role)}
+        render = partial(staging_queries.render_move_partitions, staged, target)
+        self._alter(self._agree(staged, role).values(), partitions, render)
         if left := self._read_partitions(staged, role):
             raise LoadError(
                 f"{staged} still holds rows of {count_of(len(left), 'partition')} after they were moved to"
@@ -237,15 +239,19 @@ class Commit:
             for place, before in self._before(role)
         )
 
-    def _replace(self, role: str, partitions: Iterable[str]) -> None:
+    def _replace(self, role: str, partitions: Collection[str]) -> None:
         source, target = self._staged(role), self.staging.target
-        nodes = self._agree(source, role).values()
-        for partition in sorted(partitions):
-            statement = staging_queries.render_replace_partition(
-                source, target, partition=partition, allow_empty=self.plan.allow_empty
-            )
-            self.client.execute_on(nodes, statement, query_id=self._query_id())
+        render = partial(staging_queries.render_replace_partitions, source, target, allow_empty=self.plan.allow_empty)
+        self._alter(self._agree(source, role).values(), partitions, render)
         self._agree(target, role)
+
+    def _alter(self, nodes: Collection[str], partitions: Collection[str], render: Callable[..., Statement]) -> None:
+        """Change many partitions with few statements, each on all nodes at once.
+
+        A node that dies within one of them has changed some of its partitions, one of these perhaps by half.
+        """
+        for some in batches(sorted(partitions), self.staging.partitions_per_statement):
+            self.client.execute_on(nodes, render(partitions=some), query_id=self._query_id())
 
     def _keep_survivors(self) -> Sequence[str]:
         survivors = Survivors(

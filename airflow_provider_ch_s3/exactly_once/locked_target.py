@@ -173,8 +173,8 @@ class LockedTarget:
         """
         self.staging.claim(attempt, self.epoch)
         commit = self._commit_of(attempt, plan)
-        commit.check_staged()
         commit.prepare()
+        commit.check_staged()
         if not self._fits(attempt):
             return False
         self._write(EventKind.COMMITTING, attempt, commit.plan.as_dict())
@@ -255,9 +255,10 @@ class LockedTarget:
         commit.run()
         seconds = round(time.monotonic() - began, 3)
         # A staging table that another owner has renamed looks as if everything had been moved.
-        self.staging.claim(commit.attempt, self.epoch)
+        tables = self.staging.claim(commit.attempt, self.epoch)
         self._write(EventKind.COMMITTED, commit.attempt, commit.plan.as_done(seconds))
-        self.staging.drop(commit.attempt, self.epoch)
+        for table in tables:
+            self.staging.drop_table(table)
         self._read_history()
 
     def _write(self, kind: EventKind, attempt: AttemptId, detail: dict[str, Any] | None = None) -> None:

@@ -54,7 +54,7 @@ class Staging:
     """All staging tables of one target.
 
     :param replicas: those of the target and of the staging tables.
-    :param partitions_per_statement: how many partitions one ALTER may copy.
+    :param partitions_per_statement: how many partitions one ALTER may copy, replace or move.
     """
 
     client: ClickHouseClient
@@ -166,22 +166,24 @@ class Staging:
         """Whether no node has the attempt's rows for the target itself any more."""
         return not any(not table.role for table in self._tables_of(attempt))
 
-    def claim(self, attempt: AttemptId, epoch: int) -> None:
+    def claim(self, attempt: AttemptId, epoch: int) -> list[StagingTable]:
         """Fence the tables of an attempt, and check that every node has the one for the target itself.
 
+        :returns: the tables.
         :raises LockLostError: if the owner of a later epoch has taken or dropped them.
         :raises LoadError: if a node has lost its table.
         """
         own = StagingTable(attempt=attempt, epoch=epoch)
-        found = self.fence(attempt, epoch).get(own, set())
-        if not found:
+        found = self.fence(attempt, epoch)
+        if own not in found:
             raise LockLostError(f"another process has dropped the staging tables of {attempt.query_id}")
-        if lacking := {node.host for node in self.replicas.nodes} - found:
+        if lacking := {node.host for node in self.replicas.nodes} - found[own]:
             raise LoadError(
                 f"the staging table {self.name(own)} is gone from {', '.join(sorted(lacking))}, so its load cannot be"
                 f" committed there; check which rows {self.target} holds, drop the staging table on the other nodes,"
                 " too, and load again"
             )
+        return list(found)
 
     def idle_seconds(self, table: StagingTable) -> float:
         """Read how long ago anything last happened to a table on any node, by the servers' clocks."""

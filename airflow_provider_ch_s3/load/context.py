@@ -158,6 +158,6 @@ def _copies_one_by_one(ddl_mode: DdlMode, cluster: ClusterSpec) -> bool:
     """Whether an ALTER may copy only one partition.
 
     In a Replicated database, 24.8 commits the transaction with Keeper after the first one, and fails with "Cannot add
-    ZooKeeper operation because query is executed"; 25.8 does not.
+    ZooKeeper operation because query is executed"; 25.8 does not. A MOVE of several works in both.
     """
     return ddl_mode is DdlMode.DATABASE and cluster.server_version < (25, 8)

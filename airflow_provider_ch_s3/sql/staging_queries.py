@@ -73,23 +73,23 @@ def render_read_idle_seconds(table: TableName, cluster: str | None) -> Statement
     return render("read_idle_seconds", table=table, cluster=cluster)
 
 
-def render_move_partition(staging: TableName, target: TableName, *, partition: str) -> Statement:
-    """Move a partition; repeating it moves nothing, unless the node died during the first time."""
-    return render("move_partition", staging=staging, target=target, partition=partition)
+def render_move_partitions(staging: TableName, target: TableName, *, partitions: Sequence[str]) -> Statement:
+    """Move partitions, one after the other; repeating it moves nothing, unless the node died the first time."""
+    return render("move_partitions", staging=staging, target=target, partitions=partitions)
 
 
-def render_replace_partition(
-    staging: TableName, target: TableName, *, partition: str, allow_empty: bool
+def render_replace_partitions(
+    staging: TableName, target: TableName, *, partitions: Sequence[str], allow_empty: bool
 ) -> Statement:
-    """Replace a partition; repeating it has the same result.
+    """Replace partitions, one after the other; repeating it has the same result.
 
     :param allow_empty: the server has the setting that lets an empty partition replace a full one.
     """
     return render(
-        "replace_partition",
+        "replace_partitions",
         staging=staging,
         target=target,
-        partition=partition,
+        partitions=partitions,
         allow_empty=allow_empty,
     )
 
@@ -101,7 +101,7 @@ def render_copy_partitions(
 
     What was in these partitions before is removed.
 
-    :param allow_empty: as in :func:`render_replace_partition`.
+    :param allow_empty: as in :func:`render_replace_partitions`.
     """
     return render("copy_partitions", merged=merged, source=source, partitions=partitions, allow_empty=allow_empty)
 

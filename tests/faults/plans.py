@@ -211,7 +211,7 @@ def _random_point(chance: random.Random, kind: Kind, points: Points) -> str:
         case Kind.STOP_WORKER | Kind.KILL_TWICE:
             return point
         case Kind.KILL_IN_MOVE:
-            return next(point for point in points.writes if ":before:move_partition#" in point)
+            return next(point for point in points.writes if ":before:move_partitions#" in point)
         case Kind.ALTER_TABLE:
             return chance.choice([DURING_INSERT, *_before_the_commit(points.writes)])
         case Kind.OTHER_NAMES:

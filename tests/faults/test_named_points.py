@@ -30,12 +30,11 @@ STEPS = {
     "drop_staging",
 }
 COMMIT_STEPS = {
-    "append": {"move_partition"},
-    "replace_partitions": {"replace_partition"},
-    "replace_where": {"copy_partitions", "attach_partitions", "delete_rows", "await_deletion", "replace_partition"},
-    "replace_table": {"replace_partition"},
+    "append": {"move_partitions"},
+    "replace_partitions": {"replace_partitions"},
+    "replace_where": {"copy_partitions", "attach_partitions", "delete_rows", "await_deletion", "replace_partitions"},
+    "replace_table": {"replace_partitions"},
 }
-TOUCHED_PARTITIONS = 3
 
 
 def steps(points: Sequence[str]) -> set[str]:
@@ -52,8 +51,8 @@ def test_a_worker_killed_at_each_named_point(forking: Harness, points: Mapping[t
     by_step: dict[str, list[tuple[str, bool, str]]] = {}
     for (mode, is_deferred), found in points.items():
         assert steps(found.writes) >= STEPS | COMMIT_STEPS[mode]
-        last = "move_partition" if mode == "append" else "replace_partition"
-        assert sum(f":after:{last}#" in point for point in found.writes) >= TOUCHED_PARTITIONS * forking.nodes
+        last = "move_partitions" if mode == "append" else "replace_partitions"
+        assert sum(f":after:{last}#" in point for point in found.writes) >= forking.nodes
         for point in boundaries(found.writes, is_deferred=is_deferred):
             by_step.setdefault(step(point), []).append((mode, is_deferred, point))
     chosen = {

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.hooks import clickhouse_s3
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.sql.statement import Statement
@@ -64,5 +65,7 @@ def watch_statements(monkeypatch: pytest.MonkeyPatch, gates: dict[int, Gate]) ->
         stop("submit")
         real_submit(monitor, *given)
 
+    # A statement for several nodes is sent to one after the other, by the thread that the gate knows.
+    monkeypatch.setattr(clickhouse_s3, "map_at_once", lambda function, items: [function(item) for item in items])
     monkeypatch.setattr(ClickHouseS3Hook, "_run", run)
     monkeypatch.setattr(QueryMonitor, "submit", submit)

@@ -18,34 +18,39 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 NODES = 2
 PARTS_PER_NODE = 200
 ROWS = [{"n": n} for n in range(NODES * PARTS_PER_NODE * 10)]
-# blocks of ten rows, each of which becomes a part; no merges, not even in the staging table
-MANY_PARTS = {"max_threads": 1, "max_insert_threads": 1, "max_block_size": 10, "min_insert_block_size_rows": 10}
+# no merges, not even in the staging table
 NO_MERGES = "max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1"
 
 
-@pytest.fixture
-def table(fragile_lab: Lab) -> str:
-    for node in range(NODES):
-        put_numbers(fragile_lab, f"in/{node}.csv", ROWS[node::NODES])
-    return fragile_lab.create("t", "n UInt32", f"MergeTree ORDER BY n SETTINGS {NO_MERGES}")
-
-
-@pytest.mark.parametrize("after_parts", [1, PARTS_PER_NODE], ids=["first-part", "half-way"])
+@pytest.mark.parametrize(
+    ("partitions", "after_parts"),
+    [
+        pytest.param(1, 1, id="first-part"),
+        pytest.param(1, PARTS_PER_NODE, id="half-way"),
+        pytest.param(4, PARTS_PER_NODE * 5 // 8, id="third-partition"),
+    ],
+)
 def test_each_row_arrives_once_or_the_load_says_that_it_does_not_know(
-    fragile_lab: Lab, table: str, after_parts: int
+    fragile_lab: Lab, partitions: int, after_parts: int
 ) -> None:
     lab = fragile_lab
+    for node in range(NODES):
+        put_numbers(lab, f"in/{node}.csv", ROWS[node::NODES])
+    key = f"intDiv(n, {len(ROWS) // partitions})"
+    table = lab.create("t", "n UInt32", f"MergeTree PARTITION BY {key} ORDER BY n SETTINGS {NO_MERGES}")
+    # blocks of ten rows, each of which becomes a part
+    settings = {"max_threads": 1, "max_insert_threads": 1, "max_block_size": 10, "min_insert_block_size_rows": 10}
     killer = MoveKiller(lab.sandbox, table, partial(kill_node, lab.sandbox), after_parts=after_parts)
     try:
         with suppress(ChS3Error):
-            lab.load("in/*.csv", table, max_tries=2, retries=2, settings=MANY_PARTS)
+            lab.load("in/*.csv", table, max_tries=2, retries=2, settings=settings)
     finally:
         killer.stop()
     assert killer.has_killed
     wait_until(lambda: all_answer(lab.sandbox), "the nodes")
     error = None
     try:
-        lab.load("in/*.csv", table, try_number=2, max_tries=2, retries=2, settings=MANY_PARTS)
+        lab.load("in/*.csv", table, try_number=2, max_tries=2, retries=2, settings=settings)
     except UnknownStateError as unknown:
         error = unknown
     if error is None:

@@ -207,8 +207,8 @@ class TestBrokenOff:
             thorough("copy_partitions", 4, id="keeping"),
             thorough("attach_partitions", 2, id="adding"),
             thorough("await_deletion", 5, id="deleting"),
-            pytest.param("replace_partition", 2, id="first-partition"),
-            thorough("replace_partition", 4, id="second-partition"),
+            pytest.param("replace_partitions", 2, id="second-node"),
+            thorough("replace_partitions", 3, id="third-node"),
         ],
     )
     @pytest.mark.parametrize("finisher", ["retry", thorough("other")])

@@ -118,7 +118,7 @@ class TestNoCluster:
         [
             pytest.param("submit", 1, id="before-the-insert"),
             pytest.param("create_lock", 2, id="before-the-commit"),
-            pytest.param("move_partition", 3, id="in-the-commit"),
+            pytest.param("move_partitions", 3, id="in-the-commit"),
         ],
     )
     def test_a_table_of_the_cluster_is_not_loaded_on_one_node(
@@ -188,7 +188,7 @@ class TestTwoLedgers:
         ("name", "nth"),
         [
             pytest.param("write_event_committing", 1, id="committing"),
-            pytest.param("move_partition", 3, id="in-the-commit"),
+            pytest.param("move_partitions", 3, id="in-the-commit"),
             pytest.param("write_event_committed", 1, id="committed"),
         ],
     )

@@ -1,10 +1,10 @@
 """A model of a small ClickHouse cluster, and of processes that talk to it, for tests of the protocol.
 
 It models ClickHouse, and nothing of loads: tables, their partitions and parts, renames, merges, running queries and
-their logs, KILL QUERY, nodes that die within a MOVE, and statements that arrive late or whose response is lost. Every
-request to one node is one step. Between two steps the test decides which process continues, which one dies, and which
-one is suspended for so long that others consider it dead. Processes are greenlets, so that thousands of interleavings
-take seconds.
+their logs, KILL QUERY, nodes that die within an ALTER or refuse a part of it, and statements that arrive late or
+whose response is lost. Every request to one node is one step. Between two steps the test decides which process
+continues, which one dies, and which one is suspended for so long that others consider it dead. Processes are
+greenlets, so that thousands of interleavings take seconds.
 """
 
 from __future__ import annotations
@@ -147,8 +147,9 @@ class Fault:
         ``lost_answer``, ``late`` (no response, and the statement arrives later), ``pause``, ``signal`` (SIGTERM),
         ``refuse`` (the server answers with an error, and does nothing);
         for a running INSERT: ``fail``, ``vanish`` (its node was restarted, and the log is lost);
-        for a MOVE: ``crash`` (its node dies between two of its steps, and is back at once).
-    :param statement: its name, or ``insert step`` or ``move step``.
+        for an ALTER that moves or replaces partitions: ``crash`` (its node dies between two steps of its commands,
+        and is back at once), ``stop`` (after some of its commands the server answers with an error).
+    :param statement: its name, or ``insert step`` or ``alter step``.
     :param after: how many of that name pass before.
     """
 
@@ -420,33 +421,52 @@ class Cluster:
                 raise ServerError(f"Table d.{new} already exists", code=TABLE_ALREADY_EXISTS)
             node.tables[new] = node.tables.pop(old)
 
-    def _move_partition(self, node: Node, statement: Statement, _: str | None) -> None:
+    def _move_partitions(self, node: Node, statement: Statement, _: str | None) -> None:
+        source, target = (self._table(node, name) for name in _names(statement.text)[:2])
+        commands = {}
+        for partition in _literals(statement.text):
+            parts = source.active(partition)
+            commands[partition] = [
+                *(partial(target.add, partition, part.digest, part.rows) for part in parts),
+                *(partial(setattr, part, "is_active", False) for part in parts),
+            ]
+        self._alter(node, target, commands)
+
+    def _replace_partitions(self, node: Node, statement: Statement, _: str | None) -> None:
+        target, source = (self._table(node, name) for name in _names(statement.text)[:2])
+        commands = {}
+        for partition in _literals(statement.text):
+            if not source.partitions.get(partition) and f"{SETTING} = 1" not in statement.text:
+                raise ServerError("the source partition is empty", code=36)
+            commands[partition] = [
+                *(partial(target.add, partition, part.digest, part.rows) for part in source.active(partition)),
+                *(partial(setattr, part, "is_active", False) for part in target.active(partition)),
+            ]
+        self._alter(node, target, commands)
+
+    def _alter(self, node: Node, target: Table, commands: Mapping[str, Sequence[Callable[[], None]]]) -> None:
+        """Run one command after the other, unless the node dies after any step of them, or refuses one of them.
+
+        :param commands: partition → the steps of its command.
+        """
         self.changes += 1
-        source, target = (self._table(node, name) for name in _names(statement.text))
-        partition = _literals(statement.text)[0]
-        parts = source.active(partition)
-        steps: list[Callable[[], None]] = [
-            *(partial(target.add, partition, part.digest, part.rows) for part in parts),
-            *(partial(setattr, part, "is_active", False) for part in parts),
-        ]
-        is_crash = bool(parts) and self.fault("move step") == "crash"
-        done = self.rng.randrange(len(steps)) if is_crash else len(steps)
+        steps = [step for command in commands.values() for step in command]
+        kind = self.fault("alter step") if steps else ""
+        done = len(steps)
+        if kind == "crash":
+            done = self.rng.randrange(len(steps))
+        elif kind == "stop":
+            done = sum(len(command) for command in [*commands.values()][: self.rng.randrange(len(commands))])
         for step in steps[:done]:
             step()
-        if is_crash:
-            self.note(f"{node.name} dies after {done} of {len(steps)} steps of a MOVE")
-            target.merge(partition)
+        if kind == "crash":
+            self.note(f"{node.name} dies after {done} of {len(steps)} steps of an ALTER")
+            for partition in commands:
+                target.merge(partition)
             raise ServerUnreachableError("the node died")
-
-    def _replace_partition(self, node: Node, statement: Statement, _: str | None) -> None:
-        self.changes += 1
-        target, source = (self._table(node, name) for name in _names(statement.text))
-        partition = _literals(statement.text)[0]
-        if not source.partitions.get(partition) and f"{SETTING} = 1" not in statement.text:
-            raise ServerError("the source partition is empty", code=36)
-        target.retire(partition)
-        for part in source.active(partition):
-            target.add(partition, part.digest, part.rows)
+        if kind == "stop":
+            self.note(f"{node.name} ends an ALTER after {done} of {len(steps)} steps")
+            raise ServerError("memory limit exceeded", code=241)
 
     def _write_ledger(self, node: Node, statement: Statement, _: str | None) -> None:
         table = self._table(node, _names(statement.text)[0])
@@ -866,8 +886,8 @@ def describe(statement: Statement) -> str:
             return f"{statement.name} {' -> '.join(_names(statement.text)[:2])}"
         case "drop_parts":
             return f"drop_parts {_literals(statement.text)} of {_names(statement.text)[0]}"
-        case "move_partition" | "replace_partition":
-            return f"{statement.name} {_literals(statement.text)[0]} {' '.join(_names(statement.text))}"
+        case "move_partitions" | "replace_partitions":
+            return f"{statement.name} {_literals(statement.text)} {' '.join(_names(statement.text)[:2])}"
         case "insert_load":
             return f"insert_load {' '.join(re.findall(r'ch_s3_stage_[0-9a-z_]+', statement.text))}"
         case name if name.startswith("write_event"):

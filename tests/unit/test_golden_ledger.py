@@ -164,12 +164,12 @@ CASES: dict[str, Statement] = {
     "read_definition_single": staging_queries.render_read_definition(TARGET, None),
     "read_idle_seconds_cluster": staging_queries.render_read_idle_seconds(STAGING, CLUSTER),
     "read_idle_seconds_single": staging_queries.render_read_idle_seconds(STAGING, None),
-    "move_partition": staging_queries.render_move_partition(STAGING, TARGET, partition=PARTITION),
-    "replace_partition": staging_queries.render_replace_partition(
-        STAGING, TARGET, partition=PARTITION, allow_empty=False
+    "move_partitions": staging_queries.render_move_partitions(STAGING, TARGET, partitions=["a", PARTITION]),
+    "replace_partitions": staging_queries.render_replace_partitions(
+        STAGING, TARGET, partitions=["a", PARTITION], allow_empty=False
     ),
-    "replace_partition_by_nothing": staging_queries.render_replace_partition(
-        STAGING, TARGET, partition=PARTITION, allow_empty=True
+    "replace_partitions_by_nothing": staging_queries.render_replace_partitions(
+        STAGING, TARGET, partitions=[PARTITION], allow_empty=True
     ),
     "attach_partitions": staging_queries.render_attach_partitions(MERGED, STAGING, partitions=["a", PARTITION]),
     "hold_merges_here": staging_queries.render_hold_merges(MERGED, None),
@@ -268,8 +268,8 @@ def test_a_statement_is_called_as_its_template() -> None:
         "drop_parts",
         "read_definition",
         "read_idle_seconds",
-        "move_partition",
-        "replace_partition",
+        "move_partitions",
+        "replace_partitions",
         "attach_partitions",
         "copy_partitions",
         "hold_merges",

@@ -73,8 +73,8 @@ STATEMENTS = (
     "insert_load",
     "hold_merges",
     "drop_parts",
-    "move_partition",
-    "replace_partition",
+    "move_partitions",
+    "replace_partitions",
     "kill_queries",
     "read_events",
     "read_tables",
@@ -171,7 +171,10 @@ def find_model_context(
     name = TableName(database="d", table=LEDGER)
     ledger = Ledger(client=client, cluster="c", name=name, target=TABLE, load_id=identity.load_id)
     replicas = Replicas(client=client, cluster="c", nodes=nodes, exist=False, sleep=sleep)
-    staging = Staging(client=client, cluster="c", target=TABLE, replicas=replicas)
+    # On two nodes each partition has a statement of its own; on three, one has them all.
+    staging = Staging(
+        client=client, cluster="c", target=TABLE, replicas=replicas, partitions_per_statement=2 * len(nodes) - 3
+    )
     target_lock = TargetLock(
         client=client,
         ledger=ledger,
@@ -406,7 +409,7 @@ FAULTS = st.lists(
     st.one_of(
         st.builds(Fault, st.sampled_from(KINDS), st.sampled_from(STATEMENTS), st.integers(0, 12)),
         st.builds(Fault, st.sampled_from(("fail", "vanish")), st.just("insert step"), st.integers(0, 5)),
-        st.builds(Fault, st.just("crash"), st.just("move step"), st.integers(0, 5)),
+        st.builds(Fault, st.sampled_from(("crash", "stop")), st.just("alter step"), st.integers(0, 5)),
     ),
     max_size=5,
 )
@@ -465,7 +468,7 @@ FAULTS = st.lists(
         (Life(generation=0, try_number=1),),
         (Life(generation=0, try_number=1), Life(generation=0, try_number=2)),
     ],
-    faults=[Fault("crash", "move step", 1), Fault("crash", "move step", 1)],
+    faults=[Fault("crash", "alter step", 1), Fault("crash", "alter step", 1)],
     nodes=2,
     switch_ratio=0.1,
     split_ratio=0.3,
@@ -475,7 +478,7 @@ FAULTS = st.lists(
 @example(
     mode=LoadMode.APPEND,
     lives=[(Life(generation=0, try_number=1), Life(generation=0, try_number=2))] * 2,
-    faults=[Fault("crash", "move step", 3), Fault("crash", "move step", 2), Fault("refuse", "move_partition", 8)],
+    faults=[Fault("crash", "alter step", 3), Fault("crash", "alter step", 2), Fault("refuse", "move_partitions", 8)],
     nodes=2,
     switch_ratio=0.1,
     split_ratio=0.3,

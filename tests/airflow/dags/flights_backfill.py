@@ -26,7 +26,7 @@ DEATHS = {
     "2013-01-05": "insert_load",
     "2013-01-07": "rename_staging",
     "2013-01-09": "write_event_committing",
-    "2013-01-11": "replace_partition",
+    "2013-01-11": "replace_partitions",
     "2013-01-13": "write_event_committed",
 }
 
