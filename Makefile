@@ -6,6 +6,8 @@ READY := $(VENV)/.ready
 LOWEST := .venv-lowest
 # Processes of pytest, each with a cluster of its own; a third of the time they wait.
 WORKERS ?= $(shell expr 3 \* $$(nproc) / 2)
+# In the order of tests/conftest.py, which knows the groups that take longest.
+PARALLEL := --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # The packages that build the site, and nothing else.
 DOCS := .venv-docs
 
@@ -19,15 +21,15 @@ demo-ui: $(READY)
 
 # Of the tests on real servers, the first case of each.
 test: lint
-	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup -m "not thorough"
+	$(BIN)/pytest $(PARALLEL) -m "not thorough"
 
 # All tests, with ten times as many interleavings of the protocol.
 test-all: lint
-	CH_S3_PROTOCOL_EXAMPLES=3000 $(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup
+	CH_S3_PROTOCOL_EXAMPLES=3000 $(BIN)/pytest $(PARALLEL)
 
 # Each topology with replicas in each mode; the demo, a deferral and a kill on the oldest supported Airflow.
 test-matrix: $(READY) $(LOWEST)/.ready
-	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup tests/sandbox/test_replicas.py tests/sandbox/test_cloud.py
+	$(BIN)/pytest $(PARALLEL) tests/sandbox/test_replicas.py tests/sandbox/test_cloud.py
 	$(LOWEST)/bin/pytest tests/airflow/test_deferral.py tests/airflow/test_demo.py -k "not replicas"
 
 # All load modes on a cluster of your own, described in CH_S3_TEST_CLUSTER: see docs/topologies.md.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import random
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -27,21 +27,37 @@ os.environ.update(
 os.environ.setdefault("CH_S3_FAULTS_SEED", str(random.randrange(1_000_000)))
 
 
-# Fixtures that take long to set up: tests that share one stay in one process.
-SHARED = ("airflow_api", "examples", "forking", "fragile_sandbox", "push_node", "replicated_sandbox", "wheel")
+# Fixtures that take long to set up: tests that share one stay in one process. They begin in this order, the longest
+# first, and before all others: otherwise one process would be busy with them at the end, and the others idle.
+SHARED = ("replicated_sandbox", "airflow_api", "examples", "forking", "fragile_sandbox", "push_node", "wheel")
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist and -m evaluate the markers
-def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-xdist and -m evaluate the markers
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> Generator[None]:
     """Group tests by the fixture that they share; mark all but the first case of a test on real servers."""
     stood_for: set[tuple[pytest.Collector | None, str]] = set()
     for item in items:
-        if shared := next((name for name in SHARED if name in item.fixturenames), None):
+        if shared := _shared(item):
             item.add_marker(pytest.mark.xdist_group(shared))
         if item.get_closest_marker("sandbox") and not item.get_closest_marker("every_case"):
             if (test := (item.parent, item.originalname)) in stood_for:
                 item.add_marker(pytest.mark.thorough)
             stood_for.add(test)
+    yield
+    items.sort(key=_place)
+
+
+def _shared(item: pytest.Function) -> str | None:
+    return next((name for name in SHARED if name in item.fixturenames), None)
+
+
+def _place(item: pytest.Function) -> tuple[int, str]:
+    """Order the groups, and within that of the clusters with replicas, the clusters: each is started once."""
+    shared = _shared(item)
+    if shared is None:
+        return len(SHARED), ""
+    callspec = getattr(item, "callspec", None)
+    return SHARED.index(shared), str(callspec.params.get(shared, "")) if callspec else ""
 
 
 def pytest_report_header() -> str:

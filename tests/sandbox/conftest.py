@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -33,6 +32,7 @@ from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOper
 from tests.sandbox.gates import Gate, watch_statements
 from tests.sandbox.processes import all_answer
 from tests.sandbox.topologies import TOPOLOGIES
+from tests.sandbox.worker import Worker, running_worker
 from tests.sandbox.written import parquet_file
 
 WAIT_SECONDS = 60
@@ -47,19 +47,6 @@ SLOW: dict[str, Any] = {
     "where": "sleepEachRow(0.05) = 0",
     "settings": {"max_threads": 1, "max_insert_threads": 1, "max_block_size": 20},
 }
-
-WORKER = """
-import json, sys
-from datetime import datetime
-from types import SimpleNamespace
-from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
-
-arguments, ti, started, before = json.loads(sys.argv[1])
-exec(before)
-operator = S3ToClickHouseOperator(**arguments)
-dag_run = SimpleNamespace(start_date=datetime.fromisoformat(started))
-operator.execute({"ti": SimpleNamespace(**ti), "dag_run": dag_run, "task": operator})
-"""
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
@@ -228,21 +215,18 @@ def put_slow_files(lab: Lab) -> None:
         lab.put(f"in/{number}.csv", "".join(f"{row['n']}\n" for row in ROWS[number::SLOW_FILES]).encode())
 
 
+@contextmanager
 def start_worker(
     lab: Lab, table: str, *, try_number: int = 1, max_tries: int = 0, before: str = "", **arguments: Any
-) -> subprocess.Popen[str]:
-    """Start a worker process that runs a try of the task ``load``; its errors go to ``stderr``.
+) -> Iterator[Worker]:
+    """Run a try of the task ``load`` in a process of its own, which is killed at the end of the block.
 
     :param before: Python code that it runs first.
     """
     given = {"source": lab.uri("in/*.csv"), "table": table, "clickhouse_conn_id": "ch", "aws_conn_id": "aws"}
     context = lab.context(lab.operator("in/*.csv", table), try_number=try_number, max_tries=max_tries)
-    text = json.dumps(
-        [{"task_id": "load", **given, **arguments}, vars(context["ti"]), lab.started.isoformat(), before]
-    )
-    return subprocess.Popen(
-        [sys.executable, "-c", WORKER, text], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+    with running_worker({**given, **arguments}, vars(context["ti"]), lab.started, before) as worker:
+        yield worker
 
 
 def bag(rows: Iterable[Mapping[str, Any]]) -> Counter[frozenset[tuple[str, Any]]]:

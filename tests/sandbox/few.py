@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from tests.processes import process_state
-from tests.sandbox.conftest import SLOW, Lab, start_worker
+from tests.sandbox.conftest import SLOW, Lab
+from tests.sandbox.worker import Worker
 
 EVEN_AND_ODD = "MergeTree PARTITION BY n % 2 ORDER BY n"
 FEW = [{"n": n} for n in range(30)]
@@ -51,16 +49,5 @@ ClickHouseS3Hook._run = run
 """
 
 
-@contextmanager
-def stopped_worker(lab: Lab, table: str, **arguments: Any) -> Iterator[subprocess.Popen[str]]:
-    """A worker that may still be suspended at the end of the block."""
-    worker = start_worker(lab, table, **arguments)
-    try:
-        yield worker
-    finally:
-        worker.kill()
-        worker.communicate()
-
-
-def is_stopped(process: subprocess.Popen[str]) -> bool:
-    return process_state(process.pid) == "T"
+def is_stopped(worker: Worker) -> bool:
+    return process_state(worker.pid) == "T"

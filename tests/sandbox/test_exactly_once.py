@@ -46,7 +46,6 @@ from tests.sandbox.few import (
     is_stopped,
     make_table,
     put_numbers,
-    stopped_worker,
 )
 from tests.sandbox.gates import Gate
 from tests.sandbox.processes import all_answer, kill_node
@@ -279,7 +278,7 @@ class TestZombie:
 
     @pytest.mark.thorough
     def test_process_stopped_while_its_insert_runs(self, lab: Lab, table: str) -> None:
-        with stopped_worker(lab, table, **SLOW_FEW) as worker:
+        with start_worker(lab, table, **SLOW_FEW) as worker:
             wait_until(lab.running, "the worker's query")
             os.kill(worker.pid, signal.SIGSTOP)
             wait_until(lambda: is_stopped(worker), "the worker to stand still")
@@ -293,7 +292,7 @@ class TestZombie:
         assert is_clean(lab)
 
     def test_process_stopped_inside_its_commit(self, lab: Lab, table: str) -> None:
-        with stopped_worker(lab, table, before=die_before("move_partitions", 3, signal.SIGSTOP)) as worker:
+        with start_worker(lab, table, before=die_before("move_partitions", 3, signal.SIGSTOP)) as worker:
             wait_until(lambda: is_stopped(worker), "the worker to stand still")
             assert bag(lab.rows(table)) <= bag(FEW)  # what the first two nodes have, or a part of it
             report = lab.load("in/*.csv", table, try_number=2)

@@ -21,7 +21,6 @@ from tests.sandbox.few import (
     is_stopped,
     make_table,
     put_numbers,
-    stopped_worker,
 )
 from tests.sandbox.gates import Gate
 
@@ -59,12 +58,11 @@ ClickHouseS3Hook._run = run
 """
     # five seconds without a statement, while others wait one second for an owner without a heartbeat
     other = freeze(Gate("create_lock"), "other/*.csv", table, task_id="other")
-    with stopped_worker(lab, table, before=slow) as worker:
-        wait_until(lambda: there.exists() or worker.poll() is not None, "the slow statement")
+    with start_worker(lab, table, before=slow) as worker:
+        wait_until(lambda: there.exists() or worker.has_ended(), "the slow statement")
         other.opened.set()
-        _, errors = worker.communicate(timeout=2 * WAIT_SECONDS)
-        assert worker.returncode == 0, errors[-1000:]
-        assert "starting again" not in errors
+        assert worker.wait(2 * WAIT_SECONDS) == 0, worker.errors()[-1000:]
+        assert "starting again" not in worker.errors()
         assert other.wake() is None
     assert bag(lab.rows(table)) == bag(FEW + OTHER)
     events = lab.everywhere(f"SELECT event FROM {lab.database}.ch_s3_ledger")
@@ -87,13 +85,12 @@ ClickHouseS3Hook._run = run
 def test_who_was_overtaken_by_another_load_begins_anew_in_the_same_try(
     lab: Lab, table: str, name: str, nth: int
 ) -> None:
-    with stopped_worker(lab, table, before=die_before(name, nth, signal.SIGSTOP)) as worker:
+    with start_worker(lab, table, before=die_before(name, nth, signal.SIGSTOP)) as worker:
         wait_until(lambda: is_stopped(worker), "the worker to stand still")
         lab.load("other/*.csv", table, task_id="other")
         assert bag(lab.rows(table)) in (bag(OTHER), bag(FEW + OTHER))
         os.kill(worker.pid, signal.SIGCONT)
-        _, errors = worker.communicate(timeout=2 * WAIT_SECONDS)
-        assert worker.returncode == 0, errors[-1000:]
+        assert worker.wait(2 * WAIT_SECONDS) == 0, worker.errors()[-1000:]
     assert bag(lab.rows(table)) == bag(FEW + OTHER)
     assert is_clean(lab)
 
