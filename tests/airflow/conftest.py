@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -44,6 +47,37 @@ def flights_sandbox(ch_s3_sandbox: Sandbox) -> Sandbox:
 def examples(flights_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> LocalAirflow:
     """Airflow commands with the example DAGs."""
     return make_airflow(tmp_path_factory.mktemp("airflow"), EXAMPLES, flights_sandbox)
+
+
+def with_dags(airflow: LocalAirflow, dags: Path) -> LocalAirflow:
+    """Use the home and the database of another Airflow with other DAGs: creating a database takes seconds."""
+    return replace(airflow, dags=dags, environment={**airflow.environment, "AIRFLOW__CORE__DAGS_FOLDER": str(dags)})
+
+
+# Each process of Airflow needs seconds to start.
+RUN_COMMANDS = """
+import json, sys
+from airflow.cli.cli_parser import get_parser
+
+for command in json.loads(sys.argv[1]):
+    arguments = get_parser().parse_args(command)
+    arguments.func(arguments)
+"""
+
+
+def run_in_one_process(
+    environment: Mapping[str, str], *commands: Sequence[str], then: str = "", python: str | Path = sys.executable
+) -> str:
+    """Run ``airflow …`` several times, and then Python code, in one process; returns what they print."""
+    done = subprocess.run(
+        [python, "-c", RUN_COMMANDS + then, json.dumps(commands)],
+        env=dict(environment),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 
+from airflow.cli.cli_parser import get_parser
 from airflow.models.dag_version import DagVersion
 from airflow.models.dagbag import DBDagBag
 from airflow.models.taskinstance import TaskInstance
@@ -22,7 +23,9 @@ DAG, RUN, TASK = "deferred", "run", "wait"
 
 
 def main() -> None:
-    """Defer the tasks that standard input lists."""
+    """Write the DAG to the database, and defer the tasks that standard input lists."""
+    reserialize = get_parser().parse_args(["dags", "reserialize"])
+    reserialize.func(reserialize)
     with create_session() as session:
         dag = DBDagBag().get_latest_version_of_dag(DAG, session=session)
         version = DagVersion.get_latest_version(DAG, session=session)

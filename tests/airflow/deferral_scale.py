@@ -20,6 +20,7 @@ from airflow.triggers.base import BaseTrigger
 
 from airflow_provider_ch_s3.request import LoadIdentity
 from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger
 from tests.airflow.conftest import wait_for
@@ -177,11 +178,13 @@ def fired(deferral: Deferral, index: int) -> list[float]:
     ]
 
 
-def test_many_tasks_in_one_triggerer(ch_s3_sandbox: Sandbox, ch_s3_database: str, tmp_path: Path) -> None:
+def test_many_tasks_in_one_triggerer(
+    ch_s3_sandbox: Sandbox, ch_s3_database: str, examples: LocalAirflow, tmp_path: Path
+) -> None:
     tables = make_tables(ch_s3_sandbox, ch_s3_database)
     triggers = make_triggers(ch_s3_sandbox, ch_s3_database, tables)
     query_ids = [trigger.query_id for trigger in triggers if isinstance(trigger, LoadTrigger)]
-    deferral = make_deferral(tmp_path, ch_s3_sandbox)
+    deferral = make_deferral(examples, tmp_path)
     deferral.defer(triggers)
     queries = Queries(ch_s3_sandbox, query_ids)
     ready: dict[int, float] = {}

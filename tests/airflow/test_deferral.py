@@ -15,10 +15,10 @@ import pytest
 from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.request import LoadIdentity
 from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.local_airflow import make_airflow
+from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger
-from tests.airflow.conftest import wait_for
+from tests.airflow.conftest import wait_for, with_dags
 from tests.airflow.triggerer import kill_group, make_deferral
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
@@ -86,13 +86,13 @@ def kill(sandbox: Sandbox, identity: LoadIdentity) -> None:
 
 
 def test_what_waits_outlives_its_triggerer_and_what_a_user_ends_ends(
-    ch_s3_sandbox: Sandbox, ch_s3_database: str, loads: list[LoadIdentity], tmp_path: Path
+    ch_s3_sandbox: Sandbox, ch_s3_database: str, loads: list[LoadIdentity], examples: LocalAirflow, tmp_path: Path
 ) -> None:
     for node in range(3):
         table = f"{ch_s3_database}.t"
         ch_s3_sandbox.query(f"CREATE TABLE {table} (n UInt8) ENGINE MergeTree PARTITION BY n ORDER BY n", node=node)
         ch_s3_sandbox.query(f"INSERT INTO {table} VALUES (0), (1)", node=node)
-    deferral = make_deferral(tmp_path, ch_s3_sandbox)
+    deferral = make_deferral(examples, tmp_path)
     triggers = [load_trigger(loads[0]), load_trigger(loads[1]), parts_trigger(ch_s3_sandbox, ch_s3_database)]
     deferral.defer(triggers)
     with deferral.triggerer() as first:
@@ -124,8 +124,11 @@ def test_what_waits_outlives_its_triggerer_and_what_a_user_ends_ends(
     assert len(fired) == 1
 
 
-def test_a_deferred_sensor_in_airflow_s_dag_test(ch_s3_sandbox: Sandbox, ch_s3_database: str, tmp_path: Path) -> None:
-    airflow = make_airflow(tmp_path, Path(__file__).parent / "dags", ch_s3_sandbox)
+@pytest.mark.thorough  # the test above has a real triggerer
+def test_a_deferred_sensor_in_airflow_s_dag_test(
+    ch_s3_sandbox: Sandbox, ch_s3_database: str, examples: LocalAirflow
+) -> None:
+    airflow = with_dags(examples, Path(__file__).parent / "dags")
     table = f"{ch_s3_database}.t"
     for node in range(3):
         ch_s3_sandbox.query(f"CREATE TABLE {table} (n UInt8) ENGINE MergeTree PARTITION BY n ORDER BY n", node=node)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
 from airflow_provider_ch_s3.sandbox.zookeeper import DEBIAN_JAR
+from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.airflow.conftest import DOCS, code_blocks, no_tables
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
@@ -21,34 +24,57 @@ TUNE = "ch-s3 tune --source 's3://flights/dt=2013-*/*.parquet' --table flights\n
 """Run by tests/sandbox/test_tune_command.py."""
 
 
-@pytest.fixture(scope="module")
-def flights_table(examples: LocalAirflow, flights_sandbox: Sandbox) -> Iterator[None]:
+BLOCKS = [block for page in PAGES for block in code_blocks(page, "bash") if block != TUNE]
+
+
+@pytest.fixture
+def flights_table(flights_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Tables as the example DAGs create them, with a day of flights in them."""
+    monkeypatch.setenv("AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT", flights_sandbox.airflow_conn_clickhouse)
+    monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", flights_sandbox.airflow_conn_aws)
+    from airflow_provider_ch_s3.example_dags.flights_tables import create_tables
+
+    load = S3ToClickHouseOperator(task_id="load", source="s3://flights/dt=2013-01-01/*.parquet", table="flights")
+    ti = SimpleNamespace(dag_id="docs", task_id="load", run_id="run", map_index=-1, try_number=1, max_tries=0)
     with no_tables(flights_sandbox):
-        conf = '{"source": "s3://flights/dt=2013-01-01/*.parquet"}'
-        examples.run("dags", "test", "bulk_load_flights", "2013-12-31", "--conf", conf)
+        create_tables.function()
+        load.execute({"ti": ti, "dag_run": SimpleNamespace(start_date=datetime.now(UTC)), "task": load})
         yield
 
 
+def run(block: str, examples: LocalAirflow, tmp_path: Path) -> str:
+    script = block.replace("/tmp/ch-s3-", f"{tmp_path}/")
+    done = subprocess.run(
+        ["bash", "-euc", script], env=dict(examples.environment), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_block_is_run_here() -> None:
+    assert [block.split(" -")[0].strip() for block in BLOCKS] == [
+        "ch-s3 plan",
+        "ch-s3 loads",
+        "ch-s3 sandbox up",
+        "ch-s3 sandbox up",
+    ]
+
+
 @pytest.mark.usefixtures("flights_table")
-def test_commands_run(examples: LocalAirflow, tmp_path: Path) -> None:
-    blocks = [block for page in PAGES for block in code_blocks(page, "bash") if block != TUNE]
-    assert len(blocks) == 4, "there is a new block: make sure that it is run here"
-    for block in blocks:
-        if "--replicas" in block and not DEBIAN_JAR.exists():
-            continue
-        script = block.replace("/tmp/ch-s3-", f"{tmp_path}/")
-        done = subprocess.run(
-            ["bash", "-euc", script],
-            env=dict(examples.environment),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        if "ch-s3 plan" in block:
-            assert "max_insert_threads = " in done.stdout
-            assert "INSERT INTO `sandbox`.`flights`" in done.stdout
-            assert "'***', '***'" in done.stdout
-        if "ch-s3 loads" in block:
-            assert re.search(r"bulk_load_flights\.load .* append +committed +1 +842 ", done.stdout)
+def test_plan_and_loads(examples: LocalAirflow, tmp_path: Path) -> None:
+    plan, loads, *_ = BLOCKS
+    planned = run(plan, examples, tmp_path)
+    assert "max_insert_threads = " in planned
+    assert "INSERT INTO `sandbox`.`flights`" in planned
+    assert "'***', '***'" in planned
+    assert re.search(r"docs\.load .* append +committed +1 +842 ", run(loads, examples, tmp_path))
+
+
+def test_a_sandbox_in_the_background(examples: LocalAirflow, tmp_path: Path) -> None:
+    run(BLOCKS[2], examples, tmp_path)
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(not DEBIAN_JAR.exists(), reason="no ZooKeeper: apt-get install zookeeper")
+def test_a_sandbox_with_replicas(examples: LocalAirflow, tmp_path: Path) -> None:
+    run(BLOCKS[3], examples, tmp_path)

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.local_airflow import make_airflow
-from tests.airflow.conftest import DOCS, README, code_blocks, no_tables
+from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
+from tests.airflow.conftest import DOCS, README, code_blocks, no_tables, with_dags
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run, pytest.mark.timeout(900)]
 
@@ -88,16 +88,16 @@ def describe(connection: Mapping[str, Any]) -> tuple[str, set[str], set[str]]:
     return connection["conn_type"], set(connection) - {"extra"}, set(extra)
 
 
-def test_the_readme(flights_sandbox: Sandbox, tmp_path: Path) -> None:
+def test_the_readme(examples: LocalAirflow, flights_sandbox: Sandbox, tmp_path: Path) -> None:
     dags = tmp_path / "dags"
     dags.mkdir()
     (dag,) = code_blocks(README, "python")
     (dags / "flights.py").write_text(dag)
     (statement,) = code_blocks(README, "sql")
     _, connect, load, _ = code_blocks(README, "bash")
-    airflow = make_airflow(tmp_path / "home", dags, flights_sandbox)
+    given = with_dags(examples, dags).environment
     # the README adds the connections to Airflow's database
-    environment = {name: value for name, value in airflow.environment.items() if not name.startswith("AIRFLOW_CONN_")}
+    environment = {name: value for name, value in given.items() if not name.startswith("AIRFLOW_CONN_")}
     with no_tables(flights_sandbox):
         flights_sandbox.query(statement)
         said = run(with_real_values(connect, flights_sandbox) + load, environment)

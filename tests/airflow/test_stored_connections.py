@@ -9,13 +9,17 @@ import pytest
 
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
+from tests.airflow.conftest import run_in_one_process
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
 
 def test_plan_with_connections_of_the_database(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
-    examples.run("connections", "add", "in_db", "--conn-json", flights_sandbox.airflow_conn_clickhouse)
-    examples.run("connections", "add", "in_db_s3", "--conn-json", flights_sandbox.airflow_conn_aws)
+    run_in_one_process(
+        examples.environment,
+        ["connections", "add", "in_db", "--conn-json", flights_sandbox.airflow_conn_clickhouse],
+        ["connections", "add", "in_db_s3", "--conn-json", flights_sandbox.airflow_conn_aws],
+    )
     name = f"{flights_sandbox.database}.stored_connections"
     for node in range(flights_sandbox.nodes):
         columns = "year UInt16, month UInt8"

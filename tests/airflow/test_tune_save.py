@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
+from tests.airflow.conftest import run_in_one_process
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
@@ -31,15 +30,6 @@ with create_session() as session:
 
 def test_a_stored_connection_keeps_the_rest_of_its_extra(examples: LocalAirflow) -> None:
     connection = {"conn_type": "clickhouse_s3", "host": "ch", "extra": {"cluster": "c", "calibration": {"old": 1}}}
-    examples.run("connections", "add", "stored", "--conn-json", json.dumps(connection))
-    lines = [
-        subprocess.run(
-            [sys.executable, "-c", script],
-            env=dict(examples.environment),
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        ).stdout.splitlines()
-        for script in (SAVE, READ)
-    ]
-    assert json.loads(lines[1][-1]) == {"cluster": "c", "calibration": {"readers_per_core": 3.0}}
+    add = ["connections", "add", "stored", "--conn-json", json.dumps(connection)]
+    printed = run_in_one_process(examples.environment, add, then=SAVE + READ)
+    assert json.loads(printed.splitlines()[-1]) == {"cluster": "c", "calibration": {"readers_per_core": 3.0}}

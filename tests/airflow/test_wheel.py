@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.airflow.conftest import ROOT
+from tests.airflow.conftest import ROOT, run_in_one_process
 
 pytestmark = pytest.mark.airflow_run
 
@@ -49,21 +49,20 @@ def test_the_source_distribution_is_all_that_the_project_is_tested_with(tmp_path
 
 
 def test_airflow_finds_the_installed_provider(wheel: Path, tmp_path: Path) -> None:
-    venv.create(tmp_path / "venv", with_pip=True)
+    venv.create(tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", str(wheel)], check=True)
+    install = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", wheel]
+    subprocess.run(install, check=True)
     # This environment's dependencies come after the wheel's packages: installing Airflow again would take minutes.
     site = next((tmp_path / "venv" / "lib").glob("python*")) / "site-packages"
     (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"])
-    environment = {"AIRFLOW_HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-
-    def run(*arguments: str) -> str:
-        command = [python, *arguments]
-        return subprocess.run(
-            command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
-        ).stdout
-
-    assert str(site) in run("-c", "import airflow_provider_ch_s3; print(airflow_provider_ch_s3.__file__)")
-    assert "Bulk loads" in run("-m", "airflow", "providers", "get", "--full", "airflow-provider-ch-s3")
-    hooks = run("-m", "airflow", "providers", "hooks", "--output", "plain")
-    assert "clickhouse_s3" in hooks
+    printed = run_in_one_process(
+        {"AIRFLOW_HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONSAFEPATH": "1"},
+        ["providers", "get", "--full", "airflow-provider-ch-s3"],
+        ["providers", "hooks", "--output", "plain"],
+        then="import airflow_provider_ch_s3; print(airflow_provider_ch_s3.__file__)",
+        python=python,
+    )
+    assert "Bulk loads" in printed
+    assert "clickhouse_s3 " in printed
+    assert printed.splitlines()[-1].startswith(str(site))

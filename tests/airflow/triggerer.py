@@ -17,8 +17,8 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger
 
-from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow
+from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
+from tests.airflow.conftest import with_dags
 
 CAPACITY = 1000
 DAG = """
@@ -111,14 +111,10 @@ class Deferral:
             return database.execute(sql).fetchall()
 
 
-def make_deferral(home: Path, sandbox: Sandbox) -> Deferral:
-    """Create a new home, whose database has the DAG ``deferred``."""
-    dags = home / "dags"
-    dags.mkdir()
+def make_deferral(airflow: LocalAirflow, dags: Path) -> Deferral:
+    """Write the DAG ``deferred`` to a folder, from which tasks of this Airflow can be deferred."""
     (dags / "deferred.py").write_text(DAG)
-    airflow = make_airflow(home, dags, sandbox)
-    airflow.run("dags", "reserialize")
-    return Deferral(airflow=airflow)
+    return Deferral(airflow=with_dags(airflow, dags))
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -305,9 +305,10 @@ class TestZombie:
 
 
 class TestAtTheSameTime:
-    def test_overlapping_globs_load_each_file_once(self, lab: Lab, background: Background) -> None:
+    @pytest.mark.parametrize("rounds", [1, 3])
+    def test_overlapping_globs_load_each_file_once(self, lab: Lab, background: Background, rounds: int) -> None:
         table = lab.create("t", "n UInt32", EVEN_AND_ODD)
-        for start in range(0, 60, 20):
+        for start in range(0, 20 * rounds, 20):
             rows = [{"n": n} for n in range(start, start + 20)]
             for number in range(5):
                 put_numbers(lab, f"in{start}/{number}.csv", rows[number::5])
@@ -318,10 +319,13 @@ class TestAtTheSameTime:
             assert bag(lab.rows(table)) == bag([{"n": n} for n in range(start + 20)])
         assert is_clean(lab)
 
-    def test_two_that_replace_the_same_partitions(self, lab: Lab, table: str, background: Background) -> None:
+    @pytest.mark.parametrize("rounds", [1, 3])
+    def test_two_that_replace_the_same_partitions(
+        self, lab: Lab, table: str, background: Background, rounds: int
+    ) -> None:
         put_numbers(lab, "other/a.csv", OTHER)
         how = {"load_mode": "replace_partitions", "on_partial_partitions": "replace"}
-        for round_number in range(3):
+        for round_number in range(rounds):
             tasks = [
                 background(lab.load, f"{folder}/*.csv", table, task_id=f"{folder}{round_number}", **how)
                 for folder in ("in", "other")
