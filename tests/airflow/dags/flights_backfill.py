@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
     from airflow_provider_ch_s3.sql.statement import Statement
 
-# Day → the statement after which the first try dies; if it goes to every node, after the first node.
+# Day → the statement after which the first try dies; if it goes to every node, after the first node. A push loads
+# only the first days.
 DEATHS = {
-    "2013-01-01": "create_lock",
-    "2013-01-03": "create_staging",
-    "2013-01-05": "insert_load",
-    "2013-01-07": "rename_staging",
-    "2013-01-09": "write_event_committing",
-    "2013-01-11": "replace_partitions",
+    "2013-01-01": "insert_load",
+    "2013-01-03": "replace_partitions",
+    "2013-01-05": "create_lock",
+    "2013-01-07": "create_staging",
+    "2013-01-09": "rename_staging",
+    "2013-01-11": "write_event_committing",
     "2013-01-13": "write_event_committed",
 }
 
