@@ -11,7 +11,7 @@ PARALLEL := --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # The packages that build the site, and nothing else.
 DOCS := .venv-docs
 
-.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning bench-history deferral-scale docs lint clean
+.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning bench-history bench-shared-memory deferral-scale docs lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -70,6 +70,10 @@ bench-replicas: $(READY)
 # Time and memory of a worker that plans a load of 1,000,000 objects; takes a minute or two.
 bench-planning: $(READY)
 	$(BIN)/python bench/planning.py
+
+# Memory of a small node while four loads run on it, planned alone and for four; takes some minutes.
+bench-shared-memory: $(READY)
+	$(BIN)/python -m bench.shared_memory
 
 # Builds the documentation site in build/docs; a broken link fails.
 docs: $(DOCS)/.ready

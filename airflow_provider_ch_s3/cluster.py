@@ -76,6 +76,7 @@ class ClusterDeclaration:
     vcpus_per_node: int | None = None
     memory_gib_per_node: float | None = None
     ingest_memory_ratio: float = DEFAULT_INGEST_MEMORY_RATIO
+    max_concurrent_loads: int | None = None
     ddl_mode: DdlMode = DdlMode.AUTO
     http_endpoints: tuple[str, ...] = ()
     ledger_table: str | None = None
@@ -90,6 +91,7 @@ class ClusterSpec:
     :param server_version: the oldest version of all nodes.
     :param notes: differences between nodes, or between connection and cluster, for the log.
     :param declared_node_count: overrides the number of detected nodes.
+    :param max_concurrent_loads: how many loads may run at once; None if the connection does not say.
     """
 
     name: str | None
@@ -101,6 +103,7 @@ class ClusterSpec:
     vcpus_origin: HardwareOrigin = HardwareOrigin.DETECTED
     memory_origin: HardwareOrigin = HardwareOrigin.DETECTED
     calibration: Calibration = field(default_factory=Calibration)
+    max_concurrent_loads: int | None = None
 
     @property
     def node_count(self) -> int:
@@ -208,6 +211,7 @@ def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], ve
         vcpus_origin=HardwareOrigin.CONNECTION if declared.vcpus_per_node else found,
         memory_origin=HardwareOrigin.CONNECTION if memory_gib else HardwareOrigin.DETECTED,
         calibration=declared.calibration,
+        max_concurrent_loads=declared.max_concurrent_loads,
     )
 
 

@@ -104,11 +104,22 @@ CLUSTER_FIELDS = (
     ),
     ConnectionField(
         name="ingest_memory_ratio",
-        label="Share of memory for a load",
+        label="Share of memory for loads",
         description="1 if nothing else runs on the nodes; 0.5 (default) if they also serve other work.",
         kind=FieldKind.NUMBER,
         minimum=0.01,
         maximum=1,
+    ),
+    ConnectionField(
+        name="max_concurrent_loads",
+        label="Loads at the same time",
+        description=(
+            "How many loads may run on the cluster at once, such as the slots of an Airflow pool: each is planned"
+            " with its part of the memory. What the limits of DAG and task allow if empty."
+        ),
+        kind=FieldKind.INTEGER,
+        minimum=1,
+        maximum=1000,
     ),
     ConnectionField(
         name="ddl_mode",

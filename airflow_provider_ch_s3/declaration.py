@@ -29,6 +29,7 @@ def parse_declaration(extra: Mapping[str, Any], conn_id: str) -> ClusterDeclarat
         vcpus_per_node=fields.get("vcpus_per_node"),
         memory_gib_per_node=fields.get("memory_gib_per_node"),
         ingest_memory_ratio=fields.get("ingest_memory_ratio", DEFAULT_INGEST_MEMORY_RATIO),
+        max_concurrent_loads=fields.get("max_concurrent_loads"),
         ddl_mode=DdlMode(fields.get("ddl_mode", DdlMode.AUTO.value)),
         http_endpoints=tuple(
             _parse_endpoint(endpoint, secure=secure, conn_id=conn_id) for endpoint in fields.get("http_endpoints", ())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from airflow_provider_ch_s3.source import SourcePattern
-from airflow_provider_ch_s3.tuning import SettingValue
+from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 
 # Clocks of workers and servers may differ by that much.
 CLOCK_MARGIN_SECONDS = 2 * 3600
@@ -73,6 +73,7 @@ class LoadRequest:
     :param settings: ClickHouse settings that win over everything computed.
     :param connection_settings: those of the Airflow connection.
     :param timeout_seconds: the task's ``execution_timeout``.
+    :param limit: how many loads of this task Airflow may run at once.
     :param replace_where: flat SQL condition over the columns of the table, for ``REPLACE_WHERE``.
     :param min_files: fail if fewer files are listed.
     :param min_rows: fail if fewer rows are staged.
@@ -90,6 +91,7 @@ class LoadRequest:
     settings: Mapping[str, SettingValue] = field(default_factory=dict)
     connection_settings: Mapping[str, SettingValue] = field(default_factory=dict)
     timeout_seconds: float | None = None
+    limit: LoadLimit = field(default_factory=LoadLimit)
     load_mode: LoadMode = LoadMode.APPEND
     replace_where: str = ""
     on_loaded_files: OnLoadedFiles = OnLoadedFiles.SKIP

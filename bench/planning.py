@@ -30,6 +30,7 @@ from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
 from airflow_provider_ch_s3.source import S3Access, parse_source
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
+from airflow_provider_ch_s3.tuning import MemorySharing
 from airflow_provider_ch_s3.tuning.rules import RULES
 from airflow_provider_ch_s3.units import GIB, MIB
 
@@ -176,7 +177,15 @@ def run_load(objects: int, phase: Phase) -> None:
     assert len(selection.files) == objects
     with phase("plan"):
         access = S3Access(endpoint_url="https://s3")
-        prepared = prepare_load(ledger.client, REQUEST, CLUSTER, TARGET, access=access, files=selection.files)
+        prepared = prepare_load(
+            ledger.client,
+            REQUEST,
+            CLUSTER,
+            TARGET,
+            access=access,
+            files=selection.files,
+            read_sharing=MemorySharing,
+        )
         format_plan(prepared)
     with phase("render the INSERT"):
         prepared.insert(IDENTITY)

@@ -51,6 +51,12 @@ _DIFFERENT_FILES = (
     " columns=[…]"
 )
 
+_MEMORY_OF_THE_SERVER = (
+    "the server ran out of memory: load again, because a new plan divides the memory among the loads that run then,"
+    " or have each plan with less from the start (max_concurrent_loads or ingest_memory_ratio in the connection)"
+)
+_MEMORY_OF_THE_QUERY = "raise max_memory_usage, or lower ingest_memory_ratio in the connection to plan with less"
+
 # Where the messages of 26.7 name the column, the value, the row and the file; the first match counts.
 _COLUMNS = (
     r"to destination column `?(?P<name>[^`:]+?)`?: ",
@@ -105,6 +111,8 @@ def _other_remedy(code: str, message: str, endpoint: str) -> str:
         return f"check that the servers {where}, and that the credentials may read the bucket"
     if re.search(r"(Missing columns: '|identifier [`'])role_arn", message):
         return "this version of ClickHouse has no role_arn; use a named collection, or the keys of the connection"
+    if code == "MEMORY_LIMIT_EXCEEDED":
+        return _MEMORY_OF_THE_SERVER if "(total)" in message else _MEMORY_OF_THE_QUERY
     if code in _EXPRESSION:
         return "correct select and where, which see the columns of the files"
     return "check that data_format and structure match the files, and check the settings"

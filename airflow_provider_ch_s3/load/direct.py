@@ -10,7 +10,7 @@ import dataclasses
 import logging
 import time
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 from airflow_provider_ch_s3.cluster import ClusterSpec
@@ -23,6 +23,7 @@ from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.killed import describe_kill
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, list_files, prepare_load
 from airflow_provider_ch_s3.load.report import LoadReport, build_report, check_report, describe_plan
+from airflow_provider_ch_s3.load.sharing import read_sharing
 from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.query.state import (
     LOG_PATIENCE_SECONDS,
@@ -134,6 +135,7 @@ class DirectLoadRun(TaskLoad):
             read_target(self.client, found, cluster),
             access=self.store.access(),
             files=files,
+            read_sharing=partial(read_sharing, self.client, cluster, self.request, self.identity),
         )
 
     def _take_over(self, earlier: QueryStatus) -> str:

@@ -28,6 +28,7 @@ def format_plan(prepared: PreparedLoad, *, show_all: bool = False) -> str:
         f"cluster   {prepared.cluster.node_count} x {count_of(node.vcpus, 'core')},"
         f" {format_bytes(node.memory_bytes)};"
         f" cores: {prepared.cluster.vcpus_origin.value}, memory: {prepared.cluster.memory_origin.value}",
+        f"memory    {prepared.cluster.ingest_memory_ratio:.0%} per node, {prepared.sharing}",
         "settings",
         *(f"  {f'{s.name} = {s.value}':<{width}}  [{s.origin.value}] {s.reason}" for s in shown),
         *([] if show_all else [f"  {hidden} as the server has them: see `ch-s3 plan --all`"]),

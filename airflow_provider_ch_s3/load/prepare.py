@@ -27,6 +27,7 @@ from airflow_provider_ch_s3.text_columns import read_text_strictly
 from airflow_provider_ch_s3.tuning import (
     LoadFacts,
     LoadPlan,
+    MemorySharing,
     PastLoad,
     ServerSetting,
     check_given_settings,
@@ -47,6 +48,7 @@ class PreparedLoad:
     """A load that is ready to start.
 
     :param plan_with: computes the plan of the same load for a cluster with other constants.
+    :param sharing: the loads among which the memory of the nodes is divided.
     """
 
     cluster: ClusterSpec
@@ -56,6 +58,7 @@ class PreparedLoad:
     where: str
     plan: LoadPlan
     plan_with: Callable[[Calibration], LoadPlan]
+    sharing: MemorySharing
 
     def insert(self, identity: LoadIdentity, *, into: TableName | None = None) -> Statement:
         """Render the INSERT, with the plan's settings and, in its ``log_comment``, the load's identity and size.
@@ -89,11 +92,13 @@ def prepare_load(
     *,
     access: S3Access,
     files: tuple[SourceFile, ...],
+    read_sharing: Callable[[], MemorySharing],
     past: Mapping[str, PastLoad] = MappingProxyType({}),
     waits_for_replicas: bool = False,
 ) -> PreparedLoad:
     """Inspect the source, match its columns with the target's, measure a sample, plan the settings.
 
+    :param read_sharing: counts the loads among which the memory of the nodes is divided.
     :param past: format → measurements of the table's latest load of it.
     :param waits_for_replicas: the load itself waits for replicas, after the INSERT.
     :raises TargetError: if the table cannot take the files.
@@ -113,29 +118,31 @@ def prepare_load(
     )
     _log_unused_folders(source, mapping, request, target)
 
-    def plan(source: SourceSpec, calibration: Calibration) -> LoadPlan:
+    def plan(source: SourceSpec, sharing: MemorySharing, calibration: Calibration) -> LoadPlan:
         facts = _facts(cluster, source, target, mapping, request, past.get(source.data_format))
         return plan_load(
-            replace(facts, calibration=calibration, waits_for_replicas=waits_for_replicas),
+            replace(facts, calibration=calibration, sharing=sharing, waits_for_replicas=waits_for_replicas),
             server=server,
             operator=request.settings,
             connection=request.connection_settings,
         )
 
     # The sample is read with the settings of the load, so these are planned twice: before the sample, and with it.
-    sent = {**for_inspection, **plan(source, cluster.calibration).sent}
+    sent = {**for_inspection, **plan(source, MemorySharing(), cluster.calibration).sent}
     source = sample.measure_rows(client, source, mapping, target, where=request.where, settings=sent)
     if source.rows is None and source.data_format not in past:
         source = sample.estimate_row_count(client, source, settings=sent)
     source = sample.count_partitions(client, source, mapping, target.partition_key, settings=sent)
+    sharing = read_sharing()  # last of all: a load that starts in the meantime is counted, too
     return PreparedLoad(
         cluster=cluster,
         source=source,
         target=target,
         mapping=mapping,
         where=request.where,
-        plan=plan(source, cluster.calibration),
-        plan_with=partial(plan, source),
+        plan=plan(source, sharing, cluster.calibration),
+        plan_with=partial(plan, source, sharing),
+        sharing=sharing,
     )
 
 

@@ -16,7 +16,7 @@ import dataclasses
 import logging
 import uuid
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, LockLostError, OvertakenError
@@ -50,6 +50,7 @@ from airflow_provider_ch_s3.load.report import LoadReport, build_report
 from airflow_provider_ch_s3.load.rights import check_rights
 from airflow_provider_ch_s3.load.selection import FileSelection, is_loaded_meanwhile, select_new
 from airflow_provider_ch_s3.load.settled import wait_until_settled
+from airflow_provider_ch_s3.load.sharing import read_sharing
 from airflow_provider_ch_s3.load.verify_staged import verify_staged
 from airflow_provider_ch_s3.query.state import QueryState, wait_for_query_log
 from airflow_provider_ch_s3.source import SourceFile
@@ -353,6 +354,7 @@ class LoadRun(TaskLoad):
             context.target,
             access=self.store.access(),
             files=files,
+            read_sharing=partial(read_sharing, self.client, context.cluster, self.request, self.identity),
             past=read_past_loads(context.ledger, context.cluster, epoch=history.epoch),
             waits_for_replicas=context.staging.replicas.exist,
         )

@@ -213,6 +213,14 @@ def render_running_queries(prefix: str, cluster: str | None) -> Statement:
     return render("running_queries", prefix=prefix, cluster=cluster)
 
 
+def render_count_loads(cluster: str | None, *, but: str) -> Statement:
+    """Number of loads that any node is running an INSERT of.
+
+    :param but: id of a load that is not counted.
+    """
+    return render("count_loads", cluster=cluster, but=f"{but}-")
+
+
 def render_has_query_log(cluster: str | None) -> Statement:
     """The nodes that have a ``system.query_log``: a server creates it when it first writes to it."""
     return render("has_query_log", cluster=cluster)

@@ -34,8 +34,9 @@ from airflow_provider_ch_s3.request import (
     OnPartialPartitions,
 )
 from airflow_provider_ch_s3.source import parse_source
+from airflow_provider_ch_s3.transfers.task_limits import limit_of
 from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
-from airflow_provider_ch_s3.tuning import SettingValue
+from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -237,12 +238,13 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         )
         hook.keep_secret(store.secrets)
         kind: type[TaskLoad] = LoadRun if self.staging else DirectLoadRun
+        identity = identify(context, table=self.table)
         self._load = kind(
             client=hook,
             store=store,
             declaration=hook.declaration,
-            request=self._request(hook),
-            identity=identify(context, table=self.table),
+            request=self._request(hook, limit_of(self, is_mapped=identity.map_index >= 0)),
+            identity=identity,
             poll_seconds=self.poll_interval,
         )
         try:
@@ -266,7 +268,7 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         check_settings("settings", self.settings)
         check_seconds("poll_interval", self.poll_interval, is_positive=True)
 
-    def _request(self, hook: ClickHouseS3Hook) -> LoadRequest:
+    def _request(self, hook: ClickHouseS3Hook, limit: LoadLimit) -> LoadRequest:
         return LoadRequest(
             pattern=parse_source(self.source),
             table=self.table,
@@ -279,6 +281,7 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
             settings=self.settings or {},
             connection_settings=hook.connection_settings,
             timeout_seconds=self.execution_timeout.total_seconds() if self.execution_timeout else None,
+            limit=limit,
             load_mode=_choice("load_mode", self.load_mode, LoadMode),
             replace_where=self.replace_where,
             on_loaded_files=_choice("on_loaded_files", self.on_loaded_files, OnLoadedFiles),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from airflow_provider_ch_s3.calibration import Calibration
 from airflow_provider_ch_s3.errors import PlanError
 from airflow_provider_ch_s3.file_format import FileFormat, find_format
+from airflow_provider_ch_s3.tuning.sharing import MemorySharing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +33,8 @@ class LoadFacts:
     """Hardware of the weakest node, the files, and how they reach the table.
 
     :param memory_bytes: memory of one node.
-    :param ingest_memory_ratio: share of that memory that the load may use, above 0, at most 1.
+    :param ingest_memory_ratio: share of that memory that all loads together may use, above 0, at most 1.
+    :param sharing: the loads among which that share is divided.
     :param size_bytes: stored size of all files.
     :param volume_bytes: size of the rows in the server's memory (measured on a sample, or estimated).
     :param column_count: columns of the table that the load fills.
@@ -58,6 +60,7 @@ class LoadFacts:
     size_bytes: int
     volume_bytes: int
     data_format: str
+    sharing: MemorySharing = field(default_factory=MemorySharing)
     column_count: int = 1
     is_clustered: bool = True
     keeps_rows_where_read: bool = True
@@ -82,6 +85,11 @@ class LoadFacts:
                     f"{name} is {getattr(self, name)}, but a plan needs at least 1; declare the hardware in the"
                     " connection if the server does not report it"
                 )
+
+    @property
+    def share_bytes(self) -> float:
+        """Memory of a node that this load may use."""
+        return self.memory_bytes * self.ingest_memory_ratio / self.sharing.loads
 
     @property
     def files_per_node(self) -> int:

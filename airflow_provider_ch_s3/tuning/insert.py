@@ -56,15 +56,15 @@ def min_insert_block_size_bytes(facts: LoadFacts) -> Decision:
     (https://github.com/ClickHouse/ClickHouse/issues/88556), so the buffers are subtracted first.
     """
     threads = count_insert_threads(facts)
-    memory_bytes = facts.memory_bytes * facts.ingest_memory_ratio
-    held_bytes = min(buffer_bytes(facts, threads=threads), memory_bytes * MAX_BUFFER_RATIO)
+    held_bytes = min(buffer_bytes(facts, threads=threads), facts.share_bytes * MAX_BUFFER_RATIO)
     in_memory = blocks_in_memory(facts, threads=threads)
-    ceiling_bytes = int((memory_bytes - held_bytes) / in_memory)
+    ceiling_bytes = int((facts.share_bytes - held_bytes) / in_memory)
     blocks = _count_blocks(facts, threads)
     share_bytes = int(facts.node_volume_bytes / blocks)
     block_bytes = min(ceiling_bytes, max(MIN_BLOCK_BYTES, share_bytes))
     memory = (
-        f"{facts.ingest_memory_ratio:.0%} of {format_bytes(facts.memory_bytes)}, less {format_bytes(held_bytes)}"
+        f"{facts.ingest_memory_ratio:.0%} of {format_bytes(facts.memory_bytes)}{_among(facts)}, less"
+        f" {format_bytes(held_bytes)}"
         f" for buffers, allows {count_of(in_memory, 'block')} of {format_bytes(ceiling_bytes)} at once"
     )
     data = (
@@ -78,6 +78,10 @@ def min_insert_block_size_bytes(facts: LoadFacts) -> Decision:
     else:
         reason = f"{data}, so that few parts are left to merge; {memory}"
     return Decision(block_bytes, reason)
+
+
+def _among(facts: LoadFacts) -> str:
+    return f" {facts.sharing}" if facts.sharing.loads > 1 else ""
 
 
 def _count_blocks(facts: LoadFacts, threads: int) -> int:

@@ -57,6 +57,7 @@ def test_every_block_is_run_here() -> None:
         "ch-s3 loads",
         "ch-s3 sandbox up",
         "ch-s3 sandbox up",
+        "airflow pools set",
     ]
 
 
@@ -78,3 +79,7 @@ def test_a_sandbox_in_the_background(examples: LocalAirflow, tmp_path: Path) -> 
 @pytest.mark.skipif(not DEBIAN_JAR.exists(), reason="no ZooKeeper: apt-get install zookeeper")
 def test_a_sandbox_with_replicas(examples: LocalAirflow, tmp_path: Path) -> None:
     run(BLOCKS[3], examples, tmp_path)
+
+
+def test_a_pool(examples: LocalAirflow, tmp_path: Path) -> None:
+    assert "Pool created" in run(BLOCKS[4], examples, tmp_path)

@@ -696,6 +696,10 @@ class Cluster:
             if not insert.is_over and insert.query_id.startswith(prefix)
         ]
 
+    def _count_loads(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        (but,) = _literals(statement.text.partition("NOT startsWith")[2])
+        return [{"loads": sum(not insert.is_over and not insert.query_id.startswith(but) for insert in self.inserts)}]
+
     def _logged_queries(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         prefix = _literals(statement.text.partition("startsWith")[2])[0]
         return [

@@ -45,6 +45,7 @@ def test_null_and_empty_text_are_absent() -> None:
         "vcpus_per_node",
         "memory_gib_per_node",
         "ingest_memory_ratio",
+        "max_concurrent_loads",
         "ddl_mode",
     )
     nulls = dict.fromkeys((*names, "http_endpoints", "secure"))
@@ -60,6 +61,7 @@ def test_texts_of_a_uri_are_parsed() -> None:
             "vcpus_per_node": "16",
             "memory_gib_per_node": "61.5",
             "ingest_memory_ratio": "1",
+            "max_concurrent_loads": "4",
             "ddl_mode": "per_host",
             "http_endpoints": "ch1:8123, ch2:8123,ch3",
         },
@@ -71,6 +73,7 @@ def test_texts_of_a_uri_are_parsed() -> None:
         vcpus_per_node=16,
         memory_gib_per_node=61.5,
         ingest_memory_ratio=1.0,
+        max_concurrent_loads=4,
         ddl_mode=DdlMode.PER_HOST,
         http_endpoints=("ch1:8123", "ch2:8123", "ch3:8123"),
     )
@@ -105,6 +108,8 @@ def test_endpoints_are_host_and_port(given: object, secure: object, expected: tu
         ({"memory_gib_per_node": "nan"}, "memory_gib_per_node is 'nan'"),
         ({"node_count": "inf"}, "node_count is 'inf'"),
         ({"ingest_memory_ratio": 1.5}, "ingest_memory_ratio is 1.5; set it to a number from 0.01 to 1"),
+        ({"max_concurrent_loads": 0}, "max_concurrent_loads is 0; set it to a whole number from 1 to 1000"),
+        ({"max_concurrent_loads": 1.5}, "max_concurrent_loads is 1.5; set it to a whole number"),
         ({"ingest_memory_ratio": 0}, "ingest_memory_ratio is 0; set it to a number from 0.01 to 1"),
         (
             {"ddl_mode": "cluster"},

@@ -87,8 +87,20 @@ WIDEN = "widen the column, convert the value with select={'v': '…'}, or leave 
             " columns=[…]",
             id="other-columns",
         ),
+        pytest.param("Code: 1000. (NEVER_HEARD_OF)", "Code: 1000. ", "check that data_format", id="anything-else"),
         pytest.param(
-            "Code: 241. (MEMORY_LIMIT_EXCEEDED)", "Code: 241. ", "check that data_format", id="anything-else"
+            "Code: 241. DB::Exception: (total) memory limit exceeded: would use 1.80 GiB. (MEMORY_LIMIT_EXCEEDED)",
+            "Code: 241. ",
+            "the server ran out of memory: load again, because a new plan divides the memory among the loads that run"
+            " then, or have each plan with less from the start (max_concurrent_loads or ingest_memory_ratio in the"
+            " connection)",
+            id="too-many-loads",
+        ),
+        pytest.param(
+            "Code: 241. DB::Exception: Query memory limit exceeded: would use 1.80 MiB. (MEMORY_LIMIT_EXCEEDED)",
+            "Code: 241. ",
+            "raise max_memory_usage, or lower ingest_memory_ratio in the connection to plan with less",
+            id="limit-of-the-query",
         ),
         pytest.param(
             "Code: 636. DB::Exception: Error: Code: 117. Parquet file too short. (INCORRECT_DATA) . You can specify"

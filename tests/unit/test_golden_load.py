@@ -180,6 +180,8 @@ CASES: dict[str, Statement] = {
     "read_settings": load_queries.render_read_settings(),
     "running_queries_cluster": load_queries.render_running_queries(PREFIX, CLUSTER),
     "running_queries_single": load_queries.render_running_queries(PREFIX, None),
+    "count_loads_cluster": load_queries.render_count_loads(CLUSTER, but="ch-s3-0123456789abcdef0123"),
+    "count_loads_single": load_queries.render_count_loads(None, but="ch-s3-0123456789abcdef0123"),
     "logged_queries_cluster": load_queries.render_logged_queries(PREFIX, CLUSTER, age_seconds=3600),
     "logged_queries_single": load_queries.render_logged_queries(PREFIX, None, age_seconds=3600),
     "has_query_log_cluster": load_queries.render_has_query_log(CLUSTER),

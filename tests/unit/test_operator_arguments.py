@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.request import (
 )
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from airflow_provider_ch_s3.tuning import LoadLimit
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +33,7 @@ def make_request(**arguments: Any) -> LoadRequest:
     operator = S3ToClickHouseOperator(
         task_id="load", source="s3://flights/**", table="d.t", clickhouse_conn_id="unit", **arguments
     )
-    return operator._request(ClickHouseS3Hook(clickhouse_conn_id="unit"))
+    return operator._request(ClickHouseS3Hook(clickhouse_conn_id="unit"), LoadLimit())
 
 
 def test_defaults_are_the_careful_ones() -> None:

@@ -8,7 +8,7 @@ from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.mapping import MappedColumn
 from airflow_provider_ch_s3.source import S3Access, SourceFile, SourcePattern, SourceSpec
 from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
-from airflow_provider_ch_s3.tuning import LoadPlan, Prediction, Setting, SettingOrigin
+from airflow_provider_ch_s3.tuning import LoadPlan, MemorySharing, Prediction, Setting, SettingOrigin
 
 PLAN = LoadPlan(
     settings=(
@@ -55,11 +55,13 @@ PREPARED = PreparedLoad(
     where="",
     plan=PLAN,
     plan_with=lambda _: PLAN,
+    sharing=MemorySharing(running=2),
 )
 HEAD = """\
 files     1 x Parquet, 2.0 KiB, 10 rows, from s3://b/*.parquet
 table     d.t (MergeTree), 1 column
 cluster   1 x 8 cores, 32.0 GiB; cores: detected, memory: detected
+memory    50% per node, shared by 3 loads (2 others run now)
 settings
 """
 TAIL = """\

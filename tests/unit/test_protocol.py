@@ -13,6 +13,7 @@ import datetime
 import os
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,7 +41,7 @@ from airflow_provider_ch_s3.request import LoadIdentity, LoadMode, LoadRequest, 
 from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourcePattern, SourceSpec
 from airflow_provider_ch_s3.sql import render
 from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
-from airflow_provider_ch_s3.tuning import LoadPlan, Prediction, Setting, SettingOrigin
+from airflow_provider_ch_s3.tuning import LoadPlan, MemorySharing, Prediction, Setting, SettingOrigin
 from tests.unit.cluster_model import Clock, Cluster, Fault, Insert, Killed, ModelClient, ModelThread, Process, Thread
 
 EXAMPLES = int(os.environ.get("CH_S3_PROTOCOL_EXAMPLES", "300"))
@@ -207,6 +208,7 @@ def prepare_model_load(
     *,
     access: S3Access,
     files: tuple[SourceFile, ...],
+    read_sharing: Callable[[], MemorySharing],
     past: object,
     waits_for_replicas: bool,
 ) -> PreparedLoad:
@@ -230,6 +232,7 @@ def prepare_model_load(
         where="",
         plan=plan,
         plan_with=lambda _: plan,
+        sharing=read_sharing(),
     )
 
 

@@ -42,6 +42,7 @@ def test_every_key_of_the_design_is_a_field(connection_type: dict[str, Any]) -> 
         "vcpus_per_node",
         "memory_gib_per_node",
         "ingest_memory_ratio",
+        "max_concurrent_loads",
         "ddl_mode",
         "http_endpoints",
         "ledger_table",
@@ -68,6 +69,7 @@ def test_fields_carry_their_limits(connection_type: dict[str, Any]) -> None:
         "minimum": 0.01,
         "maximum": 1,
     }
+    assert fields["max_concurrent_loads"]["schema"] == {"type": ["integer", "null"], "minimum": 1, "maximum": 1000}
     assert fields["ddl_mode"]["schema"]["enum"] == ["auto", "single", "on_cluster", "per_host", "database"]
     assert fields["http_endpoints"]["schema"] == {"type": ["array", "null"], "items": {"type": "string"}}
 

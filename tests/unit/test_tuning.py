@@ -12,6 +12,8 @@ from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.file_format import FORMAT_SETTINGS
 from airflow_provider_ch_s3.tuning import (
     LoadFacts,
+    LoadLimit,
+    MemorySharing,
     PastLoad,
     ServerSetting,
     Setting,
@@ -84,6 +86,10 @@ def test_max_insert_threads(vcpus: int, expected: int) -> None:
         pytest.param({"vcpus": 16, "memory_bytes": 64 * GIB}, 2_845_363_404, id="16-vcpu-64-gib"),
         # (16,384 - 205.4) / 12
         pytest.param({"ingest_memory_ratio": 0.5}, 1_413_707_639, id="half-of-the-memory"),
+        # (8,192 - 205.4) / 12: the loads that run, and this one, if they are more than may run
+        pytest.param({"sharing": MemorySharing(running=3)}, 697_879_756, id="three-other-loads"),
+        pytest.param({"sharing": MemorySharing(limit=LoadLimit(4))}, 697_879_756, id="four-may-run"),
+        pytest.param({"sharing": MemorySharing(running=3, limit=LoadLimit(2))}, 697_879_756, id="more-than-may-run"),
         # (32,768 - 200 - 4 x 100 x 1.35) / 12 = 2,669 MiB
         pytest.param({"column_count": 100}, 2669 * MIB, id="many-columns"),
         # (32,768 - 50 - 5.4) / (4 + 2)
@@ -126,6 +132,12 @@ def test_min_insert_block_size_bytes(changes: dict[str, Any], expected: int) -> 
             "4.0 GiB of rows per node in 4 blocks: 1.0 GiB each, so that few parts are left to merge;"
             " 50% of 32.0 GiB, less 205.4 MiB for buffers, allows 12 blocks of 1.3 GiB at once",
             id="data",
+        ),
+        pytest.param(
+            {"sharing": MemorySharing(running=3)},
+            "100% of 32.0 GiB shared by 4 loads (3 others run now), less 205.4 MiB for buffers, allows 12 blocks of"
+            " 665.5 MiB at once; 1.0 TiB of rows per node in 4 blocks: 256.0 GiB each, so memory is the limit",
+            id="shared",
         ),
         pytest.param(
             {"volume_bytes": 16 * MIB},
@@ -769,3 +781,24 @@ def test_what_was_tuned_wins_over_the_rules() -> None:
 def test_wrong_constants_are_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Calibration.from_dict(values)
+
+
+@pytest.mark.parametrize(
+    ("sharing", "said"),
+    [
+        pytest.param(MemorySharing(), "for one load", id="alone"),
+        pytest.param(MemorySharing(running=1), "shared by 2 loads (1 other runs now)", id="one-more"),
+        pytest.param(
+            MemorySharing(running=2, limit=LoadLimit(3, "max_active_runs")),
+            "shared by 3 loads (2 others run now)",
+            id="as-many-as-may-run",
+        ),
+        pytest.param(
+            MemorySharing(running=1, limit=LoadLimit(4, "max_concurrent_loads")),
+            "shared by 4 loads (max_concurrent_loads is 4)",
+            id="more-may-run",
+        ),
+    ],
+)
+def test_why_memory_is_shared(sharing: MemorySharing, said: str) -> None:
+    assert str(sharing) == said
