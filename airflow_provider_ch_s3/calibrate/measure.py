@@ -21,8 +21,9 @@ from airflow_provider_ch_s3.inspect.table import find_table, read_target
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport, build_report
 from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.query.log import LOG_PATIENCE_SECONDS
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
-from airflow_provider_ch_s3.query.state import LOG_PATIENCE_SECONDS, kill_queries
+from airflow_provider_ch_s3.query.state import kill_queries
 from airflow_provider_ch_s3.request import LoadIdentity
 from airflow_provider_ch_s3.settle import SettleRule, judge_parts
 from airflow_provider_ch_s3.sql import parts_queries, staging_queries
@@ -113,7 +114,7 @@ def _insert(client: ClickHouseClient, prepared: PreparedLoad, table: TableName) 
     except KeyboardInterrupt:
         kill_queries(client, prepared.cluster.name, query_id)
         raise
-    monitor = QueryMonitor(client=client, cluster=prepared.cluster.name, identity=identity, poll_seconds=POLL_SECONDS)
+    monitor = QueryMonitor(client=client, cluster=prepared.cluster, identity=identity, poll_seconds=POLL_SECONDS)
     return build_report(monitor.wait_for_logs(monitor.wait(query_id)), table=str(table), attached=False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from abc import ABC, abstractmethod
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
-from airflow_provider_ch_s3.cluster import ClusterDeclaration
+from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.load.plan_text import log_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
@@ -74,8 +75,8 @@ class TaskLoad(ABC):
 
     @property
     @abstractmethod
-    def cluster(self) -> str | None:
-        """Name of the cluster that runs the load."""
+    def cluster(self) -> ClusterSpec:
+        """The cluster that runs the load."""
 
     def is_running(self, query_id: str) -> bool:
         """Whether any node is still running the query."""
@@ -84,7 +85,7 @@ class TaskLoad(ABC):
     @cached_property
     def _monitor(self) -> QueryMonitor:
         return QueryMonitor(
-            client=self.client,
+            client=self.client.within(dataclasses.replace(self.declaration, cluster=self.cluster.name)),
             cluster=self.cluster,
             identity=self.identity,
             poll_seconds=self.poll_seconds,

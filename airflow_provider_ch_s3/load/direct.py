@@ -25,15 +25,9 @@ from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions,
 from airflow_provider_ch_s3.load.report import LoadReport, build_report, check_report, describe_plan
 from airflow_provider_ch_s3.load.sharing import read_sharing
 from airflow_provider_ch_s3.pace import poll
-from airflow_provider_ch_s3.query.state import (
-    LOG_PATIENCE_SECONDS,
-    QueryState,
-    QueryStatus,
-    kill_queries,
-    read_statuses,
-    wait_for_query_log,
-)
-from airflow_provider_ch_s3.request import CLOCK_MARGIN_SECONDS, LoadMode
+from airflow_provider_ch_s3.query.log import LOG_PATIENCE_SECONDS
+from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
+from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.units import count_of, format_seconds
 
 log = logging.getLogger(__name__)
@@ -63,14 +57,14 @@ class DirectLoadRun(TaskLoad):
             " arrive, and loaded files are not recorded, so loading a file again adds its rows again",
             found.name,
         )
-        wait_for_query_log(self.client, cluster, sleep=self.sleep)
+        self._monitor.log.wait_until_there(self.sleep)
         earlier = self._resolve_earlier(cluster)
         if earlier is not None and earlier.state is not QueryState.FAILED:
             return self._take_over(earlier)
         prepared = self._prepared = self._prepare(found, cluster)
         query_id = self.identity.query_id(earlier.attempt + 1 if earlier else 1)
         # While this process was preparing, another one of the same task may have come this far.
-        rival = self._read_statuses(cluster, query_id)
+        rival = self._monitor.find(query_id)
         if rival:
             return self._take_over(rival[query_id])
         self._submit(prepared, query_id)
@@ -114,9 +108,9 @@ class DirectLoadRun(TaskLoad):
         log.info("%s", describe_kill(nodes, self.request.table, ()))
 
     @property
-    def cluster(self) -> str | None:
-        """Name of the cluster that runs the load."""
-        return self._found[1].name
+    def cluster(self) -> ClusterSpec:
+        """The cluster that runs the load."""
+        return self._found[1]
 
     @cached_property
     def _found(self) -> tuple[FoundTable, ClusterSpec]:
@@ -158,7 +152,7 @@ class DirectLoadRun(TaskLoad):
 
     def _resolve_earlier(self, cluster: ClusterSpec) -> QueryStatus | None:
         """Find the latest query of earlier tries of this generation; kill those of other generations."""
-        statuses = self._read_statuses(cluster, f"{self.identity.load_id}-")
+        statuses = self._monitor.find(f"{self.identity.load_id}-")
         own = {q: s for q, s in statuses.items() if q.startswith(self.identity.generation_prefix)}
         for query_id in statuses.keys() - own.keys():
             if statuses[query_id].state is QueryState.RUNNING:
@@ -166,7 +160,7 @@ class DirectLoadRun(TaskLoad):
                 kill_queries(self.client, cluster.name, query_id, sleep=self.sleep)
         if not own and not self.identity.is_first_try:
             self._check_restarts()
-            own = self._wait_for_earlier(cluster)
+            own = self._wait_for_earlier()
         latest = max(own.values(), key=lambda status: status.attempt, default=None)
         if latest is not None and latest.state is QueryState.UNKNOWN:
             log.info("an earlier try submitted %s; waiting for a log of how it ended", latest.query_id)
@@ -180,22 +174,18 @@ class DirectLoadRun(TaskLoad):
             )
         return latest
 
-    def _wait_for_earlier(self, cluster: ClusterSpec) -> dict[str, QueryStatus]:
+    def _wait_for_earlier(self) -> dict[str, QueryStatus]:
         """Poll until every log has been written: an earlier try may have submitted a query just before it died."""
         log.info(
             "no node has a record of a query of the earlier tries; polling for another %s",
             format_seconds(LOG_PATIENCE_SECONDS),
         )
         return poll(
-            lambda: self._read_statuses(cluster, self.identity.generation_prefix),
+            lambda: self._monitor.find(self.identity.generation_prefix),
             seconds=LOG_PATIENCE_SECONDS,
             pause_seconds=self.poll_seconds,
             sleep=self.sleep,
         )
-
-    def _read_statuses(self, cluster: ClusterSpec, prefix: str) -> dict[str, QueryStatus]:
-        age_seconds = self.identity.age_seconds + CLOCK_MARGIN_SECONDS
-        return read_statuses(self.client, cluster.name, prefix, age_seconds=age_seconds)
 
     def _check_restarts(self) -> None:
         """Check that no node was restarted, which may have lost its record of an earlier try's query.

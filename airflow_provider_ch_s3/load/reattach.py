@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from airflow_provider_ch_s3.exactly_once.history import Attempt
 from airflow_provider_ch_s3.load.context import LoadContext
+from airflow_provider_ch_s3.query.log import LOG_PATIENCE_SECONDS
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
-from airflow_provider_ch_s3.query.state import LOG_PATIENCE_SECONDS, QueryState
+from airflow_provider_ch_s3.query.state import QueryState
 
 
 def may_be_staged(context: LoadContext, monitor: QueryMonitor, attempt: Attempt) -> bool:

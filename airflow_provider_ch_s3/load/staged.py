@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import ClassVar
 
+from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, LockLostError, OvertakenError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
@@ -52,7 +53,7 @@ from airflow_provider_ch_s3.load.selection import FileSelection, is_loaded_meanw
 from airflow_provider_ch_s3.load.settled import wait_until_settled
 from airflow_provider_ch_s3.load.sharing import read_sharing
 from airflow_provider_ch_s3.load.verify_staged import verify_staged
-from airflow_provider_ch_s3.query.state import QueryState, wait_for_query_log
+from airflow_provider_ch_s3.query.state import QueryState
 from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.units import count_of
 
@@ -122,7 +123,7 @@ class LoadRun(TaskLoad):
         context.check_commit([view.table for view in self._views])
         check_rights(context, self.request.load_mode, self._views)
         context.ledger.open([node.host for node in context.cluster.nodes])
-        wait_for_query_log(self.client, context.cluster, sleep=self.sleep)
+        self._monitor.log.wait_until_there(self.sleep)
         history = context.ledger.read()
         step = decide_start(history, self.identity, context.target.uuids)
         match step:
@@ -300,9 +301,9 @@ class LoadRun(TaskLoad):
         kill_load(self.client, declaration, self.identity, submission=submission, sleep=self.sleep)
 
     @property
-    def cluster(self) -> str | None:
-        """Name of the cluster that runs the load."""
-        return self._context.cluster.name
+    def cluster(self) -> ClusterSpec:
+        """The cluster that runs the load."""
+        return self._context.cluster
 
     @property
     def _context(self) -> LoadContext:

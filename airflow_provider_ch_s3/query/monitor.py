@@ -5,20 +5,19 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
+from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ClusterError, LoadError, ServerError, UnknownStateError
 from airflow_provider_ch_s3.pace import Pace
 from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.query.log import LOG_INTERVAL_SECONDS, LOG_PATIENCE_SECONDS, QueryLog
 from airflow_provider_ch_s3.query.progress import ProgressMeter
-from airflow_provider_ch_s3.query.state import (
-    LOG_PATIENCE_SECONDS,
-    QueryState,
-    QueryStatus,
-    Submission,
-    read_statuses,
-)
+from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, Submission, find_running, join_statuses
 from airflow_provider_ch_s3.request import CLOCK_MARGIN_SECONDS, LoadIdentity
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.statement import Statement
@@ -30,6 +29,8 @@ log = logging.getLogger(__name__)
 UNKNOWN_PATIENCE_SECONDS = 60.0
 # Small loads end within a second: poll often at first, then less and less.
 FIRST_POLL_SECONDS = 0.25
+# While only a log is missing.
+LOG_POLL_SECONDS = 1.0
 
 
 @dataclass(kw_only=True)
@@ -41,13 +42,19 @@ class QueryMonitor:
     """
 
     client: ClickHouseClient
-    cluster: str | None
+    cluster: ClusterSpec
     identity: LoadIdentity
     poll_seconds: float
     sleep: Callable[[float], None] = time.sleep
     is_killed: Callable[[], bool] = lambda: False
     submission: Submission | None = field(default=None, init=False)
     _began: float | None = field(default=None, init=False)
+    _is_seen: bool = field(default=False, init=False)
+
+    @cached_property
+    def log(self) -> QueryLog:
+        """The query logs of all nodes."""
+        return QueryLog(client=self.client, cluster=self.cluster)
 
     def follow(self, age_seconds: float) -> None:
         """Expect a query that was submitted at most so long ago, by the servers' clock."""
@@ -65,24 +72,36 @@ class QueryMonitor:
         """
         if self.is_killed():
             raise LoadError(f"the task was killed before {query_id} was submitted; nothing was written")
+        self._is_seen = False
         self.submission = Submission(self.client, statement, query_id)
 
     def poll(self, query_id: str) -> QueryStatus | None:
-        """Poll the state of the query; None if no node knows it, or not all nodes can be queried."""
+        """Poll the state of the query; None if no node knows it, or not all nodes can be queried.
+
+        As long as it is running, its logs are not read.
+        """
         try:
-            age_seconds = math.ceil(self.age_seconds) + CLOCK_MARGIN_SECONDS
-            statuses = read_statuses(self.client, self.cluster, query_id, age_seconds=age_seconds)
-            return statuses.get(query_id)
+            running = find_running(self.client, self.cluster.name, query_id)
+            self._is_seen = self._is_seen or bool(running)
+            return join_statuses(running, () if running else self._flush_and_read(query_id)).get(query_id)
         except (ClusterError, ServerError) as error:
             log.warning("cannot poll all nodes for the state of %s, trying again: %s", query_id, error)
             return None
+
+    def find(self, prefix: str) -> dict[str, QueryStatus]:
+        """Find every query whose id starts with ``prefix`` on any node.
+
+        :raises ServerError: if a node cannot be queried: then nothing is known.
+        """
+        running = find_running(self.client, self.cluster.name, prefix)
+        return join_statuses(running, self._flush_and_read(prefix))
 
     def is_running(self, query_id: str) -> bool:
         """Whether the query is still running on any node.
 
         :raises ServerError: if a node cannot be queried.
         """
-        return bool(self.client.query(load_queries.render_running_queries(query_id, self.cluster)))
+        return bool(find_running(self.client, self.cluster.name, query_id))
 
     def wait(self, query_id: str, *, until_seen: bool = False) -> QueryStatus:
         """Poll until the query has ended on all nodes, however long that takes.
@@ -95,7 +114,9 @@ class QueryMonitor:
         """
         pause_seconds = FIRST_POLL_SECONDS
         began = last_seen = time.monotonic()
-        meter, silence = ProgressMeter(), Pace()
+        meter, silence, log_pace = ProgressMeter(), Pace(), Pace(LOG_INTERVAL_SECONDS)
+        if self.submission is not None:
+            log_pace.is_due()  # nothing that has ended can have been logged yet
         while True:
             if self.is_killed():
                 raise LoadError(f"the task was killed, and {query_id} with it")
@@ -104,14 +125,16 @@ class QueryMonitor:
                 last_seen = time.monotonic()
                 if until_seen:
                     return status
-                log.info("%s", meter.measure(status.running, status.ended))
+                log.info("%s", meter.measure(status.running, self._read_ended(query_id) if log_pace.is_due() else ()))
             elif status is not None and status.state.is_terminal:
                 return status
             elif status is not None and silence.is_due():
                 log.info("%s is no longer running on any node; waiting for its outcome in the query log", query_id)
             self._check_silence(query_id, began, last_seen)
-            self.sleep(pause_seconds)
-            pause_seconds = min(self.poll_seconds, pause_seconds * 2)
+            if self._is_answered_within(pause_seconds):
+                pause_seconds = FIRST_POLL_SECONDS
+            else:
+                pause_seconds = min(self.poll_seconds, pause_seconds * 2)
 
     def pause(self) -> None:
         """Wait for the time between two polls.
@@ -125,11 +148,12 @@ class QueryMonitor:
     def wait_for_logs(self, status: QueryStatus) -> QueryStatus:
         """Wait until all nodes have logged their share of a finished query, or no log can be late any more."""
         deadline = time.monotonic() + LOG_PATIENCE_SECONDS
-        pace = Pace()
+        pace, pause_seconds = Pace(), FIRST_POLL_SECONDS
         while not status.is_complete and time.monotonic() < deadline:
             if pace.is_due():
                 log.info("%s has ended; waiting until all nodes have logged their share of it", status.query_id)
-            self.sleep(FIRST_POLL_SECONDS)
+            self.sleep(pause_seconds)
+            pause_seconds = min(LOG_POLL_SECONDS, pause_seconds * 2)
             found = self.poll(status.query_id)
             # A node that is restarted in between may lose what it had logged.
             status = found if found is not None and found.state is QueryState.FINISHED else status
@@ -137,10 +161,38 @@ class QueryMonitor:
 
     def restarted_node(self, since_seconds: float) -> str:
         """A node that was restarted in the last ``since_seconds``, so may have lost its log; '' if none was."""
-        for row in self.client.query(load_queries.render_read_uptimes(self.cluster)):
+        for row in self.client.query(load_queries.render_read_uptimes(self.cluster.name)):
             if row["uptime_seconds"] < since_seconds:
                 return f"{row['node']} was restarted {format_seconds(row['uptime_seconds'])} ago"
         return ""
+
+    def _flush_and_read(self, prefix: str) -> Sequence[Mapping[str, Any]]:
+        """Read what has been logged, after whatever is no longer running has been.
+
+        Call it after a look at what is running: then a query that ends in between is found in the log or, if that
+        could not be flushed, UNKNOWN, but never FAILED.
+        """
+        is_in_transit = self.submission is not None and self.submission.is_open and not self._is_seen
+        if not is_in_transit:
+            self.log.flush()
+        return self._read_log(prefix)
+
+    def _read_log(self, prefix: str) -> Sequence[Mapping[str, Any]]:
+        return self.log.read(prefix, age_seconds=math.ceil(self.age_seconds) + CLOCK_MARGIN_SECONDS)
+
+    def _read_ended(self, query_id: str) -> Sequence[Mapping[str, Any]]:
+        """Parts of a running query that have ended and been logged: perhaps nobody saw them running to their end."""
+        with suppress(ClusterError, ServerError):
+            return QueryStatus(query_id=query_id, logged=self._read_log(query_id)).ended
+        return ()
+
+    def _is_answered_within(self, seconds: float) -> bool:
+        """Wait for a time, or until the submission's connection has its answer; whether it got that."""
+        if self.submission is None or not self.submission.is_open:
+            self.sleep(seconds)
+            return False
+        self.submission.wait(seconds)
+        return not self.submission.is_open
 
     def _check_silence(self, query_id: str, began: float, last_seen: float) -> None:
         refusal = self.submission.refusal if self.submission else None

@@ -20,8 +20,7 @@ from functools import partial
 from operator import not_
 from typing import Any
 
-from airflow_provider_ch_s3.cluster import ClusterSpec
-from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ErrorCode, LoadError, ServerError
+from airflow_provider_ch_s3.errors import ChS3Error, ErrorCode, LoadError, ServerError
 from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sql import load_queries
@@ -29,8 +28,6 @@ from airflow_provider_ch_s3.sql.statement import MESSAGE_LIMIT, Statement, short
 
 log = logging.getLogger(__name__)
 
-# query_log is flushed every 7.5 s, in ClickHouse Cloud every 30 s.
-LOG_PATIENCE_SECONDS = 35.0
 KILL_PATIENCE_SECONDS = 30.0
 POLL_SECONDS = 0.5
 
@@ -114,17 +111,18 @@ class QueryStatus:
         return sum(int(row["part_rows"]) for row in self.ended) >= rows_sent
 
 
-def read_statuses(
-    client: ClickHouseClient, cluster: str | None, prefix: str, *, age_seconds: int
-) -> dict[str, QueryStatus]:
-    """Find every query whose id starts with ``prefix`` on any node.
+def find_running(client: ClickHouseClient, cluster: str | None, prefix: str) -> Sequence[Mapping[str, Any]]:
+    """Find what is running on any node of the queries whose ids start with ``prefix``.
 
-    :param age_seconds: how far back the logs are searched.
     :raises ServerError: if a node cannot be queried: then nothing is known.
     """
-    # In this order, a query that ends in between is found in the log or (if not flushed yet) UNKNOWN, never FAILED.
-    running = client.query(load_queries.render_running_queries(prefix, cluster))
-    logged = client.query(load_queries.render_logged_queries(prefix, cluster, age_seconds=age_seconds))
+    return client.query(load_queries.render_running_queries(prefix, cluster))
+
+
+def join_statuses(
+    running: Sequence[Mapping[str, Any]], logged: Sequence[Mapping[str, Any]]
+) -> dict[str, QueryStatus]:
+    """Sort what is running and what was logged by query."""
     found: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
     for row in running:
         found[row["initial_query_id"]][0].append(row)
@@ -133,25 +131,6 @@ def read_statuses(
     return {
         query_id: QueryStatus(query_id=query_id, running=rows[0], logged=rows[1]) for query_id, rows in found.items()
     }
-
-
-def wait_for_query_log(
-    client: ClickHouseClient, cluster: ClusterSpec, *, sleep: Callable[[float], None] = time.sleep
-) -> None:
-    """Wait until every node has a query log; a node that has just started creates it with its first entries.
-
-    :raises ClusterError: if a node still has none after the time by which every log is written.
-    """
-    nodes = {node.host for node in cluster.nodes}
-
-    def lacking() -> set[str]:
-        return nodes - {row["node"] for row in client.query(load_queries.render_has_query_log(cluster.name))}
-
-    if late := poll(lacking, until=not_, seconds=LOG_PATIENCE_SECONDS, pause_seconds=POLL_SECONDS, sleep=sleep):
-        raise ClusterError(
-            f"this user sees no system.query_log on {', '.join(sorted(late))}, and without it the outcome of a load"
-            " is unknown; enable <query_log> in the server's configuration, or GRANT SELECT ON system.query_log"
-        )
 
 
 class Submission:
@@ -164,8 +143,8 @@ class Submission:
         self.query_id = query_id
         self._refusal: ServerError | None = None
         self._is_answered = False
-        self._thread = threading.Thread(target=self._run, args=(client, statement), name=query_id, daemon=True)
-        self._thread.start()
+        self._has_ended = threading.Event()
+        threading.Thread(target=self._run, args=(client, statement), name=query_id, daemon=True).start()
 
     def _run(self, client: ClickHouseClient, statement: Statement) -> None:
         try:
@@ -176,12 +155,18 @@ class Submission:
             if error.code != ErrorCode.QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING:
                 self._refusal = error
         except ChS3Error:
-            return  # the connection broke, which says nothing about the query
+            pass  # the connection broke, which says nothing about the query
+        finally:
+            self._has_ended.set()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until its connection no longer waits for a response, for a time at most."""
+        self._has_ended.wait(seconds)
 
     @property
     def is_open(self) -> bool:
         """Whether its connection still waits for a response."""
-        return self._thread.is_alive()
+        return not self._has_ended.is_set()
 
     @property
     def is_answered(self) -> bool:
@@ -238,4 +223,4 @@ def _kill_once(client: ClickHouseClient, cluster: str | None, prefix: str, submi
 
 
 def _running_nodes(client: ClickHouseClient, cluster: str | None, prefix: str) -> frozenset[str]:
-    return frozenset(row["node"] for row in client.query(load_queries.render_running_queries(prefix, cluster)))
+    return frozenset(row["node"] for row in find_running(client, cluster, prefix))

@@ -226,6 +226,15 @@ def render_has_query_log(cluster: str | None) -> Statement:
     return render("has_query_log", cluster=cluster)
 
 
+def render_flush_logs(cluster: str | None, *, is_named: bool) -> Statement:
+    """Have the servers write their query logs now.
+
+    :param cluster: set it to send the statement to all nodes with ON CLUSTER.
+    :param is_named: write no other logs.
+    """
+    return render("flush_logs", cluster=cluster, is_named=is_named)
+
+
 def render_logged_queries(prefix: str, cluster: str | None, *, age_seconds: int) -> Statement:
     """Queries that any node has logged under a query id that starts with ``prefix``.
 

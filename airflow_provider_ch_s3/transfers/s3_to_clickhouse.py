@@ -300,7 +300,7 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self.defer(
             trigger=LoadTrigger(
                 clickhouse_conn_id=self.clickhouse_conn_id,
-                cluster=load.cluster,
+                cluster=load.cluster.name,
                 query_id=query_id,
                 identity=dump_identity(load.identity),
                 poll_interval=self.poll_interval,

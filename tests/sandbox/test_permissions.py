@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.sandbox.topologies import only_on, topologies
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
 PAGE = Path(__file__).parents[2] / "docs" / "permissions.md"
+OPTIONAL = "SYSTEM FLUSH LOGS ON *.*"
 ROWS = [{"n": n} for n in range(24)]
 MODES: dict[str, dict[str, Any]] = {
     "append": {},
@@ -44,7 +46,7 @@ def grants(replicated_lab: Lab, table: str) -> list[str]:
     lab.query(f"CREATE USER {user} ON CLUSTER {lab.sandbox.cluster} IDENTIFIED BY 'secret of {user}'")
     named = PAGE.read_text().replace("analytics.", f"{lab.database}.").replace("TO loader", f"TO {user}")
     found = re.findall(r"^GRANT (.*);$", named, re.MULTILINE)
-    for grant in found:
+    for grant in (*found, f"{OPTIONAL} TO {user}"):
         lab.query(f"GRANT ON CLUSTER {lab.sandbox.cluster} {grant}")
     for number in range(3):
         put_numbers(lab, f"in/{number}.csv", ROWS[number::3])
@@ -58,6 +60,19 @@ def test_they_are_enough(replicated_lab: Lab, table: str, grants: list[str]) -> 
     use_all(replicated_lab, table, "all")
     assert bag(replicated_lab.rows(table)) == bag(ROWS)
     assert is_clean(replicated_lab)
+
+
+@topologies("on-cluster")
+def test_without_the_optional_one_a_load_waits_for_the_log(
+    replicated_lab: Lab, table: str, grants: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert f"`GRANT {OPTIONAL} TO loader` is optional" in PAGE.read_text()
+    lab = replicated_lab
+    lab.query(f"REVOKE ON CLUSTER {lab.sandbox.cluster} {OPTIONAL} FROM least_{lab.database}")
+    caplog.set_level(logging.INFO)
+    lab.load("in/*.csv", table)
+    assert len([r for r in caplog.records if f"GRANT {OPTIONAL}" in r.message]) == 1
+    assert bag(lab.rows(table)) == bag(ROWS)
 
 
 def use_all(lab: Lab, table: str, name: str) -> None:

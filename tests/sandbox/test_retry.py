@@ -15,6 +15,7 @@ import pytest
 from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
 from airflow_provider_ch_s3.load import direct, staged
 from airflow_provider_ch_s3.query import monitor, state
+from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from tests.sandbox.conftest import (
     ROWS,
     SLOW,
@@ -112,7 +113,7 @@ def test_a_retry_after_a_failure_submits_the_next_attempt(lab: Lab, caplog: pyte
 def test_a_retry_of_a_try_that_submitted_nothing_loads(
     lab: Lab, table: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lab.monkeypatch.setattr(direct, "LOG_PATIENCE_SECONDS", 1.0)  # the sandbox's logs are written every 0.5 s
+    lab.monkeypatch.setattr(direct, "LOG_PATIENCE_SECONDS", 1.0)  # each look has the logs written
     report = lab.load("in/*.csv", table, try_number=2, staging=False)
     assert not report["attached"]
     assert "no node has a record of a query of the earlier tries; polling for another 1.0 s" in caplog.text
@@ -123,13 +124,13 @@ def test_a_retry_of_a_try_that_submitted_nothing_loads(
 def test_a_result_that_no_log_has_yet_is_found(lab: Lab, table: str) -> None:
     # simulates a first poll before the log is flushed, as the engine's own timing cannot be controlled
     first = lab.load("in/*.csv", table, staging=False)
-    real, looks = state.read_statuses, []
+    real, looks = QueryMonitor.find, []
 
-    def blind_at_first(*given: Any, **named: Any) -> Any:
-        looks.append(given)
-        return real(*given, **named) if len(looks) > 1 else {}
+    def blind_at_first(monitor: QueryMonitor, prefix: str) -> Any:
+        looks.append(prefix)
+        return real(monitor, prefix) if len(looks) > 1 else {}
 
-    lab.monkeypatch.setattr(direct, "read_statuses", blind_at_first)
+    lab.monkeypatch.setattr(QueryMonitor, "find", blind_at_first)
     again = lab.load("in/*.csv", table, try_number=2, staging=False)
     assert (again["attached"], again["query_id"]) == (True, first["query_id"])
     assert lab.inserts() == [first["query_id"]]

@@ -216,6 +216,18 @@ class Thread:
         finally:
             self.is_over = True
 
+    def sleep(self, seconds: float) -> None:
+        self.wakes_at = self.process.cluster.now + seconds
+        self.switch()
+
+    def switch(self) -> None:
+        """Let others continue."""
+        if self.process.is_dead:
+            raise Killed
+        self.process.cluster.hub.switch()
+        if self.process.is_dead:
+            raise Killed
+
     def end(self) -> None:
         if self.greenlet:  # it has started
             self.greenlet.throw(Killed())
@@ -239,8 +251,27 @@ class ModelThread:
     def start(self) -> None:
         self._thread.process.threads.append(self._thread)
 
-    def is_alive(self) -> bool:
-        return not self._thread.is_over
+
+class ModelEvent:
+    """Replaces :class:`threading.Event` in the code under test."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._waiting: list[Thread] = []
+
+    def set(self) -> None:
+        self._is_set = True
+        for thread in self._waiting:
+            thread.wakes_at = Cluster.current.now
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def wait(self, seconds: float) -> None:
+        thread = Cluster.current.running
+        self._waiting.append(thread)
+        thread.sleep(seconds)
+        self._waiting.remove(thread)
 
 
 class Clock:
@@ -481,6 +512,10 @@ class Cluster:
         for insert in self.inserts:
             if not insert.is_over and insert.query_id.startswith(prefix):
                 insert.is_killed = True
+
+    def _flush_logs(self, node: Node, *_: object) -> None:
+        for row in node.query_log:
+            row["visible_at"] = min(row["visible_at"], self.now)
 
     def _insert_load(self, node: Node, statement: Statement, query_id: str | None) -> Insert:
         target = _match(r"FUNCTION cluster\('c', 'd', '(\w+)'\)", statement.text)
@@ -770,9 +805,7 @@ class ModelClient:
         return self
 
     def sleep(self, seconds: float) -> None:
-        thread = self.cluster.running
-        thread.wakes_at = self.cluster.now + seconds
-        self._switch()
+        self.cluster.running.sleep(seconds)
 
     def _send(self, node: Node, statement: Statement, query_id: str | None) -> None:
         cluster, thread = self.cluster, self.cluster.running
@@ -793,7 +826,7 @@ class ModelClient:
             self._lose(kind)
         if isinstance(result, Insert):
             thread.waits_for = result
-            self._switch()
+            self.cluster.running.switch()
             thread.waits_for = None
             if result.error == "lost":
                 raise ServerUnreachableError("the node went down")
@@ -802,7 +835,7 @@ class ModelClient:
 
     def _wait(self, statement: Statement, node: Node) -> str:
         """Wait until the statement is to be sent; returns the kind of fault that happens to it."""
-        self._switch()
+        self.cluster.running.switch()
         cluster, process = self.cluster, self.process
         kind = cluster.fault(statement.name)
         cluster.note(f"{process.name}: {describe(statement)} @{node.name}{' !' + kind if kind else ''}")
@@ -812,7 +845,7 @@ class ModelClient:
         if kind == "pause":
             process.is_paused = True
             process.wakes_at_step = cluster.steps + cluster.rng.choice((20, 60, 150, 400))
-            self._switch()
+            self.cluster.running.switch()
             cluster.note(f"{process.name}: continues with {statement.name}")
         if kind == "signal" and process.on_signal is not None:
             handler, process.on_signal = process.on_signal, None
@@ -827,13 +860,6 @@ class ModelClient:
             self.process.kill()
             raise Killed
         raise ServerUnreachableError("no answer")
-
-    def _switch(self) -> None:
-        if self.process.is_dead:
-            raise Killed
-        self.cluster.hub.switch()
-        if self.process.is_dead:
-            raise Killed
 
 
 def _rows(cluster: Cluster, nodes: Iterable[Node], statement: Statement) -> list[dict[str, Any]]:

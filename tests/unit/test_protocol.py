@@ -42,7 +42,18 @@ from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, Sour
 from airflow_provider_ch_s3.sql import render
 from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import LoadPlan, MemorySharing, Prediction, Setting, SettingOrigin
-from tests.unit.cluster_model import Clock, Cluster, Fault, Insert, Killed, ModelClient, ModelThread, Process, Thread
+from tests.unit.cluster_model import (
+    Clock,
+    Cluster,
+    Fault,
+    Insert,
+    Killed,
+    ModelClient,
+    ModelEvent,
+    ModelThread,
+    Process,
+    Thread,
+)
 
 EXAMPLES = int(os.environ.get("CH_S3_PROTOCOL_EXAMPLES", "300"))
 MAX_STEPS = 12_000
@@ -82,6 +93,7 @@ STATEMENTS = (
     "read_partitions",
     "read_parts",
     "running_queries",
+    "flush_logs",
     "logged_queries",
 )
 PREDICTION = Prediction(initial_parts=1, peak_memory_bytes=1, load_seconds=1.0, settled_seconds=1.0)
@@ -249,7 +261,7 @@ def model_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitor, "UNKNOWN_PATIENCE_SECONDS", 3.0)
     monkeypatch.setattr(render._ENVIRONMENT, "auto_reload", False)  # it checks the disk for each statement
     for module in (lock, state):
-        monkeypatch.setattr(module, "threading", type("threading", (), {"Thread": ModelThread}))
+        monkeypatch.setattr(module, "threading", type("threading", (), {"Thread": ModelThread, "Event": ModelEvent}))
     for module in (kill, staged):
         monkeypatch.setattr(module, "find_context", find_model_context)
     monkeypatch.setattr(staged, "prepare_load", prepare_model_load)

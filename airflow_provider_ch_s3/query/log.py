@@ -1,0 +1,83 @@
+"""The query logs of all nodes: written when a load needs them, if its user may have them written, and read."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import not_
+from typing import Any
+
+from airflow_provider_ch_s3.cluster import ClusterSpec
+from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerUnreachableError
+from airflow_provider_ch_s3.pace import poll
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.sql import load_queries
+
+log = logging.getLogger(__name__)
+
+# How often a server writes its log by itself; in ClickHouse Cloud every 30 s.
+LOG_INTERVAL_SECONDS = 7.5
+# Longer than it takes to write any log.
+LOG_PATIENCE_SECONDS = 35.0
+POLL_SECONDS = 0.5
+# Older servers flush all of their logs or none.
+NAMES_LOGS_SINCE = (25, 8)
+
+
+@dataclass(kw_only=True)
+class QueryLog:
+    """``system.query_log`` on all nodes of a cluster."""
+
+    client: ClickHouseClient
+    cluster: ClusterSpec
+    _may_flush: bool = field(default=True, init=False)
+
+    def flush(self) -> None:
+        """Have all nodes write their logs now; if this user may not do that, they appear within seconds anyway."""
+        if not self._may_flush:
+            return
+        is_named = self.cluster.server_version >= NAMES_LOGS_SINCE
+        try:
+            self.client.broadcast(lambda cluster: load_queries.render_flush_logs(cluster, is_named=is_named))
+        except ServerUnreachableError as error:
+            log.debug("not every node has written its query log: %s", error)
+        except ChS3Error as error:
+            self._may_flush = False
+            log.info(
+                "waiting until the servers write their query logs, by default every %s s, because this user cannot"
+                " have them written at once (GRANT SYSTEM FLUSH LOGS ON *.*): %s",
+                LOG_INTERVAL_SECONDS,
+                error,
+            )
+
+    def read(self, prefix: str, *, age_seconds: int) -> Sequence[Mapping[str, Any]]:
+        """Read what has been logged of the queries whose ids start with ``prefix``.
+
+        :param age_seconds: how far to go back.
+        :raises ServerError: if a node cannot be queried: then nothing is known.
+        """
+        statement = load_queries.render_logged_queries(prefix, self.cluster.name, age_seconds=age_seconds)
+        return self.client.query(statement)
+
+    def wait_until_there(self, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Wait until every node has the table, which a node that has just started creates with its first entries.
+
+        :raises ClusterError: if a node still has none after the time by which every log is written.
+        """
+        if late := poll(
+            self._lacking, until=not_, seconds=LOG_PATIENCE_SECONDS, pause_seconds=POLL_SECONDS, sleep=sleep
+        ):
+            raise ClusterError(
+                f"this user sees no system.query_log on {', '.join(sorted(late))}, and without it the outcome of a"
+                " load is unknown; enable <query_log> in the server's configuration, or GRANT SELECT ON"
+                " system.query_log"
+            )
+
+    def _lacking(self) -> set[str]:
+        rows = self.client.query(load_queries.render_has_query_log(self.cluster.name))
+        lacking = {node.host for node in self.cluster.nodes} - {row["node"] for row in rows}
+        if lacking:
+            self.flush()
+        return lacking

@@ -1,0 +1,1 @@
+SYSTEM FLUSH LOGS ON CLUSTER `it's` query_log
