@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import TypeVar
 
 from airflow_provider_ch_s3.errors import ConfigError
+
+Choice = TypeVar("Choice", bound=Enum)
 
 
 def refuse_argument(name: str, value: object, remedy: str) -> ConfigError:
@@ -94,6 +98,18 @@ def parse_count(name: str, value: object) -> int:
     if count < 0:
         raise ConfigError(f"{name}={value!r} must be a whole number, 0 or more")
     return count
+
+
+def parse_choice(name: str, value: object, kind: type[Choice]) -> Choice:
+    """Parse one of a few values.
+
+    :raises ConfigError: if it is another one.
+    """
+    try:
+        return kind(value)
+    except ValueError as error:
+        known = ", ".join(repr(member.value) for member in kind)
+        raise ConfigError(f"{name}={value!r} is unknown; use one of {known}") from error
 
 
 def parse_whole(value: object) -> int:

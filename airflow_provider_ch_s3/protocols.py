@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, Protocol
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, DdlMode
-from airflow_provider_ch_s3.source import S3Access, SourceFile, SourcePattern
+from airflow_provider_ch_s3.s3_access import S3Access
+from airflow_provider_ch_s3.source import SourceFile, SourcePattern
 from airflow_provider_ch_s3.sql.statement import Statement
 
 

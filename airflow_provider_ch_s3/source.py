@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from types import NoneType
 from urllib.parse import quote
@@ -17,6 +16,7 @@ from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.file_format import FileFormat, find_format
 from airflow_provider_ch_s3.globs import UNREADABLE_BRACES, UNSAFE_IN_PATH, glob_regex, join_keys
 from airflow_provider_ch_s3.names import show_name
+from airflow_provider_ch_s3.s3_access import S3Access, object_url
 
 # ClickHouse accepts no form field longer than 128 KiB, and a statement with secrets is sent in one; the rest of the
 # statement needs room too.
@@ -96,41 +96,6 @@ class SourcePattern:
 
     def __str__(self) -> str:
         return ", ".join(show_name(f"s3://{self.bucket}/{glob}") for glob in self.globs)
-
-
-@dataclass(frozen=True, kw_only=True)
-class S3Access:
-    """How the ClickHouse servers reach the bucket, and with which credentials.
-
-    At most one of: ``access_key`` and ``secret_key`` (with ``session_token`` when temporary), ``anonymous``,
-    ``named_collection``, ``role_arn``. None of them: the servers' own role.
-
-    :param role_arn: ARN of a role that the servers assume.
-    :param parameter_prefix: prefix of the query parameters that carry the secrets; random, so that no expression of
-        the load can refer to them.
-    """
-
-    endpoint_url: str
-    access_key: str = field(default="", repr=False)
-    secret_key: str = field(default="", repr=False)
-    session_token: str = field(default="", repr=False)
-    anonymous: bool = False
-    named_collection: str = ""
-    role_arn: str = ""
-    parameter_prefix: str = field(default_factory=lambda: f"ch_s3_{secrets.token_hex(8)}_", repr=False, compare=False)
-
-    @property
-    def parameters(self) -> dict[str, str]:
-        """The secrets as query parameters, under the names that the templates use."""
-        if not self.access_key:
-            return {}
-        keys = {"access_key": self.access_key, "secret_key": self.secret_key, "session_token": self.session_token}
-        return {f"{self.parameter_prefix}{name}": value for name, value in keys.items() if value}
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """The values that no message may show; the access key is only a name, and the store's messages need it."""
-        return tuple(secret for secret in (self.secret_key, self.session_token) if secret)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,11 +230,6 @@ class SourceSpec:
         if "?" in joined:
             filter_bytes = sum(len(file.key.encode()) + len(self.pattern.bucket) + 5 for file in self.files)
         return joined if len(joined) + filter_bytes <= MAX_KEY_LIST_BYTES else ""
-
-
-def object_url(access: S3Access, bucket: str, key: str) -> str:
-    """The path-style address of an object, which every S3 endpoint and every ClickHouse version supports."""
-    return f"{access.endpoint_url.rstrip('/')}/{bucket}/{key}"
 
 
 def parse_source(source: str | Sequence[str]) -> SourcePattern:

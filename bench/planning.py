@@ -27,7 +27,8 @@ from airflow_provider_ch_s3.load.prepare import list_files, prepare_load
 from airflow_provider_ch_s3.load.selection import select_from
 from airflow_provider_ch_s3.load.verify import verify_files
 from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
-from airflow_provider_ch_s3.source import S3Access, parse_source
+from airflow_provider_ch_s3.s3_access import S3Access
+from airflow_provider_ch_s3.source import parse_source
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import MemorySharing

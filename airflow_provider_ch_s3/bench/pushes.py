@@ -24,9 +24,9 @@ from functools import partial
 from typing import Any
 
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.s3_access import S3Access
 from airflow_provider_ch_s3.sandbox import Sandbox
 from airflow_provider_ch_s3.sandbox.s3_server import S3_REGION
-from airflow_provider_ch_s3.source import S3Access
 
 CONN_ID = "ch_s3_bench_push"
 DLT_TABLES = {"_dlt_loads", "_dlt_pipeline_state", "_dlt_version", "dlt_sentinel_table"}

@@ -13,7 +13,8 @@ from botocore import UNSIGNED
 from botocore.exceptions import BotoCoreError, ClientError
 
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
-from airflow_provider_ch_s3.source import S3Access, SourceFile, SourcePattern
+from airflow_provider_ch_s3.s3_access import S3Access
+from airflow_provider_ch_s3.source import SourceFile, SourcePattern
 
 _REMEDIES = {
     "NoSuchBucket": "create it, or correct the bucket in source",

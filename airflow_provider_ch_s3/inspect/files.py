@@ -16,7 +16,8 @@ from airflow_provider_ch_s3.mapping import MappedColumn
 from airflow_provider_ch_s3.path_columns import path_column_names
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.request import LoadRequest
-from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourceSpec
+from airflow_provider_ch_s3.s3_access import S3Access
+from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TargetSpec

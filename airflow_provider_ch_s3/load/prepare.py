@@ -18,7 +18,8 @@ from airflow_provider_ch_s3.mapping import MappedColumn, map_columns
 from airflow_provider_ch_s3.path_columns import type_path_columns
 from airflow_provider_ch_s3.protocols import ClickHouseClient, ObjectStore
 from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
-from airflow_provider_ch_s3.source import S3Access, SourceFile, SourceSpec, select_files
+from airflow_provider_ch_s3.s3_access import S3Access
+from airflow_provider_ch_s3.source import SourceFile, SourceSpec, select_files
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.expressions import parse_expression
 from airflow_provider_ch_s3.sql.statement import Statement

@@ -6,42 +6,22 @@ import datetime
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseOperator, conf, timezone
+from airflow.providers.common.compat.sdk import BaseOperator, conf
 
-from airflow_provider_ch_s3.arguments import (
-    check_expressions_of,
-    check_flag,
-    check_seconds,
-    check_settings,
-    check_text,
-    check_texts,
-    parse_count,
-)
-from airflow_provider_ch_s3.errors import ConfigError, LoadError
+from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.request import (
-    LoadIdentity,
-    LoadMode,
-    LoadRequest,
-    MaterializedViews,
-    OnChangedFiles,
-    OnLoadedFiles,
-    OnPartialPartitions,
-)
-from airflow_provider_ch_s3.source import parse_source
+from airflow_provider_ch_s3.transfers.identity import identify
+from airflow_provider_ch_s3.transfers.load_request import build_request, check_arguments
 from airflow_provider_ch_s3.transfers.task_limits import limit_of
 from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
-from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
+from airflow_provider_ch_s3.tuning import SettingValue
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
-
-Choice = TypeVar("Choice", bound=Enum)
 
 
 class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
@@ -231,7 +211,7 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         from airflow_provider_ch_s3.load.direct import DirectLoadRun
         from airflow_provider_ch_s3.load.staged import LoadRun
 
-        self._check_arguments()
+        check_arguments(self)
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
         store = S3FileStore(
             aws_conn_id=self.aws_conn_id, named_collection=self.named_collection, role_arn=self.role_arn
@@ -243,7 +223,7 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
             client=hook,
             store=store,
             declaration=hook.declaration,
-            request=self._request(hook, limit_of(self, is_mapped=identity.map_index >= 0)),
+            request=build_request(self, hook.connection_settings, limit_of(self, is_mapped=identity.map_index >= 0)),
             identity=identity,
             poll_seconds=self.poll_interval,
         )
@@ -251,47 +231,6 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
             yield self._load
         finally:
             hook.close()
-
-    def _check_arguments(self) -> None:
-        """Check the type of each argument, now that templates are rendered.
-
-        :raises ConfigError: for the first argument of a wrong type.
-        """
-        for name in ("table", "clickhouse_conn_id", "named_collection", "role_arn", "where", "replace_where"):
-            check_text(name, getattr(self, name))
-        for name in ("aws_conn_id", "data_format", "compression", "structure"):
-            check_text(name, getattr(self, name), is_optional=True)
-        for name in ("staging", "settle_before_commit", "deferrable"):
-            check_flag(name, getattr(self, name))
-        check_texts("columns", self.columns)
-        check_expressions_of("select", self.select)
-        check_settings("settings", self.settings)
-        check_seconds("poll_interval", self.poll_interval, is_positive=True)
-
-    def _request(self, hook: ClickHouseS3Hook, limit: LoadLimit) -> LoadRequest:
-        return LoadRequest(
-            pattern=parse_source(self.source),
-            table=self.table,
-            data_format=self.data_format,
-            compression=self.compression,
-            structure=self.structure,
-            columns=self.columns,
-            select=self.select or {},
-            where=self.where,
-            settings=self.settings or {},
-            connection_settings=hook.connection_settings,
-            timeout_seconds=self.execution_timeout.total_seconds() if self.execution_timeout else None,
-            limit=limit,
-            load_mode=_choice("load_mode", self.load_mode, LoadMode),
-            replace_where=self.replace_where,
-            on_loaded_files=_choice("on_loaded_files", self.on_loaded_files, OnLoadedFiles),
-            on_changed_files=_choice("on_changed_files", self.on_changed_files, OnChangedFiles),
-            on_partial_partitions=_choice("on_partial_partitions", self.on_partial_partitions, OnPartialPartitions),
-            materialized_views=_choice("materialized_views", self.materialized_views, MaterializedViews),
-            settle_before_commit=self.settle_before_commit,
-            min_files=parse_count("min_files", self.min_files),
-            min_rows=parse_count("min_rows", self.min_rows),
-        )
 
     def _defer(self, load: TaskLoad, query_id: str) -> None:
         from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity
@@ -309,38 +248,3 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
             method_name="execute_complete",
             timeout=None if seconds is None else datetime.timedelta(seconds=seconds + BACKSTOP_SECONDS),
         )
-
-
-def _choice(name: str, value: str, kind: type[Choice]) -> Choice:
-    try:
-        return kind(value)
-    except ValueError as error:
-        known = ", ".join(repr(member.value) for member in kind)
-        raise ConfigError(f"{name}={value!r} is unknown; use one of {known}") from error
-
-
-def identify(context: Context, *, table: str) -> LoadIdentity:
-    """Identify the load from the task's context: the same for all retries, with a new generation after a clear."""
-    ti, dag_run = context["ti"], context["dag_run"]
-    # max_tries stays the same over retries, and rises exactly when this task instance is cleared
-    first_try = ti.max_tries - (context["task"].retries or 0) + 1
-    return LoadIdentity(
-        dag_id=ti.dag_id,
-        task_id=ti.task_id,
-        run_id=ti.run_id,
-        map_index=ti.map_index if ti.map_index is not None else -1,
-        table=table,
-        generation=ti.max_tries,
-        try_number=ti.try_number,
-        first_try=first_try,
-        is_last_try=ti.try_number > ti.max_tries,
-        since=_run_began(dag_run),
-    )
-
-
-def _run_began(dag_run: Any) -> datetime.datetime:
-    # `dags test` starts each of its runs at the logical date, so only run_after distinguishes them
-    known: list[datetime.datetime] = [
-        at for at in (dag_run.start_date, getattr(dag_run, "run_after", None)) if at is not None
-    ]
-    return max(known) if known else timezone.utcnow()

@@ -11,7 +11,8 @@ from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.frames import TAIL_BYTES, Compression, FileEnd, judge_end
 from airflow_provider_ch_s3.load.endings import check_ends, compression_of
 from airflow_provider_ch_s3.request import LoadRequest
-from airflow_provider_ch_s3.source import S3Access, SourceFile, SourcePattern, parse_source
+from airflow_provider_ch_s3.s3_access import S3Access
+from airflow_provider_ch_s3.source import SourceFile, SourcePattern, parse_source
 
 # "a,1\nb,2\n" as the programs zstd 1.5 and lz4 1.9 write it
 ZSTD = bytes.fromhex("28b52ffd2408410000612c310a622c320ae1a019a1")

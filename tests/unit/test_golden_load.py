@@ -13,7 +13,8 @@ import pytest
 from airflow_provider_ch_s3.conversion import Conversion, Method, plan_conversion
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.mapping import MappedColumn
-from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourcePattern, SourceSpec
+from airflow_provider_ch_s3.s3_access import S3Access
+from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourcePattern, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries, render
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import Distribution, TableColumn, TableName, TargetSpec

@@ -9,7 +9,6 @@ import pytest
 
 from airflow_provider_ch_s3.arguments import parse_whole
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.request import (
     LoadMode,
     LoadRequest,
@@ -19,6 +18,7 @@ from airflow_provider_ch_s3.request import (
     OnPartialPartitions,
 )
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
+from airflow_provider_ch_s3.transfers.load_request import build_request
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from airflow_provider_ch_s3.tuning import LoadLimit
 
@@ -33,7 +33,7 @@ def make_request(**arguments: Any) -> LoadRequest:
     operator = S3ToClickHouseOperator(
         task_id="load", source="s3://flights/**", table="d.t", clickhouse_conn_id="unit", **arguments
     )
-    return operator._request(ClickHouseS3Hook(clickhouse_conn_id="unit"), LoadLimit())
+    return build_request(operator, {}, LoadLimit())
 
 
 def test_defaults_are_the_careful_ones() -> None:

@@ -6,7 +6,8 @@ from airflow_provider_ch_s3.cluster import ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.load.plan_text import format_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.mapping import MappedColumn
-from airflow_provider_ch_s3.source import S3Access, SourceFile, SourcePattern, SourceSpec
+from airflow_provider_ch_s3.s3_access import S3Access
+from airflow_provider_ch_s3.source import SourceFile, SourcePattern, SourceSpec
 from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import LoadPlan, MemorySharing, Prediction, Setting, SettingOrigin
 

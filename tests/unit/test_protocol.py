@@ -38,7 +38,8 @@ from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.mapping import MappedColumn
 from airflow_provider_ch_s3.query import monitor, state
 from airflow_provider_ch_s3.request import LoadIdentity, LoadMode, LoadRequest, OnPartialPartitions
-from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourcePattern, SourceSpec
+from airflow_provider_ch_s3.s3_access import S3Access
+from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourcePattern, SourceSpec
 from airflow_provider_ch_s3.sql import render
 from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import LoadPlan, MemorySharing, Prediction, Setting, SettingOrigin

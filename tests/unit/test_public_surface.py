@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import airflow_provider_ch_s3
-from airflow_provider_ch_s3.source import FileColumn, S3Access, SourceFile, SourcePattern, SourceSpec
+from airflow_provider_ch_s3.s3_access import S3Access
+from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourcePattern, SourceSpec
 from airflow_provider_ch_s3.sql.load_queries import render_describe_files
 from airflow_provider_ch_s3.sql.statement import Statement
 

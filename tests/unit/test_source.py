@@ -10,13 +10,12 @@ import pytest
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.file_schema import parse_structure
 from airflow_provider_ch_s3.path_columns import path_column_names
+from airflow_provider_ch_s3.s3_access import S3Access, object_url
 from airflow_provider_ch_s3.source import (
     FileColumn,
-    S3Access,
     SourceFile,
     SourcePattern,
     SourceSpec,
-    object_url,
     parse_source,
     select_files,
 )
