@@ -93,9 +93,8 @@ def measure_commits(sandbox: Sandbox) -> None:
                 report = load(f"bench.p{count}", prefix, number, poll_interval=0.25, load_mode=mode)[1]
                 assert len(report["partitions"]) == count
                 times.append(report["commit_seconds"])
-            print(
-                f"commit seconds  {statistics.median(times):.3f} for {count} partitions on {sandbox.nodes} nodes, {mode}"
-            )
+            where = f"{count} partitions on {sandbox.nodes} nodes, {mode}"
+            print(f"commit seconds  {statistics.median(times):.3f} for {where}")
 
 
 if __name__ == "__main__":

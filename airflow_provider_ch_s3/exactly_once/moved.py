@@ -1,9 +1,9 @@
 """Find what an interrupted MOVE PARTITION has moved.
 
 MOVE has two steps: ClickHouse first clones the parts into the target, one after the other, and then retires the parts
-of the source. A node that dies in between has rows in both tables. An ALTER moves one partition after the other: those
-before are in the target then, and those after are still staged. A clone is recognized by the hash of its files, which
-is that of the part it was cloned from, and by its block number, which is greater than any that the target had before.
+of the source. A node that dies in between has rows in both tables. An ALTER moves one partition after the other: then
+those before are in the target, and those after are still staged. A clone is recognized by the hash of its files,
+which is that of the part it was cloned from, and by its block number, greater than any that the target had before.
 Merges and mutations hide clones, but ClickHouse lists what they replaced for some more minutes; and where merges keep
 all rows, the number of rows shows how many are in both tables.
 """
