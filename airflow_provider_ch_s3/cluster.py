@@ -47,12 +47,14 @@ class NodeSpec:
     :param shard: number of its shard, from 1.
     :param memory_bytes: what queries on it may use: the server's own limit if an administrator set
         one, the machine's memory otherwise.
+    :param has_query_log: a node that has just started creates it with its first entries.
     """
 
     host: str
     shard: int
     vcpus: int
     memory_bytes: int
+    has_query_log: bool = True
 
     @property
     def machine(self) -> str:

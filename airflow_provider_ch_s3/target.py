@@ -77,6 +77,7 @@ class TargetSpec:
     :param uuids: UUIDs of ``local`` on the nodes; a table that is dropped and re-created gets new ones.
     :param views: materialized views that inserts into the table feed.
     :param has_ttl: its rows may expire.
+    :param definition: a fingerprint of the definition of ``local`` on all nodes.
     """
 
     name: TableName
@@ -90,6 +91,7 @@ class TargetSpec:
     uuids: tuple[str, ...] = ()
     views: tuple[TableName, ...] = ()
     has_ttl: bool = False
+    definition: str = ""
 
     @property
     def column_types(self) -> dict[str, str]:

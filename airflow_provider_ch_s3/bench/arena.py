@@ -15,12 +15,12 @@ from airflow_provider_ch_s3.bench.latency import delayed
 from airflow_provider_ch_s3.bench.workloads import Dataset, Hardware, Workload
 from airflow_provider_ch_s3.calibrate.measure import scratch_table
 from airflow_provider_ch_s3.cli.connections import clickhouse_hook
+from airflow_provider_ch_s3.inspect.server import read_server
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.source import SourcePattern
 from airflow_provider_ch_s3.sql import bench_queries
-from airflow_provider_ch_s3.sql.load_queries import render_read_session
 from airflow_provider_ch_s3.target import TableName
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def open_connections(conn_id: str, aws_conn_id: str, *, bucket: str) -> Iterator
     from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
 
     with clickhouse_hook(conn_id) as hook:
-        database = hook.query(render_read_session())[0]["database"]
+        database = read_server(hook).database
         yield Arena(hook=hook, store=S3FileStore(aws_conn_id=aws_conn_id), database=database, bucket=bucket)
 
 

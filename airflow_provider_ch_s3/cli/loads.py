@@ -34,14 +34,14 @@ def run(args: argparse.Namespace) -> int:
     """List, show or prune."""
     from airflow_provider_ch_s3.cli.connections import clickhouse_hook
     from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
+    from airflow_provider_ch_s3.inspect.server import read_server
     from airflow_provider_ch_s3.load.ledger_view import LedgerView, format_load, format_loads
     from airflow_provider_ch_s3.load.prune import prune
-    from airflow_provider_ch_s3.sql.load_queries import render_read_session
     from airflow_provider_ch_s3.units import count_of
 
     with clickhouse_hook(args.conn_id) as hook:
         declared = hook.declaration
-        database = args.database or hook.query(render_read_session())[0]["database"]
+        database = args.database or read_server(hook).database
         ledger = ledger_name(declared.ledger_table, database)
         view = LedgerView(client=hook, cluster=args.cluster or declared.cluster, ledger=ledger)
         match args.action:

@@ -47,6 +47,7 @@ class Ledger:
     :param name: of the table of events; the name of the table of files is the same with ``_files`` at its end.
     :param target: the local table, ``database.table``.
     :param load_id: the load that reads and writes it.
+    :param database_engine: of the ledger's database; '' if there is no such database.
     :param is_replicated: the target is replicated, so there is Keeper, and no record may be lost with a node.
     :param quorum: number of replicas that must have a row before it counts as written.
     """
@@ -56,6 +57,7 @@ class Ledger:
     name: TableName
     target: TableName
     load_id: str
+    database_engine: str = ""
     is_replicated: bool = False
     quorum: int = 0
 
@@ -81,8 +83,7 @@ class Ledger:
                     " load replicated tables through a connection of their own, with another ledger_table, which"
                     " begins empty: a table that was loaded before is first loaded in a mode that replaces"
                 )
-        engines = self.client.query(ledger_queries.render_read_database_engine(self.name.database))
-        if not engines:
+        if not self.database_engine:
             raise ConfigError(
                 f"cannot create the ledger {self.name}: there is no database {self.name.database!r}; create it, or"
                 " correct the connection's field ledger_table"
@@ -94,7 +95,7 @@ class Ledger:
                     renderer,
                     table,
                     comment=f"{_COMMENT}{SCHEMA_VERSION}",
-                    is_replicated=self.is_replicated or engines[0]["engine"] in REPLICATED_DATABASES,
+                    is_replicated=self.is_replicated or self.database_engine in REPLICATED_DATABASES,
                 )
                 self.client.execute_everywhere(render)
 

@@ -22,10 +22,10 @@ from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR
 from airflow_provider_ch_s3.hooks.ddl_queue import wait_for_nodes
 from airflow_provider_ch_s3.hooks.driver import DriverHook
 from airflow_provider_ch_s3.hooks.driver_errors import scrub
-from airflow_provider_ch_s3.inspect.cluster import detect_cluster, list_members
+from airflow_provider_ch_s3.inspect.cluster import detect_cluster
+from airflow_provider_ch_s3.inspect.server import read_server
 from airflow_provider_ch_s3.parallel import map_at_once
 from airflow_provider_ch_s3.sql.cluster_queries import render_read_node
-from airflow_provider_ch_s3.sql.load_queries import render_read_session
 from airflow_provider_ch_s3.sql.nodes import on_cluster
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.units import count_of, format_bytes
@@ -82,18 +82,18 @@ class ClickHouseS3Hook(DriverHook):
 
         :raises ClusterError: if the cluster is unknown, or a node does not respond.
         """
-        return detect_cluster(self, self.declaration)
+        return detect_cluster(self, self.declaration, read_server(self))
 
     @cached_property
     def ddl_mode(self) -> DdlMode:
         """How DDL reaches every node of the connection's own database; queries only the connected node."""
         declared = self.declaration
-        session = self.query(render_read_session())[0]
+        server = read_server(self)
         return resolve_ddl_mode(
             declared,
-            lambda: len(list_members(self, declared.cluster or "")),
-            database_engine=session["database_engine"],
-            has_keeper=session["has_keeper"],
+            lambda: len(server.members(declared.cluster or "")),
+            database_engine=server.engines.get(server.database, ""),
+            has_keeper=server.has_keeper,
         )
 
     def within(self, declaration: ClusterDeclaration, ddl_mode: DdlMode | None = None) -> ClickHouseS3Hook:
@@ -148,7 +148,7 @@ class ClickHouseS3Hook(DriverHook):
         declared = self.declaration
         if declared.http_endpoints:
             self._execute_at_each(declared.http_endpoints, render(None), None)
-        elif declared.cluster is not None and len(list_members(self, declared.cluster)) > 1:
+        elif declared.cluster is not None and len(read_server(self).members(declared.cluster)) > 1:
             self._execute_on_cluster(render(declared.cluster), None)
         else:
             self.execute(render(None))

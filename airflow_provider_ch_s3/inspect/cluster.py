@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, NodeSpec, merge_cluster
 from airflow_provider_ch_s3.errors import ClusterError, ErrorCode, ServerError
-from airflow_provider_ch_s3.names import show_name
+from airflow_provider_ch_s3.inspect.server import ConnectedServer, Member
 from airflow_provider_ch_s3.protocols import ClickHouseClient
-from airflow_provider_ch_s3.sql.cluster_queries import render_detect_nodes, render_list_members
+from airflow_provider_ch_s3.sql.cluster_queries import render_detect_nodes
 from airflow_provider_ch_s3.units import GIB
 
 
-@dataclass(frozen=True, kw_only=True)
-class Member:
-    """A server as ``system.clusters`` of the connected server lists it.
-
-    :param address: ``host:port`` under which the servers reach each other.
-    """
-
-    address: str
-    shard: int
-
-
-def detect_cluster(client: ClickHouseClient, declaration: ClusterDeclaration) -> ClusterSpec:
+def detect_cluster(client: ClickHouseClient, declaration: ClusterDeclaration, server: ConnectedServer) -> ClusterSpec:
     """Query every node for its version, cores and memory, and merge that with what the connection declares.
 
+    :param server: the connected server.
     :raises ClusterError: if the cluster is unknown, a node does not respond, or a node does not report its hardware.
     """
     cluster = declaration.cluster
-    members = list_members(client, cluster) if cluster else (Member(address="", shard=1),)
+    members = server.members(cluster) if cluster else (Member(address="", shard=1),)
     try:
         rows = client.query(render_detect_nodes(cluster))
     except ServerError as error:
@@ -49,26 +38,6 @@ def detect_cluster(client: ClickHouseClient, declaration: ClusterDeclaration) ->
     )
     _check_distinct(nodes, members)
     return merge_cluster(declaration, nodes, sorted({row["version"] for row in rows}))
-
-
-def list_members(client: ClickHouseClient, cluster: str) -> tuple[Member, ...]:
-    """List the servers of a cluster, in the order of ``_shard_num`` in ``clusterAllReplicas``; queries one server.
-
-    :raises ClusterError: if the connected server has no such cluster; lists those that it has.
-    """
-    rows = client.query(render_list_members())
-    # clusterAllReplicas queries a server that is listed twice only once
-    shards: dict[str, int] = {}
-    for row in rows:
-        if row["cluster"] == cluster:
-            shards.setdefault(f"{row['host_name']}:{row['port']}", row["shard_num"])
-    if not shards:
-        known = ", ".join(map(show_name, sorted({row["cluster"] for row in rows}))) or "none"
-        raise ClusterError(
-            f"there is no cluster {cluster!r} on the connected server; it knows {known}: "
-            "set the connection's field cluster to one of them, or leave it empty to load with one node"
-        )
-    return tuple(Member(address=address, shard=shard) for address, shard in shards.items())
 
 
 def _explain(error: ServerError, cluster: str | None, members: Sequence[Member]) -> ClusterError | ServerError:
@@ -104,7 +73,9 @@ def _read_node(rows: Sequence[Mapping[str, Any]], *, shard: int, declaration: Cl
     memory_bytes = _read_memory_bytes(facts) or (round(declared_gib * GIB) if declared_gib else None)
     if memory_bytes is None:
         raise ClusterError(f"{host} does not report its memory; set the connection's field memory_gib_per_node")
-    return NodeSpec(host=host, shard=shard, vcpus=vcpus, memory_bytes=memory_bytes)
+    return NodeSpec(
+        host=host, shard=shard, vcpus=vcpus, memory_bytes=memory_bytes, has_query_log="query_log" in facts
+    )
 
 
 def _read_vcpus(facts: Mapping[str, Mapping[str, Any]]) -> int | None:

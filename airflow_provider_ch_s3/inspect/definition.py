@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from airflow_provider_ch_s3.protocols import ClickHouseClient
-from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.sql.load_queries import render_read_table
 from airflow_provider_ch_s3.target import TableName
 
 
@@ -15,6 +17,10 @@ def read_definition(client: ClickHouseClient, table: TableName, cluster: str | N
 
     Any ALTER on any node changes it, and so does dropping and re-creating the table.
     """
-    rows = client.query(staging_queries.render_read_definition(table, cluster))
+    return fingerprint(client.query(render_read_table(table, cluster)))
+
+
+def fingerprint(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the fingerprint of a table that is defined on each node as its row says."""
     definitions = [[row["node"], row["uuid"], row["create_table_query"]] for row in rows]
     return hashlib.sha256(json.dumps(definitions).encode()).hexdigest()

@@ -31,7 +31,7 @@ def locate_table(client: ClickHouseClient, declaration: ClusterDeclaration, tabl
     :raises ClusterError: if the cluster is unknown, or a node does not respond.
     """
     found = find_table(client, table)
-    declaration = declare_cluster(client, declaration, found)
+    declaration = declare_cluster(declaration, found)
     return LocatedTable(
-        found=found, declaration=declaration, cluster=detect_cluster(client.within(declaration), declaration)
+        found=found, declaration=declaration, cluster=detect_cluster(client, declaration, found.server)
     )

@@ -10,16 +10,16 @@ from typing import Any
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
-from airflow_provider_ch_s3.inspect.cluster import list_members
+from airflow_provider_ch_s3.inspect.definition import fingerprint
+from airflow_provider_ch_s3.inspect.server import ConnectedServer, read_server
 from airflow_provider_ch_s3.protocols import ClickHouseClient
-from airflow_provider_ch_s3.sql import ledger_queries, load_queries
+from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.target import (
     Distribution,
     TableColumn,
     TableName,
     TargetSpec,
     engine_of,
-    has_replicas,
     parse_distribution,
     parse_table,
 )
@@ -31,16 +31,11 @@ _PARALLEL_ENGINES = frozenset({"Memory", "Log", "TinyLog", "StripeLog", "Null"})
 
 @dataclass(frozen=True, kw_only=True)
 class FoundTable:
-    """The table as the connected server sees it.
+    """The table as the connected server sees it."""
 
-    :param is_replicated: other nodes hold the same rows of its local table.
-    :param database_engine: engine of the database of its local table.
-    """
-
+    server: ConnectedServer
     name: TableName
     distribution: Distribution | None
-    is_replicated: bool
-    database_engine: str
     views: tuple[TableName, ...] = ()
 
     @property
@@ -48,56 +43,51 @@ class FoundTable:
         """The table that holds the parts."""
         return self.distribution.local if self.distribution else self.name
 
+    @property
+    def database_engine(self) -> str:
+        """Engine of the database of its local table; '' if there is none on the connected server."""
+        return self.server.engines.get(self.local.database, "")
+
 
 def find_table(client: ClickHouseClient, text: str) -> FoundTable:
     """Look up the table on the connected server.
 
     :raises TargetError: if it does not exist.
     """
-    session = client.query(load_queries.render_read_session())[0]
-    name = parse_table(text, session["database"])
+    server = read_server(client)
+    name = parse_table(text, server.database)
     rows = read_table(client, name, None)
     if not rows:
         raise TargetError(
             f"table {name} does not exist on the connected server, or this user may not see it; create it on every"
             " node, correct table=, or grant the user the rights in docs/permissions.md"
         )
-    views = _read_views(rows[0])
     distribution = None
-    local = name
     if rows[0]["engine"] == "Distributed":
         distribution = parse_distribution(rows[0]["engine_full"])
-        cluster = re.sub(r"\{(\w+)\}", lambda m: session["macros"].get(m[1], m[0]), distribution.cluster)
+        cluster = re.sub(r"\{(\w+)\}", lambda m: server.macros.get(m[1], m[0]), distribution.cluster)
         distribution = replace(distribution, cluster=cluster)
-        local = distribution.local
-        rows = read_table(client, local, None)
-    databases = client.query(ledger_queries.render_read_database_engine(local.database))
-    return FoundTable(
-        name=name,
-        distribution=distribution,
-        is_replicated=any(has_replicas(row["engine"]) for row in rows),
-        database_engine=databases[0]["engine"] if databases else "",
-        views=views,
-    )
+    return FoundTable(server=server, name=name, distribution=distribution, views=_read_views(rows[0]))
 
 
-def choose_ddl_mode(client: ClickHouseClient, declaration: ClusterDeclaration, found: FoundTable) -> DdlMode:
+def choose_ddl_mode(declaration: ClusterDeclaration, found: FoundTable, *, is_replicated: bool) -> DdlMode:
     """Decide how tables like this one are created on every node.
 
+    :param is_replicated: other nodes hold the same rows of its local table.
     :raises ConfigError: if the declared mode cannot create such tables.
     """
     return resolve_ddl_mode(
         declaration,
-        lambda: len(list_members(client, declaration.cluster or "")),
+        lambda: len(found.server.members(declaration.cluster or "")),
         database_engine=found.database_engine,
         # Tables without replicas need neither Keeper nor its queue of DDL.
-        has_keeper=found.is_replicated,
-        is_replicated=found.is_replicated,
+        has_keeper=is_replicated,
+        is_replicated=is_replicated,
     )
 
 
 def read_table(client: ClickHouseClient, table: TableName, cluster: str | None) -> list[dict[str, Any]]:
-    """Read engine, keys and views of a table, for each node that has it."""
+    """Read definition, engine, keys and views of a table, for each node that has it."""
     return client.query(load_queries.render_read_table(table, cluster))
 
 
@@ -105,9 +95,7 @@ def _read_views(row: Mapping[str, Any]) -> tuple[TableName, ...]:
     return tuple(TableName(database=database, table=table) for database, table in row["views"])
 
 
-def declare_cluster(
-    client: ClickHouseClient, declaration: ClusterDeclaration, found: FoundTable
-) -> ClusterDeclaration:
+def declare_cluster(declaration: ClusterDeclaration, found: FoundTable) -> ClusterDeclaration:
     """Take the cluster from the Distributed table, if the connection names none.
 
     :raises ConfigError: if both name one and they differ: what runs in one cluster cannot be seen through the other.
@@ -124,7 +112,7 @@ def declare_cluster(
     if declaration.cluster is None:
         return replace(declaration, cluster=found.distribution.cluster)
     if declaration.lacks_replicas:
-        _check_same_shards(client, declaration.cluster, found.name, found.distribution.cluster)
+        _check_same_shards(found.server, declaration.cluster, found.name, found.distribution.cluster)
         return declaration
     raise ConfigError(
         f"the connection names the cluster {declaration.cluster!r}, but the Distributed table {found.name} uses the"
@@ -133,10 +121,10 @@ def declare_cluster(
     )
 
 
-def _check_same_shards(client: ClickHouseClient, cluster: str, table: TableName, table_cluster: str) -> None:
+def _check_same_shards(server: ConnectedServer, cluster: str, table: TableName, table_cluster: str) -> None:
     """:param table_cluster: the cluster of the Distributed table."""
     shards, table_shards = (
-        sorted({member.shard for member in list_members(client, name)}) for name in (cluster, table_cluster)
+        sorted({member.shard for member in server.members(name)}) for name in (cluster, table_cluster)
     )
     if shards != table_shards:
         raise ConfigError(
@@ -154,6 +142,7 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
     """
     local = found.local
     _check_addressable(local, cluster)
+    # Before the columns: a later ALTER then changes the definition, which the commit compares.
     tables = {row["node"]: row for row in read_table(client, local, cluster.name)}
     for node, row in tables.items():
         _check_engine(local, row["engine"], node)
@@ -183,6 +172,7 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
         uuids=tuple(sorted({row["uuid"] for row in tables.values()})),
         views=tuple(sorted({*found.views, *(v for row in tables.values() for v in _read_views(row))}, key=str)),
         has_ttl=any(row["has_ttl"] for row in tables.values()),
+        definition=fingerprint(tables.values()),
     )
 
 

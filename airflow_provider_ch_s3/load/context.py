@@ -17,7 +17,6 @@ from airflow_provider_ch_s3.exactly_once.locking import TargetLocking
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import PARTITIONS_PER_STATEMENT, Staging, StagingTable
 from airflow_provider_ch_s3.inspect.coverage import check_coverage
-from airflow_provider_ch_s3.inspect.definition import read_definition
 from airflow_provider_ch_s3.inspect.locate import locate_table
 from airflow_provider_ch_s3.inspect.table import choose_ddl_mode, read_target
 from airflow_provider_ch_s3.protocols import ClickHouseClient
@@ -28,13 +27,9 @@ from airflow_provider_ch_s3.target import TableName, TargetSpec
 
 @dataclass(frozen=True, kw_only=True)
 class LoadContext:
-    """The target as found on the servers, its ledger, its staging tables, and its lock.
-
-    :param definition: a fingerprint of the target's definition on all nodes.
-    """
+    """The target as found on the servers, its ledger, its staging tables, and its lock."""
 
     client: ClickHouseClient
-    definition: str
     cluster: ClusterSpec
     target: TargetSpec
     ledger: Ledger
@@ -106,16 +101,16 @@ def find_context(
     """
     located = locate_table(client, declaration, identity.table)
     found, cluster = located.found, located.cluster
-    ddl_mode = choose_ddl_mode(client, located.declaration, found)
-    client = client.within(located.declaration, ddl_mode)
     check_coverage(client, found, cluster)
-    # Before the target is read: any later ALTER is then noticed before the commit.
-    definition = read_definition(client, found.local, cluster.name)
     target = read_target(client, found, cluster)
+    ddl_mode = choose_ddl_mode(located.declaration, found, is_replicated=target.is_replicated)
+    client = client.within(located.declaration, ddl_mode)
+    ledger_table = ledger_name(located.declaration.ledger_table, target.local.database)
     ledger = Ledger(
         client=client,
         cluster=cluster.name,
-        name=ledger_name(located.declaration.ledger_table, target.local.database),
+        name=ledger_table,
+        database_engine=found.server.engines.get(ledger_table.database, ""),
         target=target.local,
         load_id=identity.load_id,
         is_replicated=target.is_replicated,
@@ -145,7 +140,6 @@ def find_context(
     )
     return LoadContext(
         client=client,
-        definition=definition,
         cluster=cluster,
         target=target,
         ledger=ledger,

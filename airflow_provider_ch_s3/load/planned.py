@@ -26,7 +26,7 @@ def describe_attempt(
     return {
         **identity.names,
         "since": identity.life.since,
-        "definition": context.definition,
+        "definition": context.target.definition,
         "table": request.table,
         "source": str(request.pattern),
         "load_mode": request.load_mode.value,

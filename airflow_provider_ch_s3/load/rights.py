@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from airflow_provider_ch_s3.errors import TargetError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
@@ -41,8 +41,10 @@ def check_rights(context: LoadContext, mode: LoadMode, views: Iterable[View]) ->
         context.ledger.name: READ_AND_WRITE,
         **{view.table: READ_AND_WRITE for view in views},
     }
+    if _has(context.client, needs):
+        return
     for table, rights in needs.items():
-        if missing := _find_missing(context.client, rights, table):
+        if missing := [right for right in rights if not _has(context.client, {table: [right]})]:
             user = context.client.query(load_queries.render_read_user())[0]["user"]
             # The names of staging tables are different in each load.
             name = "*" if table == staged else short_identifier(table.table)
@@ -54,8 +56,5 @@ def check_rights(context: LoadContext, mode: LoadMode, views: Iterable[View]) ->
             )
 
 
-def _find_missing(client: ClickHouseClient, rights: Sequence[str], table: TableName) -> list[str]:
-    def has(some: Sequence[str]) -> bool:
-        return bool(client.query(load_queries.render_check_grant(some, table))[0]["result"])
-
-    return [] if has(rights) else [right for right in rights if not has([right])]
+def _has(client: ClickHouseClient, needs: Mapping[TableName, Sequence[str]]) -> bool:
+    return bool(client.query(load_queries.render_check_grant(needs))[0]["result"])

@@ -66,6 +66,8 @@ class QueryLog:
 
         :raises ClusterError: if a node still has none after the time by which every log is written.
         """
+        if all(node.has_query_log for node in self.cluster.nodes):
+            return
         if late := poll(
             self._lacking, until=not_, seconds=LOG_PATIENCE_SECONDS, pause_seconds=POLL_SECONDS, sleep=sleep
         ):

@@ -6,13 +6,14 @@ from airflow_provider_ch_s3.sql.render import render
 from airflow_provider_ch_s3.sql.statement import Statement
 
 
-def render_list_members() -> Statement:
-    """Read all clusters that the connected server knows, one row per server, in the order of ``_shard_num``."""
-    return render("list_members")
+def render_read_server() -> Statement:
+    """Read the session's database, and what the connected server knows: databases, macros, and clusters with their
+    members, in the order of ``_shard_num``."""
+    return render("read_server")
 
 
 def render_detect_nodes(cluster: str | None) -> Statement:
-    """Read version, cores and memory limit as each node reports them.
+    """Read version, cores and memory limit as each node reports them, and whether it has a query log.
 
     :param cluster: ``None`` for the connected server alone.
     """

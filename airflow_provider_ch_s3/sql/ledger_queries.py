@@ -10,11 +10,6 @@ from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
 
 
-def render_read_database_engine(database: str) -> Statement:
-    """Read the engine of a database: no row if there is no such database."""
-    return render("read_database_engine", database=database)
-
-
 def render_read_ledger_comments(tables: Sequence[TableName], cluster: str | None) -> Statement:
     """Read the comments of the ledger's tables, which have the schema version, for each node that has them."""
     names = [table.table for table in tables]

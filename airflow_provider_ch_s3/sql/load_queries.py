@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.tuning.setting import SettingValue
 
 
 def render_read_table(table: TableName, cluster: str | None) -> Statement:
-    """Engine and keys of a table, one row for each node that has it."""
+    """Definition, engine and keys of a table, one row for each node that has it."""
     return render("read_table", table=table, cluster=cluster)
 
 
@@ -25,19 +25,9 @@ def render_read_columns(table: TableName, cluster: str | None) -> Statement:
     return render("read_columns", table=table, cluster=cluster)
 
 
-def render_list_own_clusters() -> Statement:
-    """Clusters of more than one server that the connected server is a member of."""
-    return render("list_own_clusters")
-
-
 def render_find_on_nodes(table: TableName, cluster: str) -> Statement:
     """Nodes of a cluster that have a table; unavailable nodes are skipped."""
     return render("find_on_nodes", table=table, cluster=cluster)
-
-
-def render_read_session() -> Statement:
-    """The session's database, and the server's macros, which a Distributed table may use in its cluster's name."""
-    return render("read_session")
 
 
 def render_read_user() -> Statement:
@@ -45,9 +35,9 @@ def render_read_user() -> Statement:
     return render("read_user")
 
 
-def render_check_grant(rights: Sequence[str], table: TableName) -> Statement:
-    """Whether the user has all of the given rights on a table, which need not exist."""
-    return render("check_grant", rights=Sql(", ".join(rights)), table=table)
+def render_check_grant(needs: Mapping[TableName, Sequence[str]]) -> Statement:
+    """Whether the user has all of the given rights on tables, which need not exist."""
+    return render("check_grant", needs={table: Sql(", ".join(rights)) for table, rights in needs.items()})
 
 
 def render_read_settings() -> Statement:

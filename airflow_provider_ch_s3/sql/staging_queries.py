@@ -63,11 +63,6 @@ def render_drop_parts(staging: TableName, *, parts: Sequence[str]) -> Statement:
     return render("drop_parts", staging=staging, parts=parts)
 
 
-def render_read_definition(table: TableName, cluster: str | None) -> Statement:
-    """Read the definition of a table on each node."""
-    return render("read_definition", table=table, cluster=cluster)
-
-
 def render_read_idle_seconds(table: TableName, cluster: str | None) -> Statement:
     """Read how long ago, by the servers' clocks, anything last happened to a table on any node."""
     return render("read_idle_seconds", table=table, cluster=cluster)

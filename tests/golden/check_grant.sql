@@ -1,1 +1,3 @@
-CHECK GRANT SELECT, ALTER DELETE ON `it's`.`a\`b`
+CHECK GRANT
+    SELECT, ALTER DELETE ON `it's`.`a\`b`,
+    INSERT ON `ops`.`ledger`

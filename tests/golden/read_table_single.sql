@@ -2,6 +2,7 @@ SELECT
     concat(hostName(), ':', toString(tcpPort())) AS node,
     engine,
     engine_full,
+    create_table_query,
     partition_key,
     sorting_key,
     toString(uuid) AS uuid,

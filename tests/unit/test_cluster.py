@@ -20,7 +20,8 @@ from airflow_provider_ch_s3.cluster import (
 from airflow_provider_ch_s3.connection_extra import parse_bool
 from airflow_provider_ch_s3.declaration import parse_declaration
 from airflow_provider_ch_s3.errors import ClusterError, ConfigError, ServerError
-from airflow_provider_ch_s3.inspect.cluster import detect_cluster, list_members
+from airflow_provider_ch_s3.inspect.cluster import detect_cluster
+from airflow_provider_ch_s3.inspect.server import read_server
 from airflow_provider_ch_s3.sql.statement import Statement
 
 GIB = 1_073_741_824
@@ -309,12 +310,18 @@ def test_endpoints_of_other_nodes_than_the_clusters_are_refused(mode: DdlMode, e
     )
 
 
-MEMBERS = [
-    {"cluster": "c", "shard_num": 1, "host_name": "10.0.0.1", "port": 9000},
-    {"cluster": "c", "shard_num": 1, "host_name": "10.0.0.2", "port": 9000},
-    {"cluster": "c", "shard_num": 2, "host_name": "10.0.0.3", "port": 9000},
-    {"cluster": "other", "shard_num": 1, "host_name": "10.0.0.1", "port": 9000},
-]
+SERVER = {
+    "database": "default",
+    "engines": {"default": "Atomic"},
+    "macros": {},
+    "has_keeper": False,
+    "members": [
+        ("c", 1, "10.0.0.1", 9000, 1),
+        ("c", 1, "10.0.0.2", 9000, 0),
+        ("c", 2, "10.0.0.3", 9000, 0),
+        ("other", 1, "10.0.0.1", 9000, 1),
+    ],
+}
 
 
 def facts(
@@ -342,7 +349,7 @@ class ScriptedClient:
 
     def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
         if "system.clusters" in statement.text:
-            return MEMBERS
+            return [SERVER]
         if isinstance(self.answer, ServerError):
             raise self.answer
         return self.answer
@@ -354,11 +361,15 @@ class ScriptedClient:
         raise NotImplementedError
 
 
+def detect(client: ScriptedClient, declaration: ClusterDeclaration) -> ClusterSpec:
+    return detect_cluster(client, declaration, read_server(client))
+
+
 ALL_FACTS = [*facts(3, "ch3:9000"), *facts(1, "ch1:9000"), *facts(2, "ch2:9000", threads="auto(4)")]
 
 
 def test_shards_come_from_the_members_because_positions_count_replicas() -> None:
-    spec = detect_cluster(ScriptedClient(ALL_FACTS), ClusterDeclaration(cluster="c"))
+    spec = detect(ScriptedClient(ALL_FACTS), ClusterDeclaration(cluster="c"))
     assert [(n.host, n.shard, n.vcpus) for n in spec.nodes] == [
         ("ch1:9000", 1, 8),
         ("ch2:9000", 1, 4),
@@ -376,13 +387,13 @@ def test_shards_come_from_the_members_because_positions_count_replicas() -> None
 )
 def test_memory(changed: int, ratio: str, expected_gib: float) -> None:
     rows = facts(0, "ch1:9000", memory=36 * GIB, ratio=ratio, changed=changed)
-    spec = detect_cluster(ScriptedClient(rows), ClusterDeclaration())
+    spec = detect(ScriptedClient(rows), ClusterDeclaration())
     assert spec.weakest.memory_bytes == expected_gib * GIB
 
 
 def test_an_unknown_cluster_lists_the_known_ones() -> None:
     with pytest.raises(ClusterError, match=r"no cluster 'd' on the connected server; it knows c, other: set"):
-        list_members(ScriptedClient([]), "d")
+        read_server(ScriptedClient([])).members("d")
 
 
 def test_a_node_that_refuses_connections_is_named() -> None:
@@ -392,37 +403,37 @@ def test_a_node_that_refuses_connections_is_named() -> None:
         code=279,
     )
     with pytest.raises(ClusterError, match=r"^10\.0\.0\.2:9000 of cluster 'c' does not answer"):
-        detect_cluster(ScriptedClient(refused), ClusterDeclaration(cluster="c"))
+        detect(ScriptedClient(refused), ClusterDeclaration(cluster="c"))
 
 
 def test_a_node_that_stays_silent_is_named() -> None:
     rows = [row for row in ALL_FACTS if row["node"] != "ch3:9000"]
     with pytest.raises(ClusterError, match=r"^10\.0\.0\.3:9000 of cluster 'c' does not answer"):
-        detect_cluster(ScriptedClient(rows), ClusterDeclaration(cluster="c"))
+        detect(ScriptedClient(rows), ClusterDeclaration(cluster="c"))
 
 
 def test_missing_rights_name_the_grant() -> None:
     denied = ServerError("Code: 497. DB::Exception: loader: Not enough privileges", code=497)
     with pytest.raises(ClusterError, match=r"grant the user SELECT ON system\.\*"):
-        detect_cluster(ScriptedClient(denied), ClusterDeclaration(cluster="c"))
+        detect(ScriptedClient(denied), ClusterDeclaration(cluster="c"))
 
 
 def test_other_server_errors_pass() -> None:
     with pytest.raises(ServerError, match="something else"):
-        detect_cluster(ScriptedClient(ServerError("something else", code=1)), ClusterDeclaration(cluster="c"))
+        detect(ScriptedClient(ServerError("something else", code=1)), ClusterDeclaration(cluster="c"))
 
 
 def test_two_servers_with_one_name_are_refused() -> None:
     rows = [*facts(1, "ch:9000"), *facts(2, "ch:9000"), *facts(3, "ch3:9000")]
     with pytest.raises(ClusterError, match=r"10\.0\.0\.1:9000 and 10\.0\.0\.2:9000 both report the name ch:9000"):
-        detect_cluster(ScriptedClient(rows), ClusterDeclaration(cluster="c"))
+        detect(ScriptedClient(rows), ClusterDeclaration(cluster="c"))
 
 
 def test_hidden_hardware_must_be_declared() -> None:
     rows = facts(0, "ch1:9000", threads="8", memory=0)
     with pytest.raises(ClusterError, match=r"ch1:9000 does not report its number of cores; set .* vcpus_per_node"):
-        detect_cluster(ScriptedClient(rows), ClusterDeclaration())
+        detect(ScriptedClient(rows), ClusterDeclaration())
     with pytest.raises(ClusterError, match=r"does not report its memory; set .* memory_gib_per_node"):
-        detect_cluster(ScriptedClient(rows), ClusterDeclaration(vcpus_per_node=4))
-    spec = detect_cluster(ScriptedClient(rows), ClusterDeclaration(vcpus_per_node=4, memory_gib_per_node=2))
+        detect(ScriptedClient(rows), ClusterDeclaration(vcpus_per_node=4))
+    spec = detect(ScriptedClient(rows), ClusterDeclaration(vcpus_per_node=4, memory_gib_per_node=2))
     assert (spec.weakest.vcpus, spec.weakest.memory_bytes) == (4, 2_147_483_648)

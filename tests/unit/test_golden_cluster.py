@@ -9,9 +9,9 @@ import pytest
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.sql.cluster_queries import (
     render_detect_nodes,
-    render_list_members,
     render_read_ddl_entry,
     render_read_node,
+    render_read_server,
 )
 from airflow_provider_ch_s3.sql.nodes import all_nodes, on_cluster
 from airflow_provider_ch_s3.sql.statement import Statement
@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.sql.statement import Statement
 @pytest.mark.parametrize(
     ("name", "statement"),
     [
-        pytest.param("list_members", render_list_members(), id="list_members"),
+        pytest.param("read_server", render_read_server(), id="read_server"),
         pytest.param("read_node", render_read_node(), id="read_node"),
         pytest.param("read_ddl_entry", render_read_ddl_entry("ch-s3-ddl-'1"), id="read_ddl_entry"),
         pytest.param("detect_nodes_cluster", render_detect_nodes("it's"), id="detect_nodes-cluster"),

@@ -85,7 +85,6 @@ LOOK_UPS = {
 }
 
 CASES: dict[str, Statement] = {
-    "read_database_engine": ledger_queries.render_read_database_engine("it's"),
     "read_ledger_comments_cluster": ledger_queries.render_read_ledger_comments((LEDGER, FILES), CLUSTER),
     "read_ledger_comments_single": ledger_queries.render_read_ledger_comments((LEDGER, FILES), None),
     "create_ledger_here": ledger_queries.render_create_ledger(LEDGER, None, comment=COMMENT, is_replicated=False),
@@ -160,8 +159,6 @@ CASES: dict[str, Statement] = {
     "read_parts_cluster": staging_queries.render_read_parts(TARGET, CLUSTER, partitions=["all", PARTITION]),
     "read_parts_single": staging_queries.render_read_parts(TARGET, None, partitions=["all"]),
     "drop_parts": staging_queries.render_drop_parts(STAGING, parts=["all_1_1_0", HOSTILE]),
-    "read_definition_cluster": staging_queries.render_read_definition(TARGET, CLUSTER),
-    "read_definition_single": staging_queries.render_read_definition(TARGET, None),
     "read_idle_seconds_cluster": staging_queries.render_read_idle_seconds(STAGING, CLUSTER),
     "read_idle_seconds_single": staging_queries.render_read_idle_seconds(STAGING, None),
     "move_partitions": staging_queries.render_move_partitions(STAGING, TARGET, partitions=["a", PARTITION]),
@@ -230,7 +227,6 @@ def test_an_event_is_part_of_the_statements_name(kind: str) -> None:
 def test_a_statement_is_called_as_its_template() -> None:
     assert ledger_queries.render_write_files(FILES, MANIFEST, quorum=0).name == "write_files"
     assert {s.name for n, s in CASES.items() if not n.startswith("write_")} == {
-        "read_database_engine",
         "read_ledger_comments",
         "create_ledger",
         "create_ledger_files",
@@ -266,7 +262,6 @@ def test_a_statement_is_called_as_its_template() -> None:
         "read_blocks",
         "read_parts",
         "drop_parts",
-        "read_definition",
         "read_idle_seconds",
         "move_partitions",
         "replace_partitions",

@@ -30,6 +30,7 @@ COLLECTION = dataclasses.replace(ROLE, named_collection="my`keys")
 ASSUMED = dataclasses.replace(ROLE, role_arn="arn:aws:iam::1:role/it's")
 
 TABLE = TableName(database="it's", table="a`b")
+LEDGER = TableName(database="ops", table="ledger")
 CLUSTER = "it's"
 PREFIX = "ch-s3-0'1-2-"
 SINCE = datetime.date(2013, 1, 31)
@@ -172,10 +173,8 @@ CASES: dict[str, Statement] = {
     "read_table_single": load_queries.render_read_table(TABLE, None),
     "read_columns_cluster": load_queries.render_read_columns(TABLE, CLUSTER),
     "read_columns_single": load_queries.render_read_columns(TABLE, None),
-    "list_own_clusters": load_queries.render_list_own_clusters(),
     "find_on_nodes": load_queries.render_find_on_nodes(TABLE, CLUSTER),
-    "read_session": load_queries.render_read_session(),
-    "check_grant": load_queries.render_check_grant(["SELECT", "ALTER DELETE"], TABLE),
+    "check_grant": load_queries.render_check_grant({TABLE: ["SELECT", "ALTER DELETE"], LEDGER: ["INSERT"]}),
     "read_user": load_queries.render_read_user(),
     "read_formats": load_queries.render_read_formats(),
     "read_settings": load_queries.render_read_settings(),

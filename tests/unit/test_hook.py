@@ -182,7 +182,15 @@ class RecordingHook(ClickHouseS3Hook):
         self.sent: list[tuple[str | None, str]] = []
 
     def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
-        return [{"database": "default", "database_engine": "Atomic", "has_keeper": False, "macros": {}}]
+        return [
+            {
+                "database": "default",
+                "engines": {"default": "Atomic"},
+                "macros": {},
+                "has_keeper": False,
+                "members": [],
+            }
+        ]
 
     def _execute_at(self, address: str | None, statement: Statement, **_: Any) -> None:
         self.sent.append((address, statement.text))

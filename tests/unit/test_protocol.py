@@ -181,9 +181,16 @@ def find_model_context(
         partition_key="p",
         spans_cluster=True,
         uuids=tuple(node.tables["t"].uuid for node in client.cluster.nodes),
+        definition=read_definition(client, TABLE, "c"),
     )
-    name = TableName(database="d", table=LEDGER)
-    ledger = Ledger(client=client, cluster="c", name=name, target=TABLE, load_id=identity.load_id)
+    ledger = Ledger(
+        client=client,
+        cluster="c",
+        name=TableName(database="d", table=LEDGER),
+        target=TABLE,
+        load_id=identity.load_id,
+        database_engine="Atomic",
+    )
     replicas = Replicas(client=client, cluster="c", nodes=nodes, exist=False, sleep=sleep)
     # On two nodes each partition has a statement of its own; on three, one has them all.
     staging = Staging(
@@ -199,7 +206,6 @@ def find_model_context(
     )
     return LoadContext(
         client=client,
-        definition=read_definition(client, TABLE, "c"),
         cluster=ClusterSpec(
             name="c",
             nodes=tuple(nodes),

@@ -1,3 +1,0 @@
-SELECT engine
-FROM system.databases
-WHERE name = 'it\'s'
