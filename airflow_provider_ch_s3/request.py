@@ -142,6 +142,10 @@ class LoadIdentity:
     is_last_try: bool = True
     since: datetime.datetime
 
+    def __str__(self) -> str:
+        mapped = f"[{self.map_index}]" if self.map_index >= 0 else ""
+        return f"{self.dag_id}.{self.task_id}{mapped} of run {self.run_id}"
+
     @property
     def load_id(self) -> str:
         """Id shared by all tries and generations; a prefix of every query id of the load."""

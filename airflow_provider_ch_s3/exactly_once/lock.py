@@ -16,7 +16,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +26,7 @@ from airflow_provider_ch_s3.codec import decode
 from airflow_provider_ch_s3.errors import ChS3Error, ErrorCode, LoadError, LockLostError, OvertakenError, ServerError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
+from airflow_provider_ch_s3.exactly_once.waiting import Waiting
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.request import LoadIdentity
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
@@ -47,6 +47,7 @@ class Owner:
     :param attempt: number of the attempt that is to be committed or abandoned; 0 while there is none.
     :param token: identifies one process.
     :param since: when the DAG run of the process began (Unix time).
+    :param name: the task and its run, for messages.
     """
 
     load_id: str
@@ -55,6 +56,7 @@ class Owner:
     attempt: int
     token: str
     since: float = 0.0
+    name: str = ""
 
     @property
     def attempt_id(self) -> AttemptId:
@@ -126,22 +128,21 @@ class TargetLock:
             attempt=attempt.number if attempt else 0,
             token=self.token,
             since=self.identity.since.timestamp(),
+            name=str(self.identity),
         )
-        silence = _SilenceTimer()
-        waits_for = ""
+        waiting = Waiting(patience_seconds=LOCK_PATIENCE_SECONDS, poll_seconds=POLL_SECONDS)
         while True:
             # The locks first: one that is released in between has left its epoch in the ledger.
             locks = self._read_locks()
-            history = self.ledger.read()
-            if locks and not (
-                self._outranks(owner, locks[-1].owner, is_urgent=is_urgent)
-                or self._is_silent(silence, locks[-1], history)
+            if (
+                locks
+                and not self._outranks(owner, locks[-1].owner, is_urgent=is_urgent)
+                and not self._is_silent(waiting, locks[-1])
             ):
-                if locks[-1].owner.token != waits_for:
-                    waits_for = locks[-1].owner.token
-                    log.info("waiting for %s, which has locked %s", locks[-1].owner.load_id, self.ledger.target)
-                self._pause()
+                waiting.log(locks[-1].owner.name or locks[-1].owner.load_id, self.ledger.target)
+                self.sleep(waiting.pause_seconds)
                 continue
+            history = self.ledger.read()
             epoch = max([history.epoch, *(lock.epoch for lock in locks)]) + 1
             if self._create(epoch, owner):
                 # Another process may have taken and released a lock since: an epoch must not be used twice.
@@ -152,7 +153,7 @@ class TargetLock:
                     self._begin(epoch, owner, locks, first_open=history.first_open)
                     return AcquiredLock(epoch=epoch, owner=owner, history=history, overtaken=_owners(locks))
                 self._drop_if_there(epoch, self.node)
-            self._pause()
+            self.sleep(waiting.pause_seconds)
 
     def release(self, epoch: int) -> None:
         """Release the lock.
@@ -195,10 +196,6 @@ class TargetLock:
         finally:
             over.append(True)
 
-    def _pause(self) -> None:
-        # Not all at once: processes that wait for the same lock would keep colliding.
-        self.sleep(POLL_SECONDS * random.uniform(0.5, 1.5))
-
     def _begin(self, epoch: int, owner: Owner, locks: Sequence[Lock], *, first_open: int) -> None:
         try:
             self._write(EventKind.LOCKED, epoch, owner, first_open=first_open)
@@ -233,7 +230,11 @@ class TargetLock:
             )
         return owner.rank < claimant.rank or is_urgent or owner.token == self.token
 
-    def _is_silent(self, silence: _SilenceTimer, lock: Lock, history: History) -> bool:
+    def _is_silent(self, waiting: Waiting, lock: Lock) -> bool:
+        """Whether the owner has given no sign of life for so long that it is considered dead."""
+        if not waiting.is_look_due(lock.owner.token):
+            return False
+        history = self.ledger.read()
         # The owner may be working on its own commit, or on one that another load left unfinished.
         busy = [attempt.id for attempt in history.attempts.values() if attempt.state is EventKind.COMMITTING]
         running = any(
@@ -241,7 +242,7 @@ class TargetLock:
             for attempt in (lock.owner.attempt_id, *busy)
         )
         written = sum(event.epoch == lock.epoch for event in history.events)
-        return silence.is_over((lock.owner.token, written, running and time.monotonic()))
+        return waiting.is_silent((lock.owner.token, written, running and time.monotonic()))
 
     def _read_locks(self) -> list[Lock]:
         """Read all locks of the target, the latest one last."""
@@ -277,17 +278,3 @@ class TargetLock:
 def _owners(locks: Sequence[Lock]) -> list[Owner]:
     # in a Replicated database, the same lock is on each node
     return list({lock.owner.token: lock.owner for lock in locks}.values())
-
-
-class _SilenceTimer:
-    """Measures for how long an owner has given no new sign of life."""
-
-    def __init__(self) -> None:
-        self._sign: object = None
-        self._since = time.monotonic()
-
-    def is_over(self, sign: object) -> bool:
-        """Whether this has been the latest sign of life for so long that its owner is considered dead."""
-        if sign != self._sign:
-            self._sign, self._since = sign, time.monotonic()
-        return time.monotonic() - self._since > LOCK_PATIENCE_SECONDS

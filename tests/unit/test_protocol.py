@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from airflow_provider_ch_s3 import pace
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.errors import ChS3Error
-from airflow_provider_ch_s3.exactly_once import lock, locked_target
+from airflow_provider_ch_s3.exactly_once import lock, locked_target, waiting
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.lock import TargetLock
 from airflow_provider_ch_s3.exactly_once.locking import TargetLocking
@@ -258,7 +258,7 @@ def prepare_model_load(
 @pytest.fixture(autouse=True)
 def model_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace clock and threads by those of the model, with timeouts that suit its steps of 10 ms."""
-    for module in (kill, lock, locked_target, monitor, pace, state):
+    for module in (kill, lock, locked_target, monitor, pace, state, waiting):
         monkeypatch.setattr(module, "time", Clock)
     monkeypatch.setattr(lock, "LOCK_PATIENCE_SECONDS", 1.0)
     monkeypatch.setattr(lock, "HEARTBEAT_SECONDS", 0.3)
