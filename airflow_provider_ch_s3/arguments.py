@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -84,6 +85,38 @@ def check_seconds(name: str, value: object, *, is_positive: bool = False) -> Non
     if not math.isfinite(value) or value < 0 or (is_positive and value == 0):
         bound = "above 0" if is_positive else "of 0 or more"
         raise ConfigError(f"{name}={value!r} is not a duration; give a number of seconds {bound}")
+
+
+def parse_seconds(name: str, value: object) -> float:
+    """Parse a duration, given as a number of seconds or a ``timedelta``.
+
+    :raises ConfigError: if it is neither, or is below 0.
+    """
+    seconds = value.total_seconds() if isinstance(value, datetime.timedelta) else value
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise refuse_argument(name, value, "give a number of seconds, or a timedelta")
+    check_seconds(name, seconds)
+    return float(seconds)
+
+
+def parse_file_names(name: str, value: object) -> tuple[str, ...]:
+    """Parse the name of a file, or a list of them; None for none.
+
+    :raises ConfigError: if it is neither, or a name is not one that any folder may have: empty, an address, a glob.
+    """
+    if value is None:
+        return ()
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, Sequence):
+        raise refuse_argument(name, value, "give a file name such as '_SUCCESS', a list of them, or leave it out")
+    for n, item in enumerate(names):
+        check_text(f"{name}[{n}]", item)
+        if not item or item.startswith("/") or "//" in item or re.search(r"[*?{]", item):
+            raise ConfigError(
+                f"{name}={value!r} contains {item!r}, which is not a file name; give the name of a file in the"
+                " folders of the source, such as '_SUCCESS', without address and wildcards"
+            )
+    return tuple(names)
 
 
 def parse_count(name: str, value: object) -> int:

@@ -11,6 +11,12 @@ from collections.abc import Iterable, Sequence
 UNSAFE_IN_PATH = re.compile(r"[^A-Za-z0-9_\-./=@:&;()'~!]|\.\.")
 # ClickHouse matches nothing for a star in braces, and cannot parse nested braces (seen on 26.7).
 UNREADABLE_BRACES = re.compile(r"\{[^{}]*[*{]")
+WILDCARD = re.compile(r"[*?{]")
+
+
+def before_wildcards(glob: str) -> str:
+    """The start of a glob, up to its first wildcard: all that it matches begins like this."""
+    return WILDCARD.split(glob, maxsplit=1)[0]
 
 
 def join_keys(keys: Sequence[str]) -> str:

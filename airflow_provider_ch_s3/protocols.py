@@ -62,6 +62,12 @@ class ObjectStore(Protocol):
         :raises SourceError: if the bucket is missing or may not be listed.
         """
 
+    def list_ages(self, pattern: SourcePattern) -> Iterable[tuple[SourceFile, float]]:
+        """The same objects, each with its age in seconds by the store's own clock.
+
+        :raises SourceError: as :meth:`list_files`, or if the store does not tell its time.
+        """
+
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
         """The last bytes of an object, or all that it has.
 

@@ -45,6 +45,14 @@ class OnChangedFiles(Enum):
     SKIP = "skip"
 
 
+class OnNoFiles(Enum):
+    """What to do when there is no file to load."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+    SUCCEED = "succeed"
+
+
 class OnPartialPartitions(Enum):
     """What to do when a partition to be replaced holds rows that are not from these files."""
 
@@ -75,7 +83,9 @@ class LoadRequest:
     :param timeout_seconds: the task's ``execution_timeout``.
     :param limit: how many loads of this task Airflow may run at once.
     :param replace_where: flat SQL condition over the columns of the table, for ``REPLACE_WHERE``.
-    :param min_files: fail if fewer files are listed.
+    :param min_files: fail if fewer files are ready to be loaded; what to do without any is ``on_no_files``.
+    :param min_file_age_seconds: younger files are not loaded yet.
+    :param expected_files: names of files without which a folder is not complete; these are not loaded.
     :param min_rows: fail if fewer rows are staged.
     :param settle_before_commit: wait until the parts of the staging table have settled.
     """
@@ -98,7 +108,10 @@ class LoadRequest:
     on_changed_files: OnChangedFiles = OnChangedFiles.FAIL
     on_partial_partitions: OnPartialPartitions = OnPartialPartitions.FAIL
     materialized_views: MaterializedViews = MaterializedViews.REFUSE
+    on_no_files: OnNoFiles = OnNoFiles.FAIL
     min_files: int = 1
+    min_file_age_seconds: float = 0.0
+    expected_files: tuple[str, ...] = ()
     min_rows: int = 1
     settle_before_commit: bool = False
 

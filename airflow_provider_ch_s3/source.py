@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import NoneType
@@ -14,7 +14,14 @@ from airflow_provider_ch_s3.column_types import is_nullable
 from airflow_provider_ch_s3.conversion import Conversion, plan_conversion
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.file_format import FileFormat, find_format
-from airflow_provider_ch_s3.globs import UNREADABLE_BRACES, UNSAFE_IN_PATH, glob_regex, join_keys
+from airflow_provider_ch_s3.globs import (
+    UNREADABLE_BRACES,
+    UNSAFE_IN_PATH,
+    WILDCARD,
+    before_wildcards,
+    glob_regex,
+    join_keys,
+)
 from airflow_provider_ch_s3.names import show_name
 from airflow_provider_ch_s3.s3_access import S3Access, object_url
 
@@ -23,8 +30,6 @@ from airflow_provider_ch_s3.s3_access import S3Access, object_url
 MAX_KEY_LIST_BYTES = 100_000
 MAX_LISTED_FILES = 10_000
 MAX_WILDCARDS = 16
-
-_WILDCARD = re.compile(r"[*?{]")
 
 
 @dataclass(frozen=True, slots=True, init=False, order=True)
@@ -76,8 +81,13 @@ class SourcePattern:
     @property
     def prefixes(self) -> tuple[str, ...]:
         """The start of each glob, up to its first wildcard; no prefix starts with another one."""
-        found = sorted({_WILDCARD.split(glob, maxsplit=1)[0] for glob in self.globs})
+        found = sorted(set(map(before_wildcards, self.globs)))
         return tuple(p for i, p in enumerate(found) if not any(p.startswith(other) for other in found[:i]))
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """The folder of each glob, up to its first wildcard, with its slash; '' for the bucket itself."""
+        return frozenset(prefix[: prefix.rfind("/") + 1] for prefix in map(before_wildcards, self.globs))
 
     def glob_above(self, key: str) -> str:
         """A glob whose beginning is that of the key, whether it matches the key or not; '' if there is none.
@@ -85,7 +95,7 @@ class SourcePattern:
         ``d`` and ``d/`` are above ``d/a.csv``, and so are ``d/*.parquet`` and ``*``.
         """
         for glob in self.globs:
-            prefix = _WILDCARD.split(glob, maxsplit=1)[0]
+            prefix = before_wildcards(glob)
             if key.startswith(prefix if prefix != glob else f"{glob.rstrip('/')}/"):
                 return glob
         return ""
@@ -247,7 +257,7 @@ def parse_source(source: str | Sequence[str]) -> SourcePattern:
         match = re.fullmatch(r"s3a?://(?P<bucket>[^/*?{}]+)/(?P<glob>.+)", str(address), re.DOTALL)
         if match is None:
             raise ConfigError(f"source {address!r} is not an S3 address; write it as 's3://bucket/folder/*.parquet'")
-        if len(_WILDCARD.findall(match["glob"])) > MAX_WILDCARDS:
+        if len(WILDCARD.findall(match["glob"])) > MAX_WILDCARDS:
             raise ConfigError(
                 f"source {address!r} has more than {MAX_WILDCARDS} wildcards, and each multiplies the ways in which a"
                 " key may match; use fewer, such as * for several in a row"
@@ -260,45 +270,6 @@ def parse_source(source: str | Sequence[str]) -> SourcePattern:
             " task for each (dynamic task mapping does that)"
         )
     return SourcePattern(bucket=buckets.pop(), globs=tuple(globs))
-
-
-def select_files(listed: Iterable[SourceFile], pattern: SourcePattern) -> tuple[SourceFile, ...]:
-    """Keep the objects that match the pattern and are not empty, sorted by key.
-
-    Empty objects are folder markers and ``_SUCCESS`` files: they contain nothing to load.
-
-    :raises SourceError: if none is left, or ClickHouse cannot read one of the keys.
-    """
-    found, missed_count, first_missed = [], 0, ""
-    for file in listed:
-        if file.size_bytes > 0 and pattern.matches(file.key):
-            found.append(file)
-        elif file.size_bytes > 0 and pattern.glob_above(file.key):
-            missed_count += 1
-            first_missed = first_missed or file.key
-    if not found:
-        raise _no_match(pattern, missed_count, first_missed)
-    found.sort()
-    for key in (file.key for file in found):
-        if "//" in key or key.startswith("/"):
-            raise SourceError(
-                f"ClickHouse cannot read the key {key!r} of bucket {pattern.bucket!r}: it contains an empty"
-                " folder name; copy the file to a key without '//'"
-            )
-    return tuple(found)
-
-
-def _no_match(pattern: SourcePattern, missed_count: int, first_missed: str) -> SourceError:
-    remedy = "check the address, the date in it, and that the files were delivered"
-    if not missed_count:
-        return SourceError(f"no file matches {pattern}; {remedy}")
-    glob = pattern.glob_above(first_missed)
-    if not _WILDCARD.search(glob):
-        folder = glob.rstrip("/")
-        stars = "**" if "/" in first_missed.removeprefix(f"{folder}/") else "*"
-        remedy = f"to load a folder write 's3://{pattern.bucket}/{folder}/{stars}'"
-    begin = "1 object begins" if missed_count == 1 else f"{missed_count} objects begin"
-    return SourceError(f"no file matches {pattern}, but {begin} like it, such as {first_missed!r}; {remedy}")
 
 
 def _read_column(column: FileColumn) -> ReadColumn:

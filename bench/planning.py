@@ -22,8 +22,9 @@ from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
 from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
+from airflow_provider_ch_s3.load.arrivals import list_files
 from airflow_provider_ch_s3.load.plan_text import format_plan
-from airflow_provider_ch_s3.load.prepare import list_files, prepare_load
+from airflow_provider_ch_s3.load.prepare import prepare_load
 from airflow_provider_ch_s3.load.selection import select_from
 from airflow_provider_ch_s3.load.verify import verify_files
 from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
@@ -172,7 +173,7 @@ def run_load(objects: int, phase: Phase) -> None:
     """
     store, ledger = simulated_store(objects), simulated_ledger(objects)
     with phase("list"):
-        files = list_files(store, REQUEST)
+        files = list_files(store, REQUEST).files
     with phase("choose"):
         selection = select_from(files, lambda _: {}, REQUEST)
     assert len(selection.files) == objects
@@ -204,7 +205,7 @@ def run_append(objects: int, phase: Phase) -> None:
     """
     store, ledger = simulated_store(objects), simulated_ledger(objects)
     with phase("list again"):
-        files = list_files(store, REQUEST)
+        files = list_files(store, REQUEST).files
     with phase("choose half"):
         selection = select_from(files, Holdings(ledger=ledger, table_uuids=["u"]).versions, REQUEST)
     assert len(selection.files) == objects // 2

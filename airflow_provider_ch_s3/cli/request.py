@@ -44,6 +44,20 @@ def add_load_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data-format", help="e.g. Parquet (default: inferred from the file names)")
     parser.add_argument("--compression", help="e.g. gz (default: inferred from the file names)")
     parser.add_argument("--structure", help="columns of the files, as name Type, …")
+    add_arrival_arguments(parser)
+
+
+def add_arrival_arguments(parser: argparse.ArgumentParser) -> None:
+    """Register the arguments that say which files are ready."""
+    parser.add_argument(
+        "--min-file-age", type=float, default=0.0, metavar="SECONDS", help="leave out files that are younger"
+    )
+    parser.add_argument(
+        "--expected-files",
+        action="append",
+        metavar="NAME",
+        help="file without which a folder is not complete, such as _SUCCESS; repeatable",
+    )
 
 
 def parse_columns(text: str) -> list[str]:
@@ -77,6 +91,7 @@ def parse_setting(text: str) -> tuple[str, SettingValue]:
 
 def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook) -> LoadRun:
     """Build the load that the arguments describe."""
+    from airflow_provider_ch_s3.arguments import parse_file_names, parse_seconds
     from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
     from airflow_provider_ch_s3.load.staged import LoadRun
     from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
@@ -99,6 +114,8 @@ def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook) -> LoadRun:
             where=args.where,
             settings=dict(args.setting),
             connection_settings=hook.connection_settings,
+            min_file_age_seconds=parse_seconds("--min-file-age", args.min_file_age),
+            expected_files=parse_file_names("--expected-files", args.expected_files),
         ),
         # placeholders: the log_comment of a DAG's load contains its own names
         identity=LoadIdentity(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import Any
 
@@ -75,12 +77,26 @@ class S3FileStore:
         :raises SourceError: if the bucket is missing, or the credentials are wrong or may not list it.
         :raises ConfigError: if there is no such connection.
         """
+        for page in self._pages(pattern):
+            yield from map(_read_item, page.get("Contents", ()))
+
+    def list_ages(self, pattern: SourcePattern) -> Iterator[tuple[SourceFile, float]]:
+        """List the same objects, each with its age in seconds: the worker's clock may be wrong, the store's is asked.
+
+        :raises SourceError: as :meth:`list_files`, or if the store does not tell its time.
+        :raises ConfigError: as :meth:`list_files`.
+        """
+        for page in self._pages(pattern):
+            items = page.get("Contents", ())
+            now = self._answered_at(page) if items else None
+            for item in items:
+                yield _read_item(item), (now - item["LastModified"]).total_seconds()
+
+    def _pages(self, pattern: SourcePattern) -> Iterator[dict[str, Any]]:
+        paginator = self._client.get_paginator("list_objects_v2")
         for prefix in pattern.prefixes:
             try:
-                pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=pattern.bucket, Prefix=prefix)
-                for page in pages:
-                    for item in page.get("Contents", ()):
-                        yield SourceFile(key=item["Key"], etag=item["ETag"].strip('"'), size_bytes=item["Size"])
+                yield from paginator.paginate(Bucket=pattern.bucket, Prefix=prefix)
             except ClientError as error:
                 code = error.response.get("Error", {}).get("Code", "")
                 remedy = _REMEDIES.get(code, "check the connection and the bucket")
@@ -92,6 +108,17 @@ class S3FileStore:
                     f"cannot list bucket {pattern.bucket!r} with {self._who}: {error}; check the connection's"
                     " endpoint_url, region and keys"
                 ) from error
+
+    def _answered_at(self, page: dict[str, Any]) -> datetime.datetime:
+        """When the store sent a page, by its own clock."""
+        date = page["ResponseMetadata"]["HTTPHeaders"].get("date", "")
+        try:
+            return parsedate_to_datetime(date)
+        except ValueError as error:
+            raise SourceError(
+                f"{self._client.meta.endpoint_url} answers with Date={date!r}, so the age of its files is unknown;"
+                " set min_file_age=0, or have the store, or the proxy before it, send the header Date"
+            ) from error
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
         """Read the last bytes of an object, or all of a smaller one.
@@ -134,6 +161,10 @@ class S3FileStore:
     def secrets(self) -> tuple[str, ...]:
         """The values that no message may show."""
         return self.access().secrets
+
+
+def _read_item(item: Mapping[str, Any]) -> SourceFile:
+    return SourceFile(key=item["Key"], etag=item["ETag"].strip('"'), size_bytes=item["Size"])
 
 
 def quiet_botocore() -> None:

@@ -18,16 +18,18 @@ from airflow_provider_ch_s3.errors import ConfigError, LoadError, UnknownStateEr
 from airflow_provider_ch_s3.inspect.explain import explain
 from airflow_provider_ch_s3.inspect.locate import locate_table
 from airflow_provider_ch_s3.inspect.table import FoundTable, read_target
+from airflow_provider_ch_s3.load.arrivals import list_files
 from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.killed import describe_kill
-from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, list_files, prepare_load
+from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load
 from airflow_provider_ch_s3.load.report import LoadReport, build_report, check_report, describe_plan
 from airflow_provider_ch_s3.load.sharing import read_sharing
 from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.query.log import LOG_PATIENCE_SECONDS
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
 from airflow_provider_ch_s3.request import LoadMode
+from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.units import count_of, format_seconds
 
 log = logging.getLogger(__name__)
@@ -41,7 +43,7 @@ class DirectLoadRun(TaskLoad):
     _prepared: PreparedLoad | None = field(default=None, init=False)
 
     def start(self) -> LoadReport | str:
-        """Run all steps up to the INSERT; returns its query id.
+        """Run all steps up to the INSERT; returns its query id, or the report if there are no files.
 
         :raises ChS3Error: as :meth:`run`.
         """
@@ -61,7 +63,12 @@ class DirectLoadRun(TaskLoad):
         earlier = self._resolve_earlier(cluster)
         if earlier is not None and earlier.state is not QueryState.FAILED:
             return self._take_over(earlier)
-        prepared = self._prepared = self._prepare(found, cluster)
+        files = list_files(self.store, self.request, is_recorded=False).files
+        if not files:
+            report = LoadReport.nothing_new(self.request.table)
+            log.info("%s", report)
+            return report
+        prepared = self._prepared = self._prepare(found, cluster, files)
         query_id = self.identity.query_id(earlier.attempt + 1 if earlier else 1)
         # While this process was preparing, another one of the same task may have come this far.
         rival = self._monitor.find(query_id)
@@ -119,8 +126,7 @@ class DirectLoadRun(TaskLoad):
         self.client = self.client.within(self.declaration)
         return located.found, located.cluster
 
-    def _prepare(self, found: FoundTable, cluster: ClusterSpec) -> PreparedLoad:
-        files = list_files(self.store, self.request)
+    def _prepare(self, found: FoundTable, cluster: ClusterSpec, files: tuple[SourceFile, ...]) -> PreparedLoad:
         check_ends(self.store, files, self.request)
         return prepare_load(
             self.client,

@@ -31,7 +31,7 @@ def describe_attempt(
         "source": str(request.pattern),
         "load_mode": request.load_mode.value,
         "files": len(selection.files),
-        "files_skipped": selection.skipped_count,
+        **selection.left_out,
         "bytes": prepared.source.size_bytes,
         "rows": prepared.rows,
         "data_format": prepared.source.data_format,

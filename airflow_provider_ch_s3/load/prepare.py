@@ -10,16 +10,16 @@ from types import MappingProxyType
 
 from airflow_provider_ch_s3.calibration import Calibration
 from airflow_provider_ch_s3.cluster import ClusterSpec
-from airflow_provider_ch_s3.errors import ConfigError, SourceError
+from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.file_schema import parse_structure
 from airflow_provider_ch_s3.inspect.files import read_select_types, read_source
 from airflow_provider_ch_s3.load import sample
 from airflow_provider_ch_s3.mapping import MappedColumn, map_columns
 from airflow_provider_ch_s3.path_columns import type_path_columns
-from airflow_provider_ch_s3.protocols import ClickHouseClient, ObjectStore
+from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
 from airflow_provider_ch_s3.s3_access import S3Access
-from airflow_provider_ch_s3.source import SourceFile, SourceSpec, select_files
+from airflow_provider_ch_s3.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.expressions import parse_expression
 from airflow_provider_ch_s3.sql.statement import Statement
@@ -34,7 +34,6 @@ from airflow_provider_ch_s3.tuning import (
     check_given_settings,
     plan_load,
 )
-from airflow_provider_ch_s3.units import count_of
 
 log = logging.getLogger(__name__)
 
@@ -171,20 +170,6 @@ def check_expressions(request: LoadRequest) -> None:
         parse_structure(request.structure, frozenset())
     if request.replace_where:
         parse_expression(request.replace_where)
-
-
-def list_files(store: ObjectStore, request: LoadRequest) -> tuple[SourceFile, ...]:
-    """List the files that match, sorted by key.
-
-    :raises SourceError: if there are fewer than ``min_files``, or the store cannot be listed.
-    """
-    files = select_files(store.list_files(request.pattern), request.pattern)
-    if len(files) < request.min_files:
-        raise SourceError(
-            f"{request.pattern} matches {count_of(len(files), 'file')}, but min_files={request.min_files}; wait for"
-            " the others to be delivered, or lower min_files"
-        )
-    return files
 
 
 def read_server_settings(client: ClickHouseClient) -> dict[str, ServerSetting]:

@@ -68,8 +68,10 @@ class LoadReport:
     :param predicted: what the plan expected, a :class:`Prediction`; empty where no plan is known.
     :param load_mode: mode of the load, as the operator names it; ``append`` without staging.
     :param files_skipped: files that the table already held, in this version or another; not in ``files_listed``.
+    :param files_too_young: files that were left out because they are younger than ``min_file_age``; not in
+        ``files_listed``. The next load of the same source takes them.
     :param checks: what was compared before the commit, one sentence for each check; empty without staging.
-    :param partitions: partition id → staged rows; empty without staging.
+    :param partitions: partition id → staged rows; empty if there was nothing new to load, None without staging.
     :param replaced: partition id → rows that the commit removed from the table; without partitions that had none.
     :param commit_seconds: duration of the commit; 0 without staging.
     """
@@ -98,8 +100,9 @@ class LoadReport:
     predicted: Mapping[str, Any] = field(default_factory=dict)
     load_mode: str = "append"
     files_skipped: int = 0
+    files_too_young: int = 0
     checks: Sequence[str] = ()
-    partitions: Mapping[str, int] = field(default_factory=dict)
+    partitions: Mapping[str, int] | None = None
     replaced: Mapping[str, int] = field(default_factory=dict)
     commit_seconds: float = 0.0
 
@@ -116,8 +119,15 @@ class LoadReport:
         return cls.from_dict({**detail.get("report", {}), **after})
 
     @classmethod
-    def nothing_new(cls, table: str, *, files_skipped: int) -> LoadReport:
-        """Build the report of a load whose files were all loaded before."""
+    def nothing_new(cls, table: str, *, files_skipped: int = 0, files_too_young: int = 0) -> LoadReport:
+        """Build the report of a load without files, or whose files were all loaded before or are too young."""
+        reasons = []
+        if files_skipped:
+            reasons.append(
+                f"the table already holds {count_of(files_skipped, 'listed file')}, in this version or another"
+            )
+        if files_too_young:
+            reasons.append(f"{count_of(files_too_young, 'file')} younger than min_file_age")
         return cls(
             query_id="",
             table=table,
@@ -138,16 +148,23 @@ class LoadReport:
             nodes={},
             settings={},
             files_skipped=files_skipped,
-            checks=(f"the table already holds {count_of(files_skipped, 'listed file')}, in this version or another",),
+            files_too_young=files_too_young,
+            checks=tuple(reasons) or ("no file matches the source",),
+            partitions={},
         )
+
+    @property
+    def is_nothing_new(self) -> bool:
+        """Whether there was nothing to load, so that the table was not changed."""
+        return not self.query_id
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON values, for XCom."""
         return dataclasses.asdict(self)
 
     def __str__(self) -> str:
-        if not self.query_id:
-            return f"nothing new for {self.table}: {self.checks[0]}"
+        if self.is_nothing_new:
+            return f"nothing new for {self.table}: {'; '.join(self.checks)}"
         lines = [
             f"loaded {count_of(self.rows_written, 'row')} from {count_of(self.files_read, 'file')}"
             f" into {self.table} in {format_seconds(self.seconds)}: {count_of(self.rows_per_second, 'row')}/s,"
@@ -161,6 +178,7 @@ class LoadReport:
             *([f"  predicted: {decode(Prediction, self.predicted, **_BLANK_PREDICTION)}"] if self.predicted else []),
             *(f"  checked: {check}" for check in self.checks),
             *([f"  skipped: {count_of(self.files_skipped, 'file')}"] if self.files_skipped else []),
+            *([f"  too young: {count_of(self.files_too_young, 'file')}"] if self.files_too_young else []),
             *self._commit_lines(),
         ]
         return "\n".join(lines)

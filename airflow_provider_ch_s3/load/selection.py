@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.batches import batches
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT
+from airflow_provider_ch_s3.load.arrivals import Listing
 from airflow_provider_ch_s3.load.context import LoadContext
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnChangedFiles, OnLoadedFiles
 from airflow_provider_ch_s3.source import SourceFile
@@ -17,20 +18,34 @@ from airflow_provider_ch_s3.units import count_of
 
 @dataclass(frozen=True, kw_only=True)
 class FileSelection:
-    """The files to load, and those left out because the table holds them or another version of them."""
+    """The files to load, and those left out because the table holds them or another version of them.
+
+    :param young_count: files left out because they are too young.
+    """
 
     files: tuple[SourceFile, ...]
     loaded: tuple[SourceFile, ...] = ()
     changed: tuple[SourceFile, ...] = ()
+    young_count: int = 0
 
     @property
-    def listed(self) -> tuple[SourceFile, ...]:
-        """All listed files, sorted by key."""
-        return tuple(sorted((*self.files, *self.loaded, *self.changed)))
+    def listed(self) -> Listing:
+        """The listing from which these were selected."""
+        files = tuple(sorted((*self.files, *self.loaded, *self.changed)))
+        return Listing(files=files, young_count=self.young_count)
 
     @property
     def skipped_count(self) -> int:
         return len(self.loaded) + len(self.changed)
+
+    @property
+    def left_out_count(self) -> int:
+        return self.skipped_count + self.young_count
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """The numbers of files left out, under the names of the report."""
+        return {"files_skipped": self.skipped_count, "files_too_young": self.young_count}
 
     def describe_skipped(self) -> str:
         """Describe what is left out, for the log; '' if nothing is."""
@@ -104,14 +119,15 @@ def select_from(
     )
 
 
-def select_new(context: LoadContext, listed: tuple[SourceFile, ...], request: LoadRequest) -> FileSelection:
+def select_new(context: LoadContext, listing: Listing, request: LoadRequest) -> FileSelection:
     """Select the files that the table does not hold yet; in the replacing modes, all files.
 
     :raises SourceError: as :func:`select_files`.
     """
     if request.load_mode is not LoadMode.APPEND:
-        return FileSelection(files=listed)
-    return select_from(listed, context.holdings.versions, request)
+        return FileSelection(files=listing.files)
+    selection = select_from(listing.files, context.holdings.versions, request)
+    return replace(selection, young_count=listing.young_count)
 
 
 def is_loaded_meanwhile(context: LoadContext, attempt: AttemptId, request: LoadRequest) -> bool:

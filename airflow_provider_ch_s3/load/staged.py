@@ -25,6 +25,7 @@ from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.views import View, read_views
 from airflow_provider_ch_s3.inspect.explain import explain
+from airflow_provider_ch_s3.load.arrivals import list_files
 from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.checks import check_mode, check_partial_partitions, check_unbroken
 from airflow_provider_ch_s3.load.context import LoadContext, find_context
@@ -44,7 +45,7 @@ from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import kill_load
 from airflow_provider_ch_s3.load.past_loads import read_past_loads
 from airflow_provider_ch_s3.load.planned import describe_attempt
-from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, list_files, prepare_load
+from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load
 from airflow_provider_ch_s3.load.reattach import may_be_staged
 from airflow_provider_ch_s3.load.replace_where import check_replace_where
 from airflow_provider_ch_s3.load.report import LoadReport, build_report
@@ -157,10 +158,10 @@ class LoadRun(TaskLoad):
         if not selection.files:
             return None
         prepared = self._prepare(selection.files, history)
-        if prepared.source.is_pattern and selection.skipped_count:
+        if prepared.source.is_pattern and selection.left_out_count:
             raise ConfigError(
                 f"{count_of(len(selection.files), 'file')} are too many to be listed in the query, and reading"
-                f" {self.request.pattern} instead would load again what the table already holds; use one task for"
+                f" {self.request.pattern} instead would load what this load leaves out; use one task for"
                 " each folder, e.g. with dynamic task mapping"
             )
         return prepared
@@ -189,7 +190,7 @@ class LoadRun(TaskLoad):
                 staging = locked.plan(attempt, selection.files, self.request.pattern.bucket, detail, views)
                 step: Step = Submit(attempt, prepared, staging)
             else:
-                step = Done(LoadReport.nothing_new(self.request.table, files_skipped=selection.skipped_count))
+                step = Done(LoadReport.nothing_new(self.request.table, **selection.left_out))
         if skipped := selection.describe_skipped():
             log.info("%s", skipped)
         return step
@@ -284,7 +285,9 @@ class LoadRun(TaskLoad):
         :param files: a subset of the matching files; None for all.
         """
         check_expressions(self.request)
-        return self._prepare(files or list_files(self.store, self.request), self._context.ledger.read_if_there())
+        return self._prepare(
+            files or list_files(self.store, self.request).files, self._context.ledger.read_if_there()
+        )
 
     def kill(self) -> None:
         """Kill what this task submitted, check that it has ended on all nodes, and leave nothing half done.

@@ -48,7 +48,7 @@ def verify_staged(
         checks.append(check_staged_rows(context, staged, request.replace_where))
     from_plan = {
         name: planned[name]
-        for name in ("files_skipped", "data_format", "settings", "left_out_settings", "predicted")
+        for name in ("files_skipped", "files_too_young", "data_format", "settings", "left_out_settings", "predicted")
         if name in planned
     }
     mode = request.load_mode.value

@@ -14,6 +14,8 @@ from airflow_provider_ch_s3.arguments import (
     check_texts,
     parse_choice,
     parse_count,
+    parse_file_names,
+    parse_seconds,
 )
 from airflow_provider_ch_s3.request import (
     LoadMode,
@@ -21,6 +23,7 @@ from airflow_provider_ch_s3.request import (
     MaterializedViews,
     OnChangedFiles,
     OnLoadedFiles,
+    OnNoFiles,
     OnPartialPartitions,
 )
 from airflow_provider_ch_s3.source import parse_source
@@ -39,7 +42,7 @@ def check_arguments(operator: BaseOperator) -> None:
         check_text(name, getattr(operator, name))
     for name in ("aws_conn_id", "data_format", "compression", "structure"):
         check_text(name, getattr(operator, name), is_optional=True)
-    for name in ("staging", "settle_before_commit", "deferrable"):
+    for name in ("staging", "settle_before_commit", "skip_downstream_if_nothing_new", "deferrable"):
         check_flag(name, getattr(operator, name))
     check_texts("columns", operator.columns)
     check_expressions_of("select", operator.select)
@@ -78,6 +81,9 @@ def build_request(
         ),
         materialized_views=parse_choice("materialized_views", operator.materialized_views, MaterializedViews),
         settle_before_commit=operator.settle_before_commit,
+        on_no_files=parse_choice("on_no_files", operator.on_no_files, OnNoFiles),
         min_files=parse_count("min_files", operator.min_files),
+        min_file_age_seconds=parse_seconds("min_file_age", operator.min_file_age),
+        expected_files=parse_file_names("expected_files", operator.expected_files),
         min_rows=parse_count("min_rows", operator.min_rows),
     )

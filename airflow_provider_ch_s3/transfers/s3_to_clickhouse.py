@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseOperator, conf
+from airflow.providers.common.compat.sdk import XCOM_RETURN_KEY, AirflowSkipException, BaseOperator, conf
 
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.request import OnNoFiles
 from airflow_provider_ch_s3.transfers.identity import identify
 from airflow_provider_ch_s3.transfers.load_request import build_request, check_arguments
 from airflow_provider_ch_s3.transfers.task_limits import limit_of
@@ -62,7 +63,18 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         (``append`` only).
     :param settle_before_commit: wait until the merges of the staged parts have finished, so that readers never see
         many small parts.
-    :param min_files: number of matching files below which the load fails, before anything changes. (templated)
+    :param on_no_files: if there is no file to load: ``fail``, ``skip`` the task and what depends on it, or
+        ``succeed``. Nothing changes in any case, in the replacing modes either.
+    :param min_files: number of files to load below which the load fails, before anything changes; without any,
+        ``on_no_files`` applies. (templated)
+    :param min_file_age: seconds (or a ``timedelta``) for which files must not have changed, by the store's own clock.
+        ``append`` leaves younger files to the next load; where that would lose or double rows (the replacing modes,
+        ``on_loaded_files="load"``, ``staging=False``), the load fails instead, so that Airflow tries again.
+    :param expected_files: name of a file, such as ``_SUCCESS``, or a list of them, without which the load fails: in
+        each folder with files, or above it, up to the folder in which the wildcards of ``source`` begin. They are not
+        loaded themselves. (templated)
+    :param skip_downstream_if_nothing_new: if nothing was loaded, the task ends as skipped instead of successful, and
+        so do the tasks that depend on it.
     :param min_rows: number of rows below which the load fails, before the commit. (templated)
     :param deferrable: wait in the triggerer while the query runs.
     :param data_format: ClickHouse's name of the format, such as ``Parquet``; None: inferred from the file names.
@@ -104,6 +116,7 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         "settings",
         "replace_where",
         "min_files",
+        "expected_files",
         "min_rows",
     )
     template_fields_renderers = {  # noqa: RUF012
@@ -132,7 +145,11 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         on_partial_partitions: str = "fail",
         materialized_views: str = "refuse",
         settle_before_commit: bool = False,
+        on_no_files: str = "fail",
         min_files: int | str = 1,
+        min_file_age: float | datetime.timedelta = 0,
+        expected_files: str | Sequence[str] | None = None,
+        skip_downstream_if_nothing_new: bool = False,
         min_rows: int | str = 1,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         data_format: str | None = None,
@@ -160,7 +177,11 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self.on_partial_partitions = on_partial_partitions
         self.materialized_views = materialized_views
         self.settle_before_commit = settle_before_commit
+        self.on_no_files = on_no_files
         self.min_files = min_files
+        self.min_file_age = min_file_age
+        self.expected_files = expected_files
+        self.skip_downstream_if_nothing_new = skip_downstream_if_nothing_new
         self.min_rows = min_rows
         self.deferrable = deferrable
         self.data_format = data_format
@@ -177,17 +198,19 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         """Load and return the report, or submit the load and wait for it in the triggerer.
 
         :raises ChS3Error: as described for the class.
+        :raises AirflowSkipException: if there was nothing to load, and the arguments ask for a skip.
         """
         with self._loading(context) as load:
             started = load.start()
             if self.deferrable and isinstance(started, str):
                 self._defer(load, started)
-            return (started if isinstance(started, LoadReport) else load.complete(started)).as_dict()
+            return self._result(context, started if isinstance(started, LoadReport) else load.complete(started))
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
         """Verify and commit what the query staged.
 
         :raises LoadError: if the query took too long; it is then stopped.
+        :raises AirflowSkipException: as :meth:`execute`.
         """
         with self._loading(context) as load:
             # The triggerer may have been down when the query ended in time.
@@ -197,12 +220,23 @@ class S3ToClickHouseOperator(BaseOperator):  # type: ignore[misc]
                     f"{event['query_id']} ran longer than execution_timeout={self.execution_timeout} allows, and was"
                     f" stopped; {load.after_kill}: raise execution_timeout, or load fewer files at a time"
                 )
-            return load.complete(event["query_id"]).as_dict()
+            return self._result(context, load.complete(event["query_id"]))
 
     def on_kill(self) -> None:
         """Stop the query on all nodes, and leave nothing half done."""
         if self._load is not None:
             self._load.kill()
+
+    def _result(self, context: Context, report: LoadReport) -> dict[str, Any]:
+        is_without_files = report.is_nothing_new and not report.files_skipped
+        if (report.is_nothing_new and self.skip_downstream_if_nothing_new) or (
+            is_without_files and self.on_no_files == OnNoFiles.SKIP.value
+        ):
+            # A skipped task returns nothing, but what runs all the same (none_failed) may want the report.
+            if self.do_xcom_push:
+                context["ti"].xcom_push(key=XCOM_RETURN_KEY, value=report.as_dict())
+            raise AirflowSkipException(str(report))
+        return report.as_dict()
 
     @contextmanager
     def _loading(self, context: Context) -> Iterator[TaskLoad]:

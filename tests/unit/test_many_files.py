@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.exactly_once import ledger as ledger_module
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
-from airflow_provider_ch_s3.source import SourceFile, parse_source, select_files
+from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
 from bench.planning import run_append, run_load
@@ -62,12 +62,6 @@ def test_a_file_is_what_was_listed(key: str, etag: str, size_bytes: int) -> None
     assert file == SourceFile(key=key, etag=etag, size_bytes=size_bytes)
     assert file != SourceFile(key=key, etag=f"{etag}0", size_bytes=size_bytes)
     assert file != SourceFile(key=key, etag=etag, size_bytes=size_bytes + 1)
-
-
-def test_files_are_sorted_by_their_keys() -> None:
-    ordered = ["a", "a b", "a!", "a.csv", "a/b", "a0", "aa", "b", "é", "日", "😀"]
-    listed = [SourceFile(key=key, etag=str(n), size_bytes=9) for n, key in enumerate(reversed(ordered))]
-    assert [file.key for file in select_files(listed, parse_source("s3://b/**"))] == ordered
 
 
 class Recorder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from typing import Any
 
@@ -15,6 +16,7 @@ from airflow_provider_ch_s3.request import (
     MaterializedViews,
     OnChangedFiles,
     OnLoadedFiles,
+    OnNoFiles,
     OnPartialPartitions,
 )
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
@@ -45,6 +47,8 @@ def test_defaults_are_the_careful_ones() -> None:
     assert request.materialized_views is MaterializedViews.REFUSE
     assert (request.min_files, request.min_rows, request.replace_where) == (1, 1, "")
     assert request.settle_before_commit is False
+    assert request.on_no_files is OnNoFiles.FAIL
+    assert (request.min_file_age_seconds, request.expected_files) == (0.0, ())
 
 
 def test_arguments_arrive() -> None:
@@ -58,6 +62,9 @@ def test_arguments_arrive() -> None:
         min_files="3",
         min_rows="0",
         settle_before_commit=True,
+        on_no_files="succeed",
+        min_file_age=datetime.timedelta(minutes=5),
+        expected_files="_SUCCESS",
     )
     assert request.load_mode is LoadMode.REPLACE_WHERE
     assert request.replace_where == "dt = '2013-01-01'"
@@ -67,6 +74,8 @@ def test_arguments_arrive() -> None:
     assert request.materialized_views is MaterializedViews.REPLAY
     assert (request.min_files, request.min_rows) == (3, 0)
     assert request.settle_before_commit is True
+    assert request.on_no_files is OnNoFiles.SUCCEED
+    assert (request.min_file_age_seconds, request.expected_files) == (300.0, ("_SUCCESS",))
 
 
 @pytest.mark.parametrize(
@@ -85,6 +94,10 @@ def test_arguments_arrive() -> None:
         ({"structure": {"a": "Int8"}}, "structure={'a': 'Int8'} is of type dict; give a string, or leave it out"),
         ({"staging": "false"}, "staging='false' is of type str; give True or False"),
         ({"settle_before_commit": None}, "settle_before_commit=None is of type NoneType; give True or False"),
+        (
+            {"skip_downstream_if_nothing_new": "no"},
+            "skip_downstream_if_nothing_new='no' is of type str; give True or False",
+        ),
         ({"deferrable": 1}, "deferrable=1 is of type int; give True or False"),
         ({"columns": "a"}, "columns='a' is of type str; write a list: columns=['a']"),
         ({"columns": 7}, "columns=7 is of type int; give a list of strings, or leave it out"),
@@ -198,6 +211,16 @@ def test_an_argument_of_the_sensor_of_another_type_is_named(arguments: dict[str,
             {"min_files": "{{ undefined }}"},
             "min_files='{{ undefined }}' must be a whole number, 0 or more",
             id="min_files",
+        ),
+        pytest.param(
+            {"on_no_files": "ignore"},
+            "on_no_files='ignore' is unknown; use one of 'fail', 'skip', 'succeed'",
+            id="on_no_files",
+        ),
+        pytest.param(
+            {"min_file_age": "5 min"},
+            "min_file_age='5 min' is of type str; give a number of seconds, or a timedelta",
+            id="min_file_age",
         ),
         pytest.param({"min_rows": -1}, "min_rows=-1 must be a whole number, 0 or more", id="min_rows"),
     ],

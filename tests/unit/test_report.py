@@ -129,8 +129,9 @@ def test_cluster() -> None:
         "predicted": {},
         "load_mode": "append",
         "files_skipped": 0,
+        "files_too_young": 0,
         "checks": (),
-        "partitions": {},
+        "partitions": None,
         "replaced": {},
         "commit_seconds": 0.0,
     }
@@ -223,6 +224,7 @@ def test_nothing_new() -> None:
         "predicted": {},
         "load_mode": "append",
         "files_skipped": 1200,
+        "files_too_young": 0,
         "checks": ("the table already holds 1,200 listed files, in this version or another",),
         "partitions": {},
         "replaced": {},
@@ -231,6 +233,24 @@ def test_nothing_new() -> None:
     assert (
         str(report) == "nothing new for d.t: the table already holds 1,200 listed files, in this version or another"
     )
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        pytest.param({}, "no file matches the source", id="no-files"),
+        pytest.param({"files_too_young": 2}, "2 files younger than min_file_age", id="young"),
+        pytest.param(
+            {"files_skipped": 1, "files_too_young": 1},
+            "the table already holds 1 listed file, in this version or another; 1 file younger than min_file_age",
+            id="both",
+        ),
+    ],
+)
+def test_why_nothing_is_new(counts: dict[str, int], said: str) -> None:
+    report = LoadReport.nothing_new("d.t", **counts)
+    assert report.is_nothing_new
+    assert str(report) == f"nothing new for d.t: {said}"
 
 
 def test_single_node() -> None:

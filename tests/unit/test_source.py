@@ -17,7 +17,6 @@ from airflow_provider_ch_s3.source import (
     SourcePattern,
     SourceSpec,
     parse_source,
-    select_files,
 )
 from airflow_provider_ch_s3.target import TableColumn
 from airflow_provider_ch_s3.text_columns import type_text_columns
@@ -131,63 +130,17 @@ def test_prefixes(globs: tuple[str, ...], expected: tuple[str, ...]) -> None:
     assert pattern(*globs).prefixes == expected
 
 
-def test_select_files_sorts_and_leaves_out_empty_and_other_objects() -> None:
-    listed = [file("d/b.csv"), file("d/_SUCCESS", 0), file("d/a.csv"), file("d/", 0), file("d/e/c.csv")]
-    assert [f.key for f in select_files(listed, pattern("d/*"))] == ["d/a.csv", "d/b.csv"]
-
-
-def test_no_file_is_an_error_that_names_the_pattern() -> None:
-    with pytest.raises(SourceError) as caught:
-        select_files([file("d/a.csv", 0)], pattern("d/*.csv", "e/*.csv"))
-    assert str(caught.value) == (
-        "no file matches s3://b/d/*.csv, s3://b/e/*.csv; check the address, the date in it, and that the files"
-        " were delivered"
-    )
-
-
 @pytest.mark.parametrize(
-    ("glob", "keys", "message"),
+    ("globs", "expected"),
     [
-        pytest.param(
-            "d/",
-            ("d/a.csv", "d/b.csv"),
-            "no file matches s3://b/d/, but 2 objects begin like it, such as 'd/a.csv'; to load a folder"
-            " write 's3://b/d/*'",
-            id="folder",
-        ),
-        pytest.param(
-            "d",
-            ("d-old/x.csv", "d.csv", "d/a.csv"),
-            "no file matches s3://b/d, but 1 object begins like it, such as 'd/a.csv'; to load a folder"
-            " write 's3://b/d/*'",
-            id="folder-without-slash",
-        ),
-        pytest.param(
-            "d",
-            ("d/e/a.csv",),
-            "no file matches s3://b/d, but 1 object begins like it, such as 'd/e/a.csv'; to load a folder"
-            " write 's3://b/d/**'",
-            id="deeper-folder",
-        ),
-        pytest.param(
-            "d/*.csv",
-            ("d/a.parquet",),
-            "no file matches s3://b/d/*.csv, but 1 object begins like it, such as 'd/a.parquet'; check the"
-            " address, the date in it, and that the files were delivered",
-            id="other-ending",
-        ),
+        pytest.param(("a/b/*.csv", "a/dt=*/x"), {"a/b/", "a/"}, id="above-the-first-wildcard"),
+        pytest.param(("a/b/c.csv",), {"a/b/"}, id="of-a-file"),
+        pytest.param(("a/part-*", "a/{b,c}/*"), {"a/"}, id="each-once"),
+        pytest.param(("*.csv", "x"), {""}, id="of-the-bucket"),
     ],
 )
-def test_no_file_is_an_error_that_names_what_is_there(glob: str, keys: tuple[str, ...], message: str) -> None:
-    with pytest.raises(SourceError) as caught:
-        select_files([file("d/_SUCCESS", 0), *map(file, keys)], pattern(glob))
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize("key", [pytest.param("d//a.csv", id="inside"), pytest.param("/a.csv", id="at-the-start")])
-def test_a_key_with_an_empty_folder_name_is_refused(key: str) -> None:
-    with pytest.raises(SourceError, match=rf"cannot read the key '{key}' of bucket 'b'.*copy the file to a key"):
-        select_files([file(key)], pattern("**"))
+def test_folders(globs: tuple[str, ...], expected: set[str]) -> None:
+    assert pattern(*globs).folders == expected
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,167 @@
+"""Loads whose files have not all arrived: none, too young ones, and those without their marker."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
+
+from airflow_provider_ch_s3.cli import main
+from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
+from tests.sandbox.conftest import Lab
+
+pytestmark = pytest.mark.sandbox
+
+
+@pytest.fixture
+def table(lab: Lab) -> str:
+    lab.connect_one_node()
+    return lab.create("t", "n UInt32", "MergeTree PARTITION BY n ORDER BY n")
+
+
+def put(lab: Lab, *numbers: int) -> None:
+    for number in numbers:
+        lab.put(f"in/{number}.csv", f"{number}\n".encode())
+
+
+def numbers(lab: Lab, table: str) -> list[int]:
+    return sorted(row["n"] for row in lab.rows(table))
+
+
+def skip(lab: Lab, table: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
+    """Run a task that is skipped; returns what it says, and what it leaves in XCom."""
+    operator = lab.operator("in/*.csv", table, **arguments)
+    context = lab.context(operator)
+    pushed: dict[str, Any] = {}
+    context["ti"].xcom_push = lambda key, value: pushed.update({key: value})
+    with pytest.raises(AirflowSkipException) as caught:
+        operator.execute(context)
+    return str(caught.value), pushed
+
+
+class TestNoFiles:
+    @pytest.mark.parametrize(("staging", "deferrable"), [(True, True), (False, False)])
+    def test_succeed_and_skip(self, lab: Lab, table: str, staging: bool, deferrable: bool) -> None:
+        how = {"staging": staging, "deferrable": deferrable}
+        with pytest.raises(SourceError, match="no file matches"):
+            lab.load("in/*.csv", table, min_files=0, **how)
+        report = lab.load("in/*.csv", table, on_no_files="succeed", **how)
+        assert (report["query_id"], report["partitions"], report["files_skipped"]) == ("", {}, 0)
+        assert report["checks"] == ("no file matches the source",)
+        said, pushed = skip(lab, table, on_no_files="skip", **how)
+        assert said == f"nothing new for {table}: no file matches the source"
+        assert pushed["return_value"]["partitions"] == {}
+        assert skip(lab, table, on_no_files="succeed", skip_downstream_if_nothing_new=True, **how)[0] == said
+
+    @pytest.mark.parametrize("mode", ["replace_partitions", "replace_where", "replace_table"])
+    def test_nothing_is_replaced_by_nothing(self, lab: Lab, table: str, mode: str) -> None:
+        lab.query(f"INSERT INTO {table} VALUES (7)")
+        where = {"replace_where": "n = 7"} if mode == "replace_where" else {}
+        lab.load("in/*.csv", table, load_mode=mode, on_no_files="succeed", **where)
+        assert numbers(lab, table) == [7]
+
+    def test_nothing_new_is_a_success_or_a_skip(self, lab: Lab, table: str) -> None:
+        put(lab, 1)
+        lab.load("in/*.csv", table, task_id="first", skip_downstream_if_nothing_new=True)
+        # Files that the table holds are files: on_no_files is not about them.
+        assert lab.load("in/*.csv", table, on_no_files="skip")["files_skipped"] == 1
+        said, _ = skip(lab, table, skip_downstream_if_nothing_new=True)
+        assert said.endswith("the table already holds 1 listed file, in this version or another")
+        assert numbers(lab, table) == [1]
+
+    def test_a_load_that_was_deferred_is_skipped_when_others_loaded_its_files(self, lab: Lab, table: str) -> None:
+        put(lab, 1)
+        operator = lab.operator("in/*.csv", table, deferrable=True, skip_downstream_if_nothing_new=True)
+        context = lab.context(operator)
+        context["ti"].xcom_push = lambda key, value: None
+        with pytest.raises(TaskDeferred) as deferred:
+            operator.execute(context)
+        lab.load("in/*.csv", table, task_id="other")
+        event = {"status": "ended", "query_id": deferred.value.trigger.query_id}
+        resumed = lab.operator("in/*.csv", table, deferrable=True, skip_downstream_if_nothing_new=True)
+        with pytest.raises(AirflowSkipException, match="the table already holds 1 listed file"):
+            resumed.execute_complete(context, event)
+        assert numbers(lab, table) == [1]
+
+
+class TestYoungFiles:
+    def test_append_leaves_them_to_the_next_load(
+        self, lab: Lab, table: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        caplog.set_level(logging.INFO)
+        put(lab, 1)
+        time.sleep(2)  # the store dates files by whole seconds
+        put(lab, 2, 3)
+        last = lab.s3.head_object(Bucket=lab.bucket, Key="in/3.csv")["LastModified"]
+        with monkeypatch.context() as frozen:  # however busy this machine is
+            frozen.setattr(S3FileStore, "_answered_at", lambda *_: last)
+            report = lab.load("in/*.csv", table, min_file_age=1.5)
+        assert (report["files_listed"], report["files_too_young"], report["rows_written"]) == (1, 2, 1)
+        assert "leaving out 'in/2.csv' and 1 more, younger than min_file_age" in caplog.text
+        nothing = lab.load("in/*.csv", table, task_id="again", min_file_age=3600, on_no_files="succeed")
+        assert (nothing["query_id"], nothing["files_too_young"]) == ("", 3)
+        time.sleep(2)
+        report = lab.load("in/*.csv", table, task_id="next", min_file_age=1.5)
+        assert (report["files_listed"], report["files_too_young"], report["files_skipped"]) == (2, 0, 1)
+        assert numbers(lab, table) == [1, 2, 3]
+
+    @pytest.mark.parametrize(
+        "how",
+        [
+            {"load_mode": "replace_partitions", "on_partial_partitions": "replace"},
+            {"load_mode": "replace_table"},
+            {"load_mode": "replace_where", "replace_where": "n < 9"},
+            {"on_loaded_files": "load"},
+            {"staging": False},
+        ],
+        ids=lambda how: "-".join(map(str, how.values())),
+    )
+    def test_where_they_cannot_be_left_out_nothing_changes(self, lab: Lab, table: str, how: dict[str, Any]) -> None:
+        put(lab, 1, 2)
+        lab.query(f"INSERT INTO {table} VALUES (1)")
+        with pytest.raises(SourceError, match=r"younger than min_file_age \(1 h 00 min\), cannot be left out"):
+            lab.load("in/*.csv", table, min_file_age=3600, **how)
+        assert numbers(lab, table) == [1]
+        time.sleep(2)
+        lab.load("in/*.csv", table, min_file_age=1, task_id="later", **how)
+
+    def test_the_plan_is_that_of_the_files_that_are_old_enough(
+        self, lab: Lab, table: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        put(lab, 1)
+        assert main(["plan", *lab.arguments(table, "--min-file-age", "3600")]) == 1
+        assert "is old enough: 'in/1.csv' changed less than min_file_age" in capsys.readouterr().err
+
+
+class TestExpectedFiles:
+    @pytest.mark.parametrize("staging", [True, False])
+    def test_the_load_waits_for_the_marker(self, lab: Lab, table: str, staging: bool) -> None:
+        put(lab, 1)
+        how = {"expected_files": "_SUCCESS", "staging": staging}
+        with pytest.raises(SourceError, match=f"'_SUCCESS' is missing in s3://{lab.bucket}/in/, so"):
+            lab.load("in/*", table, **how)
+        assert numbers(lab, table) == []
+        lab.put("in/_SUCCESS", b'{"name": "a marker with a content"}')
+        assert lab.load("in/*", table, task_id="next", **how)["files_listed"] == 1
+        assert numbers(lab, table) == [1]
+
+    def test_the_marker_of_all_folders_lies_beside_the_listing(self, lab: Lab, table: str) -> None:
+        for day in (1, 2):
+            lab.put(f"out/dt=2013-{day}/a.csv", f"{day}\n".encode())
+        with pytest.raises(SourceError, match=r"out/dt=2013-1/ and 1 more of 2 folders, nor above"):
+            lab.load("out/dt=2013-*/*.csv", table, expected_files=["_SUCCESS"])
+        lab.put("out/_SUCCESS", b"")
+        lab.load("out/dt=2013-*/*.csv", table, expected_files=["_SUCCESS"])
+        assert numbers(lab, table) == [1, 2]
+
+    def test_a_plan_needs_it_too(self, lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
+        put(lab, 1)
+        wanted = lab.arguments(table, "--expected-files", "_SUCCESS")
+        assert main(["plan", *wanted]) == 1
+        assert "expected file '_SUCCESS' is missing" in capsys.readouterr().err
+        lab.put("in/_SUCCESS", b"")
+        assert main(["plan", *wanted]) == 0
