@@ -39,6 +39,8 @@ class NodeParts:
     :param read_only_seconds: seconds for which the replica has been read-only; None if it is not.
     :param failing_seconds: age in seconds of the oldest of these changes that keeps failing; 0 if none fails.
     :param failed_change: error of that change; '' if none fails.
+    :param absent_partitions: ids of watched partitions that have no part on this node; empty if the whole table is
+        watched.
     """
 
     node: str
@@ -53,6 +55,7 @@ class NodeParts:
     read_only_seconds: float | None = None
     failing_seconds: float = 0.0
     failed_change: str = ""
+    absent_partitions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +117,8 @@ def judge_parts(rule: SettleRule, nodes: Sequence[NodeParts]) -> Verdict:
     parts = sum(node.active_parts for node in nodes)
     merges = sum(node.running_merges for node in nodes)
     summary = f"{count_of(parts, 'part')} on {count_of(len(nodes), 'node')}, {count_of(merges, 'merge')} running"
+    if absent := sorted(set.intersection(*(set(node.absent_partitions) for node in nodes))) if nodes else []:
+        summary += f", no parts in {', '.join(absent)} (dropped, expired, or not a partition_id of system.parts)"
     if not waiting:
         return Verdict(is_settled=True, reason=f"settled: {summary}", left_seconds=0.0)
     for node, _ in waiting:

@@ -26,6 +26,17 @@ class TableName:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TablePartitions:
+    """Some partitions of a local table, by their ids."""
+
+    table: TableName
+    partitions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.table} (partitions {', '.join(self.partitions)})"
+
+
+@dataclass(frozen=True, kw_only=True)
 class TableColumn:
     """A column of the target.
 

@@ -16,7 +16,7 @@ from typing import Any
 from airflow_provider_ch_s3.calibrate.measurement import Measurement
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import LoadError, ServerError
-from airflow_provider_ch_s3.inspect.parts import read_parts
+from airflow_provider_ch_s3.inspect.partition_parts import read_parts
 from airflow_provider_ch_s3.inspect.table import find_table, read_target
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport, build_report

@@ -26,7 +26,11 @@ with DAG(
     load = S3ToClickHouseOperator(task_id="load", source="{{ params.source }}", table="flights")
 
     settled = ClickHousePartsSettledSensor(
-        task_id="settled", table="flights", max_parts="{{ params.max_parts }}", poke_interval=5
+        task_id="settled",
+        table="flights",
+        partitions="{{ ti.xcom_pull(task_ids='load')['partitions'] }}",
+        max_parts="{{ params.max_parts }}",
+        poke_interval=5,
     )
 
     delays_by_carrier = SQLExecuteQueryOperator(

@@ -25,7 +25,12 @@ with DAG(dag_id="flights_by_month", schedule=None, tags=["example", "clickhouse"
         max_active_tis_per_dag=2,  # each load already uses every node
     ).expand(source=months)
 
-    settled = ClickHousePartsSettledSensor(task_id="settled", table="flights", poke_interval=5)
+    settled = ClickHousePartsSettledSensor(
+        task_id="settled",
+        table="flights",
+        partitions="{{ ti.xcom_pull(task_ids='load') | map(attribute='partitions') | list }}",
+        poke_interval=5,
+    )
 
     create_tables() >> months
     load >> settled

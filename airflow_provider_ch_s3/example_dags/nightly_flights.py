@@ -40,6 +40,11 @@ with DAG(
         execution_timeout=datetime.timedelta(hours=2),
     )
 
-    settled = ClickHousePartsSettledSensor(task_id="settled", table=TABLE, mode="reschedule")
+    settled = ClickHousePartsSettledSensor(
+        task_id="settled",
+        table=TABLE,
+        partitions="{{ ti.xcom_pull(task_ids='load')['partitions'] }}",  # not those of the other runs of a backfill
+        mode="reschedule",
+    )
 
     create_tables(TABLE, partition="dt") >> load >> settled

@@ -9,9 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_ch_s3.batches import batches
-from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import TargetError
-from airflow_provider_ch_s3.inspect.table import FoundTable, read_target
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.settle import NodeParts
 from airflow_provider_ch_s3.sql import parts_queries
@@ -23,17 +21,6 @@ log = logging.getLogger(__name__)
 Rows = Mapping[tuple[TableName, str], Mapping[str, Any]]
 
 
-def read_parts(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec) -> tuple[NodeParts, ...]:
-    """Read the active parts of a table on each node; for a Distributed table, those of its local tables.
-
-    :raises TargetError: if a node lacks the table.
-    :raises ServerError: if a node cannot be queried.
-    """
-    local = read_target(client, found, cluster).local
-    by_node = read_tables(client, [local], cluster.name)[local]
-    return select_nodes(local, by_node, [node.host for node in cluster.nodes])
-
-
 def read_tables(
     client: ClickHouseClient, tables: Sequence[TableName], cluster: str | None
 ) -> dict[TableName, dict[str, NodeParts]]:
@@ -42,12 +29,12 @@ def read_tables(
     :param tables: local tables.
     :raises ServerError: if a node cannot be queried.
     """
-    present = _read(client, parts_queries.render_table_nodes, tables, cluster)
-    parts = _read(client, parts_queries.render_table_parts, tables, cluster)
-    merges = _read(client, parts_queries.render_table_merges, tables, cluster)
-    failures = _read(client, parts_queries.render_failed_mutations, tables, cluster)
-    replicas = _read(client, parts_queries.render_table_replicas, tables, cluster)
-    failed = _read(client, parts_queries.render_failed_changes, tables, cluster) if replicas else {}
+    present = read_by_table(client, parts_queries.render_table_nodes, tables, cluster)
+    parts = read_by_table(client, parts_queries.render_table_parts, tables, cluster)
+    merges = read_by_table(client, parts_queries.render_table_merges, tables, cluster)
+    failures = read_by_table(client, parts_queries.render_failed_mutations, tables, cluster)
+    replicas = read_by_table(client, parts_queries.render_table_replicas, tables, cluster)
+    failed = read_by_table(client, parts_queries.render_failed_changes, tables, cluster) if replicas else {}
     found: dict[TableName, dict[str, NodeParts]] = {table: {} for table in tables}
     for key in present:
         table, node = key
@@ -76,16 +63,20 @@ def summarize_parts(nodes: Sequence[NodeParts]) -> dict[str, Any]:
         "parts": sum(node.active_parts for node in nodes),
         "rows": sum(node.rows for node in nodes),
         "last_change": time.time() - min(unchanged) if unchanged else None,
-        "nodes": [dataclasses.asdict(node) for node in nodes],
+        "nodes": [dataclasses.asdict(node) | {"absent_partitions": list(node.absent_partitions)} for node in nodes],
     }
 
 
-def _read(
+def read_by_table(
     client: ClickHouseClient,
     render: Callable[[Sequence[TableName], str | None], Statement],
     tables: Sequence[TableName],
     cluster: str | None,
 ) -> Rows:
+    """Run a statement about tables; returns its rows by table and node.
+
+    :raises ServerError: if a node cannot be queried.
+    """
     return {
         (TableName(database=row["database"], table=row["table"]), row["node"]): row
         for batch in batches(tables)

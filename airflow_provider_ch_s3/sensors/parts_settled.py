@@ -23,7 +23,9 @@ from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ChS3Error, SettleError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.inspect.locate import locate_table
-from airflow_provider_ch_s3.inspect.parts import read_parts, summarize_parts
+from airflow_provider_ch_s3.inspect.partition_parts import read_parts
+from airflow_provider_ch_s3.inspect.parts import summarize_parts
+from airflow_provider_ch_s3.sensors.partitions import parse_partitions
 from airflow_provider_ch_s3.settle import (
     DEFAULT_MAX_PARTS,
     DEFAULT_STABLE_SECONDS,
@@ -60,8 +62,12 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
     Source of the defaults: ``settle.py``.
 
     :param table: ``table`` or ``database.table``, local or Distributed. (templated)
+    :param partitions: partitions to wait for, usually those of a load's report,
+        ``{{ ti.xcom_pull(task_ids='load')['partitions'] }}``: a mapping partition → rows, a list of ids or of such
+        mappings, or the text that a template made of them. Empty, as after a load that had nothing new: there is
+        nothing to wait for. None: the whole table. (templated)
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``). (templated)
-    :param max_parts: active parts that a node may have. (templated)
+    :param max_parts: active parts that a node may have, of ``partitions`` if these are given. (templated)
     :param max_parts_per_partition: active parts that a partition may have on a node; None: any number. (templated)
     :param stable_seconds: age in seconds that the newest part must have.
     :param stalled_seconds: the sensor fails when for so many seconds there were too many parts and no merge, or a
@@ -78,13 +84,20 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
     :raises SettleError: if the parts will never settle.
     """
 
-    template_fields: Sequence[str] = ("table", "clickhouse_conn_id", "max_parts", "max_parts_per_partition")
+    template_fields: Sequence[str] = (
+        "table",
+        "partitions",
+        "clickhouse_conn_id",
+        "max_parts",
+        "max_parts_per_partition",
+    )
     ui_color = "#faff69"
 
     def __init__(
         self,
         *,
         table: str,
+        partitions: Mapping[str, int] | Sequence[str] | Sequence[Mapping[str, int]] | str | None = None,
         clickhouse_conn_id: str = ClickHouseS3Hook.default_conn_name,
         max_parts: int | str = DEFAULT_MAX_PARTS,
         max_parts_per_partition: int | str | None = None,
@@ -96,6 +109,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
     ) -> None:
         super().__init__(poke_interval=poke_interval, **kwargs)
         self.table = table
+        self.partitions = partitions
         self.clickhouse_conn_id = clickhouse_conn_id
         self.max_parts = max_parts
         self.max_parts_per_partition = max_parts_per_partition
@@ -109,6 +123,9 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         :raises SettleError: if the parts will never settle.
         """
         rule = self._rule()
+        if self._partitions == ():
+            log.info("%s: settled: no partition to wait for, since the load brought no rows", self.table)
+            return PokeReturnValue(is_done=True, xcom_value=summarize_parts(()))
         snapshot = self._take_snapshot(rule)
         if snapshot.verdict.is_settled:
             return PokeReturnValue(is_done=True, xcom_value=summarize_parts(snapshot.nodes))
@@ -130,6 +147,10 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
             raise AirflowSkipException(event["message"])
         raise SettleError(event["message"])
 
+    @property
+    def _partitions(self) -> tuple[str, ...] | None:
+        return parse_partitions(self.partitions)
+
     def _rule(self) -> SettleRule:
         check_text("table", self.table)
         check_text("clickhouse_conn_id", self.clickhouse_conn_id)
@@ -149,7 +170,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
         try:
             located = locate_table(hook, hook.declaration, self.table)
-            nodes = read_parts(hook, located.found, located.cluster)
+            nodes = read_parts(hook, located.found, located.cluster, self._partitions)
         finally:
             hook.close()
         verdict = judge_parts(rule, nodes)
@@ -169,6 +190,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
                 poll_interval=self.poke_interval,
                 deadline=time.time() + seconds,
                 silent_fail=self.silent_fail,
+                partitions=self._partitions,
             ),
             method_name="execute_complete",
             timeout=datetime.timedelta(seconds=seconds + BACKSTOP_SECONDS),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from airflow_provider_ch_s3.sql.render import render
 from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.target import TableName, TablePartitions
 
 
 def render_table_nodes(tables: Sequence[TableName], cluster: str | None) -> Statement:
@@ -37,6 +37,24 @@ def render_table_replicas(tables: Sequence[TableName], cluster: str | None) -> S
 def render_failed_changes(tables: Sequence[TableName], cluster: str | None) -> Statement:
     """Read changes that a replica has failed to apply, one row for each table and node with any."""
     return render("failed_changes", tables=tables, cluster=cluster)
+
+
+def render_partition_parts(watched: Sequence[TablePartitions], cluster: str | None) -> Statement:
+    """Read active parts, one row for each table, node and watched partition with any."""
+    return render("partition_parts", tables=[one.table for one in watched], watched=watched, cluster=cluster)
+
+
+def render_partition_merges(watched: Sequence[TablePartitions], cluster: str | None) -> Statement:
+    """Read running merges, one row for each table, node and watched partition with any."""
+    return render("partition_merges", tables=[one.table for one in watched], watched=watched, cluster=cluster)
+
+
+def render_partition_changes(tables: Sequence[TableName], cluster: str | None) -> Statement:
+    """Read changes that replicas have not applied yet, one row for each table, node and partition with any.
+
+    The partition is '' for changes that concern all partitions.
+    """
+    return render("partition_changes", tables=tables, cluster=cluster)
 
 
 def render_read_part_changes(uuids: Sequence[str], cluster: str | None) -> Statement:

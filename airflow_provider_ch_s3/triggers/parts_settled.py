@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_ch_s3.errors import SettleError, TargetError
+from airflow_provider_ch_s3.inspect.partition_parts import read_partitions
 from airflow_provider_ch_s3.inspect.parts import read_tables, select_nodes, summarize_parts
-from airflow_provider_ch_s3.settle import SettleRule, judge_parts
-from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.settle import NodeParts, SettleRule, judge_parts
+from airflow_provider_ch_s3.target import TableName, TablePartitions
 from airflow_provider_ch_s3.triggers.polling import join_poller, until
+
+ByNode = Mapping[str, NodeParts]
 
 
 class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
@@ -22,6 +27,7 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
 
     :param cluster: name in ``system.clusters``; None for a single node.
     :param database: database of the local table, not of a Distributed one.
+    :param partitions: ids of the partitions to wait for; None for the whole table.
     :param nodes: names of the nodes that must have the table.
     :param rule: the limits of a ``SettleRule``.
     :param poll_interval: seconds between two polls.
@@ -41,6 +47,7 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
         poll_interval: float,
         deadline: float | None = None,
         silent_fail: bool = False,
+        partitions: Sequence[str] | None = None,
     ) -> None:
         super().__init__()
         self.clickhouse_conn_id = clickhouse_conn_id
@@ -52,6 +59,7 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
         self.poll_interval = poll_interval
         self.deadline = deadline
         self.silent_fail = silent_fail
+        self.partitions = None if partitions is None else list(partitions)
         self._reason = "not polled yet"
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -68,6 +76,7 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
                 "poll_interval": self.poll_interval,
                 "deadline": self.deadline,
                 "silent_fail": self.silent_fail,
+                "partitions": self.partitions,
             },
         )
 
@@ -82,9 +91,9 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
 
     async def _wait(self) -> dict[str, Any]:
         name, rule = TableName(database=self.database, table=self.table), SettleRule(**self.rule)
-        async with join_poller(self.clickhouse_conn_id, self.cluster, read_tables) as poller:
+        async with self._join_poller(name) as poll:
             while True:
-                by_node = await poller.poll(name, self.poll_interval)
+                by_node = await poll()
                 try:
                     nodes = select_nodes(name, by_node, self.nodes)
                     verdict = judge_parts(rule, nodes)
@@ -96,6 +105,16 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
                 self._log_reason(verdict.reason)
                 if verdict.is_settled:
                     return {"status": "settled", "result": summarize_parts(nodes)}
+
+    @asynccontextmanager
+    async def _join_poller(self, name: TableName) -> AsyncIterator[Callable[[], Awaitable[ByNode]]]:
+        if self.partitions is None:
+            async with join_poller(self.clickhouse_conn_id, self.cluster, read_tables) as tables:
+                yield partial(tables.poll, name, self.poll_interval)
+        else:
+            watched = TablePartitions(table=name, partitions=tuple(self.partitions))
+            async with join_poller(self.clickhouse_conn_id, self.cluster, read_partitions) as partitions:
+                yield partial(partitions.poll, watched, self.poll_interval)
 
     def _log_reason(self, reason: str) -> None:
         self._reason = reason

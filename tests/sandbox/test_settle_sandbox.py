@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import PokeReturnValue
+from airflow.providers.common.compat.sdk import PokeReturnValue, TaskDeferred
 
 from airflow_provider_ch_s3.errors import ClusterError, ServerUnreachableError, SettleError, TargetError
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
@@ -66,6 +67,44 @@ def test_parts_at_the_limits_have_settled(local: str) -> None:
 def test_it_waits_for_each_partition(local: str, caplog: pytest.LogCaptureFixture) -> None:
     assert not poke(local, max_parts_per_partition=PARTS // 2 - 1).is_done
     assert "15 parts in one partition, 14 allowed" in caplog.text
+
+
+class TestPartitions:
+    def test_a_run_waits_for_its_own_rows(self, lab: Lab, local: str, table: str) -> None:
+        lab.ddl(f"ALTER TABLE {local} DROP PARTITION ID '0'")
+        lab.put("in/a.csv", b"4\n4\n")
+        report = lab.load("in/a.csv", table)
+        assert report["partitions"] == {"0": 2}
+        limit = PARTS // 2 - 1
+        assert not poke(table, max_parts=limit).is_done
+        assert not poke(table, max_parts=limit, partitions=["0", "1"]).is_done
+        for own in (report["partitions"], str(report["partitions"]), ["0"]):
+            found = poke(table, max_parts=limit, partitions=own)
+            assert found.is_done
+            assert (found.xcom_value["parts"], found.xcom_value["rows"]) == (1, 2)
+
+    def test_merges_of_other_partitions_are_not_waited_for(self, lab: Lab, local: str, table: str) -> None:
+        wait = {"stable_seconds": 3600}
+        assert not poke(table, **wait).is_done
+        assert not poke(table, partitions={"1": 45}, **wait).is_done
+        # Partition ids that are nowhere are named, and nothing is waited for.
+        assert poke(table, partitions=["2013-01-01"], **wait).is_done
+
+    def test_a_deferred_sensor_waits_for_its_partitions(self, lab: Lab, local: str, table: str) -> None:
+        given = {"task_id": "settled", "clickhouse_conn_id": "ch", "stable_seconds": 0, "deferrable": True}
+        sensor = ClickHousePartsSettledSensor(table=table, max_parts=PARTS // 2 - 1, partitions={"1": 45}, **given)
+        with pytest.raises(TaskDeferred) as deferred:
+            sensor.poke({})
+        trigger = deferred.value.trigger
+        assert trigger.partitions == ["1"]
+
+        async def first_event() -> Any:
+            return (await anext(type(trigger)(**trigger.serialize()[1]).run())).payload
+
+        lab.ddl(f"ALTER TABLE {local} DROP PARTITION ID '1'")
+        lab.query(f"INSERT INTO {local} VALUES (1)")
+        event = asyncio.run(first_event())
+        assert (event["status"], event["result"]["parts"], event["result"]["rows"]) == ("settled", 1, 1)
 
 
 def test_it_waits_while_parts_come(local: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -9,13 +9,17 @@ import pytest
 
 from airflow_provider_ch_s3.sql import parts_queries, poll_queries
 from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.target import TableName, TablePartitions
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 ONE = (TableName(database="it's", table="a`b"),)
 MANY = (*ONE, TableName(database="it's", table="c"), TableName(database="e", table="c"))
 CLUSTER = "it's"
+WATCHED = (
+    TablePartitions(table=MANY[0], partitions=("201301", "2013-1")),
+    TablePartitions(table=MANY[2], partitions=("all",)),
+)
 
 CASES: dict[str, Statement] = {
     "table_nodes_cluster": parts_queries.render_table_nodes(MANY, CLUSTER),
@@ -30,6 +34,12 @@ CASES: dict[str, Statement] = {
     "table_replicas_single": parts_queries.render_table_replicas(ONE, None),
     "failed_changes_cluster": parts_queries.render_failed_changes(MANY, CLUSTER),
     "failed_changes_single": parts_queries.render_failed_changes(ONE, None),
+    "partition_parts_cluster": parts_queries.render_partition_parts(WATCHED, CLUSTER),
+    "partition_parts_single": parts_queries.render_partition_parts(WATCHED[:1], None),
+    "partition_merges_cluster": parts_queries.render_partition_merges(WATCHED, CLUSTER),
+    "partition_merges_single": parts_queries.render_partition_merges(WATCHED[:1], None),
+    "partition_changes_cluster": parts_queries.render_partition_changes(MANY, CLUSTER),
+    "partition_changes_single": parts_queries.render_partition_changes(ONE, None),
     "read_part_changes_cluster": parts_queries.render_read_part_changes(("a-1", "b-2"), CLUSTER),
     "read_part_changes_single": parts_queries.render_read_part_changes(("a-1",), None),
     "running_parts_cluster": poll_queries.render_running_parts(["ch-s3-0'1-2-3", "b"], CLUSTER),

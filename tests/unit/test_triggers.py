@@ -229,7 +229,7 @@ def test_a_load_trigger_is_ids_and_times_only() -> None:
 
 
 def test_a_parts_trigger_is_names_and_numbers_only() -> None:
-    path, arguments = parts_trigger(silent_fail=True).serialize()
+    path, arguments = parts_trigger(silent_fail=True, partitions=("201301", "201302")).serialize()
     assert path == "airflow_provider_ch_s3.triggers.parts_settled.PartsSettledTrigger"
     assert json.loads(json.dumps(arguments)) == {
         "clickhouse_conn_id": "away",
@@ -241,6 +241,7 @@ def test_a_parts_trigger_is_names_and_numbers_only() -> None:
         "poll_interval": 5.0,
         "deadline": None,
         "silent_fail": True,
+        "partitions": ["201301", "201302"],
     }
     assert PartsSettledTrigger(**arguments).serialize() == (path, arguments)
 
