@@ -42,6 +42,7 @@ test-unit: $(READY)
 # Random faults; the same SEED repeats a series. FORKED=1 uses no scheduler, five times as fast. CLUSTER=replicated.
 faults: $(READY)
 	$(BIN)/python -m tests.faults --runs $(or $(RUNS),200) $(if $(SEED),--seed $(SEED)) $(if $(FORKED),--forked) $(if $(CLUSTER),--cluster $(CLUSTER))
+	$(BIN)/pytest tests/faults/test_crowded_node.py
 
 # Kills the worker before and after every statement, under a real scheduler; takes hours.
 faults-points: $(READY)

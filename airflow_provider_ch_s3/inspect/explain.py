@@ -111,7 +111,7 @@ def _other_remedy(code: str, message: str, endpoint: str) -> str:
         return f"check that the servers {where}, and that the credentials may read the bucket"
     if re.search(r"(Missing columns: '|identifier [`'])role_arn", message):
         return "this version of ClickHouse has no role_arn; use a named collection, or the keys of the connection"
-    if code == "MEMORY_LIMIT_EXCEEDED":
+    if "memory limit exceeded" in message:  # an error from another node may lack its code
         return _MEMORY_OF_THE_SERVER if "(total)" in message else _MEMORY_OF_THE_QUERY
     if code in _EXPRESSION:
         return "correct select and where, which see the columns of the files"

@@ -97,6 +97,13 @@ WIDEN = "widen the column, convert the value with select={'v': '…'}, or leave 
             id="too-many-loads",
         ),
         pytest.param(
+            "Code: 241. DB::Exception: Received from n2:9000. DB::Exception: (total) memory limit exceeded: would use"
+            " 1 GiB: While executing ReadFromObjectStorage.",
+            "Code: 241. ",
+            "the server ran out of memory: load again",
+            id="too-many-loads-on-another-node",
+        ),
+        pytest.param(
             "Code: 241. DB::Exception: Query memory limit exceeded: would use 1.80 MiB. (MEMORY_LIMIT_EXCEEDED)",
             "Code: 241. ",
             "raise max_memory_usage, or lower ingest_memory_ratio in the connection to plan with less",

@@ -1,0 +1,47 @@
+"""Loads at once: each plan counts the others that run, whatever their table, and never the load's own tries."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import pytest
+
+from tests.sandbox.conftest import SLOW, Lab, put_slow_files, start_worker, wait_until
+
+pytestmark = pytest.mark.sandbox
+
+
+def shared_in(report: dict[str, Any]) -> bool:
+    return "shared by 2 loads (1 other runs now)" in report["settings"]["min_insert_block_size_bytes"]["reason"]
+
+
+@pytest.mark.parametrize("staging", [True, False], ids=["staged", "direct"])
+def test_a_plan_counts_the_loads_that_run(lab: Lab, staging: bool, caplog: pytest.LogCaptureFixture) -> None:
+    put_slow_files(lab)
+    lab.put("other/a.csv", b"1\n")
+    slow, quick = lab.create("slow", "n UInt32"), lab.create("quick", "n UInt32")
+    with start_worker(lab, slow, staging=staging, **SLOW) as worker:
+        wait_until(lab.running, "the query of the worker")
+        assert shared_in(lab.load("other/*.csv", quick, staging=staging))
+        assert "memory    50% per node, shared by 2 loads (1 other runs now)" in caplog.text
+        assert worker.wait() == 0
+    assert not shared_in(lab.load("other/*.csv", quick, staging=staging, task_id="alone", on_loaded_files="load"))
+
+
+def test_a_clear_does_not_count_what_an_earlier_try_runs(lab: Lab) -> None:
+    put_slow_files(lab)
+    table = lab.create("t", "n UInt32")
+    with start_worker(lab, table, staging=False, **SLOW) as worker:
+        wait_until(lab.running, "the query of the worker")
+        os.kill(worker.pid, signal.SIGKILL)
+        assert not shared_in(lab.load("in/*.csv", table, try_number=2, max_tries=1, staging=False))
+
+
+def test_the_connection_says_how_many_may_run(lab: Lab) -> None:
+    lab.connect_clickhouse({"max_concurrent_loads": 4})
+    lab.put("other/a.csv", b"1\n")
+    report = lab.load("other/*.csv", lab.create("t", "n UInt32"))
+    reason = report["settings"]["min_insert_block_size_bytes"]["reason"]
+    assert "shared by 4 loads (max_concurrent_loads is 4)" in reason
