@@ -11,7 +11,7 @@ PARALLEL := --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # The packages that build the site, and nothing else.
 DOCS := .venv-docs
 
-.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning bench-history bench-shared-memory deferral-scale docs lint clean
+.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning bench-history bench-concurrency bench-shared-memory deferral-scale docs lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -47,6 +47,10 @@ faults: $(READY)
 # Kills the worker before and after every statement, under a real scheduler; takes hours.
 faults-points: $(READY)
 	$(BIN)/python -m tests.faults --points
+
+# Loads of one table that are started together.
+bench-concurrency: $(READY)
+	$(BIN)/python -m bench.concurrency
 
 # How the time of a load grows with the history of its table.
 bench-history: $(READY)

@@ -12,14 +12,13 @@ import argparse
 import os
 import resource
 import statistics
-import time
 from collections import defaultdict
 
-from airflow_provider_ch_s3.hooks.driver import DriverHook
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.units import MIB
 from bench.exactly_once import BUCKET, load, make_files, make_table
+from bench.statements import StatementCount
 
 NODES = 3
 # The events of a load, each with the epoch in which it is written: the first to plan, the second to commit.
@@ -34,24 +33,6 @@ LOOK_UPS = frozenset(
         "read_attempt_files",
     }
 )
-
-
-class Watch:
-    """Counts the seconds that look-ups in the ledger take."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        query = DriverHook._query_at
-
-        def timed(hook: DriverHook, address: str | None, statement: object, **options: object) -> object:
-            began = time.monotonic()
-            try:
-                return query(hook, address, statement, **options)  # type: ignore[arg-type]
-            finally:
-                if getattr(statement, "name", "") in LOOK_UPS:
-                    self.seconds += time.monotonic() - began
-
-        DriverHook._query_at = timed  # type: ignore[method-assign, assignment]
 
 
 def write_history(sandbox: Sandbox, table: str, loads: int, files: int) -> None:
@@ -87,17 +68,17 @@ _REPORT = "concat('{\"report\": \"', repeat(hex(cityHash64(number)), 300), '\"}'
 
 def compare(sandbox: Sandbox, histories: dict[str, int], rounds: int) -> None:
     """Load one new file into each table in turn, and print the medians."""
-    watch = Watch()
+    statements = StatementCount()
     seconds, look_ups = defaultdict(list), defaultdict(list)
     peaks: dict[str, float] = {}
     for number in range(rounds + 1):
         for table in histories:
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-            watch.seconds = 0.0
+            statements.reset()
             wall, _ = load(f"bench.{table}", f"new{number}", number, poll_interval=0.25)
             if number:  # the first round warms up
                 seconds[table].append(wall)
-                look_ups[table].append(watch.seconds)
+                look_ups[table].append(statements.seconds_of(LOOK_UPS))
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
             peaks[table] = max(peaks.get(table, 0.0), (peak - before) / MIB)
     base = statistics.median(next(iter(seconds.values())))

@@ -225,5 +225,7 @@ def _random_point(chance: random.Random, kind: Kind, points: Points) -> str:
 def _before_the_commit(writes: Sequence[str]) -> Sequence[str]:
     """Select the points from the plan in the ledger to the first statement that changes the target, inclusive."""
     planned = next(place for place, point in enumerate(writes) if ":after:write_event_planned#" in point)
-    first = next(place for place, point in enumerate(writes) if re.search(":before:(move|replace)_partitions#", point))
+    first = next(
+        place for place, point in enumerate(writes) if re.search(":before:(move|replace)_partitions#", point)
+    )
     return writes[planned : first + 1]
