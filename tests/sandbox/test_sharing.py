@@ -1,9 +1,7 @@
-"""Loads at once: each plan counts the others that run, whatever their table, and never the load's own tries."""
+"""Loads at once: each plan counts the others that run, whatever their table."""
 
 from __future__ import annotations
 
-import os
-import signal
 from typing import Any
 
 import pytest
@@ -28,15 +26,6 @@ def test_a_plan_counts_the_loads_that_run(lab: Lab, staging: bool, caplog: pytes
         assert "memory    50% per node, shared by 2 loads (1 other runs now)" in caplog.text
         assert worker.wait() == 0
     assert not shared_in(lab.load("other/*.csv", quick, staging=staging, task_id="alone", on_loaded_files="load"))
-
-
-def test_a_clear_does_not_count_what_an_earlier_try_runs(lab: Lab) -> None:
-    put_slow_files(lab)
-    table = lab.create("t", "n UInt32")
-    with start_worker(lab, table, staging=False, **SLOW) as worker:
-        wait_until(lab.running, "the query of the worker")
-        os.kill(worker.pid, signal.SIGKILL)
-        assert not shared_in(lab.load("in/*.csv", table, try_number=2, max_tries=1, staging=False))
 
 
 def test_the_connection_says_how_many_may_run(lab: Lab) -> None:
