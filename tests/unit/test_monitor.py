@@ -115,7 +115,7 @@ def test_of_a_query_of_this_process_nothing_is_logged_yet() -> None:
 
 
 def test_the_answer_ends_the_pause() -> None:
-    server = ScriptedServer(polls=1)
+    server = ScriptedServer(polls=2)
     monitor = follow(server, sleep=pytest.fail)
     monitor.submit(INSERT, QUERY_ID)
     monitor.wait(QUERY_ID, until_seen=True)
