@@ -146,10 +146,14 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
                 f" {format_bytes(MAX_PARAMETRIZED_BYTES)} for a statement with query parameters; load fewer files,"
                 " or use a named collection or the servers' own role instead of keys"
             )
-        kind = _ClientKind(address=address, is_patient=is_patient, has_form=bool(statement.parameters))
+        own = f"{self._driver_kwargs['host']}:{self._driver_kwargs['port']}"
+        where = address or own
+        # Each new client asks its server for the version and all settings, so one that is there already is used.
+        kind = _ClientKind(
+            address=None if where == own else where, is_patient=is_patient, has_form=bool(statement.parameters)
+        )
         self._sent_secrets.update(statement.parameters.values())
         secrets = (*self._secrets, *self._sent_secrets)
-        where = address or f"{self._driver_kwargs['host']}:{self._driver_kwargs['port']}"
         try:
             return run(self._client(kind))
         except Exception as exc:
