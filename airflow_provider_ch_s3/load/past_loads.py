@@ -22,8 +22,10 @@ RECENT_EPOCHS = 2_000
 def read_past_loads(ledger: Ledger, cluster: ClusterSpec, *, epoch: int) -> dict[str, PastLoad]:
     """Return, by format, the newest committed load that was large enough to be meaningful.
 
-    :param epoch: the ledger's last one.
+    :param epoch: the ledger's last one; 0 if nothing was loaded yet, so that there may be no ledger.
     """
+    if not epoch:
+        return {}
     rows = ledger.look_up(
         ledger_queries.render_read_past_reports,
         since=max(0, epoch - RECENT_EPOCHS),

@@ -82,4 +82,4 @@ def test_a_sandbox_with_replicas(examples: LocalAirflow, tmp_path: Path) -> None
 
 
 def test_a_pool(examples: LocalAirflow, tmp_path: Path) -> None:
-    assert "Pool created" in run(BLOCKS[4], examples, tmp_path)
+    assert "Pool clickhouse_nightly created" in run(BLOCKS[4], examples, tmp_path)

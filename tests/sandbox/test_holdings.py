@@ -51,6 +51,7 @@ def ledgers(ch_s3_sandbox: Sandbox) -> Iterator[Iterator[Ledger]]:
         hook.read_connection()
     name = TableName(database=database, table="ledger")
     given: dict[str, Any] = {"client": hook, "cluster": ch_s3_sandbox.cluster, "name": name, "load_id": "ch-s3-a"}
+    given["database_engine"] = "Atomic"
     targets = (TableName(database="d", table=f"t{number}") for number in itertools.count())
     ledgers = (Ledger(target=target, **given) for target in targets)
     next(ledgers).open([node.host for node in hook.cluster_spec.nodes])

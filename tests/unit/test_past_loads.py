@@ -79,3 +79,7 @@ FIRST = PastLoad(
 )
 def test_what_a_load_measured(changes: dict[str, Any], expected: PastLoad | None) -> None:
     assert read(**changes) == ({"Parquet": expected} if expected else {})
+
+
+def test_before_the_first_load_there_may_be_no_ledger() -> None:
+    assert read_past_loads(None, CLUSTER, epoch=0) == {}  # type: ignore[arg-type]
