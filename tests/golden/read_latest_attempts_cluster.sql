@@ -1,6 +1,6 @@
 SELECT target, load_id, attempt
 FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
-WHERE event = 'planned' AND detail NOT IN ('', '{}') AND '' IN ('', load_id)
+WHERE event = 'planned' AND detail NOT IN ('', '{}')
 ORDER BY time DESC
 LIMIT 1 BY target, load_id, attempt
 LIMIT 50

@@ -56,6 +56,8 @@ def _disguise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _disguised(name: str, value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _disguised(name, one) for key, one in value.items()}
     return re.sub(r"^Replicated", "Shared", value) if "engine" in name else value
 
 

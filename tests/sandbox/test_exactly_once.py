@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.codec import SCHEMA_VERSION
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
     ConfigError,
@@ -454,9 +455,12 @@ class TestLedger:
 
     def test_a_later_schema(self, lab: Lab, table: str) -> None:
         lab.load("in/*.csv", table)
-        comment = "airflow-provider-ch-s3: what its loads did, schema 3"
+        later = SCHEMA_VERSION + 1
+        comment = f"airflow-provider-ch-s3: what its loads did, schema {later}"
         lab.query(f"ALTER TABLE {lab.database}.ch_s3_ledger MODIFY COMMENT '{comment}'", node=1)
-        with pytest.raises(ConfigError, match=r"has schema 3, and this version .* supports up to 2; upgrade it"):
+        with pytest.raises(
+            ConfigError, match=rf"has schema {later}, and this version .* up to {SCHEMA_VERSION}; upgrade"
+        ):
             lab.load("in/*.csv", table, task_id="two")
 
     def test_the_connection_names_its_table(self, lab: Lab, table: str) -> None:

@@ -77,6 +77,9 @@ LOOK_UPS = {
     **of_both("read_replacements", **OF_TABLE, partitions=["", PARTITION]),
     **of_both("read_past_reports", target=TARGET_TEXT, since=5, min_volume_bytes=1_048_576),
     **of_both("read_latest_attempts", load_id="", limit=50),
+    "read_latest_attempts_of_a_load": ledger_queries.render_read_latest_attempts(
+        LEDGER, CLUSTER, load_id="ch-s3-0123", limit=50
+    ),
     **of_both("read_history", attempts=[(TARGET_TEXT, "ch-s3-0123", 7), ("d.t", "ch-s3-4567", 9)]),
     **of_both("read_last_locks"),
     **of_both("read_ended_attempts", before_seconds=1_700_000_000.5),
