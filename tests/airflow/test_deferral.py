@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger
 from tests.airflow.conftest import wait_for, with_dags
-from tests.airflow.triggerer import kill_group, make_deferral
+from tests.airflow.triggerer import Deferral, kill_group, make_deferral
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
@@ -85,6 +85,11 @@ def kill(sandbox: Sandbox, identity: LoadIdentity) -> None:
     sandbox.query(f"KILL QUERY WHERE query_id = '{identity.query_id(1)}' SYNC")
 
 
+def fired(deferral: Deferral) -> int:
+    """Count the events of the load in its log."""
+    return sum(line["event"] == "Trigger fired event" for line in deferral.log(LOAD))
+
+
 def test_what_waits_outlives_its_triggerer_and_what_a_user_ends_ends(
     ch_s3_sandbox: Sandbox, ch_s3_database: str, loads: list[LoadIdentity], examples: LocalAirflow, tmp_path: Path
 ) -> None:
@@ -111,6 +116,8 @@ def test_what_waits_outlives_its_triggerer_and_what_a_user_ends_ends(
         for node in range(3):
             ch_s3_sandbox.query(f"ALTER TABLE {ch_s3_database}.t DROP PARTITION 1", node=node)
         wait_for(lambda: len(deferral.resumed()) == 2, "the events")
+        # the event is in the database before its line is in the log
+        wait_for(lambda: fired(deferral), "the line of the event")
     events = {task.index: task.kwargs for task in deferral.resumed()}
     assert sorted(events) == [LOAD, PARTS]
     started = [said for said in deferral.said(LOAD) if said.startswith(f"{loads[LOAD].query_id(1)}: ")]
@@ -120,8 +127,7 @@ def test_what_waits_outlives_its_triggerer_and_what_a_user_ends_ends(
     assert '"over"' in events[LOAD]
     assert loads[LOAD].query_id(1) in events[LOAD]
     assert '"settled"' in events[PARTS]
-    fired = [line for line in deferral.log(LOAD) if line["event"] == "Trigger fired event"]
-    assert len(fired) == 1
+    assert fired(deferral) == 1
 
 
 @pytest.mark.thorough  # the test above has a real triggerer

@@ -150,7 +150,8 @@ def test_clearing_a_running_task_ends_the_old_load(
     lab: Lab, table: str, staging: bool, background: Callable[..., Future[Any]]
 ) -> None:
     other = lab.create("other", "n UInt32")
-    old = background(lab.load, "in/*.csv", table, staging=staging, **SLOW)
+    # longer than the new load needs to come as far as the lock, on a busy machine, too
+    old = background(lab.load, "in/*.csv", table, staging=staging, **{**SLOW, "where": "sleepEachRow(0.14) = 0"})
     wait_until(lab.running, "the old load")
     (old_id,) = {row["id"] for row in lab.running()}
     report = lab.load("in/*.csv", table, try_number=2, max_tries=1, staging=staging)

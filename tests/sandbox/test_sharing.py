@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.conftest import SLOW, Lab, put_slow_files, start_worker, wait_until
+from tests.sandbox.conftest import SLOW, WAIT_SECONDS, Lab, put_slow_files, start_worker, wait_until
 
 pytestmark = pytest.mark.sandbox
 
@@ -24,7 +24,7 @@ def test_a_plan_counts_the_loads_that_run(lab: Lab, staging: bool, caplog: pytes
         wait_until(lab.running, "the query of the worker")
         assert shared_in(lab.load("other/*.csv", quick, staging=staging))
         assert "memory    50% per node, shared by 2 loads (1 other runs now)" in caplog.text
-        assert worker.wait() == 0
+        assert worker.wait(WAIT_SECONDS) == 0
     assert not shared_in(lab.load("other/*.csv", quick, staging=staging, task_id="alone", on_loaded_files="load"))
 
 
