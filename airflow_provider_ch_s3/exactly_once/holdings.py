@@ -20,12 +20,12 @@ from airflow_provider_ch_s3.sql.statement import Statement
 Moment = tuple[int, float]
 """When a commit was recorded first: its epoch, and the time by a server's clock."""
 
-NEVER: Moment = (-1, 0.0)
+NEVER: Moment = (0, 0.0)
 WHOLE_TABLE = ""
 """Stands for all partitions."""
 
 # A partition's id may be a hundred characters long, and a server parses up to 256 KiB of a statement.
-PARTITIONS_PER_STATEMENT = 2_000
+IDS_PER_STATEMENT = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,25 +71,26 @@ class Holdings:
         :param attempts: their numbers. Two loads that did not know of each other may have used the same one.
         :returns: the keys of those attempts.
         """
-        if not attempts:
-            return set()
-        committed = self._read(ledger_queries.render_read_commits, attempts=sorted(attempts))
-        committed = [one for one in committed if one.committed_at[0] > after]
-        replaced = self._read_replacements({partition for one in committed for partition in one.partitions})
-        return {one.id.key for one in committed if _is_held(one, replaced)}
+        held: set[tuple[str, int]] = set()
+        for some in batches(sorted(attempts), FILES_PER_STATEMENT):
+            committed = self._read(ledger_queries.render_read_commits, attempts=some)
+            committed = [one for one in committed if one.committed_at[0] > after]
+            replaced = self._read_replacements({partition for one in committed for partition in one.partitions})
+            held.update(one.id.key for one in committed if _is_held(one, replaced))
+        return held
 
     def rows_of_partitions(self, partitions: Set[str]) -> dict[str, tuple[int, list[CommittedAttempt]]]:
         """Count the rows that loads have added to each partition since it was last replaced, and get those loads."""
-        replaced = self._read_replacements(partitions)
-        since = {partition: _last_replaced(replaced, partition) for partition in partitions}
-        found: list[CommittedAttempt] = []
-        for some in batches(sorted(partitions), PARTITIONS_PER_STATEMENT):
-            earliest = max(0, min(since[partition] for partition in some)[0])
-            found += self._read(ledger_queries.render_read_commits_into, partitions=some, since=earliest)
-        return {
-            partition: _sum_up([one for one in found if one.committed_at >= since[partition]], partition)
-            for partition in sorted(partitions)
-        }
+        counted: dict[str, tuple[int, list[CommittedAttempt]]] = {}
+        for some in batches(sorted(partitions), IDS_PER_STATEMENT):
+            replaced = self._read_replacements(set(some))
+            since = {partition: _last_replaced(replaced, partition) for partition in some}
+            earliest = min(since.values())[0]
+            found = self._read(ledger_queries.render_read_commits_into, partitions=some, since=earliest)
+            for partition in some:
+                later = [one for one in found if one.committed_at >= since[partition]]
+                counted[partition] = _sum_up(later, partition)
+        return counted
 
     def _read(self, render: Callable[..., Statement], **what: object) -> list[CommittedAttempt]:
         rows = self.ledger.look_up(render, table_uuids=self.table_uuids, **what)
@@ -110,7 +111,7 @@ class Holdings:
         :raises LoadError: if a later release replaced something: then it is unknown what the table still holds.
         """
         replaced: dict[str, Moment] = {}
-        for some in batches(sorted(partitions), PARTITIONS_PER_STATEMENT):
+        for some in batches(sorted(partitions), IDS_PER_STATEMENT):
             render = ledger_queries.render_read_replacements
             for row in self.ledger.look_up(render, table_uuids=self.table_uuids, partitions=[WHOLE_TABLE, *some]):
                 _check_known(row)

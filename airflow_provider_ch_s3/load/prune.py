@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.batches import batches
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
-from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger, files_name
+from airflow_provider_ch_s3.exactly_once.ledger import Ledger, files_name
 from airflow_provider_ch_s3.load.ledger_view import LedgerView
 from airflow_provider_ch_s3.sql import ledger_queries
 from airflow_provider_ch_s3.target import parse_table
@@ -60,8 +60,7 @@ def _holders(view: LedgerView, target: str, attempts: Keys, living: Sequence[str
     table = parse_table(target, "")
     ledger = Ledger(client=view.client, cluster=view.cluster, name=view.ledger, target=table, load_id="")
     holdings = Holdings(ledger=ledger, table_uuids=living)
-    numbers = sorted({number for _, number in attempts})
-    return {key for some in batches(numbers, FILES_PER_STATEMENT) for key in holdings.holders(set(some))}
+    return holdings.holders({number for _, number in attempts})
 
 
 def _forget(view: LedgerView, target: str, attempts: Sequence[tuple[str, int]], *, last_epoch: int) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind
-from airflow_provider_ch_s3.exactly_once.holdings import Holdings
+from airflow_provider_ch_s3.exactly_once.holdings import IDS_PER_STATEMENT, Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sandbox import Sandbox
@@ -201,6 +201,14 @@ def test_rows_of_a_partition(ledger: Ledger, commits: list[Commit], rows: int, l
     write(ledger, commits)
     found_rows, found = read(ledger).rows_of_partitions({"p"})["p"]
     assert (found_rows, [one.id.number for one in found]) == (rows, loads)
+
+
+def test_a_commit_into_more_partitions_than_one_statement_names_counts_once(ledger: Ledger) -> None:
+    ids = [f"{number:05}" for number in range(IDS_PER_STATEMENT + 1)]
+    write(ledger, [committed(1, dict.fromkeys(ids, 3))])
+    counted = read(ledger).rows_of_partitions(set(ids))
+    assert {rows for rows, _ in counted.values()} == {3}
+    assert {len(loads) for _, loads in counted.values()} == {1}
 
 
 def test_a_load_mode_of_a_later_release_is_refused(ledger: Ledger) -> None:
