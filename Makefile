@@ -11,7 +11,7 @@ PARALLEL := --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # The packages that build the site, and nothing else.
 DOCS := .venv-docs
 
-.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning bench-history bench-concurrency bench-shared-memory deferral-scale docs lint clean
+.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning bench-history bench-concurrency bench-many-files bench-in-place bench-shared-memory deferral-scale docs lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -41,7 +41,7 @@ test-unit: $(READY)
 
 # Random faults; the same SEED repeats a series. FORKED=1 uses no scheduler, five times as fast. CLUSTER=replicated.
 faults: $(READY)
-	$(BIN)/python -m tests.faults --runs $(or $(RUNS),200) $(if $(SEED),--seed $(SEED)) $(if $(FORKED),--forked) $(if $(CLUSTER),--cluster $(CLUSTER))
+	$(BIN)/python -m tests.faults --runs $(or $(RUNS),200) $(if $(SEED),--seed $(SEED)) $(if $(FORKED),--forked) $(if $(CLUSTER),--cluster $(CLUSTER)) $(if $(MODE),--mode $(MODE))
 	$(BIN)/pytest tests/faults/test_crowded_node.py
 
 # Kills the worker before and after every statement, under a real scheduler; takes hours.
@@ -51,6 +51,14 @@ faults-points: $(READY)
 # Loads of one table that are started together.
 bench-concurrency: $(READY)
 	$(BIN)/python -m bench.concurrency
+
+# A million objects, loaded by one task that is killed five times; takes half an hour, and needs Go.
+bench-many-files: $(READY)
+	$(BIN)/python -m bench.many_files
+
+# Threads for a SELECT over files in place, near to and far from the store; takes ten minutes.
+bench-in-place: $(READY)
+	$(BIN)/python -m bench.in_place
 
 # How the time of a load grows with the history of its table.
 bench-history: $(READY)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import math
 import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_ch_s3.errors import ConfigError
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 Choice = TypeVar("Choice", bound=Enum)
+Value = TypeVar("Value", bound="DataclassInstance")
 
 
 def refuse_argument(name: str, value: object, remedy: str) -> ConfigError:
@@ -119,18 +124,33 @@ def parse_file_names(name: str, value: object) -> tuple[str, ...]:
     return tuple(names)
 
 
-def parse_count(name: str, value: object) -> int:
+def parse_count(name: str, value: object, *, least: int = 0, most: int | None = None) -> int:
     """Parse a whole number, which a template may have rendered as a string.
 
-    :raises ConfigError: if it is not one, or is below 0.
+    :raises ConfigError: if it is not one, or is below ``least`` or above ``most``.
     """
     try:
         count = parse_whole(value)
     except ValueError:
-        count = -1
-    if count < 0:
-        raise ConfigError(f"{name}={value!r} must be a whole number, 0 or more")
+        count = least - 1
+    if count < least or (most is not None and count > most):
+        span = f"{least} or more" if most is None else f"from {least} to {most}"
+        raise ConfigError(f"{name}={value!r} must be a whole number, {span}")
     return count
+
+
+def parse_ratio(name: str, value: object) -> float:
+    """Parse a share, which a template may have rendered as a string.
+
+    :raises ConfigError: if it is not a number from 0 to 1.
+    """
+    try:
+        ratio = float(str(value))
+    except ValueError:
+        ratio = -1.0
+    if not 0 <= ratio <= 1 or isinstance(value, bool):
+        raise ConfigError(f"{name}={value!r} must be a number from 0 to 1, such as 0.01 for one percent")
+    return ratio
 
 
 def parse_choice(name: str, value: object, kind: type[Choice]) -> Choice:
@@ -164,3 +184,14 @@ def _items(name: str, value: object, example: str) -> list[tuple[object, object]
     for key in value:
         check_text(f"a key of {name}", key)
     return list(value.items())
+
+
+def build_value(name: str, kind: type[Value], given: Mapping[str, Any]) -> Value:
+    """Build a dataclass from a mapping of its fields.
+
+    :raises ConfigError: if it has no such field.
+    """
+    known = [one.name for one in dataclasses.fields(kind)]
+    if unknown := sorted(set(given) - set(known)):
+        raise ConfigError(f"{name} has no field {unknown[0]!r}; it has {', '.join(known)}")
+    return kind(**given)

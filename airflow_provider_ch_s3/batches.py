@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -11,7 +12,8 @@ Item = TypeVar("Item")
 MAX_ITEMS = 500
 
 
-def batches(items: Sequence[Item], size: int = MAX_ITEMS) -> Iterator[Sequence[Item]]:
+def batches(items: Iterable[Item], size: int = MAX_ITEMS) -> Iterator[Sequence[Item]]:
     """Split items into groups, each small enough for one statement."""
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
+    iterator = iter(items)
+    while group := tuple(islice(iterator, size)):
+        yield group

@@ -67,11 +67,14 @@ class ClusterDeclaration:
     """What the connection declares about the cluster; ``None`` for what is to be detected.
 
     :param lacks_replicas: the cluster may lack some replicas of a table.
+    :param host: of the connection.
     :param http_endpoints: ``host:port`` of each node.
     :param ledger_table: ``table`` or ``database.table`` that records what loads did.
     :param calibration: constants measured on this cluster.
+    :param play_url: address of a page for queries, to which links lead; '' without one.
     """
 
+    host: str = ""
     cluster: str | None = None
     lacks_replicas: bool = False
     node_count: int | None = None
@@ -83,6 +86,7 @@ class ClusterDeclaration:
     http_endpoints: tuple[str, ...] = ()
     ledger_table: str | None = None
     calibration: Calibration = field(default_factory=Calibration)
+    play_url: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,8 @@ _FAMILIES = (
     ("uuid", r"UUID"),
     ("address", r"IPv[46]"),
 )
+SCALARS = frozenset(name for name, _ in _FAMILIES)
+"""Families of types with single values, which may be Nullable."""
 _INTEGER = re.compile(r"(?P<unsigned>U?)Int(?P<bits>\d+)")
 _DECIMAL = re.compile(r"Decimal(?P<bits>\d*)\((?:(?P<precision>\d+),\s*)?(?P<scale>\d+)\)")
 _DIGITS_BY_BITS = {"32": 9, "64": 18, "128": 38, "256": 76}
@@ -148,7 +150,7 @@ def text_type(type_name: str, *, keeps_empty_text: bool) -> str:
     base = base_type(type_name)
     if keeps_empty_text and re.match(r"String|FixedString", base):
         return type_name
-    if family(base) not in dict(_FAMILIES):
+    if family(base) not in SCALARS:
         return _wide_inside(type_name)
     return f"Nullable({_wide_number(base) or _wide_time(base) or base})"
 

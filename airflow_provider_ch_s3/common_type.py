@@ -11,6 +11,7 @@ from collections.abc import Set
 from functools import reduce
 
 from airflow_provider_ch_s3.column_types import (
+    SCALARS,
     base_type,
     decimal_digits,
     family,
@@ -40,7 +41,7 @@ def common_type(one: str, other: str) -> str:
     first, second = base_type(one), base_type(other)
     found = first if second == "Nothing" else second if first == "Nothing" else _common_base(first, second)
     # ClickHouse has no Nullable Array, Tuple or Map
-    may_be_null = found and family(found) in {"number", "string", "time", "uuid", "address"}
+    may_be_null = found and family(found) in SCALARS
     return f"Nullable({found})" if may_be_null and (is_nullable(one) or is_nullable(other)) else found
 
 
@@ -53,6 +54,17 @@ def common_type_of(types: Set[str]) -> str:
     # Integers come last: of Int32, UInt32 and a Float, the two integers would first become Int64, which no Float
     # holds, while Float64 holds all three
     return reduce(lambda one, other: one and common_type(one, other), sorted(types, key=is_integer))
+
+
+def widened_type(in_file: str, in_table: str) -> str:
+    """Return the type to which a column of the table would have to be widened to hold all values of the files.
+
+    '' if it holds them already, or no wider type of its kind does.
+    """
+    wide = base_type(in_file)
+    if wide == base_type(in_table) or common_type(wide, base_type(in_table)) != wide:
+        return ""
+    return f"Nullable({wide})" if is_nullable(in_table) else wide
 
 
 def holds(type_name: str, other: str) -> bool:

@@ -157,6 +157,15 @@ CLUSTER_FIELDS = (
         ),
         kind=FieldKind.OBJECT,
     ),
+    ConnectionField(
+        name="play_url",
+        label="Page for queries",
+        description=(
+            "Address to which the tasks of loads link, such as https://clickhouse.example.com:8443/play. No link if"
+            " empty."
+        ),
+        kind=FieldKind.STRING,
+    ),
 )
 
 DRIVER_FIELDS = (

@@ -15,14 +15,16 @@ from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.units import count_of
 
 
-def parse_declaration(extra: Mapping[str, Any], conn_id: str) -> ClusterDeclaration:
+def parse_declaration(extra: Mapping[str, Any], conn_id: str, *, host: str = "") -> ClusterDeclaration:
     """Parse what a connection's extra declares about its cluster.
 
+    :param host: of the connection.
     :raises ConfigError: if a value is wrong, or two values contradict each other.
     """
     fields = parse_fields(extra, CONNECTION_FIELDS, conn_id=conn_id)
     secure = fields.get("secure", False)
     declaration = ClusterDeclaration(
+        host=host,
         cluster=fields.get("cluster"),
         lacks_replicas=fields.get("replicas") == "one",
         node_count=fields.get("node_count"),
@@ -36,6 +38,7 @@ def parse_declaration(extra: Mapping[str, Any], conn_id: str) -> ClusterDeclarat
         ),
         ledger_table=fields.get("ledger_table"),
         calibration=_parse_calibration(fields.get("calibration", {}), conn_id=conn_id),
+        play_url=_parse_play_url(fields.get("play_url", ""), conn_id=conn_id),
     )
     _check_declaration(declaration, conn_id)
     return declaration
@@ -47,6 +50,16 @@ def _parse_calibration(values: Mapping[str, Any], *, conn_id: str) -> Calibratio
     except ConfigError as error:
         remedy = f"{error}; write what `ch-s3 tune` printed, or leave it empty"
         raise field_error("calibration", values, conn_id=conn_id, remedy=remedy) from error
+
+
+def _parse_play_url(address: str, *, conn_id: str) -> str:
+    """Accept an address that a browser may open, and that everybody who sees the task may read."""
+    url = urlsplit(address)
+    is_safe = url.scheme in ("http", "https") and url.hostname and "@" not in url.netloc
+    if address and (not is_safe or "password" in url.query or re.search(r"\s", address)):
+        remedy = "write an address such as https://clickhouse.example.com:8443/play, without a login"
+        raise field_error("play_url", address.rpartition("@")[2].partition("?")[0], conn_id=conn_id, remedy=remedy)
+    return address
 
 
 def _parse_endpoint(endpoint: str, *, secure: bool, conn_id: str) -> str:

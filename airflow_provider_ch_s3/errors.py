@@ -6,6 +6,8 @@
     ├── ConfigError            a connection field or an argument has an invalid value
     ├── SourceError            the files cannot be listed, read or understood
     ├── TargetError            the table is missing, differs between nodes, or does not fit the files
+    │   ├── ColumnsDifferError      its columns differ between nodes, perhaps only for a moment
+    │   └── NewColumnsError         the files have columns that it lacks
     ├── ClusterError           the cluster is unknown, or a node cannot be queried
     │   └── ServerUnreachableError  there was no response: the statement may or may not be running
     ├── PlanError              no plan is possible for this cluster, source and target
@@ -20,6 +22,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 
@@ -31,6 +34,7 @@ class ErrorCode(IntEnum):
 
     BAD_ARGUMENTS = 36
     TABLE_ALREADY_EXISTS = 57
+    UNKNOWN_IDENTIFIER = 47
     UNKNOWN_TABLE = 60
     INCOMPATIBLE_COLUMNS = 122
     TIMEOUT_EXCEEDED = 159
@@ -61,6 +65,21 @@ class SourceError(ChS3Error):
 
 class TargetError(ChS3Error):
     """The target table is missing, differs between nodes, or does not fit the files."""
+
+
+class ColumnsDifferError(TargetError):
+    """The target has other columns on another node, perhaps only while somebody alters it."""
+
+
+class NewColumnsError(TargetError):
+    """The files have columns that the target lacks.
+
+    :ivar columns: their names.
+    """
+
+    def __init__(self, message: str, columns: Sequence[str]) -> None:
+        super().__init__(message)
+        self.columns = tuple(columns)
 
 
 class ClusterError(ChS3Error):

@@ -23,7 +23,9 @@ class FileFormat:
     :param may_hold_sql: fields may be SQL expressions, which cannot be read as text and converted.
     :param with_names: the variant whose first line contains the column names; '' for none.
     :param tells_null_from_empty: an empty string is never a NULL.
+    :param may_lack_fields: every row names its columns, and may lack some.
     :param has_footers: files end with a list of their columns and rows, and nodes can share the pieces of a file.
+    :param is_read_in_parts: a reader seeks what it needs; other formats are read from the first byte to the last.
     :param missing_columns_setting: the setting that allows files to lack columns that others have; '' for none.
     :param settings: the other settings that concern only some formats.
     """
@@ -36,7 +38,9 @@ class FileFormat:
     may_hold_sql: bool = False
     with_names: str = ""
     tells_null_from_empty: bool = False
+    may_lack_fields: bool = False
     has_footers: bool = False
+    is_read_in_parts: bool = False
     missing_columns_setting: str = ""
     settings: frozenset[str] = frozenset()
 
@@ -64,20 +68,31 @@ _JSON = frozenset(
 FORMATS = (
     FileFormat(
         name="Parquet",
+        is_read_in_parts=True,
         extensions=("parquet",),
         is_typed=True,
         has_footers=True,
         missing_columns_setting="input_format_parquet_allow_missing_columns",
-        settings=frozenset({"input_format_parquet_max_block_size", "cluster_table_function_split_granularity"}),
+        settings=frozenset(
+            {
+                "input_format_parquet_max_block_size",
+                "cluster_table_function_split_granularity",
+                "output_format_parquet_row_group_size_bytes",
+                "output_format_parquet_date_as_uint16",
+                "output_format_parquet_datetime_as_uint32",
+            }
+        ),
     ),
     FileFormat(
         name="ORC",
+        is_read_in_parts=True,
         extensions=("orc",),
         is_typed=True,
         missing_columns_setting="input_format_orc_allow_missing_columns",
     ),
     FileFormat(
         name="Arrow",
+        is_read_in_parts=True,
         extensions=("arrow",),
         is_typed=True,
         missing_columns_setting="input_format_arrow_allow_missing_columns",
@@ -109,6 +124,7 @@ FORMATS = (
         extensions=("jsonl", "ndjson", "json"),
         is_text=True,
         tells_null_from_empty=True,
+        may_lack_fields=True,
         settings=_JSON,
     ),
     FileFormat(name="JSONAsString", is_text=True, settings=_JSON),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from types import MappingProxyType
 
-from airflow_provider_ch_s3.column_types import is_nullable
+from airflow_provider_ch_s3.column_types import base_type, is_nullable
 from airflow_provider_ch_s3.common_type import NOTHING, common_type, common_type_of, holds
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.source import FileColumn
@@ -26,19 +27,30 @@ class FileSchema:
 
 
 def join_schemas(
-    schemas: Sequence[FileSchema], *, is_used: Callable[[str], bool], may_lack: bool
+    schemas: Sequence[FileSchema],
+    *,
+    is_used: Callable[[str], bool],
+    may_lack: bool,
+    defaults: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[FileColumn, ...]:
     """Return all columns of all files, each with a type that holds its values in every file.
 
     :param is_used: whether the load needs a column; the others may differ.
     :param may_lack: files may lack a column, which is NULL for their rows.
+    :param defaults: columns that get their type's default then instead of NULL, each with its DEFAULT in the table.
     :raises SourceError: if a file lacks a used column, or no type holds the values that two files have in one.
     """
     names = dict.fromkeys(name for schema in schemas for name in schema.types)
-    return tuple(
-        FileColumn(name=name, type=_join_column(name, schemas, is_used=is_used(name), may_lack=may_lack))
-        for name in names
-    )
+    joined = {name: _join_column(name, schemas, is_used=is_used(name), may_lack=may_lack) for name in names}
+    for name in joined.keys() & defaults.keys():
+        if lacking := next((schema for schema in schemas if name not in schema.types), None):
+            if defaults[name]:
+                raise SourceError(
+                    f"{lacking.key!r} lacks the column {name!r}, other files have it, and ClickHouse cannot compute"
+                    f" its DEFAULT {defaults[name]} for the rows of some files only; load them in separate tasks"
+                )
+            joined[name] = base_type(joined[name])
+    return tuple(FileColumn(name=name, type=kind) for name, kind in joined.items())
 
 
 def _join_column(name: str, schemas: Sequence[FileSchema], *, is_used: bool, may_lack: bool) -> str:
@@ -47,7 +59,7 @@ def _join_column(name: str, schemas: Sequence[FileSchema], *, is_used: bool, may
     if lacking and is_used and not may_lack:
         raise SourceError(
             f"{having[0].key!r} has a column {name!r}, and {lacking.key!r} has none; load them in separate tasks, or"
-            " list the columns that every file has in columns=[…]"
+            " list the columns that every file has in columns=[…], or use on_missing_columns='default'"
         )
     joined = common_type_of({schema.types[name] for schema in having})
     if not joined and is_used:

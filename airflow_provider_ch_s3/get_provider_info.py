@@ -8,6 +8,12 @@ from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS
 from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR, build_conn_fields
 
 _INTEGRATION = "ClickHouse S3 loads"
+_SOURCES = {
+    "Amazon Simple Storage Service (S3)": "s3",
+    "Google Cloud Storage (GCS)": "gcs",
+    "Microsoft Azure Blob Storage": "azure_blob",
+    "Hypertext Transfer Protocol (HTTP)": "http",
+}
 
 
 def get_provider_info() -> dict[str, Any]:
@@ -25,10 +31,21 @@ def get_provider_info() -> dict[str, Any]:
         ],
         "transfers": [
             {
-                "source-integration-name": "Amazon Simple Storage Service (S3)",
+                "source-integration-name": name,
                 "target-integration-name": _INTEGRATION,
-                "python-module": "airflow_provider_ch_s3.transfers.s3_to_clickhouse",
+                "python-module": f"airflow_provider_ch_s3.transfers.{module}_to_clickhouse",
             }
+            for name, module in _SOURCES.items()
+        ]
+        + [
+            {
+                "source-integration-name": _INTEGRATION,
+                "target-integration-name": "Amazon Simple Storage Service (S3)",
+                "python-module": "airflow_provider_ch_s3.transfers.clickhouse_to_s3",
+            }
+        ],
+        "operators": [
+            {"integration-name": _INTEGRATION, "python-modules": ["airflow_provider_ch_s3.operators.s3_query"]}
         ],
         "hooks": [
             {
@@ -46,10 +63,15 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": _INTEGRATION,
                 "python-modules": [
+                    "airflow_provider_ch_s3.triggers.export",
                     "airflow_provider_ch_s3.triggers.load",
                     "airflow_provider_ch_s3.triggers.parts_settled",
                 ],
             }
+        ],
+        "extra-links": [
+            "airflow_provider_ch_s3.links.load.LoadReportLink",
+            "airflow_provider_ch_s3.links.load.ClickHouseLink",
         ],
         "connection-types": [
             {

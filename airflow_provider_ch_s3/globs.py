@@ -51,19 +51,32 @@ def glob_regex(glob: str) -> str:
     return "".join(parts)
 
 
-def _braces_regex(inner: str) -> str:
+def parse_span(inner: str) -> tuple[int, int, int] | None:
+    """Parse what is in the braces of ``{1..9}``; None if it is something else.
+
+    ClickHouse keeps leading zeros: ``{01..12}`` means 01, 02, … 12, while ``{0..12}`` means 0, 1, … 12.
+
+    :returns: the lowest and the highest number, and to how many digits they are filled up; 0 for no filling.
+    """
     span = re.fullmatch(r"(\d+)\.\.(\d+)", inner, re.ASCII)
     if span is None:
-        return _one_of(glob_regex(choice) for choice in inner.split(","))
+        return None
     low, high = sorted(span.groups(), key=int)
-    if low.startswith("0") and len(low) > 1:
-        # ClickHouse keeps leading zeros: {01..12} means 01, 02, … 12, while {0..12} means 0, 1, … 12
-        width = max(len(low), len(high))
-        return _numbers_regex(low.zfill(width), high.zfill(width))
+    width = max(len(low), len(high)) if low.startswith("0") and len(low) > 1 else 0
+    return int(low), int(high), width
+
+
+def _braces_regex(inner: str) -> str:
+    span = parse_span(inner)
+    if span is None:
+        return _one_of(glob_regex(choice) for choice in inner.split(","))
+    low, high, width = span
+    if width:
+        return _numbers_regex(str(low).zfill(width), str(high).zfill(width))
     # Numbers with more digits are larger, so each length is a range of its own.
-    lengths = range(len(str(int(low))), len(str(int(high))) + 1)
-    smallest = (str(max(int(low), 10 ** (length - 1) if length > 1 else 0)) for length in lengths)
-    largest = (str(min(int(high), 10**length - 1)) for length in lengths)
+    lengths = range(len(str(low)), len(str(high)) + 1)
+    smallest = (str(max(low, 10 ** (length - 1) if length > 1 else 0)) for length in lengths)
+    largest = (str(min(high, 10**length - 1)) for length in lengths)
     return _one_of(_numbers_regex(first, last) for first, last in zip(smallest, largest, strict=True))
 
 

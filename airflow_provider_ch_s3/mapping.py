@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from airflow_provider_ch_s3.conversion import Conversion, is_convertible, plan_conversion, silent_loss
-from airflow_provider_ch_s3.errors import ConfigError, TargetError
+from airflow_provider_ch_s3.errors import ConfigError, NewColumnsError, TargetError
 from airflow_provider_ch_s3.names import show_name
 from airflow_provider_ch_s3.source import FileColumn
 from airflow_provider_ch_s3.target import TableColumn, TargetSpec
@@ -38,6 +38,8 @@ def map_columns(
     columns: Sequence[str] | None = None,
     select: Mapping[str, str] | None = None,
     select_types: Mapping[str, str] = MappingProxyType({}),
+    ignores_new: bool = False,
+    may_lack: bool = False,
 ) -> tuple[MappedColumn, ...]:
     """Match the columns by name.
 
@@ -45,23 +47,26 @@ def map_columns(
     :param select: table column → flat SQL expression over the columns of the files. If given, columns of the files
         may go unused; columns of the path always may.
     :param select_types: table column → type of its expression.
-    :raises TargetError: if a column has no counterpart on the other side, or the types cannot be converted
-        without silently changing values.
+    :param ignores_new: columns of the files may go unused.
+    :param may_lack: columns of the table may be missing in the files, whether they have a DEFAULT or not.
+    :raises NewColumnsError: if the files have columns that the table lacks.
+    :raises TargetError: if the table has columns that the files lack, or the types cannot be converted without
+        silently changing values.
     :raises ConfigError: if ``columns`` or ``select`` name a column that the table lacks or computes.
     """
     select = dict(select or {})
     wanted = _wanted_columns(target, columns, select)
     in_files = {column.name: column for column in file_columns}
     missing = [c.name for c in wanted if c.is_required and c.name not in in_files and c.name not in select]
-    if missing:
+    if missing and not may_lack:
         raise TargetError(
             f"{target.name} has the columns {_names(missing)} without a DEFAULT, and the files have"
             f" no such columns (they have {_names(in_files)}); give them a DEFAULT, name what to load with"
-            " columns=[…], or compute them with select={…}"
+            " columns=[…], compute them with select={…}, or use on_missing_columns='default'"
         )
     in_table = {column.name for column in wanted}
     surplus = [c.name for c in file_columns if c.name not in in_table and not c.in_path]
-    if surplus and columns is None and not select:
+    if surplus and columns is None and not select and not ignores_new:
         raise _surplus(surplus, target)
     mapped = tuple(
         _map_expression(column, select[column.name], select_types.get(column.name, ""), target)
@@ -86,9 +91,10 @@ def _surplus(names: Sequence[str], target: TargetSpec) -> TargetError:
             f"the files have the columns {kinds}, which {target.name} computes or does not store, so nothing can be"
             " loaded into them; make them ordinary columns, or name what to load with columns=[…]"
         )
-    return TargetError(
+    return NewColumnsError(
         f"the files have the columns {_names(names)}, and {target.name} has no such columns; add them to the table,"
-        " or name what to load with columns=[…]"
+        " name what to load with columns=[…], or use on_new_columns='add' or 'ignore'",
+        names,
     )
 
 

@@ -24,3 +24,12 @@ def _is_visible(character: str) -> bool:
         return True
     is_blank = character in _BLANK_LETTERS or ord(character) in _VARIATION_SELECTORS
     return not is_blank and unicodedata.category(character)[0] not in "CZ"
+
+
+def is_text(text: str) -> bool:
+    """Whether a string is text: it has no lone surrogate, which nothing outside of Python could take."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -24,6 +24,19 @@ def path_column_names(files: Sequence[SourceFile]) -> frozenset[str]:
     return frozenset(name for name, _ in _folders(files[0].key))
 
 
+def check_folders_of_url(file: SourceFile) -> None:
+    """Check that the folders of a URL say what they stand for.
+
+    :raises SourceError: if a value is percent-encoded: ClickHouse would not decode it.
+    """
+    for name, value in _folders(file.key):
+        if "%" in name or "%" in value:
+            raise SourceError(
+                f"the folder {name}={value} in {file.key!r} is percent-encoded, and over HTTP ClickHouse does not"
+                " decode the values of folders; rename the folder, or copy the files to a bucket"
+            )
+
+
 def folder_values(key: str) -> dict[str, str]:
     """Return the values in the folders of one key, by name.
 

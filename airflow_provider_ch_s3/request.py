@@ -9,8 +9,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
-from airflow_provider_ch_s3.source import SourcePattern
+from airflow_provider_ch_s3.addresses import SourcePattern
+from airflow_provider_ch_s3.csv_dialect import CsvDialect
+from airflow_provider_ch_s3.new_table import CreateTable
+from airflow_provider_ch_s3.source import MAX_LISTED_FILES
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 
 # Clocks of workers and servers may differ by that much.
@@ -53,6 +57,44 @@ class OnNoFiles(Enum):
     SUCCEED = "succeed"
 
 
+class OnNewColumns(Enum):
+    """What to do with columns of the files that the table lacks."""
+
+    FAIL = "fail"
+    IGNORE = "ignore"
+    ADD = "add"
+
+
+class OnMissingColumns(Enum):
+    """What to do with columns of the table that files lack."""
+
+    FAIL = "fail"
+    DEFAULT = "default"
+
+
+class OnBadRows(Enum):
+    """What to do with rows of text files that cannot be parsed, or whose values do not fit."""
+
+    FAIL = "fail"
+    REJECT = "reject"
+
+
+class AfterLoad(Enum):
+    """What to do with the files after the commit."""
+
+    KEEP = "keep"
+    TAG = "tag"
+    MOVE = "move"
+    DELETE = "delete"
+
+
+class CommitAt(Enum):
+    """When the rows of a load of many files become visible: ``CHUNK`` by chunk, or all at its ``END``."""
+
+    CHUNK = "chunk"
+    END = "end"
+
+
 class OnPartialPartitions(Enum):
     """What to do when a partition to be replaced holds rows that are not from these files."""
 
@@ -72,8 +114,10 @@ class LoadRequest:
     """A request to load files into a table.
 
     :param table: ``table`` or ``database.table``, local or Distributed.
+    :param create_table: create the table like this if it does not exist; None to fail then.
     :param data_format: ClickHouse's name; None to infer it from the file names.
     :param compression: ClickHouse's name; None to infer it from each file name.
+    :param csv_dialect: how CSV files are written; its settings are among ``settings``.
     :param structure: ``name Type, …`` of the files; None to infer it from the files and the table.
     :param columns: the table's columns to load; None for all.
     :param select: table column → flat SQL expression over the columns of the files.
@@ -87,13 +131,22 @@ class LoadRequest:
     :param min_file_age_seconds: younger files are not loaded yet.
     :param expected_files: names of files without which a folder is not complete; these are not loaded.
     :param min_rows: fail if fewer rows are staged.
+    :param max_bad_rows: more bad rows than that fail the load; ``max_bad_ratio``: a greater share of all rows.
+    :param list_after_loaded: list only keys after the last one that the table holds of this source.
+    :param commit: for ``APPEND``; the replacing modes always commit at the end.
+    :param max_files_per_chunk: files that one INSERT takes, if chunks are committed.
+    :param max_bytes_per_chunk: stored size of those files; None for as much as the plan says.
+    :param after_load: what to do with the files after the commit.
+    :param move_to: folder of the bucket, with its slash, for ``AfterLoad.MOVE``.
     :param settle_before_commit: wait until the parts of the staging table have settled.
     """
 
     pattern: SourcePattern
     table: str
+    create_table: CreateTable | None = None
     data_format: str | None = None
     compression: str | None = None
+    csv_dialect: CsvDialect = field(default_factory=CsvDialect)
     structure: str | None = None
     columns: Sequence[str] | None = None
     select: Mapping[str, str] = field(default_factory=dict)
@@ -108,17 +161,48 @@ class LoadRequest:
     on_changed_files: OnChangedFiles = OnChangedFiles.FAIL
     on_partial_partitions: OnPartialPartitions = OnPartialPartitions.FAIL
     materialized_views: MaterializedViews = MaterializedViews.REFUSE
+    on_new_columns: OnNewColumns = OnNewColumns.FAIL
+    on_missing_columns: OnMissingColumns = OnMissingColumns.FAIL
+    on_bad_rows: OnBadRows = OnBadRows.FAIL
+    max_bad_rows: int | None = None
+    max_bad_ratio: float | None = None
     on_no_files: OnNoFiles = OnNoFiles.FAIL
     min_files: int = 1
     min_file_age_seconds: float = 0.0
     expected_files: tuple[str, ...] = ()
     min_rows: int = 1
+    list_after_loaded: bool = False
+    commit: CommitAt = CommitAt.CHUNK
+    max_files_per_chunk: int = MAX_LISTED_FILES
+    max_bytes_per_chunk: int | None = None
+    after_load: AfterLoad = AfterLoad.KEEP
+    move_to: str = ""
     settle_before_commit: bool = False
 
     @property
     def skips_loaded(self) -> bool:
         """Whether files that the table holds already are left out."""
         return self.load_mode is LoadMode.APPEND and self.on_loaded_files is OnLoadedFiles.SKIP
+
+    @property
+    def takes_all_columns(self) -> bool:
+        """Whether no column of the files may go unused."""
+        return self.columns is None and not self.select and self.on_new_columns is not OnNewColumns.IGNORE
+
+    @property
+    def rejects(self) -> bool:
+        """Whether bad rows are set aside."""
+        return self.on_bad_rows is OnBadRows.REJECT
+
+    @property
+    def may_lack_columns(self) -> bool:
+        """Whether files may lack columns of the table."""
+        return self.on_missing_columns is OnMissingColumns.DEFAULT
+
+    @property
+    def is_chunked(self) -> bool:
+        """Whether files that are too many, or too large, for one INSERT are loaded and committed in chunks."""
+        return self.load_mode is LoadMode.APPEND and self.commit is CommitAt.CHUNK
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,6 +290,6 @@ class LoadIdentity:
         names: dict[str, str | int] = {"dag": self.dag_id, "task": self.task_id, "run": self.run_id}
         return names | ({"map_index": self.map_index} if self.map_index >= 0 else {})
 
-    def log_comment(self, **numbers: int | None) -> str:
+    def log_comment(self, **found: Any) -> str:
         """JSON for ``system.query_log``: the task instance, and what the listing found."""
-        return json.dumps({**self.names, "try": self.try_number, **numbers})
+        return json.dumps({**self.names, "try": self.try_number, **found})

@@ -6,10 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from airflow_provider_ch_s3.column_types import base_type, is_nullable, parsed_type, text_type
+from airflow_provider_ch_s3.column_types import base_type, family, is_nullable, parsed_type, text_type
+from airflow_provider_ch_s3.csv_dialect import CsvDialect
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.source import FileColumn, SourceSpec
 from airflow_provider_ch_s3.target import TableColumn
+
+PLAIN_CSV = CsvDialect()
 
 
 def type_text_columns(
@@ -33,6 +36,12 @@ def type_text_columns(
     insertable = [column for column in table_columns if column.is_insertable]
     if file_format.with_names and all(re.fullmatch(r"c\d+", c.name) for c in in_files):
         names = [c.name for c in insertable if c.name not in {d.name for d in described if d.in_path}]
+        if not insertable:
+            raise SourceError(
+                f"the {data_format} files have no names for their {len(in_files)} columns, so no table can be created"
+                " for them; give structure='name Type, …', or csv_dialect={'header': True} if their first line has"
+                " names"
+            )
         if len(names) != len(in_files):
             raise SourceError(
                 f"the {data_format} files have {len(in_files)} columns without names, and the table has"
@@ -53,14 +62,27 @@ def type_text_columns(
     return replace(source, data_format=data_format, columns=columns)
 
 
-def read_text_strictly(source: SourceSpec, *, is_given: bool) -> SourceSpec:
+def read_text_strictly(source: SourceSpec, dialect: CsvDialect = PLAIN_CSV, *, is_given: bool) -> SourceSpec:
     """Have text parsed as types that hold every value, and converted to the columns' own types by our rules.
 
     :param is_given: the user gave the types, which may be too narrow for the values.
     """
     if not source.format.has_text_fields:
         return source
-    return replace(source, columns=tuple(c if c.in_path else _read_strictly(c, is_given) for c in source.columns))
+    strict = [c if c.in_path else _read_strictly(c, is_given) for c in source.columns]
+    return replace(source, columns=tuple(c if c.in_path else _read_by(dialect, c) for c in strict))
+
+
+def _read_by(dialect: CsvDialect, column: FileColumn) -> FileColumn:
+    """Have a column's text read in its encoding, and without the words that stand for NULL."""
+    is_text = family(base_type(column.type)) == "string"
+    if is_text and not dialect.is_utf8:
+        column = replace(column, encoding=dialect.encoding)
+    if dialect.null_words and is_nullable(column.type):
+        column = replace(column, null_words=tuple(dialect.null_words))
+        if not is_text:
+            column = replace(column, read_as="Nullable(String)")
+    return column
 
 
 def _read_strictly(column: FileColumn, is_given: bool) -> FileColumn:

@@ -10,6 +10,7 @@ import argparse
 import datetime
 import re
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -17,20 +18,21 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from airflow_provider_ch_s3.access import S3Access
+from airflow_provider_ch_s3.addresses import parse_source
+from airflow_provider_ch_s3.chunk import Chunk
 from airflow_provider_ch_s3.cluster import ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
-from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
-from airflow_provider_ch_s3.load.arrivals import list_files
+from airflow_provider_ch_s3.load.chunks import ChunkLimits
 from airflow_provider_ch_s3.load.plan_text import format_plan
 from airflow_provider_ch_s3.load.prepare import prepare_load
-from airflow_provider_ch_s3.load.selection import select_from
+from airflow_provider_ch_s3.load.selection import list_chunk, select_chunk
 from airflow_provider_ch_s3.load.verify import verify_files
 from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
-from airflow_provider_ch_s3.s3_access import S3Access
-from airflow_provider_ch_s3.source import parse_source
 from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import MemorySharing
 from airflow_provider_ch_s3.tuning.rules import RULES
@@ -95,9 +97,10 @@ class SimulatedS3:
         """Return the paginator of ``list_objects_v2``."""
         return self
 
-    def paginate(self, **_: str) -> Iterator[dict[str, Any]]:
+    def paginate(self, **asked: str) -> Iterator[dict[str, Any]]:
         """Generate pages as boto3 parses them."""
-        for start in range(0, self.objects, OBJECTS_PER_PAGE):
+        first = bisect_right(range(self.objects), asked.get("StartAfter", ""), key=key_of)
+        for start in range(first, self.objects, OBJECTS_PER_PAGE):
             numbers = range(start, min(start + OBJECTS_PER_PAGE, self.objects))
             yield {
                 "KeyCount": len(numbers),
@@ -167,15 +170,15 @@ def simulated_store(objects: int) -> S3FileStore:
 
 
 def run_load(objects: int, phase: Phase) -> None:
-    """Plan a load of this many objects, none of which the table holds; then verify that they have not changed.
+    """Plan one INSERT of this many objects, as ``commit='end'`` does; then verify that they have not changed.
+
+    The table holds none of them.
 
     :param phase: called with the name of each phase; returns a context manager that measures it.
     """
     store, ledger = simulated_store(objects), simulated_ledger(objects)
-    with phase("list"):
-        files = list_files(store, REQUEST).files
-    with phase("choose"):
-        selection = select_from(files, lambda _: {}, REQUEST)
+    with phase("select all"):
+        selection = select_chunk(lambda _: {}, store, REQUEST, Chunk(), ChunkLimits())
     assert len(selection.files) == objects
     with phase("plan"):
         access = S3Access(endpoint_url="https://s3")
@@ -192,10 +195,11 @@ def run_load(objects: int, phase: Phase) -> None:
     with phase("render the INSERT"):
         prepared.insert(IDENTITY)
     with phase("write the manifest"):
-        ledger.write_files(ATTEMPT, selection.files, BUCKET)
-    del files, selection, prepared
+        ledger.write_files(ATTEMPT, selection.files, REQUEST.pattern)
+    chunk = selection.chunk
+    del selection, prepared
     with phase("verify"):
-        verify_files(ledger.read_manifest(ATTEMPT), store.list_files(REQUEST.pattern), BUCKET)
+        verify_files(ledger.read_manifest(ATTEMPT), list_chunk(store, REQUEST, chunk), REQUEST.pattern)
 
 
 def run_append(objects: int, phase: Phase) -> None:
@@ -204,11 +208,26 @@ def run_append(objects: int, phase: Phase) -> None:
     :param phase: as for :func:`run_load`.
     """
     store, ledger = simulated_store(objects), simulated_ledger(objects)
-    with phase("list again"):
-        files = list_files(store, REQUEST).files
-    with phase("choose half"):
-        selection = select_from(files, Holdings(ledger=ledger, table_uuids=["u"]).versions, REQUEST)
+    versions = Holdings(ledger=ledger, table_uuids=["u"]).versions
+    with phase("select half"):
+        selection = select_chunk(versions, store, REQUEST, Chunk(), ChunkLimits())
     assert len(selection.files) == objects // 2
+
+
+def run_chunks(objects: int, phase: Phase) -> None:
+    """Select the first chunk of this many objects, which takes the whole listing, and then the second one.
+
+    :param phase: as for :func:`run_load`.
+    """
+    store, limits = simulated_store(objects), ChunkLimits.of(REQUEST, planned_bytes=1024**5)
+    with phase("first chunk"):
+        first = select_chunk(lambda _: {}, store, REQUEST, Chunk(), limits)
+    start = Chunk(
+        number=2, after=first.chunk.last, bytes_before=first.chunk.size_bytes, bytes_total=first.chunk.bytes_total
+    )
+    with phase("second chunk"):
+        second = select_chunk(lambda _: {}, store, REQUEST, start, limits)
+    assert second.files[0].key == key_of(len(first.files))
 
 
 def read_memory(name: str) -> int:
@@ -223,7 +242,7 @@ if __name__ == "__main__":
     args = parser.parse_args()
     before = read_memory("VmRSS")
     totals = []
-    for run in (run_load, run_append):
+    for run in (run_load, run_append, run_chunks):
         seconds: list[float] = []
         peaks: list[float] = []
 
@@ -238,4 +257,7 @@ if __name__ == "__main__":
 
         run(args.objects, measure)
         totals.append(f"{sum(seconds):.1f} s and {max(peaks):.0f} MiB")
-    print(f"{args.objects:,} objects: {totals[0]}; where the table holds half of them: {totals[1]}")
+    print(
+        f"{args.objects:,} objects: {totals[0]}; where the table holds half of them: {totals[1]};"
+        f" two chunks of them: {totals[2]}"
+    )

@@ -29,7 +29,16 @@ os.environ.setdefault("CH_S3_FAULTS_SEED", str(random.randrange(1_000_000)))
 
 # Fixtures that take long to set up: tests that share one stay in one process. They begin in this order, the longest
 # first, and before all others: otherwise one process would be busy with them at the end, and the others idle.
-SHARED = ("replicated_sandbox", "airflow_api", "examples", "forking", "fragile_sandbox", "push_node", "wheel")
+SHARED = (
+    "replicated_sandbox",
+    "azurite",
+    "airflow_api",
+    "examples",
+    "forking",
+    "fragile_sandbox",
+    "push_node",
+    "wheel",
+)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-xdist and -m evaluate the markers

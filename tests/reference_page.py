@@ -9,17 +9,30 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS
+from airflow_provider_ch_s3.export.report import ExportReport
 from airflow_provider_ch_s3.load.report import LoadReport, NodeReport
+from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.settle import NodeParts
+from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
+from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
+from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
+from airflow_provider_ch_s3.transfers.gcs_to_clickhouse import GCSToClickHouseOperator
+from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouseOperator
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
-from airflow_provider_ch_s3.tuning import Prediction
+from airflow_provider_ch_s3.tuning import EXPORT_RULES, IN_PLACE_RULES, Prediction
 from airflow_provider_ch_s3.tuning.keep import KEPT
 from airflow_provider_ch_s3.tuning.rule import Rule
 from airflow_provider_ch_s3.tuning.rules import RULES
 from airflow_provider_ch_s3.tuning.setting import SettingValue
 
 TEMPLATED = " (templated)"
+OPERATORS = (
+    S3ToClickHouseOperator,
+    GCSToClickHouseOperator,
+    AzureBlobStorageToClickHouseOperator,
+    HttpToClickHouseOperator,
+)
 # Its default is what Airflow is configured to.
 CONFIGURED = {"deferrable": "`operators.default_deferrable` of Airflow"}
 
@@ -34,15 +47,48 @@ The extra of a connection of type `clickhouse_s3`; all fields are optional.
 
 {connection_fields}
 
-## Operator
+## Operators
 
-`airflow_provider_ch_s3.transfers.s3_to_clickhouse.S3ToClickHouseOperator`. Arguments marked † are templated.
+One for each kind of store. Each takes the arguments of its store, and those that all have in common. Arguments
+marked † are templated.
+
+{stores}
+
+### All operators
 
 {operator}
 
 Raises:
 
 {operator_errors}
+
+## Export operator
+
+`airflow_provider_ch_s3.transfers.clickhouse_to_s3.ClickHouseToS3Operator`. Arguments marked † are templated. See
+[Exports](export.md).
+
+{export}
+
+Returns, {export_returns}
+
+{export_report}
+
+Raises:
+
+{export_errors}
+
+## Query operator
+
+`airflow_provider_ch_s3.operators.s3_query.S3QueryOperator`. Arguments marked † are templated. See
+[Queries over files in place](export.md#queries-over-files-in-place).
+
+{query}
+
+Returns, {query_returns}
+
+Raises:
+
+{query_errors}
 
 ## Sensor
 
@@ -82,6 +128,18 @@ ones; pinned settings take no other value. `ch-s3 plan` shows the values for a l
 These stay at their defaults, whatever a profile of the server says, and are pinned:
 
 {kept}
+
+### Settings of exports
+
+Beside `max_execution_time`, `log_…`, `…_overflow_mode` and the pinned defaults above.
+
+{export_rules}
+
+### Settings of queries in place
+
+Beside the same ones.
+
+{in_place_rules}
 """
 
 
@@ -92,8 +150,16 @@ def render_page() -> str:
             ("field", "value", "meaning"),
             ((f"`{f.name}`", f.expected, f.description) for f in CONNECTION_FIELDS),
         ),
-        operator=_arguments(S3ToClickHouseOperator),
-        operator_errors=_errors(S3ToClickHouseOperator),
+        stores="\n\n".join(f"### {one.__name__}\n\n`{one.__module__}`\n\n{_arguments(one)}" for one in OPERATORS),
+        operator=_arguments(FilesToClickHouseOperator, documented_below=("source",)),
+        operator_errors=_errors(FilesToClickHouseOperator),
+        export=_arguments(ClickHouseToS3Operator),
+        export_returns=_parse_returns(ClickHouseToS3Operator),
+        export_report=render_fields(ExportReport),
+        export_errors=_errors(ClickHouseToS3Operator),
+        query=_arguments(S3QueryOperator),
+        query_returns=_parse_returns(S3QueryOperator),
+        query_errors=_errors(S3QueryOperator),
         sensor=_arguments(ClickHousePartsSettledSensor),
         sensor_returns=_parse_returns(ClickHousePartsSettledSensor),
         sensor_errors=_errors(ClickHousePartsSettledSensor),
@@ -102,6 +168,8 @@ def render_page() -> str:
         node_report=render_fields(NodeReport),
         prediction=render_fields(Prediction),
         rules=_rules(RULES),
+        export_rules=_rules(rule for rule in EXPORT_RULES if rule not in RULES),
+        in_place_rules=_rules(rule for rule in IN_PLACE_RULES if rule not in RULES),
         kept=_table(("setting", "value", "why"), ((f"`{r.name}`", _code(r.value), _sentence(r.about)) for r in KEPT)),
     )
 
@@ -111,13 +179,22 @@ def parse_parameters(documented: type) -> dict[str, str]:
     return dict(_parse(documented, r"param (\w+)"))
 
 
-def _arguments(operator: Any) -> str:
+def _arguments(operator: Any, *, documented_below: Sequence[str] = ()) -> str:
+    """A table of the arguments that a class adds to those of its base.
+
+    :param documented_below: arguments that the docstrings of the classes below describe.
+    """
     texts = parse_parameters(operator)
-    arguments = [p for p in inspect.signature(operator.__init__).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    arguments = [
+        argument
+        for argument in inspect.signature(operator.__init__).parameters.values()
+        if argument.kind is argument.KEYWORD_ONLY and argument.name not in documented_below
+    ]
     _check_names(operator, [argument.name for argument in arguments], texts)
     templated = {name for name, text in texts.items() if text.endswith(TEMPLATED)}
-    if templated != set(operator.template_fields):
-        raise ValueError(f"{operator.__name__}: (templated) is not at {templated ^ set(operator.template_fields)}")
+    expected = set(operator.template_fields) & {argument.name for argument in arguments}
+    if templated != expected:
+        raise ValueError(f"{operator.__name__}: (templated) is not at {templated ^ expected}")
     return _table(
         ("argument", "type", "default", "meaning"),
         (

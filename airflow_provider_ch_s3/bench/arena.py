@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from airflow_provider_ch_s3.addresses import SourcePattern
 from airflow_provider_ch_s3.bench.latency import delayed
 from airflow_provider_ch_s3.bench.workloads import Dataset, Hardware, Workload
 from airflow_provider_ch_s3.calibrate.measure import scratch_table
@@ -19,13 +20,12 @@ from airflow_provider_ch_s3.inspect.server import read_server
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
-from airflow_provider_ch_s3.source import SourcePattern
 from airflow_provider_ch_s3.sql import bench_queries
 from airflow_provider_ch_s3.target import TableName
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-    from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
+    from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
 BUCKET = "ch-s3-bench"
 CLICKHOUSE_CONN_ID = "ch_s3_bench_clickhouse"
@@ -110,7 +110,7 @@ def open_sandbox(hardware: Hardware, store: S3Server) -> Iterator[Arena]:
 @contextmanager
 def open_connections(conn_id: str, aws_conn_id: str, *, bucket: str) -> Iterator[Arena]:
     """Use a cluster and a store for which Airflow has connections; the tables go to the connection's database."""
-    from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
+    from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
     with clickhouse_hook(conn_id) as hook:
         database = read_server(hook).database

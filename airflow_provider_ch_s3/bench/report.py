@@ -152,7 +152,7 @@ def _resources(result: Result) -> tuple[str, ...]:
         format_figure(result.predicted["peak_memory_bytes"] / MIB, digits=0),
         *compare("initial_parts"),
         format_figure(result.predicted["initial_parts"], digits=0),
-        *compare("s3_requests"),
+        *compare("requests"),
     )
 
 

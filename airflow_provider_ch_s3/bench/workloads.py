@@ -1,4 +1,4 @@
-"""Twelve workloads over six datasets, as values. Each row is a function of its number."""
+"""Fourteen workloads over seven datasets, as values. Each row is a function of its number."""
 
 from __future__ import annotations
 
@@ -96,6 +96,7 @@ class Workload:
 
 
 _EVENTS = Dataset(name="events")
+_MANY_EVENTS = Dataset(name="many-events", row_count=10 * ROWS, file_count=480)
 _ALL = (
     Workload(name="W1", title="48 Parquet files", dataset=_EVENTS),
     Workload(name="W2", title="2 large Parquet files", dataset=Dataset(name="large", file_count=2)),
@@ -120,7 +121,13 @@ _ALL = (
     Workload(name="W10", title="three nodes", dataset=_EVENTS, hardware=Hardware(nodes=3)),
     Workload(name="W11", title="S3 with 30 ms latency", dataset=_EVENTS, hardware=Hardware(latency_seconds=0.03)),
     Workload(name="W12", title="2 GiB of memory", dataset=_EVENTS, hardware=Hardware(memory_bytes=2 * GIB)),
+    Workload(name="W13", title="120 M rows by day", dataset=_MANY_EVENTS, partition_by="toDate(ts)"),
+    Workload(
+        name="W14", title="120 M rows, 2 GiB of memory", dataset=_MANY_EVENTS, hardware=Hardware(memory_bytes=2 * GIB)
+    ),
 )
+LARGE = frozenset({"W13", "W14"})
+"""Workloads whose blocks are bounded by memory, and whose parts number in the hundreds."""
 
 
 def workloads(*, scale: float = 1.0) -> dict[str, Workload]:

@@ -19,7 +19,8 @@ from airflow_provider_ch_s3.errors import LoadError, ServerError
 from airflow_provider_ch_s3.inspect.partition_parts import read_parts
 from airflow_provider_ch_s3.inspect.table import find_table, read_target
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
-from airflow_provider_ch_s3.load.report import LoadReport, build_report
+from airflow_provider_ch_s3.load.query_report import build_report
+from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.query.log import LOG_PATIENCE_SECONDS
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
@@ -99,7 +100,7 @@ def measure_load(
         settled_seconds=max([report.seconds, *times]),
         peak_memory_bytes=report.peak_memory_bytes,
         initial_parts=report.initial_parts,
-        s3_requests=report.s3_requests,
+        requests=report.requests,
         rows=report.rows_written,
         volume_bytes=report.volume_bytes,
         parts=list(zip(times, counts, strict=True)),

@@ -34,7 +34,7 @@ class Measurement:
     settled_seconds: float = 0.0
     peak_memory_bytes: int = 0
     initial_parts: int = 0
-    s3_requests: int = 0
+    requests: int = 0
     rows: int = 0
     volume_bytes: int = 0
     parts: Sequence[tuple[float, int]] = ()

@@ -35,7 +35,7 @@ UI_GUIDE = """
 Airflow: {address}  (no login, everybody is admin)
 
   1. open the DAG bulk_load_flights, press Trigger, review the form, press Trigger
-  2. click the task load, then Logs: the plan with its reasons, the SQL, the progress, the report
+  2. click the task load, then Load report; and Logs: the plan with its reasons, the SQL, the progress, the report
   3. click the task settled, then Logs: parts and merges until they settled
   4. Admin > Connections > Add, type "ClickHouse S3 cluster": the fields of a connection
   5. unpause nightly_flights, press Trigger > Backfill, and enter the range from 2013-01-01 to 2013-01-05: there
@@ -116,7 +116,7 @@ def is_submission(line: str) -> bool:
 def echo_our_lines(line: str) -> None:
     """Print what our operator and sensor log; the rest of Airflow's log goes only to the file."""
     message = re.fullmatch(r"\S+ \[\w+ *\] (.+?) +\[airflow_provider_ch_s3\.(\w+)\S*\].*\n", line)
-    if message:
+    if message and not message[1].startswith("::"):  # a group, which only the UI folds
         print(f"  {message[2]}: {message[1]}", flush=True)
 
 

@@ -29,6 +29,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the plan and the statement."""
     from airflow_provider_ch_s3.cli.connections import clickhouse_hook
+    from airflow_provider_ch_s3.create.make import describe_table
     from airflow_provider_ch_s3.load.plan_text import format_plan
     from airflow_provider_ch_s3.sql.filters import literal, parameter
     from airflow_provider_ch_s3.sql.statement import shorten_lines
@@ -38,6 +39,8 @@ def run(args: argparse.Namespace) -> int:
         prepared = load.prepare()
     for note in prepared.cluster.notes:
         print(f"note: {note}")
+    if prepared.new_table:
+        print(f"{describe_table(prepared.new_table)}\n")
     print(format_plan(prepared, show_all=args.all))
     statement = prepared.insert(load.identity)
     text = statement.text

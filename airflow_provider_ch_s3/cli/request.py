@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_ch_s3.new_table import AUTO
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
     from airflow_provider_ch_s3.load.staged import LoadRun
+    from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
     from airflow_provider_ch_s3.tuning import SettingValue
 
 
@@ -19,10 +23,29 @@ def add_load_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--aws-conn-id", default="aws_default", help="Airflow connection to S3; empty: the servers' own role"
     )
-    parser.add_argument("--named-collection", default="", help="named collection on the servers with the S3 keys")
+    parser.add_argument(
+        "--hmac-conn-id",
+        default="google_cloud_hmac",
+        help="Airflow connection to Google Cloud Storage; empty: the bucket is public",
+    )
+    parser.add_argument("--wasb-conn-id", default="wasb_default", help="Airflow connection to Azure Blob Storage")
+    parser.add_argument("--named-collection", default="", help="named collection on the servers with the keys")
     parser.add_argument("--role-arn", default="", help="ARN of a role that the servers assume to read the files")
-    parser.add_argument("--source", action="append", required=True, help="s3://bucket/key, with globs; repeatable")
+    parser.add_argument(
+        "--source",
+        action="append",
+        required=True,
+        help="s3://bucket/key, gs://bucket/key, az://container/path or https://host/path, with globs; repeatable",
+    )
     parser.add_argument("--table", required=True, help="table or database.table, local or Distributed")
+    parser.add_argument(
+        "--create-table",
+        type=parse_table_fields,
+        nargs="?",
+        const=AUTO,
+        metavar="JSON",
+        help="if the table does not exist, plan one for the files; with fields of CreateTable as a JSON object",
+    )
     parser.add_argument("--columns", type=parse_columns, help="columns to load, separated by commas")
     parser.add_argument(
         "--select",
@@ -76,6 +99,22 @@ def parse_assignment(text: str) -> tuple[str, str]:
     return name, value
 
 
+def parse_table_fields(text: str) -> str | dict[str, Any]:
+    """Parse ``auto``, or a JSON object.
+
+    :raises argparse.ArgumentTypeError: if it is neither.
+    """
+    if text == AUTO:
+        return text
+    try:
+        fields = json.loads(text)
+    except json.JSONDecodeError:
+        fields = None
+    if not isinstance(fields, dict):
+        raise argparse.ArgumentTypeError(f'{text!r} is no JSON object; write one, such as \'{{"order_by": "day"}}\'')
+    return fields
+
+
 def parse_setting(text: str) -> tuple[str, SettingValue]:
     """Parse ``name=value`` as a DAG would write it: numbers are numbers.
 
@@ -89,23 +128,43 @@ def parse_setting(text: str) -> tuple[str, SettingValue]:
     return name, value
 
 
+def _make_operator(args: argparse.Namespace) -> FilesToClickHouseOperator:
+    """Build the operator that loads from the store that the source names."""
+    from airflow_provider_ch_s3.addresses import AZURE, GCS, HTTP, find_scheme
+    from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
+    from airflow_provider_ch_s3.transfers.gcs_to_clickhouse import GCSToClickHouseOperator
+    from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouseOperator
+    from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+
+    given: dict[str, Any] = {"task_id": "plan", "source": args.source, "table": args.table}
+    scheme = find_scheme(args.source[0])
+    if scheme is HTTP:
+        return HttpToClickHouseOperator(**given)
+    given["named_collection"] = args.named_collection
+    if scheme is AZURE:
+        return AzureBlobStorageToClickHouseOperator(wasb_conn_id=args.wasb_conn_id, **given)
+    if scheme is GCS:
+        return GCSToClickHouseOperator(hmac_conn_id=args.hmac_conn_id or None, **given)
+    return S3ToClickHouseOperator(aws_conn_id=args.aws_conn_id or None, role_arn=args.role_arn, **given)
+
+
 def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook) -> LoadRun:
     """Build the load that the arguments describe."""
     from airflow_provider_ch_s3.arguments import parse_file_names, parse_seconds
-    from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
     from airflow_provider_ch_s3.load.staged import LoadRun
+    from airflow_provider_ch_s3.new_table import parse_create_table
     from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
-    from airflow_provider_ch_s3.source import parse_source
 
+    operator = _make_operator(args)
+    store = operator.open_store()
     return LoadRun(
         client=hook,
-        store=S3FileStore(
-            aws_conn_id=args.aws_conn_id or None, named_collection=args.named_collection, role_arn=args.role_arn
-        ),
+        store=store,
         declaration=hook.declaration,
         request=LoadRequest(
-            pattern=parse_source(args.source),
+            pattern=operator.read_source(store),
             table=args.table,
+            create_table=parse_create_table(args.create_table),
             data_format=args.data_format,
             compression=args.compression,
             structure=args.structure,

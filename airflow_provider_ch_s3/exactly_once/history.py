@@ -238,16 +238,19 @@ class History:
         """Get all attempts of one load, oldest first."""
         return [attempt for attempt in self.attempts.values() if attempt.id.load_id == load_id]
 
+    def of_life(self, load_id: str, life: Life) -> list[Attempt]:
+        """Get the attempts that a task planned since its run began, or since it was cleared, oldest first."""
+        planned = {e.attempt for e in self.claims_of(load_id) if e.kind is EventKind.PLANNED and e.is_of(life)}
+        return [attempt for attempt in self.of_load(load_id) if attempt.id in planned]
+
     def is_needed(self, attempt: AttemptId) -> bool:
         """Whether a process may still continue with it: it is open, and the last one of its load."""
         found = self.attempts.get(attempt)
         return found is not None and found.is_open and self.of_load(attempt.load_id)[-1] is found
 
     def latest(self, load_id: str, life: Life) -> Attempt | None:
-        """Get the last attempt of a task since its run began, or since it was cleared."""
-        own = (event for event in reversed(self.claims_of(load_id)) if event.is_of(life))
-        planned = next((event.attempt for event in own if event.kind is EventKind.PLANNED), None)
-        return self.attempts[planned] if planned else None
+        """Get the last attempt that a task planned since its run began, or since it was cleared."""
+        return next(reversed(self.of_life(load_id, life)), None)
 
     def claims_of(self, load_id: str) -> list[Event]:
         """Events that the processes of a load itself wrote when they took the lock or planned, in order."""

@@ -26,6 +26,8 @@ WHOLE_TABLE = ""
 
 # A partition's id may be a hundred characters long, and a server parses up to 256 KiB of a statement.
 IDS_PER_STATEMENT = 2_000
+# Of these, one is nearly always held: usually those of the last load.
+LAST_PATHS = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +66,19 @@ class Holdings:
                 if (row["load_id"], row["attempt"]) in holders:
                     found.setdefault(row["path"], set()).add(row["etag"])
         return found
+
+    def last_path(self, prefix: str, covers: Callable[[str], bool]) -> str:
+        """Find the last path, in the order of keys, of which the table holds a version; '' if there is none.
+
+        :param prefix: with which the paths begin.
+        :param covers: whether a path counts.
+        """
+        before = ""
+        while paths := self.ledger.read_last_paths(prefix, before=before, limit=LAST_PATHS):
+            if held := self.versions(set(filter(covers, paths))):
+                return max(held)
+            before = paths[-1]
+        return ""
 
     def holders(self, attempts: Set[int], *, after: int = 0) -> set[tuple[str, int]]:
         """Find those of some attempts that were committed, and whose rows have not all been replaced since.

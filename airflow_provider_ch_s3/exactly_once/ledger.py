@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from airflow_provider_ch_s3.addresses import SourcePattern
 from airflow_provider_ch_s3.batches import batches
 from airflow_provider_ch_s3.cluster import REPLICATED_DATABASES
 from airflow_provider_ch_s3.codec import SCHEMA_VERSION
@@ -150,13 +151,13 @@ class Ledger:
         quorum = 0 if kind is EventKind.ALIVE else self.quorum
         self.client.execute(ledger_queries.render_write_event(self.name, row, quorum=quorum))
 
-    def write_files(self, attempt: AttemptId, files: Sequence[SourceFile], bucket: str) -> None:
+    def write_files(self, attempt: AttemptId, files: Sequence[SourceFile], pattern: SourcePattern) -> None:
         """Append the manifest of an attempt."""
         for some in batches(files, FILES_PER_STATEMENT):
             rows = (
                 {
                     "target": str(self.target),
-                    "path": file.path(bucket),
+                    "path": pattern.path(file.key),
                     "etag": file.etag,
                     "size_bytes": file.size_bytes,
                     "load_id": attempt.load_id,
@@ -167,7 +168,7 @@ class Ledger:
             self.client.execute(ledger_queries.render_write_files(self.files_name, list(rows), quorum=self.quorum))
 
     def read_manifest(self, attempt: AttemptId) -> dict[str, str]:
-        """Read the files of an attempt: path (``bucket/key``) → ETag."""
+        """Read the files of an attempt: path → ETag."""
         manifest: dict[str, str] = {}
         while True:
             statement = ledger_queries.render_read_attempt_files(
@@ -193,6 +194,16 @@ class Ledger:
         return self.client.query(
             render(self.files_name, self.cluster, target=str(self.target), first=first, last=last)
         )
+
+    def read_last_paths(self, prefix: str, *, before: str, limit: int) -> list[str]:
+        """Read the last paths that begin with ``prefix`` of the files that any attempt was to load, last one first.
+
+        :param before: only paths before this one; '' for all.
+        """
+        statement = ledger_queries.render_read_last_files(
+            self.files_name, self.cluster, target=str(self.target), prefix=prefix, before=before, limit=limit
+        )
+        return [row["path"] for row in self.client.query(statement)]
 
 
 def _looked_up(detail: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from airflow_provider_ch_s3.addresses import SourcePattern
 from airflow_provider_ch_s3.errors import (
     ErrorCode,
     LoadError,
@@ -45,6 +46,10 @@ BROKEN = (
     " {target} was altered or re-created meanwhile: {target} may hold a part of its rows; remove those, then load its"
     " files again in a mode that replaces, or with on_loaded_files='load'"
 )
+
+
+Stage = Callable[[Staging, AttemptId, int, TableName], TableName]
+"""Creates the staging tables of an attempt, in an epoch, besides the given one; returns what to insert into."""
 
 
 @dataclass(kw_only=True)
@@ -145,15 +150,22 @@ class LockedTarget:
         self,
         attempt: AttemptId,
         files: Sequence[SourceFile],
-        bucket: str,
+        pattern: SourcePattern,
         detail: dict[str, Any],
         views: tuple[View, ...] = (),
+        stage: Stage | None = None,
     ) -> TableName:
-        """Record what an attempt is about to do, and create its staging tables; returns the name of the first."""
+        """Record what an attempt is about to do, and create its staging tables.
+
+        :param stage: creates other tables instead of those for the views.
+        :returns: the table that the INSERT writes to.
+        """
         self._planned = attempt
-        self.ledger.write_files(attempt, files, bucket)
+        self.ledger.write_files(attempt, files, pattern)
         self._write(EventKind.PLANNED, attempt, detail)
         staged = self.staging.create(StagingTable(attempt=attempt, epoch=self.epoch), self.ledger.target)
+        if stage is not None:
+            return stage(self.staging, attempt, self.epoch, staged)
         stage_views(self.staging, attempt, self.epoch, views)
         return staged
 

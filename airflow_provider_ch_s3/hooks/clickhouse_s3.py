@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.hooks.ddl_queue import wait_for_nodes
 from airflow_provider_ch_s3.hooks.driver import DriverHook
 from airflow_provider_ch_s3.hooks.driver_errors import scrub
 from airflow_provider_ch_s3.inspect.cluster import detect_cluster
-from airflow_provider_ch_s3.inspect.server import read_server
+from airflow_provider_ch_s3.inspect.server import ConnectedServer, read_server
 from airflow_provider_ch_s3.parallel import map_at_once
 from airflow_provider_ch_s3.sql.cluster_queries import render_read_node
 from airflow_provider_ch_s3.sql.nodes import on_cluster
@@ -67,7 +67,8 @@ class ClickHouseS3Hook(DriverHook):
         :raises ConfigError: if a value is wrong.
         """
         conn_id = self.get_conn_id()
-        return parse_declaration(self.get_connection(conn_id).extra_dejson, conn_id)
+        connection = self.get_connection(conn_id)
+        return parse_declaration(connection.extra_dejson, conn_id, host=connection.host or "")
 
     def read_connection(self) -> None:
         """Read the connection from Airflow now, so that nothing has to read it later.
@@ -82,13 +83,13 @@ class ClickHouseS3Hook(DriverHook):
 
         :raises ClusterError: if the cluster is unknown, or a node does not respond.
         """
-        return detect_cluster(self, self.declaration, read_server(self))
+        return detect_cluster(self, self.declaration, self._server)
 
     @cached_property
     def ddl_mode(self) -> DdlMode:
         """How DDL reaches every node of the connection's own database; queries only the connected node."""
         declared = self.declaration
-        server = read_server(self)
+        server = self._server
         return resolve_ddl_mode(
             declared,
             lambda: len(server.members(declared.cluster or "")),
@@ -148,7 +149,7 @@ class ClickHouseS3Hook(DriverHook):
         declared = self.declaration
         if declared.http_endpoints:
             self._execute_at_each(declared.http_endpoints, render(None), None)
-        elif declared.cluster is not None and len(read_server(self).members(declared.cluster)) > 1:
+        elif declared.cluster is not None and len(self._server.members(declared.cluster)) > 1:
             self._execute_on_cluster(render(declared.cluster), None)
         else:
             self.execute(render(None))
@@ -179,6 +180,11 @@ class ClickHouseS3Hook(DriverHook):
     def reachable(self) -> frozenset[str]:
         """Names of the nodes to which statements can be sent directly."""
         return frozenset(self._addresses)
+
+    @cached_property
+    def _server(self) -> ConnectedServer:
+        """The connected server; read once, since a load broadcasts each time that it looks for what has ended."""
+        return read_server(self)
 
     @cached_property
     def _addresses(self) -> dict[str, str | None]:

@@ -106,6 +106,13 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
 
 
 def _other_remedy(code: str, message: str, endpoint: str) -> str:
+    if "Azure::Storage::" in message:
+        return (
+            "check that the servers may read the container: with its account's key, or with a SAS token of the"
+            " account for services, containers and objects; that of a container alone is not enough for ClickHouse"
+        )
+    if "HTTP status code: " in message:
+        return f"check that the servers reach {endpoint}, and that it sends these files to everybody, also in parts"
     if code in _ACCESS:
         where = f"reach {endpoint}" if endpoint else "reach the object store"
         return f"check that the servers {where}, and that the credentials may read the bucket"

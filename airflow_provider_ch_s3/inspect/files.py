@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from airflow_provider_ch_s3.access import StoreAccess, TableFunction
+from airflow_provider_ch_s3.csv_dialect import DELIMITER_SETTING, CsvDialect, guess_delimiter
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, SourceError
 from airflow_provider_ch_s3.file_format import infer_format
 from airflow_provider_ch_s3.file_schema import parse_structure
 from airflow_provider_ch_s3.inspect.explain import explain
-from airflow_provider_ch_s3.inspect.schemas import compare_files
+from airflow_provider_ch_s3.inspect.schemas import compare_files, read_schemas
 from airflow_provider_ch_s3.mapping import MappedColumn
-from airflow_provider_ch_s3.path_columns import path_column_names
+from airflow_provider_ch_s3.path_columns import check_folders_of_url, path_column_names
 from airflow_provider_ch_s3.protocols import ClickHouseClient
-from airflow_provider_ch_s3.request import LoadRequest
-from airflow_provider_ch_s3.s3_access import S3Access
+from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
 from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.statement import Statement
@@ -24,10 +27,14 @@ from airflow_provider_ch_s3.target import TargetSpec
 from airflow_provider_ch_s3.text_columns import type_text_columns
 from airflow_provider_ch_s3.tuning import SettingValue
 
+log = logging.getLogger(__name__)
+
+GUESSED_LINES = 20
+
 
 def read_source(
     client: ClickHouseClient,
-    access: S3Access,
+    access: StoreAccess,
     files: tuple[SourceFile, ...],
     request: LoadRequest,
     target: TargetSpec,
@@ -38,7 +45,7 @@ def read_source(
     :raises SourceError: if the files cannot be read or understood, or differ in a way that no load can handle.
     :raises ConfigError: if the server has no such format, or ``structure`` has an invalid type.
     """
-    given_format = _check_format(client, request.data_format) if request.data_format else None
+    given_format = check_format(client, request.data_format) if request.data_format else None
     data_format, compression = infer_format((file.key for file in files), given_format, request.compression)
     source = SourceSpec(
         pattern=request.pattern,
@@ -49,6 +56,9 @@ def read_source(
         columns=(),
     )
     in_path = path_column_names(files)
+    if in_path and access.function is TableFunction.URL:
+        for file in files:
+            check_folders_of_url(file)
     if request.structure:
         source = replace(source, columns=parse_structure(request.structure, in_path))
         source = _check_structure(client, source, request)
@@ -59,15 +69,81 @@ def read_source(
     if request.structure:
         return source
     # DESCRIBE lists the columns of the folders for some addresses only; a query always has them.
+    check_csv(source, request)
+    source, types = _describe_csv(client, source, in_path, request, target)
     described = (
-        *(
-            FileColumn(name=row["name"], type=row["type"])
-            for row in query_files(client, load_queries.render_describe_files(source, request.settings), source)
-            if row["name"] not in in_path
-        ),
+        *(FileColumn(name=name, type=kind) for name, kind in types.items()),
         *(FileColumn(name=name, in_path=True) for name in sorted(in_path)),
     )
     return type_text_columns(source, described, target.columns, skip=frozenset(request.select))
+
+
+def check_csv(source: SourceSpec, request: LoadRequest) -> None:
+    """Check that a dialect is given for CSV files only.
+
+    :raises ConfigError: if these are others.
+    """
+    if request.csv_dialect != CsvDialect() and not source.data_format.startswith("CSV"):
+        raise ConfigError(
+            f"csv_dialect says how CSV files are written, and these are {source.data_format}; remove it, or give"
+            " data_format='CSV'"
+        )
+
+
+def with_delimiter(request: LoadRequest, source: SourceSpec) -> LoadRequest:
+    """Add the delimiter that was guessed, if any, to the settings."""
+    if not source.delimiter:
+        return request
+    return replace(request, settings={**CsvDialect(delimiter=source.delimiter).settings, **request.settings})
+
+
+def _describe_csv(
+    client: ClickHouseClient, source: SourceSpec, in_path: frozenset[str], request: LoadRequest, target: TargetSpec
+) -> tuple[SourceSpec, dict[str, str]]:
+    """Have the server guess the columns; where commas separate none, guess the delimiter first."""
+    types, problem = {}, None
+    try:
+        types = _describe_text(client, source, in_path, request, target)
+    except SourceError as error:  # there may be commas in the text, more in some lines than in others
+        problem = error
+    if len(types) <= 1 and _may_guess(source, in_path, request, target):
+        rows = query_files(
+            client, load_queries.render_read_lines(source, request.settings, limit_rows=GUESSED_LINES), source
+        )
+        lines = [row["line"] for row in rows][request.csv_dialect.skip_lines :]
+        if delimiter := guess_delimiter(lines):
+            log.info(
+                "the fields of the files are separated by %r; if not, give csv_dialect={'delimiter': …}", delimiter
+            )
+            source = replace(source, delimiter=delimiter)
+            return source, _describe_text(client, source, in_path, with_delimiter(request, source), target)
+    if problem is not None:
+        raise problem
+    return source, types
+
+
+def _may_guess(source: SourceSpec, in_path: frozenset[str], request: LoadRequest, target: TargetSpec) -> bool:
+    """Whether the files are CSV of unknown dialect, for more than one column."""
+    columns = [c for c in target.columns if c.is_insertable and c.name not in in_path]
+    settings = {**request.settings, **request.connection_settings}
+    is_known = DELIMITER_SETTING in settings or request.csv_dialect.delimiter is not None
+    return source.data_format.startswith("CSV") and len(columns) != 1 and not is_known
+
+
+def _describe_text(
+    client: ClickHouseClient, source: SourceSpec, in_path: frozenset[str], request: LoadRequest, target: TargetSpec
+) -> dict[str, str]:
+    """Have the server guess the columns: from the first rows, or of several files if these may lack some columns."""
+    rows = query_files(client, load_queries.render_describe_files(source, request.settings), source)
+    # a byte order mark precedes the first name; the parser skips it when it reads the rows
+    types = {row["name"].removeprefix("\ufeff"): row["type"] for row in rows if row["name"] not in in_path}
+    lacks_some = any(c.is_insertable and c.name not in types for c in target.columns)
+    may_add = request.on_new_columns is OnNewColumns.ADD
+    if (source.format.may_lack_fields and (lacks_some or may_add)) or (source.format.with_names and may_add):
+        query = partial(query_files, client, source=source)
+        for schema in read_schemas(query, source, None, in_path, request.settings):
+            types = {**schema.types, **types}
+    return types
 
 
 def _check_structure(client: ClickHouseClient, source: SourceSpec, request: LoadRequest) -> SourceSpec:
@@ -80,8 +156,11 @@ def _check_structure(client: ClickHouseClient, source: SourceSpec, request: Load
     return replace(source, columns=tuple(replace(c, type=types.get(c.name, c.type)) for c in source.columns))
 
 
-def _check_format(client: ClickHouseClient, data_format: str) -> str:
-    """Return the format under the server's name: the server accepts ``parquet``, but our rules need ``Parquet``."""
+def check_format(client: ClickHouseClient, data_format: str) -> str:
+    """Return the format under the server's name: the server accepts ``parquet``, but our rules need ``Parquet``.
+
+    :raises ConfigError: if the server does not read it.
+    """
     # s3() with keys mistakes an unknown format for a session token, and guesses the format
     known: set[str] = {row["name"] for row in client.query(load_queries.render_read_formats())}
     by_folded_name = {name.casefold(): name for name in known}
@@ -136,5 +215,5 @@ def query_files(
 def unreadable(source: SourceSpec, error: ServerError, target: TargetSpec | None = None) -> SourceError:
     """Build the error for files that the servers cannot read, or cannot read as requested."""
     types = target.column_types if target else {}
-    explained = explain(str(error), types, endpoint=source.access.endpoint_url)
+    explained = explain(str(error), types, endpoint=source.access.endpoint_url or source.pattern.bucket)
     return SourceError(f"ClickHouse cannot read {source.pattern} as {source.data_format}: {explained}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from airflow_provider_ch_s3.column_types import is_nullable
 from airflow_provider_ch_s3.common_type import NOTHING
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.file_format import FileFormat
@@ -65,6 +66,7 @@ def compare_files(
         schemas,
         is_used=partial(_is_used, request, target),
         may_lack=_may_lack_columns(source.format, request),
+        defaults=_find_defaults(target) if request.may_lack_columns else {},
     )
     return replace(source, columns=(*in_files, *(FileColumn(name=name, in_path=True) for name in sorted(in_path))))
 
@@ -101,36 +103,44 @@ def read_schemas(
     :param in_path: columns that the server adds to those of the files.
     :raises SourceError: if a file cannot be read.
     """
-    bucket = source.pattern.bucket
     empty: Mapping[str, Set[str]] = footers.empty_columns if footers else {}
-    files = [f for f in source.files if f.path(bucket) in empty] if footers else spread(source.files)
+    files = [f for f in source.files if source.server_path(f) in empty] if footers else spread(source.files)
     if not footers and len(files) < len(source.files):
         log.info("comparing the columns of %d of %d %s files", len(files), len(source.files), source.data_format)
     schemas = []
     for file in files or source.files[:1]:
         rows = query(load_queries.render_describe_files(replace(source, files=(file,)), settings))
-        nulls = empty.get(file.path(bucket), frozenset())
-        types = {r["name"]: NOTHING if r["name"] in nulls else r["type"] for r in rows if r["name"] not in in_path}
+        nulls = empty.get(source.server_path(file), frozenset())
+        # a byte order mark precedes the first name; the parser skips it when it reads the rows
+        names = {r["name"].removeprefix("\ufeff"): r for r in rows if r["name"] not in in_path}
+        types = {name: NOTHING if name in nulls else r["type"] for name, r in names.items()}
         schemas.append(FileSchema(key=file.key, types=types))
     return tuple(schemas)
 
 
-def spread(files: Sequence[SourceFile]) -> list[SourceFile]:
+def spread(files: Sequence[SourceFile], most: int = MAX_DESCRIBED_FILES) -> list[SourceFile]:
     """Pick the files to describe, evenly from the first to the last: columns change over time."""
-    count = min(MAX_DESCRIBED_FILES, len(files))
+    count = min(most, len(files))
     return [files[number * (len(files) - 1) // max(1, count - 1)] for number in range(count)]
 
 
 def _is_used(request: LoadRequest, target: TargetSpec, name: str) -> bool:
     """Whether a load may need a column of the files, for instance because an expression contains its name."""
-    if request.columns is None and not request.select:
+    if request.takes_all_columns:
         return True
     loaded = set(request.columns or (column.name for column in target.columns)) - set(request.select)
     return name in loaded or any(name in text for text in (*request.select.values(), request.where))
 
 
+def _find_defaults(target: TargetSpec) -> dict[str, str]:
+    """Return the columns that cannot hold NULL for a row without a value, each with its DEFAULT, or ''."""
+    return {c.name: c.default_expression for c in target.columns if c.is_insertable and not is_nullable(c.type)}
+
+
 def _may_lack_columns(file_format: FileFormat, request: LoadRequest) -> bool:
     """Whether the user allows files to lack a column."""
+    if request.may_lack_columns:
+        return True
     name = file_format.missing_columns_setting
     value = request.settings.get(name, request.connection_settings.get(name, 0))
     return str(value).casefold() in {"1", "true"}

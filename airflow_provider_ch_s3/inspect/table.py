@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
-from airflow_provider_ch_s3.errors import ConfigError, TargetError
+from airflow_provider_ch_s3.errors import ColumnsDifferError, ConfigError, TargetError
 from airflow_provider_ch_s3.inspect.definition import fingerprint
 from airflow_provider_ch_s3.inspect.server import ConnectedServer, read_server
 from airflow_provider_ch_s3.protocols import ClickHouseClient
@@ -60,7 +60,8 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
     if not rows:
         raise TargetError(
             f"table {name} does not exist on the connected server, or this user may not see it; create it on every"
-            " node, correct table=, or grant the user the rights in docs/permissions.md"
+            " node, have the load create it with create_table='auto', correct table=, or grant the user the rights in"
+            " docs/permissions.md"
         )
     distribution = None
     if rows[0]["engine"] == "Distributed":
@@ -153,9 +154,9 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
             f" {cluster.name!r} writes a share; create it there too"
         )
     _check_same_tables(local, tables)
-    columns = _same_columns(_read_columns(client, local, cluster.name), local)
+    columns = _same_columns(read_columns(client, local, cluster.name), local)
     if found.distribution:
-        own = _same_columns(_read_columns(client, found.name, None), found.name)
+        own = _same_columns(read_columns(client, found.name, None), found.name)
         # A Distributed table need not repeat the DEFAULTs: the local tables compute them.
         names = found.name, local
         _compare_columns(names, {f"{c.name} {c.type}" for c in own}, {f"{c.name} {c.type}" for c in columns})
@@ -194,9 +195,10 @@ def _check_engine(table: TableName, engine: str, node: str) -> None:
         )
 
 
-def _read_columns(
+def read_columns(
     client: ClickHouseClient, table: TableName, cluster: str | None
 ) -> dict[str, tuple[TableColumn, ...]]:
+    """Read the columns of a table in their order, by node."""
     by_node: dict[str, list[TableColumn]] = defaultdict(list)
     for row in client.query(load_queries.render_read_columns(table, cluster)):
         column = TableColumn(
@@ -235,7 +237,7 @@ def _same_columns(by_node: Mapping[str, tuple[TableColumn, ...]], table: TableNa
 
 def _compare_columns(names: tuple[object, object], columns: set[str], others: set[str]) -> None:
     if columns != others:
-        raise TargetError(
+        raise ColumnsDifferError(
             f"the columns of {names[0]} and {names[1]} differ in {', '.join(sorted(columns ^ others))}; make them the"
             " same with ALTER TABLE"
         )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from airflow_provider_ch_s3.addresses import SourcePattern
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.globs import before_wildcards
 from airflow_provider_ch_s3.load.markers import check_markers, is_marker
 from airflow_provider_ch_s3.protocols import ObjectStore
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnNoFiles
-from airflow_provider_ch_s3.source import SourceFile, SourcePattern
+from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.units import count_of, format_seconds
 
 log = logging.getLogger(__name__)
@@ -31,22 +32,120 @@ class Listing:
 
 
 @dataclass(kw_only=True)
-class _Found:
-    """What a listing contains.
+class Arrivals:
+    """Goes through a listing: yields the files that match and are ready, in the store's order, and notes the others.
 
-    :param missed: objects that begin like a glob and do not match it, for the message.
+    Empty objects are folder markers and ``_SUCCESS`` files: they contain nothing to load.
+
+    :param after: a key after which the listing begins; '' for all of it.
+    :param is_sorted: whether the keys have come in order so far.
+    :param missed_count: objects that begin like a glob and do not match it, for the message.
     :param folders: folders with matching files; filled only if markers are expected.
     :param markers: keys of the markers.
     """
 
-    ready: list[SourceFile] = field(default_factory=list)
-    young_count: int = 0
-    young_key: str = ""
-    youngest_seconds: float = math.inf
-    missed_count: int = 0
-    missed_key: str = ""
-    folders: set[str] = field(default_factory=set)
-    markers: set[str] = field(default_factory=set)
+    store: ObjectStore
+    request: LoadRequest
+    after: str = ""
+    is_sorted: bool = field(default=True, init=False)
+    ready_count: int = field(default=0, init=False)
+    young_count: int = field(default=0, init=False)
+    young_key: str = field(default="", init=False)
+    youngest_seconds: float = field(default=math.inf, init=False)
+    missed_count: int = field(default=0, init=False)
+    missed_key: str = field(default="", init=False)
+    folders: set[str] = field(default_factory=set, init=False)
+    markers: set[str] = field(default_factory=set, init=False)
+
+    def __iter__(self) -> Iterator[SourceFile]:
+        """:raises SourceError: if ClickHouse cannot read one of the keys, or if the store cannot be listed."""
+        pattern, names = self.request.pattern, self.request.expected_files
+        key_before = self.after
+        for file, age_seconds in self._list():
+            key = file.key
+            if key <= self.after:
+                continue  # a store that cannot begin a listing after a key
+            self.is_sorted = self.is_sorted and key > key_before
+            key_before = key
+            if is_marker(key, names):
+                self.markers.add(key)
+            elif file.size_bytes == 0:
+                continue
+            elif not pattern.matches(key):
+                if pattern.glob_above(key):
+                    self.missed_count += 1
+                    self.missed_key = self.missed_key or key
+            else:
+                if names:
+                    self.folders.add(key[: key.rfind("/") + 1])
+                if age_seconds < self.request.min_file_age_seconds:
+                    self.young_count += 1
+                    self.young_key = self.young_key or key
+                    self.youngest_seconds = min(self.youngest_seconds, age_seconds)
+                    if self.request.list_after_loaded:
+                        return  # the next load lists what is after the last key of this one
+                    continue
+                _check_key(key, pattern)
+                self.ready_count += 1
+                yield file
+
+    def _list(self) -> Iterable[tuple[SourceFile, float]]:
+        if self.request.min_file_age_seconds:
+            return self.store.list_ages(self.request.pattern, after=self.after)
+        return ((file, math.inf) for file in self.store.list_files(self.request.pattern, after=self.after))
+
+    def check(self, *, is_recorded: bool = True) -> None:
+        """Check a listing that was gone through to its end. Nothing after the last loaded key is nothing new.
+
+        :param is_recorded: the ledger tells later loads which files this one has loaded.
+        :raises SourceError: if no file is ready and ``on_no_files`` does not allow it, if there are fewer than
+            ``min_files``, if an expected file is missing, or if files are too young and cannot be left out.
+        """
+        request = self.request
+        if self.after and not (self.ready_count or self.young_count):
+            return
+        check_markers(self.store, request, folders=self.folders, listed=self.markers, after=self.after)
+        self.check_young(is_recorded=is_recorded)
+        if not self.ready_count:
+            message = _describe_no_files(self, request)
+            if request.on_no_files is OnNoFiles.FAIL:
+                raise SourceError(message)
+            log.info("%s", message)
+            return
+        if self.ready_count < request.min_files:
+            old = f" that are old enough ({self.young_count} are not)" if self.young_count else ""
+            raise SourceError(
+                f"{request.pattern} matches {count_of(self.ready_count, 'file')}{old}, but"
+                f" min_files={request.min_files}; wait for the others to be delivered, or lower min_files"
+            )
+        if self.young_count:
+            log.info(
+                "leaving out %s, younger than min_file_age (%s): the next load of this source takes them",
+                self.young,
+                format_seconds(request.min_file_age_seconds),
+            )
+
+    def check_young(self, *, is_recorded: bool = True) -> None:
+        """Check that a later load adds the files that this one leaves out, and only those.
+
+        :param is_recorded: the ledger tells later loads which files this one has loaded.
+        :raises SourceError: if none would.
+        """
+        request = self.request
+        if not self.young_count or (is_recorded and request.skips_loaded):
+            return
+        if request.load_mode is not LoadMode.APPEND:
+            why = f"load_mode={request.load_mode.value!r} would replace rows by those of the other files alone"
+        elif not is_recorded:
+            why = "with staging=False no later load knows that they are missing"
+        else:
+            why = "with on_loaded_files='load' a later load would load the others again"
+        age = format_seconds(request.min_file_age_seconds)
+        left = format_seconds(request.min_file_age_seconds - self.youngest_seconds)
+        raise SourceError(
+            f"{self.young} of {request.pattern}, younger than min_file_age ({age}), cannot be left out: {why}; load"
+            f" again in {left}, e.g. by a retry of the task, or lower min_file_age"
+        )
 
     @property
     def young(self) -> str:
@@ -56,95 +155,18 @@ class _Found:
 
 
 def list_files(store: ObjectStore, request: LoadRequest, *, is_recorded: bool = True) -> Listing:
-    """List the files that match and are ready.
+    """List all files that match and are ready.
 
-    Empty objects are folder markers and ``_SUCCESS`` files: they contain nothing to load.
-
-    :param is_recorded: the ledger tells later loads which files this one has loaded.
-    :raises SourceError: if there are none and ``on_no_files`` does not allow it, if there are fewer than
-        ``min_files``, if an expected file is missing, if files are too young and cannot be left out, if ClickHouse
-        cannot read one of the keys, or if the store cannot be listed.
+    :param is_recorded: as for :meth:`Arrivals.check`.
+    :raises SourceError: as there, if ClickHouse cannot read one of the keys, or if the store cannot be listed.
     """
-    found = _look(store, request)
-    check_markers(store, request, folders=found.folders, listed=found.markers)
-    if found.young_count:
-        _check_may_be_left_out(found, request, is_recorded=is_recorded)
-    if not found.ready:
-        message = _describe_no_files(found, request)
-        if request.on_no_files is OnNoFiles.FAIL:
-            raise SourceError(message)
-        log.info("%s", message)
-        return Listing(files=(), young_count=found.young_count)
-    if len(found.ready) < request.min_files:
-        old = f" that are old enough ({found.young_count} are not)" if found.young_count else ""
-        raise SourceError(
-            f"{request.pattern} matches {count_of(len(found.ready), 'file')}{old}, but min_files={request.min_files};"
-            " wait for the others to be delivered, or lower min_files"
-        )
-    if found.young_count:
-        log.info(
-            "leaving out %s, younger than min_file_age (%s): the next load of this source takes them",
-            found.young,
-            format_seconds(request.min_file_age_seconds),
-        )
-    found.ready.sort()
-    _check_keys(found.ready, request.pattern)
-    return Listing(files=tuple(found.ready), young_count=found.young_count)
+    arrivals = Arrivals(store=store, request=request)
+    files = tuple(sorted(arrivals))
+    arrivals.check(is_recorded=is_recorded)
+    return Listing(files=files, young_count=arrivals.young_count)
 
 
-def _look(store: ObjectStore, request: LoadRequest) -> _Found:
-    pattern, names = request.pattern, request.expected_files
-    found = _Found()
-    for file, age_seconds in _list_with_ages(store, request):
-        key = file.key
-        if is_marker(key, names):
-            found.markers.add(key)
-        elif file.size_bytes == 0:
-            continue
-        elif not pattern.matches(key):
-            if pattern.glob_above(key):
-                found.missed_count += 1
-                found.missed_key = found.missed_key or key
-        else:
-            if names:
-                found.folders.add(key[: key.rfind("/") + 1])
-            if age_seconds >= request.min_file_age_seconds:
-                found.ready.append(file)
-            else:
-                found.young_count += 1
-                found.young_key = found.young_key or key
-                found.youngest_seconds = min(found.youngest_seconds, age_seconds)
-    return found
-
-
-def _list_with_ages(store: ObjectStore, request: LoadRequest) -> Iterable[tuple[SourceFile, float]]:
-    if request.min_file_age_seconds:
-        return store.list_ages(request.pattern)
-    return ((file, math.inf) for file in store.list_files(request.pattern))
-
-
-def _check_may_be_left_out(found: _Found, request: LoadRequest, *, is_recorded: bool) -> None:
-    """Check that a later load adds the files that this one leaves out, and only those.
-
-    :raises SourceError: if none would.
-    """
-    if is_recorded and request.skips_loaded:
-        return
-    if request.load_mode is not LoadMode.APPEND:
-        why = f"load_mode={request.load_mode.value!r} would replace rows by those of the other files alone"
-    elif not is_recorded:
-        why = "with staging=False no later load knows that they are missing"
-    else:
-        why = "with on_loaded_files='load' a later load would load the others again"
-    age = format_seconds(request.min_file_age_seconds)
-    left = format_seconds(request.min_file_age_seconds - found.youngest_seconds)
-    raise SourceError(
-        f"{found.young} of {request.pattern}, younger than min_file_age ({age}), cannot be left out: {why}; load"
-        f" again in {left}, e.g. by a retry of the task, or lower min_file_age"
-    )
-
-
-def _describe_no_files(found: _Found, request: LoadRequest) -> str:
+def _describe_no_files(found: Arrivals, request: LoadRequest) -> str:
     pattern = request.pattern
     if found.young_count:
         return (
@@ -158,16 +180,15 @@ def _describe_no_files(found: _Found, request: LoadRequest) -> str:
     if before_wildcards(glob) == glob:
         folder = glob.rstrip("/")
         stars = "**" if "/" in found.missed_key.removeprefix(f"{folder}/") else "*"
-        remedy = f"to load a folder write 's3://{pattern.bucket}/{folder}/{stars}'"
+        remedy = f"to load a folder write '{pattern.address(folder)}/{stars}'"
     begin = "1 object begins" if found.missed_count == 1 else f"{found.missed_count} objects begin"
     return f"no file matches {pattern}, but {begin} like it, such as {found.missed_key!r}; {remedy}"
 
 
-def _check_keys(files: Iterable[SourceFile], pattern: SourcePattern) -> None:
-    """:raises SourceError: if ClickHouse cannot read one of the keys."""
-    for key in (file.key for file in files):
-        if "//" in key or key.startswith("/"):
-            raise SourceError(
-                f"ClickHouse cannot read the key {key!r} of bucket {pattern.bucket!r}: it contains an empty"
-                " folder name; copy the file to a key without '//'"
-            )
+def _check_key(key: str, pattern: SourcePattern) -> None:
+    """:raises SourceError: if ClickHouse cannot read the key."""
+    if "//" in key or key.startswith("/"):
+        raise SourceError(
+            f"ClickHouse cannot read the key {key!r} of bucket {pattern.bucket!r}: it contains an empty folder name;"
+            " copy the file to a key without '//'"
+        )

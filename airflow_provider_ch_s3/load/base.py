@@ -6,20 +6,30 @@ import dataclasses
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import islice
 from typing import ClassVar
+from urllib.parse import urlsplit
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
+from airflow_provider_ch_s3.create.make import TableMaker
+from airflow_provider_ch_s3.load.arrivals import Arrivals
+from airflow_provider_ch_s3.load.log_group import log_folded
 from airflow_provider_ch_s3.load.plan_text import log_plan
-from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.load.prepare import PreparedLoad, plan_inspection, prepare_load, read_server_settings
 from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.load.sharing import read_sharing
+from airflow_provider_ch_s3.new_table import NewTable
 from airflow_provider_ch_s3.protocols import ClickHouseClient, ObjectStore
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
+from airflow_provider_ch_s3.regions import find_apart
 from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
-from airflow_provider_ch_s3.sql.statement import shorten_lines
+from airflow_provider_ch_s3.source import MAX_LISTED_FILES, SourceFile, SourceSpec
+from airflow_provider_ch_s3.sql.statement import Statement, shorten_lines
 from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.units import format_bytes
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +50,8 @@ class TaskLoad(ABC):
     sleep: Callable[[float], None] = time.sleep
     after_kill: ClassVar[str]
     """What a killed load leaves behind, for error messages."""
+    sql: str = field(default="", init=False)
+    """The last INSERT that this process submitted, as logged: without keys, and with its long lines shortened."""
     _is_killed: bool = field(default=False, init=False)
 
     def run(self) -> LoadReport:
@@ -47,8 +59,10 @@ class TaskLoad(ABC):
 
         :raises ChS3Error: with what is wrong, where, and what to do.
         """
-        started = self.start()
-        return started if isinstance(started, LoadReport) else self.complete(started)
+        reached = self.start()
+        while isinstance(reached, str):
+            reached = self.complete(reached)
+        return reached
 
     @abstractmethod
     def start(self) -> LoadReport | str:
@@ -58,8 +72,8 @@ class TaskLoad(ABC):
         """
 
     @abstractmethod
-    def complete(self, query_id: str) -> LoadReport:
-        """Run all steps from the running INSERT to the end.
+    def complete(self, query_id: str) -> LoadReport | str:
+        """Run all steps from a running INSERT up to the next one, whose query id is returned, or to the report.
 
         :raises ChS3Error: as :meth:`run`.
         """
@@ -78,6 +92,22 @@ class TaskLoad(ABC):
     def cluster(self) -> ClusterSpec:
         """The cluster that runs the load."""
 
+    @property
+    @abstractmethod
+    def table_name(self) -> TableName | None:
+        """The table, with its database; None if there is none, because no files say what it should be like."""
+
+    @property
+    @abstractmethod
+    def column_types(self) -> Mapping[str, str]:
+        """Types of the table's columns by name; empty if this process had no need to read them."""
+
+    @property
+    def inspection(self) -> LoadRequest:
+        """The request with the settings for looking at the files without loading them."""
+        settings = plan_inspection(read_server_settings(self.client), self.store.access(), self.request.settings)
+        return dataclasses.replace(self.request, settings=settings)
+
     def is_running(self, query_id: str) -> bool:
         """Whether any node is still running the query."""
         return self._monitor.is_running(query_id)
@@ -93,12 +123,72 @@ class TaskLoad(ABC):
             is_killed=lambda: self._is_killed,
         )
 
-    def _submit(self, prepared: PreparedLoad, query_id: str, into: TableName | None = None) -> None:
-        """Log the plan, and submit the INSERT.
+    def _find_table_maker(self) -> TableMaker | None:
+        """Return what creates the table, if that is wanted."""
+        create = self.request.create_table
+        if create is None:
+            return None
+        return TableMaker(
+            client=self.client,
+            declaration=self.declaration,
+            request=self.request,
+            read_inspection=lambda: self.inspection,
+            create=create,
+            access=self.store.access(),
+        )
 
-        :param into: a staging table; None for the target itself.
+    def _has_table(self) -> bool:
+        """Create the table if that is wanted and it does not exist.
+
+        :returns: False if there is none, because there are no files that say what it should be like.
         """
+        maker = self._find_table_maker()
+        return maker is None or maker.complete(self._first_files, partial(self._prepare_new, maker))
+
+    def _prepare_new(self, maker: TableMaker, new: NewTable, files: tuple[SourceFile, ...]) -> PreparedLoad:
+        """Plan a load into a table that does not exist yet."""
+        prepared = prepare_load(
+            self.client,
+            self.request,
+            maker.cluster,
+            new.target,
+            access=maker.access,
+            files=files,
+            read_sharing=partial(read_sharing, self.client, maker.cluster, self.request.limit, self.identity),
+        )
+        return dataclasses.replace(prepared, new_table=new)
+
+    def _first_files(self) -> tuple[SourceFile, ...]:
+        arrivals = Arrivals(store=self.store, request=self.request)
+        files = tuple(islice(arrivals, MAX_LISTED_FILES))
+        if len(files) < MAX_LISTED_FILES:
+            arrivals.check()
+        return tuple(sorted(files))
+
+    def _report_nothing(self) -> LoadReport:
+        report = LoadReport.nothing_new(self.request.table)
+        log.info("%s", report)
+        return report
+
+    def _submit(self, prepared: PreparedLoad, statement: Statement, query_id: str) -> None:
+        """Log the plan, and submit the INSERT."""
         log_plan(prepared)
-        statement = prepared.insert(self.identity, into=into)
-        log.info("submitting %s:\n%s", query_id, shorten_lines(statement.text))
+        if prepared.chunk.number == 1:
+            self._warn_if_far(prepared.source)
+        self.sql = shorten_lines(statement.text)
+        log.info("submitting %s", query_id)
+        log_folded(log, "the SQL", self.sql)
         self._monitor.submit(statement, query_id)
+
+    def _warn_if_far(self, source: SourceSpec) -> None:
+        nodes = (urlsplit(f"//{endpoint}").hostname or "" for endpoint in self.declaration.http_endpoints)
+        hosts = [self.declaration.host, *nodes]
+        regions = find_apart(hosts, urlsplit(source.access.endpoint_url).hostname or "")
+        if regions:
+            log.warning(
+                "the cluster is in %s and the files are in %s: the provider charges for the %s that leave its region"
+                " (about 0.01 to 0.12 USD per GB), and the distance slows the load down; copy the bucket to the"
+                " cluster's region if you load from it often",
+                *regions,
+                format_bytes(source.size_bytes),
+            )

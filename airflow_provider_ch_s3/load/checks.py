@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, History
 from airflow_provider_ch_s3.exactly_once.locked_target import BROKEN
+from airflow_provider_ch_s3.globs import before_wildcards
 from airflow_provider_ch_s3.load.context import LoadContext
-from airflow_provider_ch_s3.request import LoadMode, LoadRequest, MaterializedViews, OnPartialPartitions
+from airflow_provider_ch_s3.protocols import ObjectStore, WritableStore
+from airflow_provider_ch_s3.request import AfterLoad, LoadMode, LoadRequest, MaterializedViews, OnPartialPartitions
 from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.target import TargetSpec
 from airflow_provider_ch_s3.units import count_of
@@ -29,6 +31,7 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             f"load_mode={mode.value!r} and replace_where={request.replace_where!r} contradict each other: give both"
             " load_mode='replace_where' and a condition that selects the rows to be replaced, or neither"
         )
+    check_list_after_loaded(request, is_staged=True)
     if not target.engine.endswith("MergeTree"):
         raise TargetError(
             f"{target.local} is a {target.engine} table, which has no partitions to commit; use a MergeTree table, or"
@@ -56,6 +59,54 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
         raise TargetError(f"{target.name} feeds {names}, and a commit of staged partitions does not: {remedy}")
 
 
+def check_list_after_loaded(request: LoadRequest, *, is_staged: bool) -> None:
+    """Check that what is left out of the listing is loaded already, if the listing begins after the last loaded key.
+
+    :raises ConfigError: if that is unknown, or is to be loaded again.
+    """
+    if not request.list_after_loaded or (is_staged and request.skips_loaded and len(request.pattern.prefixes) == 1):
+        return
+    raise ConfigError(
+        "list_after_loaded=True leaves out what is before the last loaded key of one address, and needs"
+        " load_mode='append', on_loaded_files='skip', staging=True and a single address in source; remove it, or use"
+        f" one task for each address (source is {request.pattern})"
+    )
+
+
+def check_after_load(request: LoadRequest, store: ObjectStore, *, is_staged: bool) -> None:
+    """Check that what is to happen to the files after the load is possible.
+
+    :raises ConfigError: if it is not.
+    """
+    pattern, wanted = request.pattern, request.after_load
+    if wanted is not AfterLoad.MOVE and request.move_to:
+        raise ConfigError(f"move_to={request.move_to!r} has no effect without after_load='move'; remove one of them")
+    if wanted is AfterLoad.KEEP:
+        return
+    if not isinstance(store, WritableStore):
+        raise ConfigError(
+            f"after_load={wanted.value!r} is not possible with {pattern}, whose files cannot be changed; remove it"
+        )
+    if not is_staged:
+        raise ConfigError(
+            f"after_load={wanted.value!r} needs staging=True: otherwise no ledger says which files are loaded; remove"
+            " one of them"
+        )
+    if wanted is AfterLoad.MOVE and not request.move_to:
+        raise ConfigError("after_load='move' needs move_to, a folder of the same bucket such as 'loaded/'")
+    if wanted is AfterLoad.MOVE and any(_may_match(glob, request.move_to) for glob in pattern.globs):
+        raise ConfigError(
+            f"move_to={request.move_to!r} is in reach of {pattern}, so the next load would load the moved files"
+            " again; give a folder that the source does not cover"
+        )
+
+
+def _may_match(glob: str, folder: str) -> bool:
+    """Whether a glob may match a key in a folder: up to its first wildcard, one is the beginning of the other."""
+    start = before_wildcards(glob)
+    return start.startswith(folder) or folder.startswith(start)
+
+
 def check_unbroken(context: LoadContext, request: LoadRequest, history: History, files: Sequence[SourceFile]) -> None:
     """Check that no commit that could not be finished has left some of these files' rows in the table.
 
@@ -65,7 +116,7 @@ def check_unbroken(context: LoadContext, request: LoadRequest, history: History,
     broken = [a for a in history.attempts.values() if a.is_broken and uuids & set(a.committing_uuids)]
     if not (broken and request.skips_loaded):
         return
-    paths = {file.path(request.pattern.bucket) for file in files}
+    paths = {request.pattern.path(file.key) for file in files}
     for attempt in broken:
         if paths & context.ledger.read_manifest(attempt.id).keys():
             raise UnknownStateError(BROKEN.format(query_id=attempt.id.query_id, target=context.ledger.target))

@@ -41,10 +41,10 @@ class LoadContext:
         """What the ledger knows about the content of the target."""
         return Holdings(ledger=self.ledger, table_uuids=self.target.uuids)
 
-    def staged(self, attempt: AttemptId) -> TableName:
-        """Name of the attempt's staging table, whatever epoch it carries."""
-        epochs = [t.epoch for t in self.staging.find() if t.attempt == attempt and not t.role]
-        return self.staging.name(StagingTable(attempt=attempt, epoch=max(epochs, default=attempt.number)))
+    def staged(self, attempt: AttemptId, role: str = "") -> TableName:
+        """Name of the attempt's staging table, or of another one of its tables, whatever epoch it carries."""
+        epochs = [t.epoch for t in self.staging.find() if t.attempt == attempt and t.role == role]
+        return self.staging.name(StagingTable(attempt=attempt, epoch=max(epochs, default=attempt.number), role=role))
 
     def partition_rows(self, table: TableName) -> dict[str, int]:
         """Count the rows of each partition, over all shards."""

@@ -2,9 +2,9 @@
 
 ::
 
-                  ┌────────── altered, overtaken by another load ──────────┐
-                  v                                                        │
-    Recover ──> Begin ──> Submit ──> Resume: wait, verify, commit ──> Done
+       ┌─────── more chunks, altered, overtaken by another load ───────┐
+       v                                                               │
+    Recover ──> Begin ──> Submit ──> Resume: wait, verify, commit ─────┴─> Done
        ^ └── (an INSERT of an earlier process) ──^
        v
     FinishCommit
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from airflow_provider_ch_s3.errors import OvertakenError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
+from airflow_provider_ch_s3.load.chunks import CommittedChunks, chunk_of
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.request import LoadIdentity
@@ -38,9 +39,11 @@ class Begin:
     """Select the files, prepare an attempt, and create its staging table.
 
     :param history: the ledger as last read.
+    :param done: the chunks that are in the table.
     """
 
     history: History
+    done: CommittedChunks
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Resume:
 
 @dataclass(frozen=True)
 class Done:
-    """Return the report."""
+    """Return the report of the whole load."""
 
     report: LoadReport
 
@@ -78,19 +81,20 @@ def decide_start(
         not count.
     :raises OvertakenError: if a newer try of the task has begun.
     """
-    latest = history.latest(identity.load_id, identity.life)
-    if latest is not None and set(latest.committed_uuids) & set(table_uuids):
-        return done(latest)
+    chunks = CommittedChunks.read(history, identity, table_uuids)
+    if chunks.is_all:
+        return Done(chunks.report)
     if any(word.rank > identity.rank for word in history.claims_of(identity.load_id)):
         raise OvertakenError(
             f"a newer try of this task has begun to load into {identity.table}; stopping try {identity.try_number},"
             " no action needed"
         )
+    latest = history.latest(identity.load_id, identity.life)
     if latest is not None and latest.state is EventKind.COMMITTING:
         return FinishCommit()
     if latest is not None and latest.state is EventKind.PLANNED:
         return Resume(latest.id)
-    return Begin(history)
+    return Begin(history, chunks)
 
 
 def decide_next(history: History, attempt: AttemptId) -> Recover | Resume | Done:
@@ -101,7 +105,7 @@ def decide_next(history: History, attempt: AttemptId) -> Recover | Resume | Done
     """
     found = history.attempt(attempt)
     if found.state is EventKind.COMMITTED:
-        return done(found)
+        return after_commit(found)
     if history.of_load(attempt.load_id)[-1] is not found:
         raise OvertakenError(
             f"another process of this task has abandoned {attempt.query_id} and continues with a later attempt;"
@@ -111,6 +115,8 @@ def decide_next(history: History, attempt: AttemptId) -> Recover | Resume | Done
     return Recover() if found.state is EventKind.ABANDONED else Resume(attempt)
 
 
-def done(attempt: Attempt) -> Done:
-    """Build the last step of a load, from its committed attempt."""
-    return Done(LoadReport.of_commit(attempt.detail(EventKind.COMMITTED)))
+def after_commit(attempt: Attempt) -> Recover | Done:
+    """Decide what comes after a commit: the next chunk, or the report."""
+    if chunk_of(attempt).is_only:
+        return Done(LoadReport.of_commit(attempt.detail(EventKind.COMMITTED)))
+    return Recover()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import ClassVar
@@ -20,16 +21,21 @@ from airflow_provider_ch_s3.inspect.locate import locate_table
 from airflow_provider_ch_s3.inspect.table import FoundTable, read_target
 from airflow_provider_ch_s3.load.arrivals import list_files
 from airflow_provider_ch_s3.load.base import TaskLoad
+from airflow_provider_ch_s3.load.checks import check_after_load, check_list_after_loaded
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.killed import describe_kill
+from airflow_provider_ch_s3.load.planned import describe_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load
-from airflow_provider_ch_s3.load.report import LoadReport, build_report, check_report, describe_plan
+from airflow_provider_ch_s3.load.query_report import build_report, check_report
+from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.sharing import read_sharing
 from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.query.log import LOG_PATIENCE_SECONDS
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
-from airflow_provider_ch_s3.request import LoadMode
+from airflow_provider_ch_s3.rejects.lines import check_reject
+from airflow_provider_ch_s3.request import LoadMode, OnNewColumns
 from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.target import TableName
 from airflow_provider_ch_s3.units import count_of, format_seconds
 
 log = logging.getLogger(__name__)
@@ -41,6 +47,7 @@ class DirectLoadRun(TaskLoad):
 
     after_kill: ClassVar[str] = "rows written by then stay in the table"
     _prepared: PreparedLoad | None = field(default=None, init=False)
+    _plan_seconds: float = field(default=0.0, init=False)
 
     def start(self) -> LoadReport | str:
         """Run all steps up to the INSERT; returns its query id, or the report if there are no files.
@@ -53,28 +60,38 @@ class DirectLoadRun(TaskLoad):
                 f"load_mode={self.request.load_mode.value!r} needs a staging table; use staging=True, or"
                 " load_mode='append'"
             )
+        check_reject(self.request, is_staged=False)
+        if self.request.on_new_columns is OnNewColumns.ADD:
+            raise ConfigError(
+                "on_new_columns='add' needs staging=True, because other loads have to wait while the table is"
+                " altered; remove one of them, or add the columns yourself"
+            )
+        if not self._has_table():
+            return self._report_nothing()
         found, cluster = self._found
         log.warning(
             "staging=False: this load is at least once: rows of a failed try stay in %s, readers see rows as they"
             " arrive, and loaded files are not recorded, so loading a file again adds its rows again",
             found.name,
         )
+        check_list_after_loaded(self.request, is_staged=False)
+        check_after_load(self.request, self.store, is_staged=False)
         self._monitor.log.wait_until_there(self.sleep)
         earlier = self._resolve_earlier(cluster)
         if earlier is not None and earlier.state is not QueryState.FAILED:
             return self._take_over(earlier)
+        began = time.monotonic()
         files = list_files(self.store, self.request, is_recorded=False).files
         if not files:
-            report = LoadReport.nothing_new(self.request.table)
-            log.info("%s", report)
-            return report
+            return self._report_nothing()
         prepared = self._prepared = self._prepare(found, cluster, files)
+        self._plan_seconds = round(time.monotonic() - began, 3)
         query_id = self.identity.query_id(earlier.attempt + 1 if earlier else 1)
         # While this process was preparing, another one of the same task may have come this far.
         rival = self._monitor.find(query_id)
         if rival:
             return self._take_over(rival[query_id])
-        self._submit(prepared, query_id)
+        self._submit(prepared, prepared.insert(self.identity), query_id)
         self._wait(query_id, until_seen=True)
         return query_id
 
@@ -92,9 +109,15 @@ class DirectLoadRun(TaskLoad):
             attached=self._monitor.submission is None,
         )
         if self._prepared is not None and not report.attached:
-            report = dataclasses.replace(report, **describe_plan(self._prepared.plan))
+            planned = describe_plan(self._prepared.plan)
+            report = dataclasses.replace(report, plan_seconds=self._plan_seconds, **planned)
         log.info("%s", report)
-        check_report(report, is_filtered=bool(self.request.where))
+        is_read_whole = (
+            not self.request.pattern.scheme.is_reliable
+            and self._prepared is not None
+            and not self._prepared.source.format.is_read_in_parts
+        )
+        check_report(report, is_filtered=bool(self.request.where), is_read_whole=is_read_whole)
         return report
 
     def kill(self) -> None:
@@ -119,6 +142,16 @@ class DirectLoadRun(TaskLoad):
         """The cluster that runs the load."""
         return self._found[1]
 
+    @property
+    def table_name(self) -> TableName | None:
+        """The table, with its database; None if this load had no need to find it."""
+        return self._found[0].name if "_found" in vars(self) else None
+
+    @property
+    def column_types(self) -> Mapping[str, str]:
+        """Types of the table's columns by name; empty if another process planned the load."""
+        return self._prepared.target.column_types if self._prepared else {}
+
     @cached_property
     def _found(self) -> tuple[FoundTable, ClusterSpec]:
         located = locate_table(self.client, self.declaration, self.request.table)
@@ -135,7 +168,7 @@ class DirectLoadRun(TaskLoad):
             read_target(self.client, found, cluster),
             access=self.store.access(),
             files=files,
-            read_sharing=partial(read_sharing, self.client, cluster, self.request, self.identity),
+            read_sharing=partial(read_sharing, self.client, cluster, self.request.limit, self.identity),
         )
 
     def _take_over(self, earlier: QueryStatus) -> str:

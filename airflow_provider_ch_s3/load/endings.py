@@ -11,15 +11,13 @@ from airflow_provider_ch_s3.batches import batches
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.file_format import file_extension
 from airflow_provider_ch_s3.frames import TAIL_BYTES, Compression, FileEnd, judge_end
-from airflow_provider_ch_s3.protocols import ObjectStore
+from airflow_provider_ch_s3.protocols import REQUESTS_AT_ONCE, ObjectStore
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.units import count_of
 
 log = logging.getLogger(__name__)
 
-# As many as the connections in the pool of an S3 client.
-READERS = 10
 _BY_NAME = {"zst": Compression.ZSTD, "zstd": Compression.ZSTD, "lz4": Compression.LZ4}
 
 
@@ -33,7 +31,7 @@ def check_ends(store: ObjectStore, files: Sequence[SourceFile], request: LoadReq
         return
     log.info("checking %s (.zst, .lz4) for truncation", count_of(len(compressed), "compressed file"))
     check = partial(_check_end, store, request.pattern.bucket)
-    with ThreadPoolExecutor(READERS) as pool:
+    with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
         for batch in batches(compressed):
             for _ in pool.map(check, *zip(*batch, strict=True)):
                 pass

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
+from airflow_provider_ch_s3.load.chunks import chunk_of
 from airflow_provider_ch_s3.units import count_of
 
 
@@ -37,6 +38,9 @@ def describe_kill(nodes: Collection[str], table: str, attempts: Sequence[Attempt
 def _describe_commit(table: str, attempts: Sequence[Attempt]) -> str:
     if any(attempt.is_broken for attempt in attempts):
         return f"its commit had begun and cannot be finished: {table} may hold some of its rows"
-    if any(attempt.state is EventKind.COMMITTED for attempt in attempts):
+    committed = [attempt for attempt in attempts if attempt.state is EventKind.COMMITTED]
+    if committed and chunk_of(committed[-1]).is_last:
         return f"its commit had begun and was finished: {table} holds all of its rows"
+    if committed:
+        return f"{table} holds the rows of its first chunks ({len(committed):,} committed)"
     return f"{table} was not changed"

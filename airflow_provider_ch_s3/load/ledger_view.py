@@ -12,6 +12,7 @@ from typing import Any
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import parse_event
+from airflow_provider_ch_s3.load.chunks import chunk_of
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sql import ledger_queries
@@ -102,13 +103,14 @@ def format_load(view: LedgerView, load_id: str) -> str:
         raise ConfigError(f"the ledger {view.ledger} has no load {load_id!r}; `ch-s3 loads` lists those it has")
     lines = []
     for target, attempt in attempts:
-        planned, report = attempt.detail(EventKind.PLANNED), _report(attempt)
+        planned, report, chunk = attempt.detail(EventKind.PLANNED), _report(attempt), chunk_of(attempt)
         lines.append(f"{attempt.id.query_id}: {attempt.state.value}")
         lines.append(f"  {planned.get('source', '?')} -> {target} ({planned.get('load_mode', '?')})")
         who = ", ".join(f"{name} {planned[name]}" for name in ("dag", "task", "run", "map_index") if name in planned)
         lines.append(
             f"  {who}; {count_of(planned.get('files', 0), 'file')}, {format_bytes(planned.get('bytes', 0))},"
             f" {format_count(planned.get('files_skipped', 0))} skipped"
+            f"{'' if chunk.is_only else f'; chunk {chunk.place}'}"
         )
         for event in attempt.events:
             lines.append(f"  {_utc(event.time)}  {event.kind.value} by try {event.try_number}, epoch {event.epoch}")

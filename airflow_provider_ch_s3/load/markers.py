@@ -8,12 +8,13 @@ in a folder above it, but not above the one that the source names: a marker ther
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 
+from airflow_provider_ch_s3.addresses import SourcePattern
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.protocols import ObjectStore
 from airflow_provider_ch_s3.request import LoadRequest
-from airflow_provider_ch_s3.source import SourcePattern
 from airflow_provider_ch_s3.units import count_of
 
 
@@ -23,12 +24,13 @@ def is_marker(key: str, names: Sequence[str]) -> bool:
 
 
 def check_markers(
-    store: ObjectStore, request: LoadRequest, *, folders: Collection[str], listed: Collection[str]
+    store: ObjectStore, request: LoadRequest, *, folders: Collection[str], listed: Collection[str], after: str = ""
 ) -> None:
     """Check that each expected file is there, for each folder with files and for each address without any.
 
     :param folders: folders with matching files, each with its slash.
     :param listed: keys of all markers in the listing.
+    :param after: the key after which the listing began.
     :raises SourceError: if one is missing.
     """
     pattern = request.pattern
@@ -36,10 +38,10 @@ def check_markers(
 
     @cache
     def exists(key: str) -> bool:
-        if key in listed or key.startswith(pattern.prefixes):
+        if key in listed or (pattern.scheme.lists_folders and key.startswith(pattern.prefixes) and key > after):
             return key in listed
-        # The listing begins with `dt=2013-`, say, and the marker lies beside such folders.
-        return any(file.key == key for file in store.list_files(SourcePattern(bucket=pattern.bucket, globs=(key,))))
+        # The listing begins with `dt=2013-`, say, and the marker lies beside such folders, or after another key.
+        return any(file.key == key for file in store.list_files(replace(pattern, globs=(key,))))
 
     lines = {folder: list(_line_up_to(folder, roots)) for folder in sorted(folders)}
     found_in = {folder for line in lines.values() for folder in line}
@@ -61,10 +63,10 @@ def _line_up_to(folder: str, roots: Collection[str]) -> Iterator[str]:
 
 
 def _is_missing(name: str, lacking: Sequence[str], root: str, count: int, pattern: SourcePattern) -> SourceError:
-    where = f"s3://{pattern.bucket}/{lacking[0]}"
+    where = pattern.address(lacking[0])
     if len(lacking) > 1:
         where += f" and {len(lacking) - 1} more of {count_of(count, 'folder')}"
-    above = f", nor above, up to s3://{pattern.bucket}/{root}" if lacking[0] != root else ""
+    above = f", nor above, up to {pattern.address(root)}" if lacking[0] != root else ""
     return SourceError(
         f"expected file {name!r} is missing in {where}{above}, so the files may not be complete; load again when"
         " their writer has finished, e.g. by a retry of the task, or correct expected_files"

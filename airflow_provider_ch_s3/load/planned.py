@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,9 +10,9 @@ from airflow_provider_ch_s3.exactly_once.staging import VIEW
 from airflow_provider_ch_s3.exactly_once.views import View
 from airflow_provider_ch_s3.load.context import LoadContext
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
-from airflow_provider_ch_s3.load.report import describe_plan
-from airflow_provider_ch_s3.load.selection import FileSelection
+from airflow_provider_ch_s3.load.selection import ChunkSelection
 from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
+from airflow_provider_ch_s3.tuning import LoadPlan
 
 
 def describe_attempt(
@@ -19,10 +20,15 @@ def describe_attempt(
     identity: LoadIdentity,
     request: LoadRequest,
     prepared: PreparedLoad,
-    selection: FileSelection,
+    selection: ChunkSelection,
     views: Sequence[View],
+    *,
+    plan_seconds: float,
 ) -> dict[str, Any]:
-    """Build the detail of the event ``planned``: plain values, for users and for processes that continue the load."""
+    """Build the detail of the event ``planned``: plain values, for users and for processes that continue the load.
+
+    :param plan_seconds: what listing, inspecting and planning took.
+    """
     return {
         **identity.names,
         "since": identity.life.since,
@@ -31,7 +37,8 @@ def describe_attempt(
         "source": str(request.pattern),
         "load_mode": request.load_mode.value,
         "files": len(selection.files),
-        **selection.left_out,
+        **selection.left_out.counts,
+        "chunk": prepared.chunk.as_dict(),
         "bytes": prepared.source.size_bytes,
         "rows": prepared.rows,
         "data_format": prepared.source.data_format,
@@ -39,5 +46,18 @@ def describe_attempt(
         # a filter on _path drops the rows of files with similar names after they have been read
         "is_filtered": bool(request.where or prepared.source.path_filter),
         "views": {f"{VIEW}{n}": (view.table.database, view.table.table) for n, view in enumerate(views)},
+        "plan_seconds": round(plan_seconds, 3),
         **describe_plan(prepared.plan),
+    }
+
+
+def describe_plan(plan: LoadPlan) -> dict[str, Any]:
+    """Return the plan's part of a report."""
+    return {
+        "settings": {
+            s.name: {"value": s.value, "origin": s.origin.value, "reason": s.reason, "is_notable": s.is_notable}
+            for s in plan.settings
+        },
+        "left_out_settings": dict(plan.left_out),
+        "predicted": dataclasses.asdict(plan.prediction),
     }

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
+from airflow_provider_ch_s3.access import StoreAccess
+from airflow_provider_ch_s3.bad_rows import LineFormat
 from airflow_provider_ch_s3.calibration import Calibration
+from airflow_provider_ch_s3.chunk import Chunk
 from airflow_provider_ch_s3.cluster import ClusterSpec
+from airflow_provider_ch_s3.column_types import base_type
+from airflow_provider_ch_s3.common_type import widened_type
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.file_schema import parse_structure
-from airflow_provider_ch_s3.inspect.files import read_select_types, read_source
+from airflow_provider_ch_s3.inspect.files import read_select_types, read_source, with_delimiter
 from airflow_provider_ch_s3.load import sample
 from airflow_provider_ch_s3.mapping import MappedColumn, map_columns
+from airflow_provider_ch_s3.new_table import NewTable
 from airflow_provider_ch_s3.path_columns import type_path_columns
 from airflow_provider_ch_s3.protocols import ClickHouseClient
-from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
-from airflow_provider_ch_s3.s3_access import S3Access
+from airflow_provider_ch_s3.rejects.lines import check_target, read_line_format
+from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest, OnNewColumns
 from airflow_provider_ch_s3.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.expressions import parse_expression
+from airflow_provider_ch_s3.sql.filters import short_identifier
+from airflow_provider_ch_s3.sql.line_queries import render_insert_lines
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName, TargetSpec
 from airflow_provider_ch_s3.text_columns import read_text_strictly
@@ -31,16 +39,15 @@ from airflow_provider_ch_s3.tuning import (
     MemorySharing,
     PastLoad,
     ServerSetting,
+    SettingValue,
     check_given_settings,
     plan_load,
 )
 
 log = logging.getLogger(__name__)
 
-# A server that cannot reach the store tries 500 times, for 40 minutes (26.7); 12 attempts take half a minute. The
-# load itself keeps the server's number: a store that is busy for a while must not end hours of work. The load
-# converts the text of folders itself, and 25.8 cannot turn some of them into columns on other nodes.
-INSPECTION_SETTINGS = {"s3_retry_attempts": 12, "use_hive_partitioning": 0}
+# The load converts the text of folders itself, and 25.8 cannot turn some of them into columns on other nodes.
+INSPECTION_SETTINGS = {"use_hive_partitioning": 0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +56,9 @@ class PreparedLoad:
 
     :param plan_with: computes the plan of the same load for a cluster with other constants.
     :param sharing: the loads among which the memory of the nodes is divided.
+    :param chunk: the part of the source that ``source`` is.
+    :param line_format: how lines become rows, where bad rows are set aside; None to read the format as it is.
+    :param new_table: the target, if it does not exist yet.
     """
 
     cluster: ClusterSpec
@@ -59,20 +69,32 @@ class PreparedLoad:
     plan: LoadPlan
     plan_with: Callable[[Calibration], LoadPlan]
     sharing: MemorySharing
+    chunk: Chunk = field(default_factory=Chunk)
+    line_format: LineFormat | None = None
+    new_table: NewTable | None = None
 
     def insert(self, identity: LoadIdentity, *, into: TableName | None = None) -> Statement:
         """Render the INSERT, with the plan's settings and, in its ``log_comment``, the load's identity and size.
 
         :param into: a staging table; None for the target itself.
         """
-        comment = identity.log_comment(files=len(self.source.files), bytes=self.source.size_bytes, rows=self.rows)
+        chunk = {} if self.chunk.is_only else {"chunk": self.chunk.as_dict()}
+        comment = identity.log_comment(
+            files=len(self.source.files), bytes=self.source.size_bytes, rows=self.rows, **chunk
+        )
+        settings = {**self.plan.sent, "log_comment": comment}
+        target = self.target.staged_in(into) if into else self.target
+        if self.line_format:
+            return render_insert_lines(
+                self.source,
+                target.name,
+                cluster=self.cluster.name,
+                spans_cluster=target.spans_cluster,
+                line_format=self.line_format,
+                settings=settings,
+            )
         return load_queries.render_insert_load(
-            self.source,
-            self.target.staged_in(into) if into else self.target,
-            self.mapping,
-            cluster=self.cluster.name,
-            where=self.where,
-            settings={**self.plan.sent, "log_comment": comment},
+            self.source, target, self.mapping, cluster=self.cluster.name, where=self.where, settings=settings
         )
 
     @property
@@ -90,7 +112,7 @@ def prepare_load(
     cluster: ClusterSpec,
     target: TargetSpec,
     *,
-    access: S3Access,
+    access: StoreAccess,
     files: tuple[SourceFile, ...],
     read_sharing: Callable[[], MemorySharing],
     past: Mapping[str, PastLoad] = MappingProxyType({}),
@@ -107,16 +129,20 @@ def prepare_load(
     """
     server = read_server_settings(client)
     check_given_settings(server, operator=request.settings, connection=request.connection_settings)
-    changeable = {name for name, setting in server.items() if not setting.is_readonly}
-    for_inspection = {n: value for n, value in INSPECTION_SETTINGS.items() if n in changeable} | {**request.settings}
-    source = read_source(client, access, files, replace(request, settings=for_inspection), target, cluster.name)
-    source = read_text_strictly(source, is_given=bool(request.structure))
-    source = replace(source, columns=type_path_columns(source.columns, files, target.columns))
-    select_types = read_select_types(client, source, request.select, for_inspection)
-    mapping = map_columns(
-        source.columns, target, columns=request.columns, select=request.select, select_types=select_types
-    )
-    _log_unused_folders(source, mapping, request, target)
+    for_inspection = plan_inspection(server, access, request.settings)
+    inspection = replace(request, settings=for_inspection)
+    line_format: LineFormat | None = None
+    mapping: tuple[MappedColumn, ...] = ()
+    if request.rejects:
+        check_target(target)
+        source, line_format = read_line_format(client, access, files, inspection, target)
+    else:
+        source = read_source(client, access, files, inspection, target, cluster.name)
+        request, inspection = (with_delimiter(one, source) for one in (request, inspection))
+        for_inspection = dict(inspection.settings)
+        source = read_text_strictly(source, request.csv_dialect, is_given=bool(request.structure))
+        source = replace(source, columns=type_path_columns(source.columns, files, target.columns))
+        mapping = _map(client, source, target, inspection)
 
     def plan(source: SourceSpec, sharing: MemorySharing, calibration: Calibration) -> LoadPlan:
         facts = _facts(cluster, source, target, mapping, request, past.get(source.data_format))
@@ -129,10 +155,11 @@ def prepare_load(
 
     # The sample is read with the settings of the load, so these are planned twice: before the sample, and with it.
     sent = {**for_inspection, **plan(source, MemorySharing(), cluster.calibration).sent}
-    source = sample.measure_rows(client, source, mapping, target, where=request.where, settings=sent)
-    if source.rows is None and source.data_format not in past:
-        source = sample.estimate_row_count(client, source, settings=sent)
-    source = sample.count_partitions(client, source, mapping, target.partition_key, settings=sent)
+    if line_format is None:  # a sample would stop at the first bad row
+        source = sample.measure_rows(client, source, mapping, target, where=request.where, settings=sent)
+        if source.rows is None and source.data_format not in past:
+            source = sample.estimate_row_count(client, source, settings=sent)
+        source = sample.count_partitions(client, source, mapping, target.partition_key, settings=sent)
     sharing = read_sharing()  # last of all: a load that starts in the meantime is counted, too
     return PreparedLoad(
         cluster=cluster,
@@ -143,7 +170,47 @@ def prepare_load(
         plan=plan(source, sharing, cluster.calibration),
         plan_with=partial(plan, source, sharing),
         sharing=sharing,
+        line_format=line_format,
     )
+
+
+def _map(
+    client: ClickHouseClient, source: SourceSpec, target: TargetSpec, request: LoadRequest
+) -> tuple[MappedColumn, ...]:
+    """Match the columns, and log what users may want to know about them."""
+    mapping = map_columns(
+        source.columns,
+        target,
+        columns=request.columns,
+        select=request.select,
+        select_types=read_select_types(client, source, request.select, request.settings),
+        ignores_new=request.on_new_columns is OnNewColumns.IGNORE,
+        may_lack=request.may_lack_columns,
+    )
+    if source.format.is_typed:
+        _log_widened(source, mapping, target)
+    _log_unused_folders(source, mapping, request, target)
+    return mapping
+
+
+def _log_widened(source: SourceSpec, mapping: Sequence[MappedColumn], target: TargetSpec) -> None:
+    """Log which columns of the files have wider types than the table: some of their values may not fit."""
+    types = {column.name: column.type for column in source.columns if not column.in_path}
+    for column in mapping:
+        in_file, in_table = types.get(column.source, ""), target.column_types[column.target]
+        wider = widened_type(in_file, in_table) if in_file else ""
+        if wider:
+            log.warning(
+                "column %s is %s in the files and %s in %s: a value that does not fit fails the load; to widen the"
+                " column, run ALTER TABLE %s MODIFY COLUMN %s %s on every node",
+                column.source,
+                base_type(in_file),
+                in_table,
+                target.name,
+                target.local,
+                short_identifier(column.target),
+                wider,
+            )
 
 
 def _log_unused_folders(
@@ -178,6 +245,15 @@ def read_server_settings(client: ClickHouseClient) -> dict[str, ServerSetting]:
     return {row["name"]: ServerSetting(value=row["value"], is_readonly=bool(row["readonly"])) for row in rows}
 
 
+def plan_inspection(
+    server: Mapping[str, ServerSetting], access: StoreAccess, given: Mapping[str, SettingValue]
+) -> dict[str, SettingValue]:
+    """Choose the settings with which the servers inspect the files: what this user may change, and the given ones."""
+    wanted = {**INSPECTION_SETTINGS, **access.inspection_settings}
+    changeable = {name: value for name, value in wanted.items() if name in server and not server[name].is_readonly}
+    return changeable | {**given}
+
+
 def _facts(
     cluster: ClusterSpec,
     source: SourceSpec,
@@ -196,6 +272,8 @@ def _facts(
         size_bytes=source.size_bytes,
         volume_bytes=int(source.size_bytes * past.volume_ratio) if past else sample.estimate_volume_bytes(source),
         data_format=source.data_format,
+        store=source.access.function,
+        redirects=source.access.redirects,
         column_count=len(target.columns),
         is_clustered=cluster.name is not None,
         keeps_rows_where_read=distribution is None or distribution.is_random,
@@ -204,7 +282,8 @@ def _facts(
         partition_count=source.partition_count,
         partitions_per_file=source.partitions_per_file,
         past=past,
-        takes_all_columns=request.columns is None and not request.select,
+        takes_all_columns=request.takes_all_columns,
+        may_lack_columns=request.may_lack_columns,
         reads_other_files=bool(source.path_filter),
         has_path_columns=any(c.in_path for c in source.columns),
         parses_times=not source.format.is_typed and any("Date" in column.type for column in target.columns),

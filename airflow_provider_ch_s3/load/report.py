@@ -1,4 +1,4 @@
-"""The report of a load, from the cluster's own logs."""
+"""The report of a load: what the operator returns, and the ledger keeps."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_ch_s3.codec import decode
-from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.query.progress import expected_work
-from airflow_provider_ch_s3.query.state import QueryStatus
-from airflow_provider_ch_s3.tuning import LoadPlan, Prediction
+from airflow_provider_ch_s3.tuning import Prediction
 from airflow_provider_ch_s3.units import count_of, format_bytes, format_seconds
 
 # A table partitioned by day may have thousands, all of which a load may replace.
@@ -50,8 +47,8 @@ class LoadReport:
     :param rows_written: rows that the INSERT wrote, in materialized views as well; fewer than ``rows_read`` where
         ``where`` leaves some out.
     :param size_bytes: stored size of the files; None if the ``log_comment`` is lost.
-    :param read_bytes: bytes that the servers read from S3: fewer than ``size_bytes`` where columns are left out.
-    :param s3_requests: requests to S3, on all nodes.
+    :param read_bytes: bytes that the servers read of the files: fewer than ``size_bytes`` where columns are left out.
+    :param requests: requests to the store, on all nodes.
     :param seconds: duration of the INSERT alone, without merges and commit.
     :param ended: Unix time at which the INSERT ended, by the server's clock.
     :param rows_per_second: ``rows_written`` per second of the INSERT.
@@ -61,7 +58,8 @@ class LoadReport:
     :param attached: whether an earlier try submitted the INSERT, and this one took over its result.
     :param nodes: node (``host:port``) → its share of the load, a :class:`NodeReport`.
     :param settings: setting → ``value``, ``origin`` (``operator``, ``connection``, ``computed``, ``server default``;
-        ``server log`` where no plan is known) and ``reason``.
+        ``server log`` where no plan is known), ``reason``, and, of a plan, ``is_notable``: whether the value differs
+        from the server's own or protects the data.
     :param left_out_settings: computed setting that the server does not accept → the reason.
     :param data_format: format of the files; '' where no plan is known.
     :param volume_bytes: size of the written rows in the server's memory; 0 if the table's engine has no parts.
@@ -69,11 +67,20 @@ class LoadReport:
     :param load_mode: mode of the load, as the operator names it; ``append`` without staging.
     :param files_skipped: files that the table already held, in this version or another; not in ``files_listed``.
     :param files_too_young: files that were left out because they are younger than ``min_file_age``; not in
-        ``files_listed``. The next load of the same source takes them.
+        ``files_listed``. The next load of the same source takes them. Of several chunks, the first one counts them.
+    :param rows_rejected: rows that could not be loaded, and are in ``<table>_rejected`` (``on_bad_rows="reject"``).
+    :param rejected: how many of them by ``file`` and ``reason``, the most frequent first, at most 100.
+    :param columns_added: columns that the load has added to the table (``on_new_columns="add"``), with their types.
     :param checks: what was compared before the commit, one sentence for each check; empty without staging.
     :param partitions: partition id → staged rows; empty if there was nothing new to load, None without staging.
     :param replaced: partition id → rows that the commit removed from the table; without partitions that had none.
     :param commit_seconds: duration of the commit; 0 without staging.
+    :param plan_seconds: duration of listing, inspecting and planning; 0 where no plan is known.
+    :param settle_seconds: duration of the wait for the merges of the staged parts; 0 if the load did not wait.
+    :param verify_seconds: duration of the comparison with the listing; 0 without staging.
+    :param chunks: number of chunks in which the files were loaded, each with an INSERT and a commit of its own. With
+        more than one, the numbers are their sums, ``query_id``, ``ended`` and the settings are those of the last
+        one, ``peak_memory_bytes`` is the highest, and ``predicted`` is empty.
     """
 
     query_id: str
@@ -85,7 +92,7 @@ class LoadReport:
     rows_written: int
     size_bytes: int | None
     read_bytes: int
-    s3_requests: int
+    requests: int
     seconds: float
     ended: float
     rows_per_second: float
@@ -101,10 +108,17 @@ class LoadReport:
     load_mode: str = "append"
     files_skipped: int = 0
     files_too_young: int = 0
+    rows_rejected: int = 0
+    rejected: Sequence[Mapping[str, Any]] = ()
+    columns_added: Mapping[str, str] = field(default_factory=dict)
     checks: Sequence[str] = ()
     partitions: Mapping[str, int] | None = None
     replaced: Mapping[str, int] = field(default_factory=dict)
     commit_seconds: float = 0.0
+    plan_seconds: float = 0.0
+    settle_seconds: float = 0.0
+    verify_seconds: float = 0.0
+    chunks: int = 1
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> LoadReport:
@@ -119,9 +133,14 @@ class LoadReport:
         return cls.from_dict({**detail.get("report", {}), **after})
 
     @classmethod
-    def nothing_new(cls, table: str, *, files_skipped: int = 0, files_too_young: int = 0) -> LoadReport:
-        """Build the report of a load without files, or whose files were all loaded before or are too young."""
-        reasons = []
+    def nothing_new(
+        cls, table: str, *, files_skipped: int = 0, files_too_young: int = 0, after_key: str = ""
+    ) -> LoadReport:
+        """Build the report of a load without files, or whose files were all loaded before or are too young.
+
+        :param after_key: the last key that the table holds, if only keys after it were listed.
+        """
+        reasons = [f"the table holds all files up to {after_key!r}, and none is after it"] if after_key else []
         if files_skipped:
             reasons.append(
                 f"the table already holds {count_of(files_skipped, 'listed file')}, in this version or another"
@@ -138,7 +157,7 @@ class LoadReport:
             rows_written=0,
             size_bytes=0,
             read_bytes=0,
-            s3_requests=0,
+            requests=0,
             seconds=0.0,
             ended=time.time(),
             rows_per_second=0.0,
@@ -162,13 +181,33 @@ class LoadReport:
         """Return plain JSON values, for XCom."""
         return dataclasses.asdict(self)
 
-    def __str__(self) -> str:
+    @property
+    def rows_added(self) -> int:
+        """Rows of the table itself, without those that were rejected, or went into materialized views."""
+        return self.rows_written if self.partitions is None else sum(self.partitions.values())
+
+    @property
+    def outcome(self) -> str:
+        """What the load has changed, in one sentence."""
         if self.is_nothing_new:
             return f"nothing new for {self.table}: {'; '.join(self.checks)}"
+        rows, files = count_of(self.rows_added, "row"), count_of(self.files_read, "file")
+        partitions = f" in {count_of(len(self.partitions), 'partition')}" if self.partitions else ""
+        replaced = f", in the place of {count_of(sum(self.replaced.values()), 'row')}" if self.replaced else ""
+        skipped = f"; {count_of(self.files_skipped, 'file')} skipped" if self.files_skipped else ""
+        rejected = f"; {count_of(self.rows_rejected, 'row')} rejected" if self.rows_rejected else ""
+        seconds = self.plan_seconds + self.seconds + self.settle_seconds + self.verify_seconds + self.commit_seconds
+        after = format_seconds(seconds)
+        return f"{self.table} has {rows} from {files}{partitions}{replaced}, after {after}{skipped}{rejected}"
+
+    def __str__(self) -> str:
+        if self.is_nothing_new:
+            return self.outcome
+        pieces = f", in {count_of(self.chunks, 'chunk')}," if self.chunks > 1 else ""
         lines = [
-            f"loaded {count_of(self.rows_written, 'row')} from {count_of(self.files_read, 'file')}"
+            f"loaded {count_of(self.rows_written, 'row')} from {count_of(self.files_read, 'file')}{pieces}"
             f" into {self.table} in {format_seconds(self.seconds)}: {count_of(self.rows_per_second, 'row')}/s,"
-            f" {format_bytes(self.read_bytes)} read, {count_of(self.s3_requests, 'S3 request')},"
+            f" {format_bytes(self.read_bytes)} read, {count_of(self.requests, 'request')},"
             f" {count_of(self.initial_parts, 'initial part')}",
             *(
                 f"  {name}: {count_of(node.rows_written, 'row')}, {count_of(node.files, 'file')},"
@@ -177,6 +216,8 @@ class LoadReport:
             ),
             *([f"  predicted: {decode(Prediction, self.predicted, **_BLANK_PREDICTION)}"] if self.predicted else []),
             *(f"  checked: {check}" for check in self.checks),
+            *([f"  rejected: {count_of(self.rows_rejected, 'row')}"] if self.rows_rejected else []),
+            *([f"  columns added: {', '.join(self.columns_added)}"] if self.columns_added else []),
             *([f"  skipped: {count_of(self.files_skipped, 'file')}"] if self.files_skipped else []),
             *([f"  too young: {count_of(self.files_too_young, 'file')}"] if self.files_too_young else []),
             *self._commit_lines(),
@@ -210,80 +251,7 @@ _BLANK_PREDICTION = {"initial_parts": 0, "peak_memory_bytes": 0, "load_seconds":
 _BLANK: dict[str, Any] = {
     **dict.fromkeys(("query_id", "table"), "?"),
     **dict.fromkeys(("files_listed", "rows_listed", "size_bytes")),
-    **dict.fromkeys(("files_read", "rows_read", "rows_written", "read_bytes", "s3_requests", "initial_parts"), 0),
+    **dict.fromkeys(("files_read", "rows_read", "rows_written", "read_bytes", "requests", "initial_parts"), 0),
     **dict.fromkeys(("peak_memory_bytes", "seconds", "ended", "rows_per_second"), 0),
     **{"attached": False, "settings": {}},
 }
-
-
-def build_report(status: QueryStatus, *, table: str, attached: bool) -> LoadReport:
-    """Build the report from a finished query, its settings too: another process may have planned the load."""
-    initial = next(row for row in status.ended if row["is_initial"])
-    # On a cluster, each node's share, the initiator's own too, is a secondary query.
-    workers = [row for row in status.ended if not row["is_initial"]] or [initial]
-    expected = expected_work(status.log_comment)
-    # A node that sends rows on to their shards counts the rows that it keeps twice in written_rows.
-    in_parts = sum(row["part_rows"] for row in status.ended)
-    rows_written = in_parts or initial["written_rows"] or sum(row["written_rows"] for row in workers)
-    seconds = float(initial["duration_seconds"])
-    return LoadReport(
-        query_id=status.query_id,
-        table=table,
-        files_listed=expected.get("files"),
-        files_read=sum(row["files"] for row in workers),
-        rows_listed=expected.get("rows"),
-        rows_read=initial["read_rows"],
-        rows_written=rows_written,
-        size_bytes=expected.get("bytes"),
-        read_bytes=sum(row["s3_bytes"] for row in workers),
-        s3_requests=sum(row["s3_requests"] for row in status.ended),
-        seconds=seconds,
-        ended=float(initial["start_seconds"]) + seconds,
-        rows_per_second=round(rows_written / seconds, 1) if seconds else 0.0,
-        peak_memory_bytes=max(row["peak_memory_bytes"] for row in status.ended),
-        initial_parts=sum(row["initial_parts"] for row in status.ended),
-        attached=attached,
-        nodes={name: _node_report(status.ended, name) for name in sorted({row["node"] for row in workers})},
-        settings=_logged_settings(initial["settings"]),
-        volume_bytes=sum(row["part_bytes"] for row in status.ended),
-    )
-
-
-def describe_plan(plan: LoadPlan) -> dict[str, Any]:
-    """Return the plan's part of a report."""
-    return {
-        "settings": {s.name: {"value": s.value, "origin": s.origin.value, "reason": s.reason} for s in plan.settings},
-        "left_out_settings": dict(plan.left_out),
-        "predicted": dataclasses.asdict(plan.prediction),
-    }
-
-
-def check_report(report: LoadReport, *, is_filtered: bool) -> None:
-    """Compare what was read with what was listed.
-
-    :param is_filtered: a condition leaves rows out.
-    :raises LoadError: if files or rows differ; what was read is in the table nevertheless.
-    """
-    is_short = report.files_listed is not None and report.files_read < report.files_listed
-    is_other = not is_filtered and report.rows_listed is not None and report.rows_read != report.rows_listed
-    if is_short or is_other:
-        listed_rows = f" with {count_of(report.rows_listed, 'row')}" if report.rows_listed is not None else ""
-        raise LoadError(
-            f"the listing found {count_of(report.files_listed or 0, 'file')}{listed_rows}, but {report.query_id} read"
-            f" {count_of(report.files_read, 'file')} with {count_of(report.rows_read, 'row')}, so the files changed"
-            f" in the meantime; what was read is in {report.table}: delete it, then clear the task to load again"
-        )
-
-
-def _node_report(ended: Sequence[Mapping[str, Any]], name: str) -> NodeReport:
-    rows = [row for row in ended if row["node"] == name]
-    return NodeReport(
-        files=sum(row["files"] for row in rows),
-        rows_written=sum(row["part_rows"] for row in rows) or sum(row["written_rows"] for row in rows),
-        peak_memory_bytes=max(row["peak_memory_bytes"] for row in rows),
-        initial_parts=sum(row["initial_parts"] for row in rows),
-    )
-
-
-def _logged_settings(logged: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    return {name: {"value": value, "origin": "server log", "reason": ""} for name, value in logged.items()}

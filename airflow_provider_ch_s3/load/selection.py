@@ -1,89 +1,97 @@
-"""Select the files to load from the listing: in ``append``, those that the table does not hold yet."""
+"""Select the files to load from the listing: the next chunk; in ``append``, of what the table does not hold yet."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 
+from airflow_provider_ch_s3.addresses import SourcePattern
 from airflow_provider_ch_s3.batches import batches
+from airflow_provider_ch_s3.chunk import Chunk
 from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT
-from airflow_provider_ch_s3.load.arrivals import Listing
-from airflow_provider_ch_s3.load.context import LoadContext
-from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnChangedFiles, OnLoadedFiles
+from airflow_provider_ch_s3.load.arrivals import Arrivals
+from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits
+from airflow_provider_ch_s3.protocols import ObjectStore
+from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnChangedFiles
 from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.units import count_of
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileSelection:
-    """The files to load, and those left out because the table holds them or another version of them.
+@dataclass(kw_only=True)
+class LeftOut:
+    """Files of a listing that are not loaded, since the table holds them or another version, or they are too young.
 
-    :param young_count: files left out because they are too young.
+    :param loaded_key: the first one that the table holds; ``changed_key``: of which it holds another version.
     """
 
-    files: tuple[SourceFile, ...]
-    loaded: tuple[SourceFile, ...] = ()
-    changed: tuple[SourceFile, ...] = ()
+    loaded_count: int = 0
+    loaded_key: str = ""
+    changed_count: int = 0
+    changed_key: str = ""
     young_count: int = 0
 
-    @property
-    def listed(self) -> Listing:
-        """The listing from which these were selected."""
-        files = tuple(sorted((*self.files, *self.loaded, *self.changed)))
-        return Listing(files=files, young_count=self.young_count)
+    def add(self, selection: FileSelection) -> None:
+        """Add what a part of the listing leaves out."""
+        self.loaded_count += len(selection.loaded)
+        self.changed_count += len(selection.changed)
+        self.loaded_key = self.loaded_key or next((file.key for file in selection.loaded), "")
+        self.changed_key = self.changed_key or next((file.key for file in selection.changed), "")
 
     @property
-    def skipped_count(self) -> int:
-        return len(self.loaded) + len(self.changed)
-
-    @property
-    def left_out_count(self) -> int:
-        return self.skipped_count + self.young_count
-
-    @property
-    def left_out(self) -> dict[str, int]:
-        """The numbers of files left out, under the names of the report."""
-        return {"files_skipped": self.skipped_count, "files_too_young": self.young_count}
+    def counts(self) -> dict[str, int]:
+        """The numbers of files, under the names of the report."""
+        return {"files_skipped": self.loaded_count + self.changed_count, "files_too_young": self.young_count}
 
     def describe_skipped(self) -> str:
-        """Describe what is left out, for the log; '' if nothing is."""
+        """Describe the files that the table holds, for the log; '' if there are none."""
         groups = (
-            (self.loaded, "that the table already holds"),
-            (self.changed, "of which the table holds another version"),
+            (self.loaded_count, self.loaded_key, "that the table already holds"),
+            (self.changed_count, self.changed_key, "of which the table holds another version"),
         )
         parts = [
-            f"{count_of(len(files), 'file')} {why} ({files[0].key!r}{', …' if files[1:] else ''})"
-            for files, why in groups
-            if files
+            f"{count_of(count, 'file')} {why} ({key!r}{', …' if count > 1 else ''})"
+            for count, key, why in groups
+            if count
         ]
         return f"skipping {' and '.join(parts)}" if parts else ""
 
 
-def select_files(
-    listed: Sequence[SourceFile],
-    loaded: Mapping[str, Set[str]],
-    bucket: str,
-    *,
-    on_loaded: OnLoadedFiles,
-    on_changed: OnChangedFiles,
-) -> FileSelection:
-    """Compare the listing with what the table holds according to the ledger.
+@dataclass(frozen=True, kw_only=True)
+class FileSelection:
+    """What to do with some files: load them, or skip them because the table holds them or another version of them."""
+
+    files: tuple[SourceFile, ...]
+    loaded: tuple[SourceFile, ...] = ()
+    changed: tuple[SourceFile, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkSelection:
+    """The files of one chunk, and what the whole listing leaves out; the first chunk reports that for all of them."""
+
+    chunk: Chunk
+    files: tuple[SourceFile, ...] = ()
+    left_out: LeftOut = field(default_factory=LeftOut)
+
+
+def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], request: LoadRequest) -> FileSelection:
+    """Compare files with what the table holds according to the ledger.
 
     :param loaded: path → ETags of the versions that the table holds.
-    :raises SourceError: if a file has changed since it was loaded, and ``on_changed`` is ``FAIL``.
+    :raises SourceError: if a file has changed since it was loaded, and ``on_changed_files`` is ``FAIL``.
     """
     files, old, changed = [], [], []
     for file in listed:
-        versions = loaded.get(file.path(bucket))
-        if versions and file.etag not in versions and on_changed is not OnChangedFiles.LOAD:
+        versions = loaded.get(request.pattern.path(file.key))
+        if versions and file.etag not in versions and request.on_changed_files is not OnChangedFiles.LOAD:
             changed.append(file)
-        elif versions and file.etag in versions and on_loaded is OnLoadedFiles.SKIP:
+        elif versions and file.etag in versions and request.skips_loaded:
             old.append(file)
         else:
             files.append(file)
-    if changed and on_changed is OnChangedFiles.FAIL:
+    if changed and request.on_changed_files is OnChangedFiles.FAIL:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise SourceError(
             f"{changed[0].key!r}{more} changed since it was loaded, and the table holds the rows of the old version;"
@@ -93,44 +101,96 @@ def select_files(
     return FileSelection(files=tuple(files), loaded=tuple(old), changed=tuple(changed))
 
 
-def select_from(
-    listed: tuple[SourceFile, ...], read: Callable[[Set[str]], Mapping[str, Set[str]]], request: LoadRequest
-) -> FileSelection:
-    """Select files in groups: the ledger's rows for a million files would be too much to read at once.
+def select_chunk(
+    read_versions: Callable[[Set[str]], Mapping[str, Set[str]]],
+    store: ObjectStore,
+    request: LoadRequest,
+    start: Chunk,
+    limits: ChunkLimits,
+) -> ChunkSelection:
+    """Select the files of the next chunk: in ``append`` those that the table does not hold yet, otherwise all.
 
-    :param read: takes paths; returns, for those that the table holds, the ETags of the versions it holds.
-    :raises SourceError: as :func:`select_files`.
+    The first chunk goes through the whole listing, so that whatever is wrong with it is known before anything is
+    written, and the size of the load, too. Only the files of the chunk are kept: there may be millions.
+
+    :param read_versions: takes paths; returns, for those that the table holds, the ETags of the versions it holds.
+    :param start: where the chunk begins.
+    :raises SourceError: as :func:`select_files` and :class:`Arrivals`, or if the store lists its keys in no order
+        and they are too many for one chunk.
     """
-    bucket = request.pattern.bucket
-    selections = [
-        select_files(
-            group,
-            read({file.path(bucket) for file in group}),
-            bucket,
-            on_loaded=request.on_loaded_files,
-            on_changed=request.on_changed_files,
-        )
-        for group in batches(listed, FILES_PER_STATEMENT)
-    ]
-    return FileSelection(
-        files=tuple(file for selection in selections for file in selection.files),
-        loaded=tuple(file for selection in selections for file in selection.loaded),
-        changed=tuple(file for selection in selections for file in selection.changed),
+    arrivals = Arrivals(store=store, request=request, after=start.after)
+    taken = ChunkFiles(limits=limits, pattern=request.pattern)
+    left_out = LeftOut()
+    last, bytes_after = "", 0
+    # The first chunk goes through everything; the others list no more than they need.
+    group_size = FILES_PER_STATEMENT if start.number == 1 else int(min(FILES_PER_STATEMENT, limits.files))
+    for group in batches(arrivals, group_size):
+        selection = _select_new(read_versions, group, request)
+        left_out.add(selection)
+        later = selection.files if last else taken.take(selection.files)
+        bytes_after += sum(file.size_bytes for file in later)
+        if later:
+            last = last or taken.files[-1].key
+            if start.number > 1:
+                break
+    if last and not arrivals.is_sorted:
+        raise _is_unordered(request, len(taken.files))
+    if start.number == 1:
+        arrivals.check()
+        left_out.young_count = arrivals.young_count
+    else:
+        arrivals.check_young()
+    chunk = replace(
+        start,
+        last=last,
+        size_bytes=taken.size_bytes,
+        # Later chunks list no further than they need, so that only the first one knows what follows.
+        bytes_total=max(start.bytes_total if last else 0, start.bytes_before + taken.size_bytes + bytes_after),
+    )
+    return ChunkSelection(
+        chunk=chunk,
+        files=tuple(sorted(taken.files)),
+        left_out=left_out if start.number == 1 else LeftOut(),
     )
 
 
-def select_new(context: LoadContext, listing: Listing, request: LoadRequest) -> FileSelection:
-    """Select the files that the table does not hold yet; in the replacing modes, all files.
+def last_loaded_key(holdings: Holdings, pattern: SourcePattern) -> str:
+    """Find the last key of a source, in their order, that the table holds; '' if there is none."""
+    (prefix,) = pattern.prefixes
+    path = holdings.last_path(pattern.path(prefix), pattern.covers)
+    return path.removeprefix(pattern.path(""))
+
+
+def list_chunk(store: ObjectStore, request: LoadRequest, chunk: Chunk) -> Iterator[SourceFile]:
+    """List the objects among which the files of a chunk are."""
+    for file in store.list_files(request.pattern, after=chunk.after):
+        if chunk.last and file.key > chunk.last:
+            return
+        if file.key > chunk.after:
+            yield file
+
+
+def are_still_new(holdings: Holdings, files: tuple[SourceFile, ...], request: LoadRequest) -> bool:
+    """Whether the table still holds none of the files selected earlier.
 
     :raises SourceError: as :func:`select_files`.
     """
+    groups = batches(files, FILES_PER_STATEMENT)
+    return all(_select_new(holdings.versions, group, request).files == group for group in groups)
+
+
+def _select_new(
+    read_versions: Callable[[Set[str]], Mapping[str, Set[str]]], listed: Sequence[SourceFile], request: LoadRequest
+) -> FileSelection:
     if request.load_mode is not LoadMode.APPEND:
-        return FileSelection(files=listing.files)
-    selection = select_from(listing.files, context.holdings.versions, request)
-    return replace(selection, young_count=listing.young_count)
+        return FileSelection(files=tuple(listed))
+    paths = {request.pattern.path(file.key) for file in listed}
+    return select_files(listed, read_versions(paths), request)
 
 
-def is_loaded_meanwhile(context: LoadContext, attempt: AttemptId, request: LoadRequest) -> bool:
-    """Whether other loads have committed some of the attempt's files since it was planned."""
-    paths = context.ledger.read_manifest(attempt).keys() if request.skips_loaded else frozenset()
-    return bool(context.holdings.versions(paths, after=attempt.number))
+def _is_unordered(request: LoadRequest, count: int) -> SourceError:
+    return SourceError(
+        f"{request.pattern} matches more files than one chunk takes ({count:,}), and the store does not list them in"
+        " the order of their keys, so that the next chunk could not begin where this one ends; use one task for each"
+        " folder (dynamic task mapping does that), or commit='end', which loads all files with one INSERT"
+    )

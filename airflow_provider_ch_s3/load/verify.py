@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 
+from airflow_provider_ch_s3.addresses import SourcePattern
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.source import SourceFile
-from airflow_provider_ch_s3.units import count_of, format_count
+from airflow_provider_ch_s3.units import count_of, format_bytes, format_count
 
 
 def verify_rows(
@@ -19,7 +20,10 @@ def verify_rows(
     is_exact: bool,
     is_counted: bool,
     is_pattern: bool,
+    is_read_whole: bool = False,
     min_rows: int,
+    rows_before: int = 0,
+    rejected_rows: int = 0,
 ) -> tuple[str, ...]:
     """Compare the numbers of files and rows; returns what was compared.
 
@@ -30,6 +34,9 @@ def verify_rows(
         write, or if the INSERT folds rows before it writes them; then only the footers and the table can be compared.
     :param is_pattern: the servers expanded a glob themselves; otherwise the most they open too is files with similar
         names.
+    :param is_read_whole: the servers must have read every byte: the store may have sent less than it announced.
+    :param rejected_rows: rows that are staged elsewhere, because they cannot be loaded.
+    :param rows_before: rows that earlier chunks of the load have added to the table.
     :raises LoadError: if something differs.
     """
     checks = []
@@ -38,6 +45,10 @@ def verify_rows(
         if report.files_read < report.files_listed or is_more:
             raise _differs(report, "the listing has", report.files_listed, "file", "read", report.files_read)
         checks.append(f"{count_of(report.files_read, 'file')} read, {format_count(report.files_listed)} listed")
+    if is_read_whole and report.size_bytes is not None:
+        if report.read_bytes < report.size_bytes:
+            raise _differs(report, "the files have", report.size_bytes, "byte", "read", report.read_bytes)
+        checks.append(f"{format_bytes(report.size_bytes)} listed, and no less was read")
     footers = None if is_filtered else report.rows_listed
     rows_read = report.rows_read if is_counted else None
     rows_written = report.rows_written if is_counted else None
@@ -47,23 +58,25 @@ def verify_rows(
         checks.append(f"{count_of(rows_read, 'row')} read, as many as the footers count")
     # With a filter and merges that fold rows, there is only one number.
     came = (rows_written if is_exact else None) if is_filtered else footers if footers is not None else rows_read
-    arrived = staged_rows if is_exact else rows_written
+    arrived = staged_rows + rejected_rows if is_exact else rows_written
     if came is not None and arrived is not None:
         if came != arrived:
             raise _differs(report, "the files delivered", came, "row", "staged", arrived)
-        checks.append(f"{count_of(arrived, 'row')} staged, {format_count(came)} came from the files")
+        rejected = f", {format_count(rejected_rows)} of them as bad rows" if rejected_rows else ""
+        checks.append(f"{count_of(arrived, 'row')} staged{rejected}, {format_count(came)} came from the files")
     else:
         checks.append(f"{count_of(staged_rows, 'row')} staged, with no other number to compare")
-    if staged_rows < min_rows:
+    if staged_rows + rows_before < min_rows:
+        before = f" after {count_of(rows_before, 'row')} of earlier chunks" if rows_before else ""
         raise LoadError(
-            f"{report.query_id} staged {count_of(staged_rows, 'row')}, fewer than min_rows={min_rows};"
-            f" {report.table} was not changed; check the files and the condition in where, or lower min_rows (0"
-            " allows an empty load)"
+            f"{report.query_id} staged {count_of(staged_rows, 'row')}{before}, fewer than min_rows={min_rows}, and"
+            " committed nothing; check the files and the condition in where, or lower min_rows (0 allows an empty"
+            " load)"
         )
     return tuple(checks)
 
 
-def verify_files(manifest: Mapping[str, str], listed: Iterable[SourceFile], bucket: str) -> str:
+def verify_files(manifest: Mapping[str, str], listed: Iterable[SourceFile], pattern: SourcePattern) -> str:
     """Compare the files of a load with a listing made after the load; returns what was compared.
 
     :param manifest: path → ETag.
@@ -73,7 +86,7 @@ def verify_files(manifest: Mapping[str, str], listed: Iterable[SourceFile], buck
     paths = sorted(manifest)
     is_listed = bytearray(len(paths))
     for file in listed:
-        path = file.path(bucket)
+        path = pattern.path(file.key)
         etag = manifest.get(path)
         if etag == file.etag:
             is_listed[bisect_left(paths, path)] = True
@@ -86,12 +99,12 @@ def verify_files(manifest: Mapping[str, str], listed: Iterable[SourceFile], buck
 
 def _is_other(path: str, what: str) -> LoadError:
     return LoadError(
-        f"{path!r} {what} while it was being loaded, so nothing was committed; load again when the files are complete"
+        f"{path!r} {what} while it was being loaded, so it was not committed; load again when the files are complete"
     )
 
 
 def _differs(report: LoadReport, what: str, expected: int, noun: str, did: str, found: int) -> LoadError:
     return LoadError(
-        f"{what} {count_of(expected, noun)}, but {report.query_id} {did} {format_count(found)}; {report.table} was"
-        " not changed; load again, and if that fails in the same way, check the files"
+        f"{what} {count_of(expected, noun)}, but {report.query_id} {did} {format_count(found)}, and committed"
+        " nothing; load again, and if that fails in the same way, check the files"
     )

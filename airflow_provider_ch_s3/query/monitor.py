@@ -50,11 +50,16 @@ class QueryMonitor:
     submission: Submission | None = field(default=None, init=False)
     _began: float | None = field(default=None, init=False)
     _is_seen: bool = field(default=False, init=False)
+    _ended: QueryStatus | None = field(default=None, init=False)
 
     @cached_property
     def log(self) -> QueryLog:
         """The query logs of all nodes."""
         return QueryLog(client=self.client, cluster=self.cluster)
+
+    def has_submitted(self, query_id: str) -> bool:
+        """Whether this process has submitted the query."""
+        return self.submission is not None and self.submission.query_id == query_id
 
     def follow(self, age_seconds: float) -> None:
         """Expect a query that was submitted at most so long ago, by the servers' clock."""
@@ -71,7 +76,7 @@ class QueryMonitor:
         :raises LoadError: if the load was killed before.
         """
         if self.is_killed():
-            raise LoadError(f"the task was killed before {query_id} was submitted; nothing was written")
+            raise LoadError(f"the task was killed before {query_id} was submitted")
         self._is_seen = False
         self.submission = Submission(self.client, statement, query_id)
 
@@ -112,6 +117,13 @@ class QueryMonitor:
         :raises UnknownStateError: if no node knew of it for longer than it takes to write any log, or the node
             that might have known was restarted.
         """
+        if self._ended is not None and self._ended.query_id == query_id:
+            return self._ended
+        if self.has_submitted(query_id) and not self._is_seen:
+            self._is_answered_within(FIRST_POLL_SECONDS)  # a small load needs a single poll
+        return self._poll_to_the_end(query_id, until_seen=until_seen)
+
+    def _poll_to_the_end(self, query_id: str, *, until_seen: bool) -> QueryStatus:
         pause_seconds = FIRST_POLL_SECONDS
         began = last_seen = time.monotonic()
         meter, silence, log_pace = ProgressMeter(), Pace(), Pace(LOG_INTERVAL_SECONDS)
@@ -120,6 +132,7 @@ class QueryMonitor:
         while True:
             if self.is_killed():
                 raise LoadError(f"the task was killed, and {query_id} with it")
+            was_open = self.submission is not None and self.submission.is_open
             status = self.poll(query_id)
             if status is not None and status.state is QueryState.RUNNING:
                 last_seen = time.monotonic()
@@ -127,11 +140,12 @@ class QueryMonitor:
                     return status
                 log.info("%s", meter.measure(status.running, self._read_ended(query_id) if log_pace.is_due() else ()))
             elif status is not None and status.state.is_terminal:
+                self._ended = status
                 return status
             elif status is not None and silence.is_due():
                 log.info("%s is no longer running on any node; waiting for its outcome in the query log", query_id)
             self._check_silence(query_id, began, last_seen)
-            if self._is_answered_within(pause_seconds):
+            if self._is_answered_within(pause_seconds, was_open=was_open):
                 pause_seconds = FIRST_POLL_SECONDS
             else:
                 pause_seconds = min(self.poll_seconds, pause_seconds * 2)
@@ -142,7 +156,7 @@ class QueryMonitor:
         :raises LoadError: if the task was killed.
         """
         if self.is_killed():
-            raise LoadError("the task was killed; nothing was committed")
+            raise LoadError("the task was killed before the commit")
         self.sleep(self.poll_seconds)
 
     def wait_for_logs(self, status: QueryStatus) -> QueryStatus:
@@ -186,9 +200,12 @@ class QueryMonitor:
             return QueryStatus(query_id=query_id, logged=self._read_log(query_id)).ended
         return ()
 
-    def _is_answered_within(self, seconds: float) -> bool:
-        """Wait for a time, or until the submission's connection has its answer; whether it got that."""
-        if self.submission is None or not self.submission.is_open:
+    def _is_answered_within(self, seconds: float, *, was_open: bool = True) -> bool:
+        """Wait for a time, or until the submission's connection has its answer; whether it got that.
+
+        :param was_open: it had none yet when the query was last polled.
+        """
+        if self.submission is None or not (self.submission.is_open or was_open):
             self.sleep(seconds)
             return False
         self.submission.wait(seconds)

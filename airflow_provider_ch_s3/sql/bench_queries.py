@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from airflow_provider_ch_s3.s3_access import S3Access
+from airflow_provider_ch_s3.access import S3Access
 from airflow_provider_ch_s3.sql.render import render
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName

@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.conversion import Conversion, Method
 from airflow_provider_ch_s3.mapping import MappedColumn
 from airflow_provider_ch_s3.path_columns import DEFAULT_PARTITION
 from airflow_provider_ch_s3.source import ReadColumn
-from airflow_provider_ch_s3.sql.filters import Sql, expression, identifier, literal
+from airflow_provider_ch_s3.sql.filters import Sql, expression, identifier, literal, literals
 
 # Alias of the files in the FROM clause, to distinguish a column as it is read from one of the same name in WITH.
 FILES = identifier("ch_s3_files")
@@ -62,12 +62,21 @@ def select_item(column: MappedColumn, parser: str) -> Sql:
 def read_column(column: ReadColumn, parser: str) -> Sql:
     """Render a column that the files hold as text, or the path holds, in its own type."""
     if not column.in_path:
-        return _convert(Sql(f"{FILES}.{identifier(column.name)}"), column.conversion, parser)
+        return _convert(_read_text(column), column.conversion, parser)
     folder = literal(rf"/{re.escape(column.name)}=([^/]*)/")
     text = Sql(f"extract({FILES}._path, {folder})")
     if column.may_be_null:
         text = Sql(f"nullIf({text}, {literal(DEFAULT_PARTITION)})")
     return _convert(text, column.conversion, parser)
+
+
+def _read_text(column: ReadColumn) -> Sql:
+    text = Sql(f"{FILES}.{identifier(column.name)}")
+    if column.encoding:
+        text = Sql(f"convertCharset({text}, {literal(column.encoding)}, 'UTF-8')")
+    if column.null_words:
+        text = Sql(f"if({text} IN ({literals(column.null_words)}), NULL, {text})")
+    return text
 
 
 def _convert(value: Sql, conversion: Conversion | None, parser: str) -> Sql:
@@ -95,12 +104,20 @@ def _convert_known(value: Sql, conversion: Conversion, parser: str) -> Sql:
         case Method.TIME:
             return _cast(Sql(f"ch_s3_time({value}, {_parse_time(value, *scale_and_zone(kind), parser)})"), kind)
         case Method.DECIMAL:
-            digits = decimal_digits(kind)
-            cut = literal(rf"\.\d{{{digits[1] if digits else 0}}}\d*[1-9]|[eE]")
+            cut = literal(changed_decimal(kind))
             return Sql(f"ch_s3_decimal({value}, {_cast(value, kind)}, {cut}, {refused})")
         case Method.INTEGER:
             return Sql(f"ch_s3_integer({value}, {_cast(value, kind)}, {refused})")
     return _cast(value, kind)
+
+
+def changed_decimal(kind: str) -> str:
+    """A regular expression of texts that a Decimal may not hold as they are.
+
+    They have more digits than it keeps, an exponent, or no digit at all: ClickHouse reads ``-`` as 0 (26.7).
+    """
+    digits = decimal_digits(kind)
+    return rf"\.\d{{{digits[1] if digits else 0}}}\d*[1-9]|[eE]|^\D*$"
 
 
 def _cast(value: Sql, kind: str) -> Sql:

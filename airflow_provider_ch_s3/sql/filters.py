@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.sql.expressions import parse_expression
+from airflow_provider_ch_s3.sql.expressions import parse_expression, split_expressions
 from airflow_provider_ch_s3.target import TableName
 
 
@@ -105,6 +105,16 @@ def expression(text: str) -> Sql:
     return Sql(parse_expression(text))
 
 
+def column_type(text: str) -> Sql:
+    """Print the type of a column, perhaps with its default or codec.
+
+    :raises ConfigError: if it is more than that.
+    """
+    if len(split_expressions(text)) != 1:
+        raise ConfigError(f"{text!r} is not the type of one column; write a type of ClickHouse, such as 'UInt32'")
+    return Sql(text.strip())
+
+
 def table_name(name: TableName) -> Sql:
     """Quote a table with its database."""
     return Sql(f"{identifier(name.database)}.{identifier(name.table)}")
@@ -130,6 +140,7 @@ FILTERS = {
         setting_name,
         parameter,
         expression,
+        column_type,
         table_name,
         json_rows,
     )

@@ -79,6 +79,18 @@ def render_read_loaded_files(
     return render("read_loaded_files", ledger=ledger, cluster=cluster, target=target, first=first, last=last)
 
 
+def render_read_last_files(
+    ledger: TableName, cluster: str | None, *, target: str, prefix: str, before: str, limit: int
+) -> Statement:
+    """Read the last paths that begin with ``prefix``, in descending order; a path may be there more than once.
+
+    :param before: only paths before this one; '' for all.
+    """
+    return render(
+        "read_last_files", ledger=ledger, cluster=cluster, target=target, prefix=prefix, before=before, limit=limit
+    )
+
+
 def render_read_commits(
     ledger: TableName, cluster: str | None, *, target: str, table_uuids: Sequence[str], attempts: Sequence[int]
 ) -> Statement:

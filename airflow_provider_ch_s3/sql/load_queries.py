@@ -59,10 +59,22 @@ def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValu
         "describe_files",
         parameters=source.access.parameters,
         source=source,
-        url=source.described_url,
+        address=source.described_address,
         data_format=source.data_format,
         structure=source.structure or "auto",
         settings=settings,
+    )
+
+
+def render_read_lines(source: SourceSpec, settings: Mapping[str, SettingValue], *, limit_rows: int) -> Statement:
+    """The first lines of text files."""
+    return render(
+        "read_lines",
+        parameters=source.access.parameters,
+        source=source,
+        address=source.address,
+        limit_rows=limit_rows,
+        settings={**settings, "max_threads": 1},
     )
 
 
@@ -146,7 +158,7 @@ def render_parquet_footers(
         "parquet_footers",
         parameters=source.access.parameters,
         source=source,
-        url=source.url,
+        address=source.address,
         cluster=cluster,
         settings=settings,
     )
@@ -187,7 +199,7 @@ def _render_read(
         template,
         parameters=source.access.parameters,
         source=source,
-        url=source.url,
+        address=source.address,
         mapping=mapping,
         data_format=source.data_format,
         structure=source.structure,

@@ -6,6 +6,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from airflow_provider_ch_s3.bad_rows import ODD_QUOTES
 from airflow_provider_ch_s3.sql.conversions import (
     DATE_SHAPE,
     FILES,
@@ -15,6 +16,7 @@ from airflow_provider_ch_s3.sql.conversions import (
     select_item,
 )
 from airflow_provider_ch_s3.sql.filters import FILTERS, require_quoted
+from airflow_provider_ch_s3.sql.fitting import csv_field, csv_line, field_text, fitting, is_inexact
 from airflow_provider_ch_s3.sql.nodes import NODE_NAME, all_nodes, all_replicas, all_shards, on_cluster
 from airflow_provider_ch_s3.sql.statement import Statement
 
@@ -31,6 +33,9 @@ _ENVIRONMENT.filters.update(
     FILTERS, all_nodes=all_nodes, all_replicas=all_replicas, all_shards=all_shards, on_cluster=on_cluster
 )
 _ENVIRONMENT.filters.update(select_item=select_item, read_column=read_column)
+_ENVIRONMENT.filters.update(csv_field=csv_field, csv_line=csv_line, field_text=field_text, fitting=fitting)
+_ENVIRONMENT.filters.update(is_inexact=is_inexact)
+_ENVIRONMENT.globals["odd_quotes"] = ODD_QUOTES
 _ENVIRONMENT.globals["node_name"] = NODE_NAME
 _ENVIRONMENT.globals.update(
     files_alias=FILES, date_shape=DATE_SHAPE, iso_time=ISO_TIME, impossible_time=IMPOSSIBLE_TIME

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from airflow_provider_ch_s3.addresses import SourcePattern
 from airflow_provider_ch_s3.arguments import (
     check_expressions_of,
     check_flag,
@@ -15,18 +16,26 @@ from airflow_provider_ch_s3.arguments import (
     parse_choice,
     parse_count,
     parse_file_names,
+    parse_ratio,
     parse_seconds,
 )
+from airflow_provider_ch_s3.csv_dialect import parse_csv_dialect
+from airflow_provider_ch_s3.new_table import parse_create_table
 from airflow_provider_ch_s3.request import (
+    AfterLoad,
+    CommitAt,
     LoadMode,
     LoadRequest,
     MaterializedViews,
+    OnBadRows,
     OnChangedFiles,
     OnLoadedFiles,
+    OnMissingColumns,
+    OnNewColumns,
     OnNoFiles,
     OnPartialPartitions,
 )
-from airflow_provider_ch_s3.source import parse_source
+from airflow_provider_ch_s3.source import MAX_LISTED_FILES
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 
 if TYPE_CHECKING:
@@ -38,11 +47,17 @@ def check_arguments(operator: BaseOperator) -> None:
 
     :raises ConfigError: for the first argument of a wrong type.
     """
-    for name in ("table", "clickhouse_conn_id", "named_collection", "role_arn", "where", "replace_where"):
+    for name in ("table", "clickhouse_conn_id", "where", "move_to", "replace_where"):
         check_text(name, getattr(operator, name))
-    for name in ("aws_conn_id", "data_format", "compression", "structure"):
+    for name in ("data_format", "compression", "structure"):
         check_text(name, getattr(operator, name), is_optional=True)
-    for name in ("staging", "settle_before_commit", "skip_downstream_if_nothing_new", "deferrable"):
+    for name in (
+        "staging",
+        "list_after_loaded",
+        "settle_before_commit",
+        "skip_downstream_if_nothing_new",
+        "deferrable",
+    ):
         check_flag(name, getattr(operator, name))
     check_texts("columns", operator.columns)
     check_expressions_of("select", operator.select)
@@ -51,24 +66,31 @@ def check_arguments(operator: BaseOperator) -> None:
 
 
 def build_request(
-    operator: BaseOperator, connection_settings: Mapping[str, SettingValue], limit: LoadLimit
+    operator: BaseOperator,
+    pattern: SourcePattern,
+    connection_settings: Mapping[str, SettingValue],
+    limit: LoadLimit,
 ) -> LoadRequest:
     """Build the request.
 
+    :param pattern: the operator's source.
     :param limit: how many loads of the task Airflow may run at once.
     :raises ConfigError: if an argument has a wrong value.
     """
     timeout = operator.execution_timeout
+    dialect = parse_csv_dialect(operator.csv_dialect)
     return LoadRequest(
-        pattern=parse_source(operator.source),
+        pattern=pattern,
         table=operator.table,
-        data_format=operator.data_format,
+        create_table=parse_create_table(operator.create_table),
+        data_format=operator.data_format or dialect.data_format,
+        csv_dialect=dialect,
         compression=operator.compression,
         structure=operator.structure,
         columns=operator.columns,
         select=operator.select or {},
         where=operator.where,
-        settings=operator.settings or {},
+        settings={**dialect.settings, **(operator.settings or {})},
         connection_settings=connection_settings,
         timeout_seconds=timeout.total_seconds() if timeout else None,
         limit=limit,
@@ -80,7 +102,24 @@ def build_request(
             "on_partial_partitions", operator.on_partial_partitions, OnPartialPartitions
         ),
         materialized_views=parse_choice("materialized_views", operator.materialized_views, MaterializedViews),
+        list_after_loaded=operator.list_after_loaded,
+        commit=parse_choice("commit", operator.commit, CommitAt),
+        max_files_per_chunk=parse_count(
+            "max_files_per_chunk", operator.max_files_per_chunk, least=1, most=MAX_LISTED_FILES
+        ),
+        max_bytes_per_chunk=None
+        if operator.max_bytes_per_chunk is None
+        else parse_count("max_bytes_per_chunk", operator.max_bytes_per_chunk, least=1),
+        after_load=parse_choice("after_load", operator.after_load, AfterLoad),
+        move_to=operator.move_to and f"{operator.move_to.strip('/')}/",
         settle_before_commit=operator.settle_before_commit,
+        on_new_columns=parse_choice("on_new_columns", operator.on_new_columns, OnNewColumns),
+        on_missing_columns=parse_choice("on_missing_columns", operator.on_missing_columns, OnMissingColumns),
+        on_bad_rows=parse_choice("on_bad_rows", operator.on_bad_rows, OnBadRows),
+        max_bad_rows=None if operator.max_bad_rows is None else parse_count("max_bad_rows", operator.max_bad_rows),
+        max_bad_ratio=None
+        if operator.max_bad_ratio is None
+        else parse_ratio("max_bad_ratio", operator.max_bad_ratio),
         on_no_files=parse_choice("on_no_files", operator.on_no_files, OnNoFiles),
         min_files=parse_count("min_files", operator.min_files),
         min_file_age_seconds=parse_seconds("min_file_age", operator.min_file_age),

@@ -33,7 +33,7 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
     """Wait until no node is running a query any more.
 
     It only reads, so it may be restarted at any time and anywhere. How the query ended, and what to do about it, is
-    left to the task. The event is ``{"status": "over" | "timeout", "query_id": …}``.
+    left to the task. The event is ``{"status": "over" | "timeout", "query_id": …, "deadline": …}``.
 
     :param cluster: name in ``system.clusters``; None for a single node.
     :param query_id: a query that has been seen running; if no node is running it, it has ended.
@@ -82,7 +82,7 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
             if not HAS_ON_KILL:
                 await finish(self._kill_if_ended_by_user())
             raise
-        yield TriggerEvent({"status": status, "query_id": self.query_id})
+        yield TriggerEvent({"status": status, "query_id": self.query_id, "deadline": self.deadline})
 
     async def on_kill(self) -> None:
         """Kill the load on all nodes, and check that nothing is still running; called when a user ends the task."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from airflow_provider_ch_s3.access import TableFunction
 from airflow_provider_ch_s3.calibration import Calibration
 from airflow_provider_ch_s3.errors import PlanError
 from airflow_provider_ch_s3.file_format import FileFormat, find_format
@@ -37,6 +38,7 @@ class LoadFacts:
     :param sharing: the loads among which that share is divided.
     :param size_bytes: stored size of all files.
     :param volume_bytes: size of the rows in the server's memory (measured on a sample, or estimated).
+    :param store: the table function that reads the files.
     :param column_count: columns of the table that the load fills.
     :param is_clustered: all nodes of a cluster read the files, not one server alone.
     :param keeps_rows_where_read: a node may write the rows that it reads (no sharding key to respect).
@@ -44,11 +46,13 @@ class LoadFacts:
     :param partition_count: partitions that the rows go to; ``partitions_per_file``: those of one file.
     :param calibration: constants measured on this cluster.
     :param past: measurements of the latest load of the same format into the table.
-    :param takes_all_columns: neither ``columns`` nor ``select`` is given, so no column of the files may go unused.
+    :param takes_all_columns: no column of the files may go unused.
+    :param may_lack_columns: a file may lack columns that others have.
     :param reads_other_files: the address also matches files that are not part of the load; a filter drops their rows.
     :param has_path_columns: folders are named ``name=value/``.
     :param parses_times: text is converted to dates or times.
     :param waits_for_replicas: the load itself waits until all replicas have the rows, whatever the INSERT waited for.
+    :param redirects: redirects on the way to the files, over HTTP.
     :param timeout_seconds: the task's ``execution_timeout``.
     """
 
@@ -60,6 +64,7 @@ class LoadFacts:
     size_bytes: int
     volume_bytes: int
     data_format: str
+    store: TableFunction = TableFunction.S3
     sharing: MemorySharing = field(default_factory=MemorySharing)
     column_count: int = 1
     is_clustered: bool = True
@@ -71,10 +76,12 @@ class LoadFacts:
     calibration: Calibration = field(default_factory=Calibration)
     past: PastLoad | None = None
     takes_all_columns: bool = True
+    may_lack_columns: bool = False
     reads_other_files: bool = False
     has_path_columns: bool = False
     parses_times: bool = False
     waits_for_replicas: bool = False
+    redirects: int = 0
     timeout_seconds: float | None = None
 
     def __post_init__(self) -> None:

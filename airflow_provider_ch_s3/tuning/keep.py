@@ -5,7 +5,8 @@ All stay at their defaults, whatever the server's profiles say; operator and con
 
 from __future__ import annotations
 
-from airflow_provider_ch_s3.tuning.rule import Rule, fixed
+from airflow_provider_ch_s3.access import TableFunction
+from airflow_provider_ch_s3.tuning.rule import PlanFacts, Rule, fixed
 from airflow_provider_ch_s3.tuning.setting import SettingValue
 
 _FEWER = "with any other value a load leaves rows out and still reports success; use where to select rows"
@@ -37,12 +38,19 @@ _VALUES: dict[str, tuple[SettingValue, str]] = {
     "check_conversion_from_numbers_to_enum": (1, _REPLACED),
     "type_json_skip_duplicated_paths": (0, _REPLACED),
     "type_json_skip_invalid_typed_paths": (0, _REPLACED),
-    "s3_ignore_file_doesnt_exist": (0, "a file that disappears must fail the load, not be left out"),
     "materialized_views_ignore_errors": (0, "a view that fails must fail the load, not lack rows"),
     "prefer_column_name_to_alias": (0, _NAMES),
     "short_circuit_function_evaluation": ("enable", _SHORT_CIRCUIT),
 }
 
-KEPT: tuple[Rule, ...] = tuple(
-    fixed(name, value, reason, is_pinned=True, protects_data=True) for name, (value, reason) in _VALUES.items()
+_MISSING = "a file that disappears must fail the load, not be left out"
+_STORES: dict[str, TableFunction] = {
+    "s3_ignore_file_doesnt_exist": TableFunction.S3,
+    "azure_ignore_file_doesnt_exist": TableFunction.AZURE,
+    "http_skip_not_found_url_for_globs": TableFunction.URL,
+}
+
+KEPT: tuple[Rule[PlanFacts], ...] = (
+    *(fixed(name, value, reason, is_pinned=True, protects_data=True) for name, (value, reason) in _VALUES.items()),
+    *(fixed(name, 0, _MISSING, store=store, is_pinned=True, protects_data=True) for name, store in _STORES.items()),
 )

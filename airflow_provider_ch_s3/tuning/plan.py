@@ -1,4 +1,4 @@
-"""Combine all rules into the plan of a load."""
+"""Combine all rules into the plan of a query."""
 
 from __future__ import annotations
 
@@ -12,31 +12,45 @@ from airflow_provider_ch_s3.tuning import insert
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
 from airflow_provider_ch_s3.tuning.keep import KEPT
 from airflow_provider_ch_s3.tuning.predict import Prediction, describe_basis, predict
-from airflow_provider_ch_s3.tuning.rule import Decision
+from airflow_provider_ch_s3.tuning.rule import Decision, Facts, PlanFacts, Rule
 from airflow_provider_ch_s3.tuning.rules import RULES
 from airflow_provider_ch_s3.tuning.setting import ServerSetting, Setting, SettingOrigin, SettingValue
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadPlan:
-    """The settings of one load, and the outcome to expect of them.
+class Plan:
+    """The settings of one query.
 
     :param settings: in the order of the rules, followed by those that only the user gave.
     :param left_out: computed settings that the server does not accept, each with the reason.
-    :param basis: where the constants of the prediction come from.
     :param kept: settings that stay at their defaults, whatever the server's profiles say.
     """
 
     settings: tuple[Setting, ...]
     left_out: Mapping[str, str]
-    prediction: Prediction
-    basis: str
     kept: tuple[Setting, ...] = ()
 
     @property
     def sent(self) -> dict[str, SettingValue]:
         """The values for the SETTINGS clause."""
         return {s.name: s.value for s in (*self.settings, *self.kept) if s.is_sent and s.value is not None}
+
+    def describe(self) -> str:
+        """The settings that differ from the server's own or protect the data, with their reasons, for a log."""
+        notable = [setting for setting in (*self.settings, *self.kept) if setting.is_notable]
+        lines = [f"  {s.name} = {s.value}  [{s.origin.value}] {s.reason}" for s in notable]
+        return "\n".join([*lines, *(f"  {name} left out: {why}" for name, why in self.left_out.items())])
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadPlan(Plan):
+    """The settings of one load, and the outcome to expect of them.
+
+    :param basis: where the constants of the prediction come from.
+    """
+
+    prediction: Prediction
+    basis: str
 
 
 def plan_load(
@@ -53,11 +67,33 @@ def plan_load(
         pinned one.
     :raises PlanError: if a pinned setting has another value that this user may not change.
     """
-    given = check_given_settings(server, operator=operator or {}, connection=connection or {})
+    plan = plan_query(RULES, facts, server=server, operator=operator or {}, connection=connection or {})
+    return LoadPlan(
+        settings=plan.settings,
+        kept=plan.kept,
+        left_out=plan.left_out,
+        prediction=_predict(facts, plan, server),
+        basis=describe_basis(facts),
+    )
+
+
+def plan_query(
+    rules: Sequence[Rule[Facts]],
+    facts: Facts,
+    *,
+    server: Mapping[str, ServerSetting],
+    operator: Mapping[str, SettingValue],
+    connection: Mapping[str, SettingValue],
+) -> Plan:
+    """Compute the settings of any query by its rules, beside those that are kept; as :func:`plan_load`.
+
+    :raises ConfigError: as :func:`plan_load`; and so is PlanError.
+    """
+    given = check_given_settings(server, operator=operator, connection=connection)
     kept = _keep(facts, given, server)
     settings: list[Setting] = []
     left_out: dict[str, str] = {}
-    for rule in RULES:
+    for rule in rules:
         setting = rule.apply(facts)
         if rule.is_pinned:
             _check_pinned(setting, given, server)
@@ -75,13 +111,7 @@ def plan_load(
             is_notable = rule.protects_data or _differs(setting, server)
             settings.append(replace(setting, is_notable=is_notable))
     settings.extend(_given_setting(name, value, computed=None) for name, value in given.items())
-    return LoadPlan(
-        settings=tuple(settings),
-        kept=kept,
-        left_out=left_out,
-        prediction=_predict(facts, settings, left_out, server),
-        basis=describe_basis(facts),
-    )
+    return Plan(settings=tuple(settings), kept=kept, left_out=left_out)
 
 
 def check_given_settings(
@@ -128,7 +158,7 @@ def _check_pinned(
 
 
 def _keep(
-    facts: LoadFacts, given: dict[str, tuple[SettingValue, SettingOrigin]], server: Mapping[str, ServerSetting]
+    facts: PlanFacts, given: dict[str, tuple[SettingValue, SettingOrigin]], server: Mapping[str, ServerSetting]
 ) -> tuple[Setting, ...]:
     """The settings to send so that no rows are dropped; removes them from ``given``."""
     settings = [rule.apply(facts) for rule in KEPT if rule.name in server]
@@ -143,8 +173,8 @@ def _keep(
 
 
 def _differs(setting: Setting, server: Mapping[str, ServerSetting]) -> bool:
-    """Whether the server's own value is a different one."""
-    return not _is_same(setting.value, server[setting.name].value)
+    """Whether the server's own value is a different one than is sent."""
+    return setting.value is not None and not _is_same(setting.value, server[setting.name].value)
 
 
 def _is_same(value: SettingValue | None, other: SettingValue | None) -> bool:
@@ -165,13 +195,9 @@ def _given_setting(name: str, given: tuple[SettingValue, SettingOrigin], *, comp
     return Setting(name=name, value=value, origin=origin, reason=f"set by the {origin}{instead}")
 
 
-def _predict(
-    facts: LoadFacts,
-    settings: Sequence[Setting],
-    left_out: Mapping[str, str],
-    server: Mapping[str, ServerSetting],
-) -> Prediction:
-    values = {name: server[name].value for name in left_out if name in server} | {s.name: s.value for s in settings}
+def _predict(facts: LoadFacts, plan: Plan, server: Mapping[str, ServerSetting]) -> Prediction:
+    left_out = {name: server[name].value for name in plan.left_out if name in server}
+    values = left_out | {setting.name: setting.value for setting in plan.settings}
     threads = _positive(values.get("max_insert_threads"), insert.max_insert_threads(facts))
     block_bytes = _positive(values.get("min_insert_block_size_bytes"), insert.min_insert_block_size_bytes(facts))
     return predict(facts, threads=threads, block_bytes=block_bytes)

@@ -75,6 +75,13 @@ def max_download_buffer_size(facts: LoadFacts) -> Decision:
     return Decision(None, f"files of {size} on average are read in pieces")
 
 
+def max_http_get_redirects(facts: LoadFacts) -> Decision:
+    """As many as the files have been found behind: ClickHouse follows none by default, to protect its network."""
+    if facts.redirects:
+        return Decision(facts.redirects, f"the files are behind {count_of(facts.redirects, 'redirect')}")
+    return Decision(None, "no file is behind a redirect")
+
+
 def use_hive_partitioning(facts: LoadFacts) -> Decision:
     """Off (0) if folders are named ``name=value``: the load converts their text itself, the server guesses a type."""
     if facts.has_path_columns:
@@ -100,7 +107,7 @@ def input_format_skip_unknown_fields(facts: LoadFacts) -> Decision:
     if facts.takes_all_columns:
         reason = "a column that only some of the files have must fail the load, not be dropped"
         return Decision(0, reason)
-    return Decision(None, "columns or select say which columns are wanted")
+    return Decision(None, "columns, select or on_new_columns='ignore' say which columns are wanted")
 
 
 def input_format_json_ignore_unknown_keys_in_named_tuple(facts: LoadFacts) -> Decision:
@@ -111,7 +118,9 @@ def input_format_json_ignore_unknown_keys_in_named_tuple(facts: LoadFacts) -> De
 
 
 def deny_missing_columns(facts: LoadFacts) -> Decision:
-    """Off (0): a column that one file lacks would be filled with 0 or NULL."""
+    """Off (0) unless ``on_missing_columns`` allows it: a column that one file lacks is filled with 0 or NULL."""
     if facts.reads_other_files:
         return Decision(None, _OTHER_FILES)
+    if facts.may_lack_columns:
+        return Decision(1, "on_missing_columns='default' fills columns that a file lacks")
     return Decision(0, "a file that lacks a column must fail the load")

@@ -5,15 +5,38 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from airflow_provider_ch_s3.file_format import FORMATS
-from airflow_provider_ch_s3.tuning.facts import LoadFacts
+from airflow_provider_ch_s3.access import TableFunction
+from airflow_provider_ch_s3.file_format import FORMATS, FileFormat
 from airflow_provider_ch_s3.tuning.setting import Setting, SettingValue
 
 
+class PlanFacts(Protocol):
+    """What every rule can know, whatever the query does."""
+
+    @property
+    def store(self) -> TableFunction:
+        """The table function of the files."""
+
+    @property
+    def data_format(self) -> str:
+        """The format of the files."""
+
+    @property
+    def format(self) -> FileFormat:
+        """What is known about it."""
+
+    @property
+    def timeout_seconds(self) -> float | None:
+        """The task's ``execution_timeout``."""
+
+
+Facts = TypeVar("Facts", bound=PlanFacts, contravariant=True)
+
+
 class Decision(NamedTuple):
-    """The result of a rule for one load.
+    """The result of a rule for one query.
 
     :param value: None if the rule does not apply: the server's default stays.
     :param reason: one sentence with the numbers in it.
@@ -34,28 +57,33 @@ class Source(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class Rule(Generic[Facts]):
     """How one setting is decided.
 
     :param about: the rule in one sentence, for docs/reference.md.
-    :param value: the value for every load; None if the rule computes it.
+    :param value: the value for every query; None if the rule computes it.
+    :param store: the only table function that the setting concerns; None: it concerns all.
     :param is_pinned: no other value is accepted: a load would write rows twice, lose some, or not be found again.
     :param protects_data: with another value a load could lose, duplicate or change rows without an error.
     :param source: None for ClickHouse's own description of the setting.
     """
 
     name: str
-    decide: Callable[[LoadFacts], Decision]
+    decide: Callable[[Facts], Decision]
     about: str
     value: SettingValue | None = None
+    store: TableFunction | None = None
     is_pinned: bool = False
     protects_data: bool = False
     source: Source | None = None
 
-    def apply(self, facts: LoadFacts) -> Setting:
-        """Decide the setting for one load."""
-        decision = Decision(None, f"the files are {facts.data_format}")
-        if facts.format.takes(self.name):
+    def apply(self, facts: Facts) -> Setting:
+        """Decide the setting for one query."""
+        if self.store and self.store is not facts.store:
+            decision = Decision(None, f"the files are read by {facts.store.value}()")
+        elif not facts.format.takes(self.name):
+            decision = Decision(None, f"the files are {facts.data_format}")
+        else:
             decision = self.decide(facts)
         return Setting(name=self.name, value=decision.value, reason=decision.reason)
 
@@ -67,13 +95,14 @@ class Rule:
 
 
 def computed(
-    decide: Callable[[LoadFacts], Decision],
+    decide: Callable[[Facts], Decision],
     *,
     name: str = "",
     source: Source | None = None,
+    store: TableFunction | None = None,
     protects_data: bool = False,
-) -> Rule:
-    """Return a rule that computes its value for each load.
+) -> Rule[Facts]:
+    """Return a rule that computes its value for each query.
 
     :param decide: its docstring begins with the rule.
     :param name: name of the setting, if the function's differs.
@@ -84,6 +113,7 @@ def computed(
         decide=decide,
         about=about.replace("\n", " "),
         source=source,
+        store=store,
         protects_data=protects_data,
     )
 
@@ -94,10 +124,11 @@ def fixed(
     reason: str,
     *,
     source: Source | None = None,
+    store: TableFunction | None = None,
     is_pinned: bool = False,
     protects_data: bool = False,
-) -> Rule:
-    """Return a rule that has the same value for every load."""
+) -> Rule[PlanFacts]:
+    """Return a rule that has the same value for every query."""
     return Rule(
         name=name,
         decide=lambda _: Decision(value, reason),
@@ -106,4 +137,5 @@ def fixed(
         is_pinned=is_pinned,
         protects_data=protects_data,
         source=source,
+        store=store,
     )

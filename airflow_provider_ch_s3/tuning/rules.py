@@ -5,10 +5,13 @@ docs/reference.md is generated from this list.
 
 from __future__ import annotations
 
+from airflow_provider_ch_s3.access import TableFunction
 from airflow_provider_ch_s3.tuning import insert, limits, read
+from airflow_provider_ch_s3.tuning.facts import LoadFacts
 from airflow_provider_ch_s3.tuning.keep import ENDS_EARLY
-from airflow_provider_ch_s3.tuning.rule import Rule, Source, computed, fixed
+from airflow_provider_ch_s3.tuning.rule import PlanFacts, Rule, Source, computed, fixed
 from airflow_provider_ch_s3.units import format_bytes
+from airflow_provider_ch_s3.url_globs import MAX_URLS
 
 SUPERCHARGING = Source(
     "Supercharging your large ClickHouse data loads, part 2",
@@ -32,9 +35,22 @@ MEASURED = Source("measured", "tuning.md")
 _OVERRIDES = "from ClickHouse 26.2 on this overrides insert_deduplicate"
 _NULLS = "a NULL for a column that is not Nullable must fail the load, not become 0 or an empty string"
 _EMPTY = "an empty field is a NULL, not the number 0"
+_GONE = "files that disappear between listing and reading must fail the load, not make it an empty one"
 _FOUND_AGAIN = "a retry finds the load by its query id in system.query_log, and the report is read from there"
 
-RULES: tuple[Rule, ...] = (
+# Whatever the query does: it fails at a limit, and is found again.
+EVERY_QUERY: tuple[Rule[PlanFacts], ...] = (
+    computed(limits.max_execution_time),
+    fixed("timeout_overflow_mode", "throw", ENDS_EARLY, is_pinned=True, protects_data=True),
+    fixed("read_overflow_mode", "throw", ENDS_EARLY, is_pinned=True, protects_data=True),
+    fixed("read_overflow_mode_leaf", "throw", ENDS_EARLY, is_pinned=True, protects_data=True),
+    fixed("log_queries", 1, _FOUND_AGAIN, is_pinned=True),
+    fixed("log_queries_min_query_duration_ms", 0, _FOUND_AGAIN, is_pinned=True),
+    fixed("log_queries_probability", 1, _FOUND_AGAIN, is_pinned=True),
+    fixed("log_queries_min_type", "QUERY_START", _FOUND_AGAIN, is_pinned=True),
+)
+
+RULES: tuple[Rule[LoadFacts], ...] = (
     computed(insert.max_insert_threads, source=SUPERCHARGING),
     computed(insert.min_insert_block_size_bytes, source=SUPERCHARGING),
     fixed(
@@ -79,11 +95,14 @@ RULES: tuple[Rule, ...] = (
         source=MEASURED,
     ),
     computed(read.max_download_buffer_size, source=ALTINITY),
+    fixed("s3_throw_on_zero_files_match", 1, _GONE, store=TableFunction.S3, protects_data=True),
+    fixed("azure_throw_on_zero_files_match", 1, _GONE, store=TableFunction.AZURE, protects_data=True),
+    computed(read.max_http_get_redirects, store=TableFunction.URL),
     fixed(
-        "s3_throw_on_zero_files_match",
-        1,
-        "files that disappear between listing and reading must fail the load, not make it an empty one",
-        protects_data=True,
+        "glob_expansion_max_elements",
+        MAX_URLS,
+        "the files of a load are named one by one",
+        store=TableFunction.URL,
     ),
     fixed(
         "enable_parallel_replicas",
@@ -120,12 +139,5 @@ RULES: tuple[Rule, ...] = (
             "input_format_arrow_allow_missing_columns",
         )
     ),
-    computed(limits.max_execution_time),
-    fixed("timeout_overflow_mode", "throw", ENDS_EARLY, is_pinned=True, protects_data=True),
-    fixed("read_overflow_mode", "throw", ENDS_EARLY, is_pinned=True, protects_data=True),
-    fixed("read_overflow_mode_leaf", "throw", ENDS_EARLY, is_pinned=True, protects_data=True),
-    fixed("log_queries", 1, _FOUND_AGAIN, is_pinned=True),
-    fixed("log_queries_min_query_duration_ms", 0, _FOUND_AGAIN, is_pinned=True),
-    fixed("log_queries_probability", 1, _FOUND_AGAIN, is_pinned=True),
-    fixed("log_queries_min_type", "QUERY_START", _FOUND_AGAIN, is_pinned=True),
+    *EVERY_QUERY,
 )

@@ -90,8 +90,9 @@ def no_tables(sandbox: Sandbox) -> Iterator[None]:
 
 def _drop_tables(sandbox: Sandbox) -> None:
     for node in range(sandbox.nodes):
-        for table in ("flights", "flights_local", "flights_by_day", "flights_by_day_local"):
-            sandbox.query(f"DROP TABLE IF EXISTS {table} SYNC", node=node)
+        for table in ("flights", "flights_by_day", "new_flights", "orders", "orders_rejected"):
+            for name in (table, f"{table}_local", "orders_local_rejected"):
+                sandbox.query(f"DROP TABLE IF EXISTS {name} SYNC", node=node)
 
 
 class AirflowApi:
@@ -113,9 +114,13 @@ class AirflowApi:
             answer = response.read()
         return json.loads(answer) if answer else None  # the response to a DELETE is empty
 
+    def wait_for_dag(self, dag_id: str) -> None:
+        """Wait until Airflow has read a DAG."""
+        wait_for(lambda: any(dag["dag_id"] == dag_id for dag in self.call("GET", "dags")["dags"]), f"DAG {dag_id}")
+
     def trigger(self, dag_id: str, conf: dict[str, Any] | None = None) -> str:
         """Unpause and trigger a DAG; returns the id of its run."""
-        wait_for(lambda: any(dag["dag_id"] == dag_id for dag in self.call("GET", "dags")["dags"]), f"DAG {dag_id}")
+        self.wait_for_dag(dag_id)
         self.call("PATCH", f"dags/{dag_id}", {"is_paused": False})
         run = self.call("POST", f"dags/{dag_id}/dagRuns", {"logical_date": None, "conf": conf or {}})
         return str(run["dag_run_id"])

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
-from tests.airflow.conftest import EXAMPLES, no_tables
+from tests.airflow.conftest import EXAMPLES, AirflowApi, no_tables, wait_for
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
@@ -28,7 +28,15 @@ def test_all_examples_import() -> None:
 
     bag = DagBag(dag_folder=str(EXAMPLES), bundle_path=EXAMPLES)
     assert bag.import_errors == {}
-    assert sorted(bag.dags) == ["bulk_load_flights", "flights_by_month", "nightly_flights"]
+    assert sorted(bag.dags) == [
+        "bulk_load_flights",
+        "dirty_rows",
+        "flights_by_month",
+        "flights_consumer",
+        "flights_producer",
+        "new_table",
+        "nightly_flights",
+    ]
 
 
 @pytest.mark.thorough
@@ -37,6 +45,37 @@ def test_bulk_load_takes_the_params_of_the_trigger_form(examples: LocalAirflow, 
     examples.run("dags", "test", "bulk_load_flights", "2013-12-31", "--conf", conf)
     assert count_flights(flights_sandbox) == 24951
     assert count_flights(flights_sandbox, "month = 2") == 24951
+
+
+def test_a_new_table_is_made_from_the_files(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
+    examples.run("dags", "test", "new_table", "2013-12-31")
+    found = flights_sandbox.query(
+        "SELECT toUInt32(count()) AS n, toUInt32(sum(distance) / 1e6) AS m FROM new_flights"
+    )
+    assert found == [{"n": 336776, "m": 350}]
+    columns = flights_sandbox.query("SELECT name, type FROM system.columns WHERE table = 'new_flights_local'")
+    types = {column["name"]: column["type"] for column in columns}
+    assert {name: types[name] for name in ("dt", "carrier", "tailnum", "dep_delay", "distance")} == {
+        "dt": "Date",
+        "carrier": "LowCardinality(String)",
+        "tailnum": "Nullable(String)",
+        "dep_delay": "Nullable(Int64)",
+        "distance": "Int64",
+    }
+
+
+def test_bad_rows_are_in_a_table_of_their_own(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
+    examples.run("dags", "test", "dirty_rows", "2013-12-31")
+    loaded = flights_sandbox.query("SELECT id, customer FROM orders ORDER BY id")
+    assert [(row["id"], row["customer"]) for row in loaded] == [(1, "Ann"), (5, "Eve")]
+    rejected = flights_sandbox.query(
+        "SELECT toUInt32(row) AS row, column, value, reason FROM orders_rejected ORDER BY row"
+    )
+    assert [tuple(row.values()) for row in rejected] == [
+        (3, "amount", "-", "not a Decimal(12, 2)"),
+        (4, "ordered_on", "2013-02-30", "not a Date"),
+        (5, "", "", "5 fields instead of 4"),
+    ]
 
 
 @pytest.mark.thorough
@@ -52,3 +91,24 @@ def test_by_month_maps_one_load_over_each_month(examples: LocalAirflow, flights_
     rows = flights_sandbox.query("SELECT month, toUInt32(count()) AS n FROM flights GROUP BY month ORDER BY month")
     assert len(rows) == 12
     assert sum(row["n"] for row in rows) == 336776
+
+
+@pytest.mark.thorough
+def test_a_load_starts_the_dag_that_waits_for_its_table(airflow_api: AirflowApi, flights_sandbox: Sandbox) -> None:
+    airflow_api.wait_for_dag("flights_consumer")
+    airflow_api.call("PATCH", "dags/flights_consumer", {"is_paused": False})
+    airflow_api.trigger("flights_producer")
+    (run,) = wait_for(
+        lambda: [
+            run
+            for run in airflow_api.call("GET", "dags/flights_consumer/dagRuns")["dag_runs"]
+            if run["state"] in ("success", "failed")
+        ],
+        "the DAG that waits",
+    )
+    assert run["state"] == "success"
+    counted = airflow_api.result("flights_consumer", run["dag_run_id"], "count_delays")
+    assert [one["day"] for one in counted] == ["2013-01-01", "2013-01-02", "2013-01-03"]
+    (event,) = airflow_api.call("GET", "assets/events")["asset_events"]
+    assert event["extra"]["rows"] == 842 + 943 + 914
+    assert event["extra"]["partitions"] == ["20130101", "20130102", "20130103"]

@@ -31,6 +31,9 @@ def test_wheel_holds_templates_and_nothing_of_the_tests(wheel: Path) -> None:
     templates = {path.relative_to(ROOT).as_posix() for path in (ROOT / "airflow_provider_ch_s3").rglob("*.jinja")}
     assert {template.split("/")[1] for template in templates} == {"bench", "sandbox", "sql"}
     assert templates <= names
+    pages = {path.relative_to(ROOT).as_posix() for path in (ROOT / "airflow_provider_ch_s3").rglob("static/*")}
+    assert "airflow_provider_ch_s3/plugins/static/load_report.js" in pages
+    assert pages <= names
     assert "airflow_provider_ch_s3/py.typed" in names
     assert "airflow_provider_ch_s3/example_dags/bulk_load_flights.py" in names
     assert not [name for name in names if name.startswith("tests")]
@@ -60,9 +63,11 @@ def test_airflow_finds_the_installed_provider(wheel: Path, tmp_path: Path) -> No
         {"AIRFLOW_HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONSAFEPATH": "1"},
         ["providers", "get", "--full", "airflow-provider-ch-s3"],
         ["providers", "hooks", "--output", "plain"],
+        ["plugins"],
         then="import airflow_provider_ch_s3; print(airflow_provider_ch_s3.__file__)",
         python=python,
     )
     assert "Bulk loads" in printed
     assert "clickhouse_s3 " in printed
+    assert "Load report" in printed
     assert printed.splitlines()[-1].startswith(str(site))

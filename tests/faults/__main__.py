@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from airflow_provider_ch_s3.sandbox import SandboxConfig
 from tests.faults.harness import Harness, running_harness
 from tests.faults.judge import Outcome
+from tests.faults.oracle import MODES
 from tests.faults.plans import CLOUD_WEIGHTS, REPLICATED_WEIGHTS, WEIGHTS, Kind, Plan, random_plan
 from tests.faults.points import kill_plans, trace_loads
 from tests.faults.report import format_report, is_good
@@ -35,6 +36,7 @@ def main() -> int:
     parser.add_argument("--points", action="store_true", help="kill the worker at every named point instead")
     parser.add_argument("--cluster", choices=CLUSTERS, default="shards", help="which cluster (shards)")
     parser.add_argument("--kind", type=Kind, choices=list(Kind), help="run only this kind of fault")
+    parser.add_argument("--mode", choices=MODES, help="run only this mode of load")
     parser.add_argument(
         "--forked",
         action="store_true",
@@ -56,6 +58,7 @@ def main() -> int:
             numbers = range(options.runs) if options.only is None else [options.only]
             plans = random_plans(harness, seed, numbers, weights)
             plans = [plan for plan in plans if not (options.forked and plan.kind.needs_airflow)]
+        plans = [plan for plan in plans if options.mode in (None, plan.mode)]
         outcomes = harness.run_all(plans, on_outcome=say)
     print(format_report(outcomes))
     return 0 if is_good(outcomes) else 1

@@ -50,6 +50,7 @@ def late_statement(scene: Scene) -> None:
     for hold in scene.holds:
         hold.release()
     wait_for(lambda: all(hold.is_answered.is_set() for hold in scene.holds if hold.has_arrived.is_set()))
+    scene.has_outlasted_the_load = scene.has_ended()
 
 
 def second_copy(scene: Scene) -> None:

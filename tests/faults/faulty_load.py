@@ -135,9 +135,9 @@ class FaultyLoad(S3ToClickHouseOperator):
     def execute(self, context: Context) -> Any:
         return self._watched("execute", context, lambda: super(FaultyLoad, self).execute(context))
 
-    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> Any:
+    def execute_complete(self, context: Context, event: Mapping[str, Any], sql: str = "") -> Any:
         resume = super().execute_complete
-        return self._watched("execute_complete", context, lambda: resume(context, event))
+        return self._watched("execute_complete", context, lambda: resume(context, event, sql))
 
     def _watched(self, phase: str, context: Context, run: Callable[[], Any]) -> Any:
         global _probe
@@ -180,7 +180,7 @@ ClickHouseS3Hook.query = _watch(ClickHouseS3Hook.query, 0)  # type: ignore[metho
 
 def warm_up() -> None:
     """Load what each task would otherwise load again, such as botocore's S3 model, into a process that forks them."""
-    for module in ("hooks.s3_file_store", "load.staged", "triggers.load"):
+    for module in ("stores.s3", "load.staged", "triggers.load"):
         importlib.import_module(f"airflow_provider_ch_s3.{module}")
     JSONFileLoader.load_file = functools.cache(JSONFileLoader.load_file)
     boto3.client("s3", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none")

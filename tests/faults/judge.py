@@ -75,7 +75,7 @@ class Judge:
             self._judge_unfinished()
         else:
             self._judge_failure()
-        if scene.plan.kind is Kind.LATE_STATEMENT and scene.plan.lasts_to_the_end:
+        if scene.has_outlasted_the_load:
             # Only the next load can remove what arrives after the end: it has to, and rows must not change.
             self._check_clear("after the next load")
         if outcome.state != "unknown":
@@ -120,7 +120,7 @@ class Judge:
         self._check_error()
         # The commit may be complete, and the fault may have kept every later try from finding that out.
         after = self._allowed() if plan.kind.takes_servers_away else []
-        self._compare([oracle.bag(self._old_rows()), *after], "after the failed load")
+        self._compare([oracle.bag(self._old_rows()), *self._first_chunks(), *after], "after the failed load")
         # A scheduler that takes the end of a deferral for the end of the task kills it, even in its last try.
         if plan.kind.leaves_servers_alone and self._last_error().get("try") == self.outcome.tries:
             self._check_leftovers()
@@ -132,7 +132,7 @@ class Judge:
         In between, an object changes, or the table is re-created, or nothing happens.
         """
         scene = self.scene
-        is_append = scene.plan.mode == "append"
+        is_append = scene.plan.mode in ("append", oracle.CHUNKS)
         number = scene.plan.amount % oracle.FILES
         wanted, end = self._allowed(), "success"
         oracle.age_ledger(scene.sandbox, scene.database)
@@ -207,6 +207,13 @@ class Judge:
             case Kind.OBJECT_NEW:
                 versions.append({**files, oracle.FILES: oracle.file_rows(oracle.FILES)})
         return [self._expected(version) for version in versions]
+
+    def _first_chunks(self) -> list[oracle.Bag]:
+        """List what the table may hold after a load in chunks that failed with a later one."""
+        if self.scene.plan.mode != oracle.CHUNKS:
+            return []
+        ends = range(oracle.FILES_PER_CHUNK, oracle.FILES, oracle.FILES_PER_CHUNK)
+        return [self._expected(dict(list(plain_files().items())[:end])) for end in ends]
 
     def _expected(self, files: Mapping[int, list[oracle.Row]]) -> oracle.Bag:
         shards = self.scene.sandbox.shards

@@ -23,7 +23,10 @@ ROWS_PER_FILE = 60
 LOADED_PARTITIONS = (1, 2, 3)
 NAMES = ("id", "p", "kind", "amount", "at", "note")
 REPLICATION_SECONDS = 60.0
-MODES = ("append", "replace_partitions", "replace_where", "replace_table")
+CHUNKS = "append_chunks"
+FILES_PER_CHUNK = 2
+MODES = ("append", CHUNKS, "replace_partitions", "replace_where", "replace_table")
+"""Load modes; ``append_chunks`` is ``append`` with chunks of two files."""
 REPLACE_WHERE = "kind = 'loaded'"
 
 ADDED_COLUMN, ADDED_DEFAULT = "added", 7
@@ -103,7 +106,7 @@ def expected(mode: str, shards: int, loaded: list[Row]) -> Bag:
     """Compute what the table has to hold after a load of these rows."""
     old = [row for rows in old_rows(shards) for row in rows]
     match mode:
-        case "append":
+        case "append" | "append_chunks":
             kept = old
         case "replace_partitions":
             kept = [row for row in old if row.p not in LOADED_PARTITIONS]

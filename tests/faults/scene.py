@@ -59,6 +59,7 @@ class Scene:
     run_id: str = ""
     holds: list[Hold] = field(default_factory=list)
     copy: subprocess.Popen[bytes] | None = None
+    has_outlasted_the_load: bool = False
 
     @property
     def hit(self) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.faults.harness import Harness
+from tests.faults.oracle import CHUNKS
 from tests.faults.plans import Points
 from tests.faults.points import boundaries, kill_plans
 
@@ -31,6 +32,7 @@ STEPS = {
 }
 COMMIT_STEPS = {
     "append": {"move_partitions"},
+    CHUNKS: {"move_partitions"},
     "replace_partitions": {"replace_partitions"},
     "replace_where": {"copy_partitions", "attach_partitions", "delete_rows", "await_deletion", "replace_partitions"},
     "replace_table": {"replace_partitions"},
@@ -47,11 +49,11 @@ def step(point: str) -> str:
 
 @pytest.mark.thorough
 def test_a_worker_killed_at_each_named_point(forking: Harness, points: Mapping[tuple[str, bool], Points]) -> None:
-    """Kill at each step in two of the eight kinds of load; ``make faults-points`` kills at every point of each."""
+    """Kill at each step in two of the ten kinds of load; ``make faults-points`` kills at every point of each."""
     by_step: dict[str, list[tuple[str, bool, str]]] = {}
     for (mode, is_deferred), found in points.items():
         assert steps(found.writes) >= STEPS | COMMIT_STEPS[mode]
-        last = "move_partitions" if mode == "append" else "replace_partitions"
+        last = "move_partitions" if mode in ("append", CHUNKS) else "replace_partitions"
         assert sum(f":after:{last}#" in point for point in found.writes) >= forking.nodes
         for point in boundaries(found.writes, is_deferred=is_deferred):
             by_step.setdefault(step(point), []).append((mode, is_deferred, point))

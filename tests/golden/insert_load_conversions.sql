@@ -12,7 +12,7 @@ SELECT
     if(`a` IS NULL, NULL, accurateCast(assumeNotNull(`a`), 'UInt64')),
     accurateCast(ch_s3_date(`b`, toDate32(`b`), toDate32(parseDateTime64BestEffort(`b`, 1, 'UTC'))), 'Date'),
     if(`c` IS NULL, NULL, accurateCast(ch_s3_time(assumeNotNull(`c`), parseDateTime64BestEffort(assumeNotNull(`c`), 1, 'UTC')), 'DateTime(\'UTC\')')),
-    ch_s3_decimal(`d`, accurateCast(`d`, 'Decimal(9, 2)'), '\\.\\d{2}\\d*[1-9]|[eE]', accurateCast(concat(`d`, ' does not fit'), 'Decimal(9, 2)')),
+    ch_s3_decimal(`d`, accurateCast(`d`, 'Decimal(9, 2)'), '\\.\\d{2}\\d*[1-9]|[eE]|^\\D*$', accurateCast(concat(`d`, ' does not fit'), 'Decimal(9, 2)')),
     ch_s3_integer(toString(`e`), accurateCast(toString(`e`), 'UInt256'), accurateCast(concat(toString(`e`), ' does not fit'), 'UInt256')),
     if(`f` IS NULL, NULL, ch_s3_float(assumeNotNull(`f`), toFloat32(assumeNotNull(`f`))))
 FROM s3Cluster('it\'s',

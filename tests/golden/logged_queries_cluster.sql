@@ -11,9 +11,11 @@ SELECT
     read_rows,
     written_rows,
     memory_usage AS peak_memory_bytes,
-    ProfileEvents['ReadBufferFromS3Bytes'] AS s3_bytes,
+    ProfileEvents['ReadBufferFromS3Bytes'] + ProfileEvents['ReadBufferFromAzureBytes']
+        + ProfileEvents['ReadWriteBufferFromHTTPBytes'] AS store_bytes,
     ProfileEvents['EngineFileLikeReadFiles'] AS files,
-    ProfileEvents['S3ReadRequestsCount'] AS s3_requests,
+    ProfileEvents['S3ReadRequestsCount'] + ProfileEvents['AzureReadRequestsCount']
+        + ProfileEvents['ReadWriteBufferFromHTTPRequestsSent'] AS requests,
     ProfileEvents['MergeTreeDataWriterBlocks'] AS initial_parts,
     ProfileEvents['MergeTreeDataWriterRows'] AS part_rows,
     ProfileEvents['MergeTreeDataWriterUncompressedBytes'] AS part_bytes,

@@ -6,7 +6,8 @@ SELECT
     elapsed AS elapsed_seconds,
     read_rows,
     peak_memory_usage AS peak_memory_bytes,
-    ProfileEvents['ReadBufferFromS3Bytes'] AS s3_bytes,
+    ProfileEvents['ReadBufferFromS3Bytes'] + ProfileEvents['ReadBufferFromAzureBytes']
+        + ProfileEvents['ReadWriteBufferFromHTTPBytes'] AS store_bytes,
     Settings['log_comment'] AS log_comment
 FROM system.processes
 WHERE initial_query_id IN ('b')

@@ -37,7 +37,7 @@ def die_before(name: str, nth: int, number: signal.Signals) -> str:
     return f"""
 import os
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
+from airflow_provider_ch_s3.stores.s3 import S3FileStore
 real, left = ClickHouseS3Hook._run, [{nth}]
 def run(hook, statement, *given, **named):
     if statement.name == {name!r}:

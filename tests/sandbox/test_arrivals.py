@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
 
+from airflow_provider_ch_s3 import source
 from airflow_provider_ch_s3.cli import main
-from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SourceError
+from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox
@@ -165,3 +166,66 @@ class TestExpectedFiles:
         assert "expected file '_SUCCESS' is missing" in capsys.readouterr().err
         lab.put("in/_SUCCESS", b"")
         assert main(["plan", *wanted]) == 0
+
+
+class TestListAfterLoaded:
+    HOW: ClassVar[dict[str, Any]] = {"list_after_loaded": True}
+
+    def test_only_later_keys_are_listed(self, lab: Lab, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        put(lab, 1, 2)
+        assert lab.load("in/*.csv", table, **self.HOW)["files_listed"] == 2
+        lab.put("in/1a.csv", b"11\n")
+        lab.put("in/2.txt", b"")
+        report = lab.load("in/*.csv", table, task_id="nothing", **self.HOW)
+        assert (report["query_id"], report["files_skipped"]) == ("", 0)
+        assert report["checks"] == ("the table holds all files up to 'in/2.csv', and none is after it",)
+        put(lab, 3, 4)
+        asked = []
+        real = S3FileStore._pages
+        monkeypatch.setattr(S3FileStore, "_pages", lambda *given: asked.append(given[-1]) or real(*given))
+        report = lab.load("in/*.csv", table, task_id="next", max_files_per_chunk=1, **self.HOW)
+        assert (report["chunks"], report["files_listed"]) == (2, 2)
+        assert set(asked) == {"in/2.csv", "in/3.csv"}
+        assert numbers(lab, table) == [1, 2, 3, 4]
+
+    def test_what_was_replaced_or_abandoned_does_not_count(self, lab: Lab, table: str) -> None:
+        put(lab, 1, 2)
+        lab.load("in/*.csv", table, **self.HOW)
+        lab.load("in/1.csv", table, task_id="replaced", load_mode="replace_table")
+        lab.put("in/3.csv", b"not a number\n")
+        with pytest.raises(ChS3Error):
+            lab.load("in/*.csv", table, task_id="failed", **self.HOW)
+        put(lab, 3)
+        assert lab.load("in/*.csv", table, task_id="next", **self.HOW)["files_listed"] == 2
+        assert numbers(lab, table) == [1, 2, 3]
+
+    def test_a_marker_before_the_last_key_is_there(self, lab: Lab, table: str) -> None:
+        lab.put("in/_SUCCESS", b"")
+        lab.put("in/a1.csv", b"1\n")
+        lab.load("in/*.csv", table, expected_files="_SUCCESS", **self.HOW)
+        lab.put("in/a2.csv", b"2\n")
+        lab.load("in/*.csv", table, task_id="next", expected_files="_SUCCESS", **self.HOW)
+        assert numbers(lab, table) == [1, 2]
+
+    def test_where_it_cannot_be_told_what_is_before(self, lab: Lab, table: str) -> None:
+        put(lab, 1)
+        for glob, how in (
+            ("in/*.csv", {"load_mode": "replace_table"}),
+            ("in/*.csv", {"on_loaded_files": "load"}),
+            ("in/*.csv", {"staging": False}),
+            (["in/*.csv", "more/*.csv"], {}),
+        ):
+            with pytest.raises(ConfigError, match="list_after_loaded=True leaves out what is before"):
+                lab.load(glob, table, **self.HOW, **how)
+        assert numbers(lab, table) == []
+
+    def test_too_many_files_to_be_named_in_one_query(
+        self, lab: Lab, table: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        put(lab, 1)
+        lab.load("in/*.csv", table, **self.HOW)
+        put(lab, 2, 3, 4)
+        monkeypatch.setattr(source, "MAX_LISTED_FILES", 2)
+        with pytest.raises(ConfigError, match=r"3 files are too many to be listed in one query.*use commit='chunk'"):
+            lab.load("in/*.csv", table, task_id="next", commit="end", **self.HOW)
+        assert numbers(lab, table) == [1]

@@ -100,6 +100,11 @@ def identify(lab: Lab, generation: int = 0) -> LoadIdentity:
     )
 
 
+def over(query_id: str) -> dict[str, Any]:
+    """The event of a trigger without a deadline."""
+    return {"status": "over", "query_id": query_id, "deadline": None}
+
+
 def load_trigger(lab: Lab, query_id: str, **arguments: Any) -> LoadTrigger:
     given = {"cluster": "sandbox", "poll_interval": SHORT, "identity": dump_identity(identify(lab))}
     return LoadTrigger(clickhouse_conn_id="ch", query_id=query_id, **{**given, **arguments})
@@ -110,7 +115,7 @@ def test_a_load_is_over_when_no_node_runs_it(lab: Lab, queries: Queries, node: i
     query_id = f"ch-s3-{lab.database}-0-1"
     queries.start(query_id, node=node)
     events = run(while_waiting(load_trigger(lab, query_id), lambda: queries.kill(query_id)))
-    assert events == [{"status": "over", "query_id": query_id}]
+    assert events == [over(query_id)]
     assert queries.running() == set()
 
 
@@ -119,14 +124,15 @@ def test_one_node_without_a_cluster(lab: Lab, queries: Queries) -> None:
     lab.connect_one_node()
     queries.start(query_id)
     trigger = load_trigger(lab, query_id, cluster=None)
-    assert run(while_waiting(trigger, lambda: queries.kill(query_id))) == [{"status": "over", "query_id": query_id}]
+    assert run(while_waiting(trigger, lambda: queries.kill(query_id))) == [over(query_id)]
 
 
 def test_a_deadline_ends_the_waiting_and_leaves_the_query_to_the_task(lab: Lab, queries: Queries) -> None:
     query_id = f"ch-s3-{lab.database}-0-1"
     queries.start(query_id)
     trigger = load_trigger(lab, query_id, deadline=time.time() + 1)
-    assert run(collect(trigger)) == [{"status": "timeout", "query_id": query_id}]
+    (event,) = run(collect(trigger))
+    assert (event["status"], event["query_id"], event["deadline"]) == ("timeout", query_id, trigger.deadline)
     assert queries.running() == {query_id}
 
 
@@ -145,7 +151,7 @@ def test_a_triggerer_that_ends_leaves_the_query_and_the_next_one_waits_on(lab: L
     run(end())
     assert queries.running() == {query_id}
     events = run(while_waiting(made_again(trigger), lambda: queries.kill(query_id)))
-    assert events == [{"status": "over", "query_id": query_id}]
+    assert events == [over(query_id)]
 
 
 def test_a_user_who_ends_the_task_ends_its_generation_on_all_nodes(lab: Lab, queries: Queries) -> None:

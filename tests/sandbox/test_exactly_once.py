@@ -20,10 +20,10 @@ from airflow_provider_ch_s3.errors import (
     TargetError,
 )
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
 from airflow_provider_ch_s3.load import context
 from airflow_provider_ch_s3.sql.filters import identifier
 from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from tests.marks import thorough
 from tests.sandbox.conftest import (
     ROWS,
@@ -87,7 +87,7 @@ class TestRetry:
     def test_after_a_failed_insert(self, lab: Lab, table: str) -> None:
         lab.connect_one_node()
         lab.everywhere(f"INSERT INTO {table} VALUES (77)")
-        with pytest.raises(LoadError, match=r"query \S+-insert failed: .*n is 29.* was not changed"):
+        with pytest.raises(LoadError, match=r"query \S+-insert failed, and nothing of it was committed: .*n is 29"):
             lab.load("in/*.csv", table, where="throwIf(n = 29, 'n is 29') = 0", settings={"max_insert_threads": 1})
         assert lab.rows(table) == [{"n": 77}]
         assert is_clean(lab)
@@ -260,11 +260,11 @@ class TestZombie:
         listings = []
         real = S3FileStore.list_files
 
-        def fail_once(store: S3FileStore, *given: Any) -> Any:
+        def fail_once(store: S3FileStore, *given: Any, **how: Any) -> Any:
             listings.append(given)
             if len(listings) == 2:
                 raise SourceError("the listing failed")
-            return real(store, *given)
+            return real(store, *given, **how)
 
         lab.monkeypatch.setattr(S3FileStore, "list_files", fail_once)
         zombie = freeze(Gate("write_event_abandoned"), "in/*.csv", table)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.addresses import SourcePattern
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind
 from airflow_provider_ch_s3.exactly_once.holdings import IDS_PER_STATEMENT, Holdings
@@ -21,6 +22,8 @@ from airflow_provider_ch_s3.sql import ledger_queries
 from airflow_provider_ch_s3.target import TableName
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+
+PATTERN = SourcePattern(bucket="b", globs=("*",))
 
 TABLE = ("u1", "u2")
 Commit = dict[str, Any]
@@ -223,7 +226,7 @@ def test_versions_of_files(ledger: Ledger) -> None:
     """Of five attempts: 1 is held, 2 was never committed, 3 was replaced, 4 replaced it, 5 came later."""
     for number, etag in enumerate(("a", "b", "c", "d", "e"), 1):
         files = [SourceFile(key=f"{key}.csv", etag=etag, size_bytes=1) for key in ("x", f"only{number}")]
-        ledger.write_files(AttemptId(load_id="ch-s3-a", generation=0, number=number), files, "b")
+        ledger.write_files(AttemptId(load_id="ch-s3-a", generation=0, number=number), files, PATTERN)
     replaced = committed(4, {"q": 1}, mode="replace_partitions")
     write(ledger, [committed(1, {"p": 1}), committed(3, {"q": 1}), replaced, committed(5, {"r": 1}, epoch=8)])
     paths = {"b/x.csv", *(f"b/only{number}.csv" for number in range(1, 7))}

@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, UnknownStateError
+from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag, wait_until
 from tests.sandbox.few import put_numbers
 from tests.sandbox.move_killer import MoveKiller
@@ -25,8 +26,8 @@ NO_MERGES = "max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_
 @pytest.mark.parametrize(
     ("partitions", "after_parts"),
     [
-        pytest.param(1, 1, id="first-part"),
-        pytest.param(1, PARTS_PER_NODE, id="half-way"),
+        thorough(1, 1, id="first-part"),
+        thorough(1, PARTS_PER_NODE, id="half-way"),
         pytest.param(4, PARTS_PER_NODE * 5 // 8, id="third-partition"),
     ],
 )

@@ -57,6 +57,7 @@ def test_pruning_forgets_no_file_that_the_table_holds(
     assert len(lab.rows(table)) == 2
 
 
+@pytest.mark.thorough
 def test_pruning_keeps_of_old_loads_what_others_look_up(
     lab: Lab, table: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

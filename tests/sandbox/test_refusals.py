@@ -137,7 +137,11 @@ class TestSource:
                 "in/*.parquet", ("source 'in/*.parquet' is not an S3 address", "s3://bucket"), id="no-scheme"
             ),
             pytest.param("s3://bucket", ("'s3://bucket' is not an S3 address",), id="no-key"),
-            pytest.param("https://h/b/k", ("'https://h/b/k' is not an S3 address",), id="https"),
+            pytest.param(
+                "https://h/b/k",
+                ("source 'https://h/b/k' is an address of HTTP; use HttpToClickHouseOperator",),
+                id="https",
+            ),
             pytest.param("s3://b*/k", ("'s3://b*/k' is not an S3 address",), id="glob-in-bucket"),
             pytest.param([], ("source is empty", "s3://bucket"), id="empty-list"),
             pytest.param(["s3://a/k", "s3://b/k"], ("names the buckets a, b", "one task for each"), id="two-buckets"),

@@ -102,6 +102,7 @@ def test_a_slow_replica_is_waited_for(lab: Lab, mode: str, caplog: pytest.LogCap
 
 
 @topologies("on-cluster")
+@pytest.mark.thorough
 def test_a_path_in_keeper_of_its_own(lab: Lab) -> None:
     """The staging table must not use the target's path."""
     table = f"{lab.database}.t"
@@ -187,6 +188,7 @@ def test_the_ledger_is_on_two_replicas_before_the_load_continues(lab: Lab) -> No
 
 
 @only_on("on-cluster")
+@pytest.mark.thorough
 def test_a_ledger_without_replicas_is_none_for_a_table_with_replicas(lab: Lab) -> None:
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
     lab.ddl(f"CREATE TABLE {lab.database}.plain {{on_cluster}} (n UInt32) ENGINE = MergeTree ORDER BY n")
@@ -202,6 +204,7 @@ def test_a_ledger_without_replicas_is_none_for_a_table_with_replicas(lab: Lab) -
 
 
 @only_on("on-cluster")
+@pytest.mark.thorough
 def test_a_quorum_that_a_profile_asks_for(lab: Lab) -> None:
     """With a quorum, the blocks of a parallel INSERT would make each other fail."""
     user = f"quorum_{lab.database}"
@@ -216,6 +219,7 @@ def test_a_quorum_that_a_profile_asks_for(lab: Lab) -> None:
 
 
 @only_on("on-cluster")
+@pytest.mark.thorough
 def test_zero_copy_replication_is_refused(lab: Lab) -> None:
     zero_copy = "allow_remote_fs_zero_copy_replication"
     table = lab.create("t", "n UInt32", f"{EVEN_AND_ODD} SETTINGS {zero_copy} = 1")

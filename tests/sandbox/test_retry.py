@@ -225,7 +225,7 @@ def test_on_kill_while_the_load_is_prepared_keeps_it_from_being_submitted(
         return prepared
 
     lab.monkeypatch.setattr(module, "prepare_load", killed_meanwhile)
-    with pytest.raises(LoadError, match=r"killed before .* nothing was written"):
+    with pytest.raises(LoadError, match=r"killed before ch-s3-.* was submitted"):
         operator.execute(lab.context(operator))
     assert lab.inserts() == []
     assert lab.left_overs() == []

@@ -38,7 +38,8 @@ def table(lab: Lab) -> str:
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
-    "name", ["write_event_planned", thorough("read_blocks"), "write_event_committing", thorough("drop_staging")]
+    "name",
+    [*map(thorough, ["write_event_planned", "read_blocks"]), "write_event_committing", thorough("drop_staging")],
 )
 def test_a_slow_owner_is_waited_for(lab: Lab, table: str, freeze: Freeze, tmp_path: Path, name: str) -> None:
     there = tmp_path / "there"
@@ -102,7 +103,7 @@ class TestLongInsert:
         ("name", "nth"),
         [
             pytest.param("", 0, id="running"),
-            pytest.param("read_partitions", 1, id="ended"),
+            thorough("read_partitions", 1, id="ended"),
             pytest.param("create_lock", 2, id="verified"),
         ],
     )

@@ -95,6 +95,7 @@ class TestOtherNamesOfTheNodes:
         assert is_clean(lab)
 
     @pytest.mark.usefixtures("impatient")
+    @pytest.mark.thorough
     def test_the_lock_of_one_that_died_is_dropped_by_the_other(self, lab: Lab, table: str) -> None:
         with start_worker(lab, table, before=die_before("write_event_planned", 1, signal.SIGKILL)) as worker:
             assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
@@ -155,6 +156,7 @@ class TestDistributedTable:
         assert bag(lab.rows(table)) == bag(FEW)
         assert is_clean(lab)
 
+    @pytest.mark.thorough
     def test_a_connection_with_endpoints_alone(self, lab: Lab, table: str) -> None:
         everything = lab.distribute(table)
         connect_other(lab, cluster=None)

@@ -70,6 +70,8 @@ class TestPath:
             pytest.param("UInt8", "1.5", id="fraction"),
             pytest.param("Date", "2023-02-30", id="no-such-day"),
             pytest.param("Decimal(9, 2)", "1.999", id="too-many-digits"),
+            pytest.param("Decimal(9, 2)", "-", id="no-digit"),
+            pytest.param("Decimal(9, 2)", ".", id="only-a-point"),
             pytest.param("String", "__HIVE_DEFAULT_PARTITION__", id="null"),
         ],
     )

@@ -14,6 +14,8 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
+from airflow.providers.common.compat.sdk import BaseOperator
+
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -21,7 +23,8 @@ FORKS.set_forkserver_preload(
     [
         __name__,
         "airflow_provider_ch_s3.load.staged",
-        "airflow_provider_ch_s3.hooks.s3_file_store",
+        "airflow_provider_ch_s3.export.run",
+        "airflow_provider_ch_s3.stores.s3_export",
         "clickhouse_connect",
     ]
 )
@@ -54,16 +57,21 @@ class Worker:
 
 @contextmanager
 def running_worker(
-    arguments: Mapping[str, Any], ti: Mapping[str, Any], started: datetime, before: str
+    arguments: Mapping[str, Any],
+    ti: Mapping[str, Any],
+    started: datetime,
+    before: str,
+    kind: type[BaseOperator] = S3ToClickHouseOperator,
 ) -> Iterator[Worker]:
     """Run a try; the process is killed at the end of the block.
 
     :param before: Python code that it runs first.
+    :param kind: the operator.
     """
     with TemporaryDirectory() as directory:
         log = Path(directory) / "log"
         log.touch()
-        process = FORKS.Process(target=_work, args=(arguments, ti, started, before, dict(os.environ), log))
+        process = FORKS.Process(target=_work, args=(kind, arguments, ti, started, before, dict(os.environ), log))
         process.start()
         try:
             yield Worker(process=process, log=log)
@@ -73,6 +81,7 @@ def running_worker(
 
 
 def _work(
+    kind: type[BaseOperator],
     arguments: Mapping[str, Any],
     ti: Mapping[str, Any],
     started: datetime,
@@ -85,5 +94,5 @@ def _work(
     os.environ.clear()
     os.environ.update(environment)  # the connections of the test
     exec(before, {})
-    operator = S3ToClickHouseOperator(task_id="load", **arguments)
+    operator = kind(**{"task_id": "load", **arguments})
     operator.execute({"ti": SimpleNamespace(**ti), "dag_run": SimpleNamespace(start_date=started), "task": operator})

@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.access import S3Access
+from airflow_provider_ch_s3.addresses import SourcePattern, parse_source
 from airflow_provider_ch_s3.arguments import parse_file_names, parse_seconds
+from airflow_provider_ch_s3.batches import batches
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
-from airflow_provider_ch_s3.hooks.s3_file_store import S3FileStore
 from airflow_provider_ch_s3.load.arrivals import Listing, list_files
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnLoadedFiles, OnNoFiles
-from airflow_provider_ch_s3.s3_access import S3Access
-from airflow_provider_ch_s3.source import SourceFile, SourcePattern, parse_source
+from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
 OLD = 3600.0
 MIXED: dict[str, Any] = {"d/a": 1, "d/b": (1, 59.0), "d/c": (1, 12.0), "d/d": (1, 60.0), "d/x/e": (1, 1.0)}
@@ -29,14 +31,14 @@ class Store:
         self.objects = {key: given if isinstance(given, tuple) else (given, OLD) for key, given in objects.items()}
         self.listed: list[str] = []
 
-    def list_ages(self, pattern: SourcePattern) -> Iterator[tuple[SourceFile, float]]:
+    def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
         self.listed += pattern.prefixes
         for key, (size_bytes, age) in self.objects.items():
-            if key.startswith(pattern.prefixes):
+            if key.startswith(pattern.prefixes) and key > after:
                 yield SourceFile(key=key, etag="e", size_bytes=size_bytes), age
 
-    def list_files(self, pattern: SourcePattern) -> list[SourceFile]:
-        return [file for file, _ in self.list_ages(pattern)]
+    def list_files(self, pattern: SourcePattern, *, after: str = "") -> list[SourceFile]:
+        return [file for file, _ in self.list_ages(pattern, after=after)]
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
         raise AssertionError("no content is needed")
@@ -153,7 +155,7 @@ class TestYoungFiles:
     def test_without_the_argument_the_store_is_not_asked_for_ages(self, monkeypatch: pytest.MonkeyPatch) -> None:
         store = Store(**MIXED)
         files = store.list_files(request("d/*").pattern)
-        monkeypatch.setattr(store, "list_files", lambda _: files)
+        monkeypatch.setattr(store, "list_files", lambda *_, after: files)
         monkeypatch.setattr(store, "list_ages", None)
         assert list_files(store, request("d/*")).young_count == 0
 
@@ -339,6 +341,51 @@ def test_a_store_that_does_not_tell_its_time(monkeypatch: pytest.MonkeyPatch, da
         f"http://s3:9000 answers with Date='{date}', so the age of its files is unknown; set min_file_age=0, or have"
         " the store, or the proxy before it, send the header Date"
     )
+
+
+class Bucket:
+    """boto3, with pages of two keys; keeps what was asked for."""
+
+    def __init__(self, *keys: str) -> None:
+        self.keys = sorted(keys)
+        self.asked: list[dict[str, str]] = []
+
+    def get_paginator(self, _: str) -> Bucket:
+        return self
+
+    def paginate(self, **asked: str) -> Iterator[dict[str, Any]]:
+        self.asked.append(asked)
+        after = asked.get("StartAfter", "")
+        found = [key for key in self.keys if key.startswith(asked["Prefix"]) and key > after]
+        for page in batches(found, 2):
+            yield {"Contents": [{"Key": key, "ETag": '"e"', "Size": 1} for key in page]}
+
+
+@pytest.mark.parametrize(
+    ("after", "prefixes"),
+    [
+        pytest.param("", ["a/", "b/x-", "c/"], id="from-the-start"),
+        pytest.param("a", ["a/", "b/x-", "c/"], id="before-all"),
+        pytest.param("a/2", ["a/", "b/x-", "c/"], id="within-the-first"),
+        pytest.param("a/9", ["a/", "b/x-", "c/"], id="its-last-key"),
+        pytest.param("b/x", ["b/x-", "c/"], id="between"),
+        pytest.param("b/x-", ["b/x-", "c/"], id="a-prefix-itself"),
+        pytest.param("b/x-1", ["b/x-", "c/"], id="within-the-second"),
+        pytest.param("b/y", ["c/"], id="behind-the-second"),
+        pytest.param("c/é", ["c/"], id="within-the-last"),
+        pytest.param("d", [], id="behind-all"),
+    ],
+)
+def test_a_listing_begins_after_a_key(monkeypatch: pytest.MonkeyPatch, after: str, prefixes: list[str]) -> None:
+    bucket = Bucket("a/1", "a/2", "a/3", "a/9", "b/x-0", "b/x-1", "b/x-2", "b/y", "c/1", "c/é", "c/日", "d")
+    monkeypatch.setattr(S3FileStore, "_client", bucket)
+    found = S3FileStore(aws_conn_id=None).list_files(
+        parse_source([f"s3://b/{p}*" for p in ("c/", "a/", "b/x-")]), after=after
+    )
+    expected = [key for key in bucket.keys if key.startswith(("a/", "b/x-", "c/")) and key > after]
+    assert [file.key for file in found] == expected
+    start = {"StartAfter": after} if after else {}
+    assert bucket.asked == [{"Bucket": "b", "Prefix": prefix, **start} for prefix in prefixes]
 
 
 @pytest.mark.parametrize("value", [90, 90.0, datetime.timedelta(seconds=90)])

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.addresses import SourcePattern
 from airflow_provider_ch_s3.arguments import parse_count
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, TargetError
 from airflow_provider_ch_s3.load.checks import check_mode
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, MaterializedViews
-from airflow_provider_ch_s3.source import SourcePattern
 from airflow_provider_ch_s3.target import TableName, TargetSpec
 
 LOCAL = TableName(database="d", table="flights_local")

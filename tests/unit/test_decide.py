@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from airflow_provider_ch_s3.chunk import Chunk
 from airflow_provider_ch_s3.errors import LoadError, OvertakenError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventKind, History
+from airflow_provider_ch_s3.load.chunks import CommittedChunks
 from airflow_provider_ch_s3.load.decide import (
     Begin,
     Done,
@@ -25,6 +27,7 @@ COMMITTED, ABANDONED = EventKind.COMMITTED, EventKind.ABANDONED
 
 RUN = datetime(2026, 11, 22, tzinfo=UTC)
 TABLE = ("u1", "u2")
+FIRST, SECOND = Chunk(last="k"), Chunk(number=2, after="k")
 
 
 def identity(try_number: int = 2, since: datetime = RUN) -> LoadIdentity:
@@ -46,8 +49,17 @@ def attempt_of(number: int) -> AttemptId:
 
 
 def event(
-    kind: EventKind, number: int, *, epoch: int = 0, try_number: int = 1, since: datetime = RUN, table: str = "u1"
+    kind: EventKind,
+    number: int,
+    *,
+    epoch: int = 0,
+    try_number: int = 1,
+    since: datetime = RUN,
+    table: str = "u1",
+    chunk: Chunk | None = None,
 ) -> Event:
+    """An event of a load with one INSERT, or of a chunk."""
+    part = {} if chunk is None else {"chunk": chunk.as_dict()}
     report = {"query_id": attempt_of(number).query_id, "table": "d.t"}
     details = {COMMITTED: {"table_uuids": [table], "report": report}, ABANDONED: {}, COMMITTING: {}}
     return Event(
@@ -55,7 +67,7 @@ def event(
         attempt=attempt_of(number),
         epoch=epoch or number,
         try_number=try_number,
-        detail=details.get(kind, {"since": since.timestamp()}),
+        detail=details.get(kind, {"since": since.timestamp(), **part}),
         time=RUN.timestamp(),
     )
 
@@ -79,13 +91,56 @@ EARLIER_RUN = datetime(2026, 11, 1, tzinfo=UTC)
             Begin,
             id="committed-by-a-run-of-the-same-name",
         ),
-        pytest.param([event(PLANNED, 1), event(COMMITTED, 1), event(PLANNED, 2)], Resume, id="begun-again"),
+        pytest.param(
+            [event(PLANNED, 1), event(COMMITTED, 1, table="dropped"), event(PLANNED, 2)], Resume, id="begun-again"
+        ),
         pytest.param([event(PLANNED, 1), event(LOCKED, 2, try_number=2)], Resume, id="a-copy-of-this-try"),
         pytest.param([event(PLANNED, 1), event(LOCKED, 2, try_number=3)], OvertakenError, id="a-newer-try"),
         pytest.param(
             [event(PLANNED, 1), event(COMMITTED, 1), event(LOCKED, 2, try_number=3)],
             Done,
             id="newer-try-and-committed",
+        ),
+        pytest.param([event(PLANNED, 1, chunk=FIRST), event(COMMITTED, 1)], Begin, id="a-chunk-committed"),
+        pytest.param(
+            [event(PLANNED, 1, chunk=FIRST), event(COMMITTED, 1), event(PLANNED, 2, chunk=SECOND)],
+            Resume,
+            id="the-next-chunk-planned",
+        ),
+        pytest.param(
+            [
+                event(PLANNED, 1, chunk=FIRST),
+                event(COMMITTED, 1),
+                event(PLANNED, 2, chunk=SECOND),
+                event(COMMITTING, 2),
+            ],
+            FinishCommit,
+            id="the-next-chunks-commit-broke-off",
+        ),
+        pytest.param(
+            [
+                event(PLANNED, 1, chunk=FIRST),
+                event(COMMITTED, 1),
+                event(PLANNED, 2, chunk=SECOND),
+                event(ABANDONED, 2),
+            ],
+            Begin,
+            id="the-next-chunk-given-up",
+        ),
+        pytest.param(
+            [
+                event(PLANNED, 1, chunk=FIRST),
+                event(COMMITTED, 1),
+                event(PLANNED, 2, chunk=SECOND),
+                event(COMMITTED, 2),
+            ],
+            Done,
+            id="all-chunks-committed",
+        ),
+        pytest.param(
+            [event(PLANNED, 1, chunk=FIRST), event(COMMITTED, 1), event(LOCKED, 2, try_number=3)],
+            OvertakenError,
+            id="newer-try-and-a-chunk-committed",
         ),
     ],
 )
@@ -99,6 +154,8 @@ def test_what_a_process_does_first(events: list[Event], expected: type[Step] | t
     assert type(step) is expected
     if isinstance(step, Resume):
         assert step.attempt == max(history.attempts)
+    if isinstance(step, Begin):
+        assert step.done.is_same(CommittedChunks.read(history, identity(), TABLE))
 
 
 @pytest.mark.parametrize(
@@ -124,6 +181,20 @@ def test_what_the_owner_of_an_attempt_does_next(
     assert type(step) is expected
     if isinstance(step, Done):
         assert step.report.query_id == attempt_of(1).query_id
+
+
+@pytest.mark.parametrize(
+    ("chunk", "expected"),
+    [
+        pytest.param(None, Done, id="of-an-earlier-release"),
+        pytest.param(Chunk(), Done, id="the-only-one"),
+        pytest.param(FIRST, Recover, id="more-to-come"),
+        pytest.param(SECOND, Recover, id="the-last-one-whose-report-is-not-that-of-all"),
+    ],
+)
+def test_what_comes_after_a_commit(chunk: Chunk | None, expected: type[Step]) -> None:
+    history = History(events=[event(PLANNED, 1, chunk=chunk), event(COMMITTED, 1)])
+    assert type(decide_next(history, attempt_of(1))) is expected
 
 
 def test_a_query_id_names_its_attempt() -> None:

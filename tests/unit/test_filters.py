@@ -113,6 +113,7 @@ SAMPLES = {
     "setting_name": "a",
     "parameter": "a",
     "expression": "a",
+    "column_type": "Nullable(Int8)",
     "table_name": TableName(database="d", table="t"),
     "json_rows": [{"a": 1}],
     "server_sql": "SELECT 1",

@@ -7,12 +7,13 @@ import random
 import pyarrow as pa
 import pytest
 
+from airflow_provider_ch_s3.access import S3Access
+from airflow_provider_ch_s3.addresses import SourcePattern, parse_source
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.frames import TAIL_BYTES, Compression, FileEnd, judge_end
 from airflow_provider_ch_s3.load.endings import check_ends, compression_of
 from airflow_provider_ch_s3.request import LoadRequest
-from airflow_provider_ch_s3.s3_access import S3Access
-from airflow_provider_ch_s3.source import SourceFile, SourcePattern, parse_source
+from airflow_provider_ch_s3.source import SourceFile
 
 # "a,1\nb,2\n" as the programs zstd 1.5 and lz4 1.9 write it
 ZSTD = bytes.fromhex("28b52ffd2408410000612c310a622c320ae1a019a1")
@@ -105,7 +106,7 @@ class Store:
         self.objects = objects
         self.read: list[tuple[str, int]] = []
 
-    def list_files(self, pattern: SourcePattern) -> list[SourceFile]:
+    def list_files(self, pattern: SourcePattern, *, after: str = "") -> list[SourceFile]:
         return [SourceFile(key=key, etag="1", size_bytes=len(body)) for key, body in self.objects.items()]
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ch_s3.s3_access import S3Access
+from airflow_provider_ch_s3.access import S3Access
 from airflow_provider_ch_s3.sql import bench_queries
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName

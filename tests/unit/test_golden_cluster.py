@@ -13,6 +13,7 @@ from airflow_provider_ch_s3.sql.cluster_queries import (
     render_read_node,
     render_read_server,
 )
+from airflow_provider_ch_s3.sql.link_queries import render_show_queries
 from airflow_provider_ch_s3.sql.nodes import all_nodes, on_cluster
 from airflow_provider_ch_s3.sql.statement import Statement
 
@@ -23,6 +24,7 @@ from airflow_provider_ch_s3.sql.statement import Statement
         pytest.param("read_server", render_read_server(), id="read_server"),
         pytest.param("read_node", render_read_node(), id="read_node"),
         pytest.param("read_ddl_entry", render_read_ddl_entry("ch-s3-ddl-'1"), id="read_ddl_entry"),
+        pytest.param("show_queries", render_show_queries("ch-s3-'a-0-", "it's"), id="show_queries"),
         pytest.param("detect_nodes_cluster", render_detect_nodes("it's"), id="detect_nodes-cluster"),
         pytest.param("detect_nodes_single", render_detect_nodes(None), id="detect_nodes-single"),
     ],

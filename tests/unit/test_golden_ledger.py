@@ -71,6 +71,7 @@ LOOK_UPS = {
     "read_events_asked": ledger_queries.render_read_events(
         LEDGER, CLUSTER, target=TARGET_TEXT, load_id="ch-s3-0123", attempts={9, 7}
     ),
+    **of_both("read_last_files", FILES, target=TARGET_TEXT, prefix=f"flights/{HOSTILE}", before="flights/z", limit=9),
     **of_both("read_loaded_files", FILES, target=TARGET_TEXT, first="flights/a", last=f"flights/{HOSTILE}"),
     **of_both("read_commits", **OF_TABLE, attempts=[7, 9]),
     **of_both("read_commits_into", **OF_TABLE, partitions=["all", PARTITION], since=5),
@@ -235,6 +236,7 @@ def test_a_statement_is_called_as_its_template() -> None:
         "create_ledger_files",
         "read_events",
         "read_attempt_files",
+        "read_last_files",
         "read_loaded_files",
         "read_commits",
         "read_commits_into",

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_ch_s3.access import AzureAccess, S3Access, StoreAccess, UrlAccess
+from airflow_provider_ch_s3.addresses import AZURE, HTTP, SourcePattern
 from airflow_provider_ch_s3.conversion import Conversion, Method, plan_conversion
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.mapping import MappedColumn
-from airflow_provider_ch_s3.s3_access import S3Access
-from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourcePattern, SourceSpec
+from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries, render
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import Distribution, TableColumn, TableName, TargetSpec
@@ -28,6 +29,11 @@ TEMPORARY = dataclasses.replace(KEYS, session_token="SECRET-TOKEN")
 ANONYMOUS = dataclasses.replace(ROLE, anonymous=True)
 COLLECTION = dataclasses.replace(ROLE, named_collection="my`keys")
 ASSUMED = dataclasses.replace(ROLE, role_arn="arn:aws:iam::1:role/it's")
+AZURE_KEYS = AzureAccess(
+    endpoint_url="https://a.blob", connection_string="AccountKey=SECRET-KEY", parameter_prefix="az_"
+)
+AZURE_COLLECTION = AzureAccess(endpoint_url="https://a.blob", named_collection="my`keys")
+AZURE_IDENTITY = AzureAccess(endpoint_url="https://a.blob")
 
 TABLE = TableName(database="it's", table="a`b")
 LEDGER = TableName(database="ops", table="ledger")
@@ -36,7 +42,7 @@ PREFIX = "ch-s3-0'1-2-"
 SINCE = datetime.date(2013, 1, 31)
 
 
-def source(access: S3Access = KEYS, *keys: str, data_format: str = "Parquet") -> SourceSpec:
+def source(access: StoreAccess = KEYS, *keys: str, data_format: str = "Parquet") -> SourceSpec:
     return SourceSpec(
         pattern=SourcePattern(bucket="flights", globs=("**",)),
         access=access,
@@ -53,6 +59,11 @@ def source(access: S3Access = KEYS, *keys: str, data_format: str = "Parquet") ->
     )
 
 
+BLOBS = SourcePattern(bucket="flights", globs=("**",), scheme=AZURE)
+URLS = dataclasses.replace(
+    source(UrlAccess(redirects=1), "it's%20%7B1%7D/a%2Cb.parquet", "it's%20%7B1%7D/c.parquet"),
+    pattern=SourcePattern(bucket="https://h:8", globs=("**",), scheme=HTTP),
+)
 TEXT = dataclasses.replace(
     source(KEYS, data_format="CSVWithNames"),
     columns=(
@@ -109,6 +120,16 @@ CASES: dict[str, Statement] = {
     "insert_load_named_collection": insert(source(COLLECTION)),
     "insert_load_server_role": insert(source(ROLE)),
     "insert_load_assumed_role": insert(source(ASSUMED)),
+    "insert_load_azure_keys": insert(dataclasses.replace(source(AZURE_KEYS), pattern=BLOBS)),
+    "insert_load_azure_named_collection": insert(dataclasses.replace(source(AZURE_COLLECTION), pattern=BLOBS)),
+    "insert_load_azure_identity": insert(
+        dataclasses.replace(source(AZURE_IDENTITY), pattern=BLOBS), LOCAL, cluster=None
+    ),
+    "insert_load_azure_path_filter": insert(
+        dataclasses.replace(source(AZURE_KEYS, "it's 1.parquet", "it's 2.parquet"), pattern=BLOBS)
+    ),
+    "insert_load_urls": insert(URLS),
+    "insert_load_urls_single": insert(URLS, LOCAL, cluster=None),
     "insert_load_single": insert(source(KEYS), LOCAL, cluster=None),
     "insert_load_single_named_collection": insert(source(COLLECTION), LOCAL, cluster=None),
     "insert_load_spanning": insert(source(KEYS), SPANNING),
@@ -139,6 +160,7 @@ CASES: dict[str, Statement] = {
     "sample_files_text": load_queries.render_sample_files(
         TEXT, PLAIN, numbered=(), where="`it's at` > '2013-01-01'", limit_rows=100, settings={"max_threads": 4}
     ),
+    "read_lines_single": load_queries.render_read_lines(UNSAFE, {}, limit_rows=20),
     "describe_files_keys": load_queries.render_describe_files(dataclasses.replace(source(KEYS), columns=()), {}),
     "describe_files_structure": load_queries.render_describe_files(source(KEYS), {}),
     "describe_files_named_collection": load_queries.render_describe_files(

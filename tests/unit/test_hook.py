@@ -90,7 +90,7 @@ def test_a_wrong_driver_field_is_named(make_hook: MakeHook) -> None:
 
 def test_a_connection_of_the_official_type_is_accepted(make_hook: MakeHook) -> None:
     hook = make_hook({"cluster": "c", "http_endpoints": THREE}, conn_type="clickhouse")
-    assert hook.declaration == ClusterDeclaration(cluster="c", http_endpoints=tuple(THREE))
+    assert hook.declaration == ClusterDeclaration(host="127.0.0.1", cluster="c", http_endpoints=tuple(THREE))
 
 
 def test_a_connection_of_another_type_is_refused(make_hook: MakeHook) -> None:

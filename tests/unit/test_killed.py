@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_ch_s3.chunk import Chunk
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, Event, EventKind
 from airflow_provider_ch_s3.load.killed import describe_kill
 
 ID = AttemptId(load_id="ch-s3-a", generation=0, number=1)
 
 
-def attempt(*kinds: EventKind, is_broken: bool = False) -> Attempt:
+def attempt(*kinds: EventKind, is_broken: bool = False, chunk: Chunk | None = None) -> Attempt:
+    detail = {"is_broken": is_broken, "chunk": (chunk or Chunk()).as_dict()}
     events = [
-        Event(kind=kind, attempt=ID, epoch=1, try_number=1, detail={"is_broken": is_broken}, time=0.0)
+        Event(kind=kind, attempt=ID, epoch=1, try_number=1, detail=detail, time=0.0)
         for kind in (EventKind.PLANNED, *kinds)
     ]
     return Attempt(id=ID, events=events)
@@ -36,6 +38,12 @@ THREE = ("n1", "n2", "n3")
             "killed: none of its queries is running; its commit had begun and was finished: d.t holds all of its"
             " rows",
             id="while-it-committed",
+        ),
+        pytest.param(
+            THREE,
+            [attempt(EventKind.COMMITTED, chunk=Chunk(last="d/9.csv")), attempt(EventKind.ABANDONED)],
+            "killed on 3 nodes; d.t holds the rows of its first chunks (1 committed)",
+            id="in-its-second-chunk",
         ),
         pytest.param(
             ("n1",),

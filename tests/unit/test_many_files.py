@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.addresses import SourcePattern
 from airflow_provider_ch_s3.exactly_once import holdings as holdings_module
 from airflow_provider_ch_s3.exactly_once import ledger as ledger_module
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
@@ -18,13 +19,14 @@ from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
-from bench.planning import run_append, run_load
+from bench.planning import Phase, run_append, run_chunks, run_load
 
 # 300 MB for 1,000,000 objects, less a sixth: tracemalloc counts no rounding to 16 bytes, and no gaps.
+PATTERN = SourcePattern(bucket="b", globs=("*",))
 BYTES_PER_OBJECT = 250
 
 
-def highest_bytes(objects: int) -> dict[str, int]:
+def highest_bytes(objects: int, *runs: Callable[[int, Phase], None]) -> dict[str, int]:
     """The most memory that each phase of planning sees, over that before all of them."""
     highest = {}
     before = tracemalloc.get_traced_memory()[0]
@@ -35,22 +37,34 @@ def highest_bytes(objects: int) -> dict[str, int]:
         yield
         highest[name] = tracemalloc.get_traced_memory()[1] - before
 
-    for run in (run_load, run_append):
+    for run in runs:
         run(objects, phase)
     return highest
 
 
-def test_the_memory_of_each_object() -> None:
+@pytest.fixture
+def traced() -> Iterator[None]:
     tracemalloc.start()
-    try:
-        run_load(2, lambda _: nullcontext())  # templates and the like are made once
-        few, many = highest_bytes(10_000), highest_bytes(20_000)
-    finally:
-        tracemalloc.stop()
+    yield
+    tracemalloc.stop()
+
+
+@pytest.mark.usefixtures("traced")
+def test_the_memory_of_each_object() -> None:
+    run_load(2, lambda _: nullcontext())  # templates and the like are made once
+    few, many = (highest_bytes(objects, run_load, run_append) for objects in (10_000, 20_000))
     # What a statement takes is the same in both: it is about 10,000 files at most.
     per_object = {name: (many[name] - few[name]) / 10_000 for name in many}
-    assert len(per_object) == 8
+    assert len(per_object) == 6
     assert {name: size for name, size in per_object.items() if size > BYTES_PER_OBJECT} == {}
+
+
+@pytest.mark.usefixtures("traced")
+def test_what_is_listed_behind_a_chunk_takes_no_memory() -> None:
+    few, many = (highest_bytes(objects, run_chunks) for objects in (30_000, 40_000))
+    per_object = {name: (many[name] - few[name]) / 10_000 for name in many}
+    assert len(per_object) == 2
+    assert {name: size for name, size in per_object.items() if size > 10} == {}
 
 
 @pytest.mark.parametrize("key", ["d/a.csv", "ä/日/😀", "a\0b", "\0", "a\n", "x" * 1024])
@@ -100,7 +114,7 @@ def ledger(client: Recorder) -> Ledger:
 
 
 def test_a_manifest_is_written_in_pieces(ledger: Ledger, client: Recorder) -> None:
-    ledger.write_files(ATTEMPT, [SourceFile(key=f"k{n}", etag="1", size_bytes=9) for n in range(5)], "b")
+    ledger.write_files(ATTEMPT, [SourceFile(key=f"k{n}", etag="1", size_bytes=9) for n in range(5)], PATTERN)
     assert [re.findall(r'"path": "(.*?)"', text) for text in client.texts] == [
         ["b/k0", "b/k1"],
         ["b/k2", "b/k3"],

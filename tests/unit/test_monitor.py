@@ -26,7 +26,7 @@ RUNNING = {
     "is_initial": True,
     "elapsed_seconds": 1.0,
     "read_rows": 5,
-    "s3_bytes": 5,
+    "store_bytes": 5,
     "peak_memory_bytes": 1,
     "log_comment": "",
 }

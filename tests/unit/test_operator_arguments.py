@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.addresses import parse_source
 from airflow_provider_ch_s3.arguments import parse_whole
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.request import (
+    CommitAt,
     LoadMode,
     LoadRequest,
     MaterializedViews,
@@ -35,7 +37,7 @@ def make_request(**arguments: Any) -> LoadRequest:
     operator = S3ToClickHouseOperator(
         task_id="load", source="s3://flights/**", table="d.t", clickhouse_conn_id="unit", **arguments
     )
-    return build_request(operator, {}, LoadLimit())
+    return build_request(operator, parse_source(operator.source), {}, LoadLimit())
 
 
 def test_defaults_are_the_careful_ones() -> None:
@@ -49,6 +51,8 @@ def test_defaults_are_the_careful_ones() -> None:
     assert request.settle_before_commit is False
     assert request.on_no_files is OnNoFiles.FAIL
     assert (request.min_file_age_seconds, request.expected_files) == (0.0, ())
+    assert request.commit is CommitAt.CHUNK
+    assert (request.max_files_per_chunk, request.max_bytes_per_chunk) == (10_000, None)
 
 
 def test_arguments_arrive() -> None:
@@ -65,6 +69,9 @@ def test_arguments_arrive() -> None:
         on_no_files="succeed",
         min_file_age=datetime.timedelta(minutes=5),
         expected_files="_SUCCESS",
+        commit="end",
+        max_files_per_chunk="500",
+        max_bytes_per_chunk="1000000000000",
     )
     assert request.load_mode is LoadMode.REPLACE_WHERE
     assert request.replace_where == "dt = '2013-01-01'"
@@ -76,6 +83,8 @@ def test_arguments_arrive() -> None:
     assert request.settle_before_commit is True
     assert request.on_no_files is OnNoFiles.SUCCEED
     assert (request.min_file_age_seconds, request.expected_files) == (300.0, ("_SUCCESS",))
+    assert request.commit is CommitAt.END
+    assert (request.max_files_per_chunk, request.max_bytes_per_chunk) == (500, 10**12)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +232,24 @@ def test_an_argument_of_the_sensor_of_another_type_is_named(arguments: dict[str,
             id="min_file_age",
         ),
         pytest.param({"min_rows": -1}, "min_rows=-1 must be a whole number, 0 or more", id="min_rows"),
+        pytest.param({"commit": "none"}, "commit='none' is unknown; use one of 'chunk', 'end'", id="commit"),
+        pytest.param({"commit": None}, "commit=None is unknown; use one of 'chunk', 'end'", id="no-commit"),
+        *(
+            pytest.param(
+                {"max_files_per_chunk": value},
+                f"max_files_per_chunk={value!r} must be a whole number, from 1 to 10000",
+                id=f"max_files_per_chunk-{value}",
+            )
+            for value in (0, 10_001, "many", None)
+        ),
+        *(
+            pytest.param(
+                {"max_bytes_per_chunk": value},
+                f"max_bytes_per_chunk={value!r} must be a whole number, 1 or more",
+                id=f"max_bytes_per_chunk-{value}",
+            )
+            for value in (0, "10 GB", 0.5)
+        ),
     ],
 )
 def test_a_wrong_argument_is_named_with_what_is_known(arguments: dict[str, Any], message: str) -> None:

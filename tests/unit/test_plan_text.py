@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
+import json
+import logging
+import re
+
+import pytest
+
+from airflow_provider_ch_s3.access import S3Access
+from airflow_provider_ch_s3.addresses import SourcePattern
+from airflow_provider_ch_s3.chunk import Chunk
 from airflow_provider_ch_s3.cluster import ClusterSpec, NodeSpec
-from airflow_provider_ch_s3.load.plan_text import format_plan
+from airflow_provider_ch_s3.load.plan_text import format_plan, log_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.mapping import MappedColumn
-from airflow_provider_ch_s3.s3_access import S3Access
-from airflow_provider_ch_s3.source import SourceFile, SourcePattern, SourceSpec
+from airflow_provider_ch_s3.request import LoadIdentity
+from airflow_provider_ch_s3.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import LoadPlan, MemorySharing, Prediction, Setting, SettingOrigin
 
@@ -67,13 +78,16 @@ settings
 """
 TAIL = """\
   new_setting left out: this server does not have it
-expected  4 initial parts, 1.0 GiB peak memory per node, 2.0 s to load, 3.0 s until settled; from a test"""
+expected  4 initial parts, 1.0 GiB peak memory per node, 2.0 s to load, 3.0 s until settled; from a
+          test"""
 
 
 def test_a_plan_shows_what_is_notable_and_counts_the_rest() -> None:
     settings = """\
-  max_threads = 8  [computed] one thread a core
-  offset = 0       [computed] a profile skips rows
+  max_threads = 8  [computed]
+      one thread a core
+  offset = 0  [computed]
+      a profile skips rows
   3 more settings as the server has them: see `ch-s3 plan --all`
 """
     assert format_plan(PREPARED) == HEAD + settings + TAIL
@@ -81,10 +95,54 @@ def test_a_plan_shows_what_is_notable_and_counts_the_rest() -> None:
 
 def test_all_of_a_plan() -> None:
     settings = """\
-  max_threads = 8         [computed] one thread a core
-  log_queries = 1         [computed] a retry finds it
-  max_execution_time = 0  [server default] no timeout
-  limit = 0               [computed] rows
-  offset = 0              [computed] a profile skips rows
+  max_threads = 8  [computed]
+      one thread a core
+  log_queries = 1  [computed]
+      a retry finds it
+  max_execution_time = 0  [server default]
+      no timeout
+  limit = 0  [computed]
+      rows
+  offset = 0  [computed]
+      a profile skips rows
 """
     assert format_plan(PREPARED, show_all=True) == HEAD + settings + TAIL
+
+
+def test_a_log_has_no_long_lines_and_folds_what_is_not_notable(caplog: pytest.LogCaptureFixture) -> None:
+    reason = "a sentence with numbers in it, such as 67,108,864 bytes; " * 4
+    settings = (Setting(name="max_threads", value=8, reason=reason), *PLAN.settings[1:])
+    with caplog.at_level(logging.INFO):
+        log_plan(dataclasses.replace(PREPARED, plan=dataclasses.replace(PLAN, settings=settings)))
+    plan, group, folded, end = caplog.messages
+    assert (group, end) == ("::group::the other 3 settings", "::endgroup::")
+    assert max(len(line) for line in plan.splitlines()) <= 100
+    assert reason.split() == re.findall(r"max_threads = 8  \[computed\]\n(.*?)\n  offset", plan, re.DOTALL)[0].split()
+    assert "log_queries" not in plan
+    assert "  log_queries = 1  [computed]\n      a retry finds it\n" in folded
+    assert "max_threads" not in folded
+
+
+CHUNK = Chunk(number=2, after="a", last="c", size_bytes=2048, bytes_before=4096, bytes_total=10_240)
+
+
+def test_a_plan_of_a_chunk_shows_its_share() -> None:
+    text = format_plan(dataclasses.replace(PREPARED, chunk=CHUNK))
+    assert text.splitlines()[1] == "chunk     2 of about 4: 2.0 KiB of 10.0 KiB, 4.0 KiB of which are loaded"
+    assert text.replace(text.splitlines(keepends=True)[1], "") == format_plan(PREPARED)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "told"),
+    [
+        pytest.param(CHUNK, {"chunk": CHUNK.as_dict()}, id="one-of-several"),
+        pytest.param(Chunk(size_bytes=2048, bytes_total=2048), {}, id="the-only-one"),
+    ],
+)
+def test_the_servers_log_says_which_chunk_an_insert_is(chunk: Chunk, told: dict[str, object]) -> None:
+    identity = LoadIdentity(
+        dag_id="d", task_id="t", run_id="r", table="d.t", since=datetime.datetime(2026, 11, 22, tzinfo=datetime.UTC)
+    )
+    text = dataclasses.replace(PREPARED, chunk=chunk).insert(identity).text
+    comment = json.loads(re.findall(r"log_comment = '(.*)'", text)[0])
+    assert comment == {**identity.names, "try": 1, "files": 1, "bytes": 2048, "rows": 10, **told}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.chunk import Chunk
 from airflow_provider_ch_s3.query.progress import Progress, ProgressMeter, expected_work
 
 MIB = 1_048_576
@@ -19,7 +20,7 @@ def running(node: str = "ch1", *, is_initial: bool = False, comment: str = "", *
         "is_initial": is_initial,
         "elapsed_seconds": 10.0,
         "read_rows": 0,
-        "s3_bytes": 0,
+        "store_bytes": 0,
         "peak_memory_bytes": 0,
         "log_comment": comment,
     } | values
@@ -33,8 +34,8 @@ def test_the_initiator_counts_the_rows_of_all_and_each_node_its_own_files() -> N
     comment = json.dumps({"files": 3, "bytes": 300 * MIB, "rows": 4000})
     progress = measure(
         running(is_initial=True, comment=comment, read_rows=1000, elapsed_seconds=20.0, peak_memory_bytes=9 * MIB),
-        running(read_rows=590, s3_bytes=30 * MIB, peak_memory_bytes=2 * MIB),
-        running("ch2", read_rows=400, s3_bytes=20 * MIB, peak_memory_bytes=5 * MIB),
+        running(read_rows=590, store_bytes=30 * MIB, peak_memory_bytes=2 * MIB),
+        running("ch2", read_rows=400, store_bytes=20 * MIB, peak_memory_bytes=5 * MIB),
     )
     assert (progress.rows, progress.read_bytes, progress.peak_memory_bytes) == (1000, 50 * MIB, 5 * MIB)
     assert (progress.elapsed_seconds, progress.nodes, progress.done_ratio) == (20.0, 2, 0.25)
@@ -42,6 +43,35 @@ def test_the_initiator_counts_the_rows_of_all_and_each_node_its_own_files() -> N
     assert str(progress) == (
         "25%, 1,000 rows, 50 rows/s, 50.0 MiB read, 5.0 MiB peak memory, 2 nodes at work, 1 min 00 s left"
     )
+
+
+@pytest.mark.parametrize(
+    ("chunk", "begin", "end"),
+    [
+        pytest.param(
+            Chunk(
+                number=2, after="b", last="d", size_bytes=100, bytes_before=100, seconds_before=27.0, bytes_total=400
+            ),
+            "chunk 2 of about 4, 37%, 480 rows, 48 rows/s",
+            "1 node at work, 1 min 03 s left",
+            id="between",
+        ),
+        pytest.param(
+            Chunk(number=3, after="d", size_bytes=50, bytes_before=50, seconds_before=27.0, bytes_total=100),
+            "chunk 3 of 3, 74%, 480 rows, 48 rows/s",
+            "1 node at work, 13.0 s left",
+            id="the-last",
+        ),
+        pytest.param(
+            Chunk(size_bytes=400, bytes_total=400), "48%, 480 rows, 48 rows/s", "10.8 s left", id="the-only"
+        ),
+    ],
+)
+def test_of_a_chunk_the_whole_load_is_told(chunk: Chunk, begin: str, end: str) -> None:
+    comment = json.dumps({"files": 3, "bytes": chunk.size_bytes, "rows": 1000, "chunk": chunk.as_dict()})
+    told = str(measure(running(is_initial=True, comment=comment, read_rows=480)))
+    assert told.startswith(begin)
+    assert told.endswith(end)
 
 
 def test_a_node_alone_is_its_own_worker() -> None:
@@ -63,8 +93,8 @@ def test_a_node_that_is_through_stays_in_the_sum() -> None:
     comment = json.dumps({"bytes": 100 * MIB})
     initial = running(is_initial=True, comment=comment)
     assert looks(
-        [initial, running(s3_bytes=30 * MIB), running("ch2", s3_bytes=19 * MIB, peak_memory_bytes=MIB)],
-        [initial | {"elapsed_seconds": 12.0}, running(s3_bytes=48 * MIB)],
+        [initial, running(store_bytes=30 * MIB), running("ch2", store_bytes=19 * MIB, peak_memory_bytes=MIB)],
+        [initial | {"elapsed_seconds": 12.0}, running(store_bytes=48 * MIB)],
         [initial | {"elapsed_seconds": 12.0}],
     ) == [
         "49%, 0 rows, 0 rows/s, 49.0 MiB read, 1.0 MiB peak memory, 2 nodes at work, 10.4 s left",
@@ -75,22 +105,22 @@ def test_a_node_that_is_through_stays_in_the_sum() -> None:
 
 def test_no_figure_falls_when_an_initiator_is_seen_later_than_its_parts() -> None:
     meter = ProgressMeter()
-    meter.measure([running(read_rows=40, s3_bytes=7, peak_memory_bytes=5)])
-    later = meter.measure([running(is_initial=True, read_rows=30), running(read_rows=39, s3_bytes=6)])
+    meter.measure([running(read_rows=40, store_bytes=7, peak_memory_bytes=5)])
+    later = meter.measure([running(is_initial=True, read_rows=30), running(read_rows=39, store_bytes=6)])
     assert (later.rows, later.read_bytes, later.peak_memory_bytes) == (40, 7, 5)
 
 
 def test_a_process_that_comes_later_learns_from_the_log_what_has_ended() -> None:
     comment = json.dumps({"bytes": 100 * MIB})
-    through = running("ch2", s3_bytes=40 * MIB)
+    through = running("ch2", store_bytes=40 * MIB)
     del through["elapsed_seconds"]  # a log has other columns
-    assert looks([running(is_initial=True, comment=comment), running(s3_bytes=10 * MIB)], ended=(through,)) == [
+    assert looks([running(is_initial=True, comment=comment), running(store_bytes=10 * MIB)], ended=(through,)) == [
         "50%, 0 rows, 0 rows/s, 50.0 MiB read, 0 B peak memory, 1 of 2 nodes at work, 10.0 s left"
     ]
 
 
 def test_a_part_that_is_logged_while_it_still_shows_counts_once() -> None:
-    part = running("ch2", s3_bytes=40)
+    part = running("ch2", store_bytes=40)
     assert ProgressMeter().measure([part], [part]).read_bytes == 40
 
 
@@ -105,7 +135,7 @@ def test_a_part_that_is_logged_while_it_still_shows_counts_once() -> None:
     ],
 )
 def test_done_ratio(comment: dict[str, Any], done_ratio: float | None) -> None:
-    row = running(is_initial=True, comment=json.dumps(comment), read_rows=500, s3_bytes=80)
+    row = running(is_initial=True, comment=json.dumps(comment), read_rows=500, store_bytes=80)
     assert measure(row).done_ratio == done_ratio
 
 
@@ -125,10 +155,11 @@ def test_the_last_second_is_not_counted_in_tenths() -> None:
         pytest.param(
             '{"files": 1, "bytes": 2, "rows": 3, "dag": "d"}', {"files": 1, "bytes": 2, "rows": 3}, id="all"
         ),
-        pytest.param('{"files": 1, "rows": null, "bytes": "2"}', {"files": 1}, id="only-numbers"),
+        pytest.param('{"files": 1, "rows": null, "bytes": "2", "chunk": 3}', {"files": 1}, id="only-of-their-types"),
+        pytest.param('{"chunk": {"number": 2}}', {"chunk": {"number": 2}}, id="a-chunk"),
         pytest.param("", {}, id="lost"),
         pytest.param("not JSON", {}, id="somebody-elses"),
     ],
 )
-def test_expected_work(comment: str, expected: dict[str, int]) -> None:
+def test_expected_work(comment: str, expected: dict[str, Any]) -> None:
     assert expected_work(comment) == expected

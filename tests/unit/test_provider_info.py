@@ -47,6 +47,7 @@ def test_every_key_of_the_design_is_a_field(connection_type: dict[str, Any]) -> 
         "http_endpoints",
         "ledger_table",
         "calibration",
+        "play_url",
         "secure",
         "verify",
         "ca_cert",

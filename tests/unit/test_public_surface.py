@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import airflow_provider_ch_s3
-from airflow_provider_ch_s3.s3_access import S3Access
-from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourcePattern, SourceSpec
+from airflow_provider_ch_s3.access import S3Access
+from airflow_provider_ch_s3.addresses import SourcePattern
+from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql.load_queries import render_describe_files
 from airflow_provider_ch_s3.sql.statement import Statement
 

@@ -9,7 +9,7 @@ import pytest
 
 PURE = (
     *("errors", "units", "arguments", "names", "cluster", "declaration", "source", "target", "mapping"),
-    *("tuning", "sql", "load", "settle", "calibrate"),
+    *("tuning", "sql", "load", "export", "in_place", "settle", "calibrate"),
 )
 FOREIGN = ("airflow", "boto3", "botocore", "clickhouse_connect")
 # What is for trials, and what the extras bring for it.
@@ -46,9 +46,12 @@ def test_the_pure_part_imports_alone() -> None:
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
-def test_a_dag_file_imports_no_s3_client() -> None:
+@pytest.mark.parametrize(
+    "operator", ["transfers.s3_to_clickhouse", "transfers.clickhouse_to_s3", "operators.s3_query"]
+)
+def test_a_dag_file_imports_no_s3_client(operator: str) -> None:
     """A DAG file is imported every few seconds; only a running task lists files."""
-    script = "import airflow_provider_ch_s3.transfers.s3_to_clickhouse, sys; print('boto3' in sys.modules)"
+    script = f"import airflow_provider_ch_s3.{operator}, sys; print('boto3' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "False\n"
 

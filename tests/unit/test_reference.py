@@ -20,7 +20,7 @@ def test_the_page_is_what_the_code_says(request: pytest.FixtureRequest) -> None:
     assert PAGE.read_text() == text, "to write it anew: pytest tests/unit/test_reference.py --update-golden"
 
 
-@pytest.mark.parametrize("heading", ["Connection fields", "Operator", "Sensor", "Load report", "Settings"])
+@pytest.mark.parametrize("heading", ["Connection fields", "Operators", "Sensor", "Load report", "Settings"])
 def test_links_from_elsewhere_find_their_heading(heading: str) -> None:
     assert f"\n## {heading}\n" in PAGE.read_text()
 

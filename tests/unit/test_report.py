@@ -9,14 +9,10 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.load.report import (
-    LoadReport,
-    NodeReport,
-    build_report,
-    check_report,
-    describe_partitions,
-    describe_plan,
-)
+from airflow_provider_ch_s3.load.joined_report import join_reports
+from airflow_provider_ch_s3.load.planned import describe_plan
+from airflow_provider_ch_s3.load.query_report import build_report, check_report
+from airflow_provider_ch_s3.load.report import LoadReport, NodeReport, describe_partitions
 from airflow_provider_ch_s3.query.state import QueryStatus
 from airflow_provider_ch_s3.tuning import LoadPlan, Prediction, Setting, SettingOrigin
 
@@ -37,9 +33,9 @@ def logged(
         "read_rows": 0,
         "written_rows": 0,
         "peak_memory_bytes": 0,
-        "s3_bytes": 0,
+        "store_bytes": 0,
         "files": 0,
-        "s3_requests": 0,
+        "requests": 0,
         "initial_parts": 0,
         "part_rows": 0,
         "part_bytes": 0,
@@ -56,10 +52,10 @@ def share(node: str, rows: int, **values: Any) -> dict[str, Any]:
 # As ClickHouse 26.7 logs it: the initiator counts all rows read and none written.
 CLUSTER = [
     logged(is_initial=True, event="QueryStart"),
-    logged(is_initial=True, read_rows=1000, peak_memory_bytes=7 * MIB, s3_requests=1),
+    logged(is_initial=True, read_rows=1000, peak_memory_bytes=7 * MIB, requests=1),
     logged("ch1", event="QueryStart"),
-    share("ch1", 400, files=2, s3_bytes=20 * MIB, s3_requests=6, initial_parts=2, peak_memory_bytes=5 * MIB),
-    share("ch2", 600, files=3, s3_bytes=30 * MIB, s3_requests=8, initial_parts=3, peak_memory_bytes=9 * MIB),
+    share("ch1", 400, files=2, store_bytes=20 * MIB, requests=6, initial_parts=2, peak_memory_bytes=5 * MIB),
+    share("ch2", 600, files=3, store_bytes=30 * MIB, requests=8, initial_parts=3, peak_memory_bytes=9 * MIB),
 ]
 SINGLE = [
     logged(is_initial=True, event="QueryStart"),
@@ -68,8 +64,8 @@ SINGLE = [
         1000,
         is_initial=True,
         files=5,
-        s3_bytes=50 * MIB,
-        s3_requests=12,
+        store_bytes=50 * MIB,
+        requests=12,
         initial_parts=4,
         peak_memory_bytes=8 * MIB,
     ),
@@ -111,7 +107,7 @@ def test_cluster() -> None:
         "rows_written": 1000,
         "size_bytes": 52_428_800,
         "read_bytes": 52_428_800,
-        "s3_requests": 15,
+        "requests": 15,
         "seconds": 4.0,
         "ended": 1_700_000_004.25,
         "rows_per_second": 250.0,
@@ -130,10 +126,17 @@ def test_cluster() -> None:
         "load_mode": "append",
         "files_skipped": 0,
         "files_too_young": 0,
+        "rows_rejected": 0,
+        "rejected": (),
+        "columns_added": {},
         "checks": (),
         "partitions": None,
         "replaced": {},
         "commit_seconds": 0.0,
+        "plan_seconds": 0.0,
+        "settle_seconds": 0.0,
+        "verify_seconds": 0.0,
+        "chunks": 1,
     }
 
 
@@ -148,7 +151,7 @@ def test_a_plan_is_told_with_its_reasons() -> None:
         basis="a guess",
     )
     assert describe_plan(plan) == {
-        "settings": {"max_threads": {"value": 16, "origin": "computed", "reason": "because"}},
+        "settings": {"max_threads": {"value": 16, "origin": "computed", "reason": "because", "is_notable": True}},
         "left_out_settings": {"x": "this server does not have it"},
         "predicted": {
             "initial_parts": 6,
@@ -163,6 +166,8 @@ COMMITTED = dataclasses.replace(
     build_report(status(CLUSTER), table="d.t", attached=False),
     load_mode="replace_partitions",
     files_skipped=1200,
+    rows_rejected=1,
+    rejected=[{"file": "b/k", "reason": "not a UInt8", "rows": 1}],
     checks=["5 files read, 5 listed", "5 ETags unchanged"],
     partitions={"201301": 400, "201302": 600},
     replaced={"20130102": 943, "20130101": 842},
@@ -209,7 +214,7 @@ def test_nothing_new() -> None:
         "rows_written": 0,
         "size_bytes": 0,
         "read_bytes": 0,
-        "s3_requests": 0,
+        "requests": 0,
         "seconds": 0.0,
         "ended": 0.0,
         "rows_per_second": 0.0,
@@ -225,10 +230,17 @@ def test_nothing_new() -> None:
         "load_mode": "append",
         "files_skipped": 1200,
         "files_too_young": 0,
+        "rows_rejected": 0,
+        "rejected": (),
+        "columns_added": {},
         "checks": ("the table already holds 1,200 listed files, in this version or another",),
         "partitions": {},
         "replaced": {},
         "commit_seconds": 0.0,
+        "plan_seconds": 0.0,
+        "settle_seconds": 0.0,
+        "verify_seconds": 0.0,
+        "chunks": 1,
     }
     assert (
         str(report) == "nothing new for d.t: the table already holds 1,200 listed files, in this version or another"
@@ -256,7 +268,7 @@ def test_why_nothing_is_new(counts: dict[str, int], said: str) -> None:
 def test_single_node() -> None:
     report = build_report(status(SINGLE), table="d.t", attached=False)
     assert (report.rows_read, report.rows_written, report.files_read) == (1000, 1000, 5)
-    assert (report.read_bytes, report.s3_requests, report.initial_parts) == (50 * MIB, 12, 4)
+    assert (report.read_bytes, report.requests, report.initial_parts) == (50 * MIB, 12, 4)
     assert report.nodes == {"ch1": NodeReport(files=5, rows_written=1000, peak_memory_bytes=8 * MIB, initial_parts=4)}
 
 
@@ -282,7 +294,7 @@ def test_without_its_comment_nobody_knows_what_was_listed() -> None:
 
 def test_the_log_shows_the_load_and_each_node() -> None:
     assert str(build_report(status(CLUSTER), table="d.t", attached=False)) == (
-        "loaded 1,000 rows from 5 files into d.t in 4.0 s: 250 rows/s, 50.0 MiB read, 15 S3 requests,"
+        "loaded 1,000 rows from 5 files into d.t in 4.0 s: 250 rows/s, 50.0 MiB read, 15 requests,"
         " 5 initial parts\n"
         "  ch1: 400 rows, 2 files, 7.0 MiB peak memory, 2 parts\n"
         "  ch2: 600 rows, 3 files, 9.0 MiB peak memory, 3 parts"
@@ -294,6 +306,7 @@ def test_the_log_shows_the_checks_and_the_commit() -> None:
         "  predicted: 6 initial parts, 10.0 MiB peak memory per node, 2.0 s to load, 3.5 s until settled",
         "  checked: 5 files read, 5 listed",
         "  checked: 5 ETags unchanged",
+        "  rejected: 1 row",
         "  skipped: 1,200 files",
         "  committed (replace_partitions) in 0.2 s: 2 partitions",
         "  replaced: 1,785 rows in 2 partitions: 20130101 (842 rows), 20130102 (943 rows)",
@@ -301,7 +314,7 @@ def test_the_log_shows_the_checks_and_the_commit() -> None:
 
 
 def test_one_is_singular() -> None:
-    one = share("ch1", 1, is_initial=True, files=1, s3_requests=1, initial_parts=1, duration_seconds=1.0)
+    one = share("ch1", 1, is_initial=True, files=1, requests=1, initial_parts=1, duration_seconds=1.0)
     report = dataclasses.replace(
         build_report(status([one]), table="d.t", attached=False),
         load_mode="replace_partitions",
@@ -310,12 +323,125 @@ def test_one_is_singular() -> None:
         replaced={"a": 1},
     )
     assert str(report).splitlines() == [
-        "loaded 1 row from 1 file into d.t in 1.0 s: 1 row/s, 0 B read, 1 S3 request, 1 initial part",
+        "loaded 1 row from 1 file into d.t in 1.0 s: 1 row/s, 0 B read, 1 request, 1 initial part",
         "  ch1: 1 row, 1 file, 0 B peak memory, 1 part",
         "  skipped: 1 file",
         "  committed (replace_partitions) in 0.0 s: 1 partition",
         "  replaced: 1 row in 1 partition: a (1 row)",
     ]
+
+
+def test_the_outcome_is_one_sentence() -> None:
+    report = dataclasses.replace(
+        COMMITTED,
+        partitions={"a": 600, "b": 390},
+        replaced={"a": 7},
+        files_skipped=1,
+        plan_seconds=1.0,
+        seconds=4.0,
+        rows_rejected=2,
+    )
+    assert report.outcome == (
+        "d.t has 990 rows from 5 files in 2 partitions, in the place of 7 rows, after 5.2 s; 1 file skipped;"
+        " 2 rows rejected"
+    )
+    assert LoadReport.nothing_new("d.t").outcome == "nothing new for d.t: no file matches the source"
+
+
+# A chunk that an earlier try submitted, and the last one, which one node loaded alone, into another partition, too.
+CHUNKS = [
+    dataclasses.replace(
+        build_report(status(CLUSTER), table="d.t", attached=True),
+        files_skipped=7,
+        files_too_young=1,
+        partitions={"201301": 400, "201302": 600},
+        commit_seconds=0.25,
+        plan_seconds=1.5,
+        verify_seconds=0.125,
+        predicted=dataclasses.asdict(PREDICTION),
+    ),
+    dataclasses.replace(
+        build_report(
+            status([CLUSTER[1], share("ch2", 500, files=3, duration_seconds=4.0)]), table="d.t", attached=False
+        ),
+        query_id="q-2",
+        files_listed=3,
+        ended=1_700_000_900.0,
+        seconds=2.0,
+        partitions={"201302": 100, "201303": 400},
+        commit_seconds=0.5,
+        plan_seconds=0.5,
+        settle_seconds=2.0,
+        settings={"max_threads": {"value": 8, "origin": "computed", "reason": "because"}},
+        data_format="Parquet",
+    ),
+]
+
+
+def test_the_reports_of_chunks_become_one() -> None:
+    report = join_reports(CHUNKS)
+    assert report.as_dict() == {
+        "query_id": "q-2",
+        "table": "d.t",
+        "files_listed": 8,
+        "files_read": 8,
+        "rows_listed": 2000,
+        "rows_read": 2000,
+        "rows_written": 1500,
+        "size_bytes": 104_857_600,
+        "read_bytes": 52_428_800,
+        "requests": 16,
+        "seconds": 6.0,
+        "ended": 1_700_000_900.0,
+        "rows_per_second": 250.0,
+        "peak_memory_bytes": 9_437_184,
+        "initial_parts": 5,
+        "attached": True,
+        "nodes": {
+            "ch1": {"files": 2, "rows_written": 400, "peak_memory_bytes": 7_340_032, "initial_parts": 2},
+            "ch2": {"files": 6, "rows_written": 1100, "peak_memory_bytes": 9_437_184, "initial_parts": 3},
+        },
+        "settings": {"max_threads": {"value": 8, "origin": "computed", "reason": "because"}},
+        "left_out_settings": {},
+        "data_format": "Parquet",
+        "volume_bytes": 12_000,
+        "predicted": {},
+        "load_mode": "append",
+        "files_skipped": 7,
+        "files_too_young": 1,
+        "rows_rejected": 0,
+        "rejected": (),
+        "columns_added": {},
+        "checks": ("2 chunks, each of them before its commit",),
+        "partitions": {"201301": 400, "201302": 700, "201303": 400},
+        "replaced": {},
+        "commit_seconds": 0.75,
+        "plan_seconds": 2.0,
+        "settle_seconds": 2.0,
+        "verify_seconds": 0.125,
+        "chunks": 2,
+    }
+    assert str(report).splitlines() == [
+        "loaded 1,500 rows from 8 files, in 2 chunks, into d.t in 6.0 s: 250 rows/s, 50.0 MiB read, 16 requests,"
+        " 5 initial parts",
+        "  ch1: 400 rows, 2 files, 7.0 MiB peak memory, 2 parts",
+        "  ch2: 1,100 rows, 6 files, 9.0 MiB peak memory, 3 parts",
+        "  checked: 2 chunks, each of them before its commit",
+        "  skipped: 7 files",
+        "  too young: 1 file",
+        "  committed (append) in 0.8 s: 3 partitions",
+    ]
+
+
+def test_what_is_unknown_of_one_chunk_is_unknown_of_all() -> None:
+    lost = dataclasses.replace(CHUNKS[0], files_listed=None, rows_listed=None, size_bytes=None)
+    for reports in ([lost, CHUNKS[1]], [CHUNKS[1], lost]):
+        joined = join_reports(reports)
+        assert (joined.files_listed, joined.rows_listed, joined.size_bytes) == (None, None, None)
+
+
+def test_the_report_of_one_chunk_is_that_of_the_load() -> None:
+    assert join_reports(CHUNKS[:1]) == CHUNKS[0]
 
 
 def test_ten_partitions_are_named() -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.access import S3Access
+from airflow_provider_ch_s3.addresses import parse_source
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.inspect.schemas import compare_files, spread
 from airflow_provider_ch_s3.request import LoadRequest
-from airflow_provider_ch_s3.s3_access import S3Access
-from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec, parse_source
+from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
 

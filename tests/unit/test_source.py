@@ -7,17 +7,12 @@ import re
 
 import pytest
 
+from airflow_provider_ch_s3.access import S3Access
+from airflow_provider_ch_s3.addresses import SourcePattern, parse_source
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.file_schema import parse_structure
 from airflow_provider_ch_s3.path_columns import path_column_names
-from airflow_provider_ch_s3.s3_access import S3Access, object_url
-from airflow_provider_ch_s3.source import (
-    FileColumn,
-    SourceFile,
-    SourcePattern,
-    SourceSpec,
-    parse_source,
-)
+from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.target import TableColumn
 from airflow_provider_ch_s3.text_columns import type_text_columns
 
@@ -68,7 +63,9 @@ def test_parse_source(source: str | list[str], expected: SourcePattern) -> None:
         pytest.param(["s3://b/x", None], "source None is not an S3 address", id="none-in-a-list"),
         pytest.param([], "source is empty; give an address such as 's3://bucket/folder/*.parquet'", id="empty-list"),
         pytest.param("", "source '' is not an S3 address; write it as 's3://", id="empty-text"),
-        pytest.param("gs://b/x", "source 'gs://b/x' is not an S3 address", id="other-store"),
+        pytest.param(
+            "gs://b/x", "source 'gs://b/x' is an address of Google Cloud Storage; use GCS", id="other-store"
+        ),
         pytest.param("s3://b", "source 's3://b' is not an S3 address", id="no-key"),
         pytest.param("s3://b/", "source 's3://b/' is not an S3 address", id="empty-key"),
         pytest.param("s3://b*/x", "source 's3://b*/x' is not an S3 address", id="glob-in-the-bucket"),
@@ -159,7 +156,7 @@ def test_folders(globs: tuple[str, ...], expected: set[str]) -> None:
 )
 def test_the_address_names_exactly_the_listed_keys(keys: list[str], expected: str) -> None:
     source = spec(*keys)
-    assert source.url == f"http://s3:9000/b/{expected}"
+    assert source.address == f"http://s3:9000/b/{expected}"
     assert source.path_filter == ()
 
 
@@ -180,14 +177,14 @@ def test_the_address_names_exactly_the_listed_keys(keys: list[str], expected: st
 )
 def test_an_unsafe_character_becomes_a_wildcard_and_the_path_is_compared(key: str, expected: str) -> None:
     source = spec(key)
-    assert source.url == f"http://s3:9000/b/{expected}"
+    assert source.address == f"http://s3:9000/b/{expected}"
     assert source.path_filter == (f"b/{key}",)
 
 
 def test_one_unsafe_key_makes_all_paths_compared() -> None:
     # No star: ClickHouse 26.7 finds nothing for {f,g*}1.csv
     source = spec("f1.csv", "g 1.csv")
-    assert source.url == "http://s3:9000/b/{f,g?}1.csv"
+    assert source.address == "http://s3:9000/b/{f,g?}1.csv"
     assert source.path_filter == ("b/f1.csv", "b/g 1.csv")
 
 
@@ -205,13 +202,13 @@ def test_one_unsafe_key_makes_all_paths_compared() -> None:
 )
 def test_a_list_that_is_too_long_becomes_the_users_pattern(keys: list[str], is_listed: bool) -> None:
     source = spec(*keys, globs=("d/*.csv",))
-    assert (source.url != "http://s3:9000/b/d/*.csv") is is_listed
+    assert (source.address != "http://s3:9000/b/d/*.csv") is is_listed
     assert source.path_filter == ()
 
 
 def test_several_patterns_are_joined_where_clickhouse_can_read_that() -> None:
     keys = [str(n) for n in range(10_001)]
-    assert spec(*keys, globs=("x/*.csv", "y/*.csv")).url == "http://s3:9000/b/{x,y}/*.csv"
+    assert spec(*keys, globs=("x/*.csv", "y/*.csv")).address == "http://s3:9000/b/{x,y}/*.csv"
 
 
 @pytest.mark.parametrize(
@@ -225,11 +222,11 @@ def test_several_patterns_are_joined_where_clickhouse_can_read_that() -> None:
 def test_a_long_list_and_a_pattern_that_clickhouse_cannot_read(globs: tuple[str, ...]) -> None:
     source = spec(*(str(n) for n in range(10_001)), globs=globs)
     with pytest.raises(SourceError, match=r"10001 files are too many to name one by one.*one task for each pattern"):
-        _ = source.url
+        _ = source.address
 
 
-def test_object_url_takes_an_endpoint_with_a_slash() -> None:
-    assert object_url(S3Access(endpoint_url="https://s3.eu-west-1.amazonaws.com/"), "b", "d/k") == (
+def test_an_address_takes_an_endpoint_with_a_slash() -> None:
+    assert S3Access(endpoint_url="https://s3.eu-west-1.amazonaws.com/").address("b", "d/k") == (
         "https://s3.eu-west-1.amazonaws.com/b/d/k"
     )
 

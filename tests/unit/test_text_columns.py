@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ch_s3.s3_access import S3Access
-from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourcePattern, SourceSpec
+from airflow_provider_ch_s3.access import S3Access
+from airflow_provider_ch_s3.addresses import SourcePattern
+from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.text_columns import read_text_strictly
 
 

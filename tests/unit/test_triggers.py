@@ -11,10 +11,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowSensorTimeout, AirflowSkipException, AirflowTaskTimeout
+from airflow.providers.common.compat.sdk import (
+    AirflowSensorTimeout,
+    AirflowSkipException,
+    AirflowTaskTimeout,
+    TaskDeferred,
+)
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_ch_s3.batches import batches
@@ -23,6 +30,8 @@ from airflow_provider_ch_s3.get_provider_info import get_provider_info
 from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.request import LoadIdentity
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
+from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from airflow_provider_ch_s3.triggers.export import ExportTrigger
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity, parse_identity
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger
 from airflow_provider_ch_s3.triggers.polling import join_poller, next_tick
@@ -247,17 +256,49 @@ def test_a_parts_trigger_is_names_and_numbers_only() -> None:
 
 
 def test_the_deadline_ends_the_waiting_though_nobody_answers(caplog: pytest.LogCaptureFixture) -> None:
-    async def scene() -> list[Any]:
+    async def scene() -> tuple[float, list[Any]]:
         deadline = time.time() + 1
         triggers = (load_trigger, parts_trigger)
-        return await asyncio.gather(*(collect(make(poll_interval=SHORT, deadline=deadline)) for make in triggers))
+        made = [make(poll_interval=SHORT, deadline=deadline) for make in triggers]
+        return deadline, await asyncio.gather(*map(collect, made))
 
-    assert run(scene()) == [
-        [{"status": "timeout", "query_id": "q-1"}],
+    deadline, events = run(scene())
+    assert events == [
+        [{"status": "timeout", "query_id": "q-1", "deadline": deadline}],
         [{"status": "timeout", "message": "not polled yet"}],
     ]
     assert "no answer from ClickHouse at 127.0.0.1:1" in caplog.text
     assert "SECRET" not in caplog.text
+
+
+def next_deadline(monkeypatch: pytest.MonkeyPatch, event: dict[str, Any]) -> Any:
+    """The deadline with which the next chunk is deferred after an event."""
+    operator = S3ToClickHouseOperator(
+        task_id="t", source="s3://b/*", table="db.t", execution_timeout=datetime.timedelta(days=1)
+    )
+    load = SimpleNamespace(
+        complete=lambda query_id: f"after-{query_id}", identity=IDENTITY, cluster=SimpleNamespace(name="c"), sql=""
+    )
+    monkeypatch.setattr(operator, "_loading", lambda _: nullcontext(load))
+    with pytest.raises(TaskDeferred) as caught:
+        operator.execute_complete({}, {"status": "over", "query_id": "q-1", **event}, sql="INSERT 1")
+    assert caught.value.kwargs == {"sql": "INSERT 1"}
+    assert operator.sql == "INSERT 1"
+    assert operator.overwrite_rtif_after_execution
+    _, arguments = caught.value.trigger.serialize()
+    assert arguments["query_id"] == "after-q-1"
+    return arguments["deadline"]
+
+
+@pytest.mark.parametrize("deadline", [1e9, None])
+def test_the_next_chunk_has_the_deadline_of_the_first(
+    monkeypatch: pytest.MonkeyPatch, deadline: float | None
+) -> None:
+    assert next_deadline(monkeypatch, {"deadline": deadline}) == deadline
+
+
+def test_an_event_of_an_earlier_release_has_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert next_deadline(monkeypatch, {}) > time.time()
 
 
 @pytest.mark.parametrize("make", [load_trigger, parts_trigger])
@@ -344,4 +385,6 @@ def test_a_statement_holds_500_items() -> None:
 
 def test_airflow_learns_of_the_triggers() -> None:
     (listed,) = get_provider_info()["triggers"]
-    assert listed["python-modules"] == [trigger.__module__ for trigger in (LoadTrigger, PartsSettledTrigger)]
+    assert listed["python-modules"] == [
+        trigger.__module__ for trigger in (ExportTrigger, LoadTrigger, PartsSettledTrigger)
+    ]

@@ -11,6 +11,7 @@ from airflow_provider_ch_s3.calibration import Calibration
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.file_format import FORMAT_SETTINGS
 from airflow_provider_ch_s3.tuning import (
+    EXPORT_RULES,
     LoadFacts,
     LoadLimit,
     MemorySharing,
@@ -19,6 +20,7 @@ from airflow_provider_ch_s3.tuning import (
     Setting,
     SettingOrigin,
     insert,
+    plan_chunk_bytes,
     plan_load,
     predict,
 )
@@ -80,20 +82,20 @@ def test_max_insert_threads(vcpus: int, expected: int) -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        # (32 GiB - 8 readers x 25 MiB - 4 writers x 1.35 MiB) / (4 + 8) = 32,562.6 MiB / 12
-        pytest.param({}, 2_845_363_404, id="8-vcpu-32-gib-and-terabytes"),
-        # (65,536 - 16 x 25 - 8 x 1.35) / (8 + 16)
-        pytest.param({"vcpus": 16, "memory_bytes": 64 * GIB}, 2_845_363_404, id="16-vcpu-64-gib"),
-        # (16,384 - 205.4) / 12
-        pytest.param({"ingest_memory_ratio": 0.5}, 1_413_707_639, id="half-of-the-memory"),
-        # (8,192 - 205.4) / 12: the loads that run, and this one, if they are more than may run
-        pytest.param({"sharing": MemorySharing(running=3)}, 697_879_756, id="three-other-loads"),
-        pytest.param({"sharing": MemorySharing(limit=LoadLimit(4))}, 697_879_756, id="four-may-run"),
-        pytest.param({"sharing": MemorySharing(running=3, limit=LoadLimit(2))}, 697_879_756, id="more-than-may-run"),
-        # (32,768 - 200 - 4 x 100 x 1.35) / 12 = 2,669 MiB
-        pytest.param({"column_count": 100}, 2669 * MIB, id="many-columns"),
-        # (32,768 - 50 - 5.4) / (4 + 2)
-        pytest.param({"vcpus": 2}, 5_716_941_209, id="more-threads-than-cores"),
+        # (85 % of 32 GiB - 8 readers x 25 MiB - 4 writers x 1.35 MiB) / (4 + 8) = 27,647.4 MiB / 12
+        pytest.param({}, 2_415_866_675, id="8-vcpu-32-gib-and-terabytes"),
+        # (55,705.6 - 16 x 25 - 8 x 1.35) / (8 + 16)
+        pytest.param({"vcpus": 16, "memory_bytes": 64 * GIB}, 2_415_866_675, id="16-vcpu-64-gib"),
+        # (13,926.4 - 205.4) / 12
+        pytest.param({"ingest_memory_ratio": 0.5}, 1_198_959_274, id="half-of-the-memory"),
+        # (6,963.2 - 205.4) / 12: the loads that run, and this one, if they are more than may run
+        pytest.param({"sharing": MemorySharing(running=3)}, 590_505_574, id="three-other-loads"),
+        pytest.param({"sharing": MemorySharing(limit=LoadLimit(4))}, 590_505_574, id="four-may-run"),
+        pytest.param({"sharing": MemorySharing(running=3, limit=LoadLimit(2))}, 590_505_574, id="more-than-may-run"),
+        # (27,852.8 - 200 - 4 x 100 x 1.35) / 12
+        pytest.param({"column_count": 100}, 2_369_152_614, id="many-columns"),
+        # (27,852.8 - 50 - 5.4) / (4 + 2)
+        pytest.param({"vcpus": 2}, 4_857_947_750, id="more-threads-than-cores"),
         # one thread, and four blocks all the same
         pytest.param({"vcpus": 1, "volume_bytes": 4 * GIB}, 1 * GIB, id="one-core"),
         # 4 GiB in 4 blocks
@@ -110,8 +112,8 @@ def test_max_insert_threads(vcpus: int, expected: int) -> None:
         pytest.param({"volume_bytes": 256 * MIB}, 64 * MIB, id="exactly-the-smallest-block"),
         pytest.param({"volume_bytes": 10 * MIB}, 64 * MIB, id="never-smaller"),
         pytest.param({"volume_bytes": 0}, 64 * MIB, id="no-volume"),
-        # memory wins over the smallest block, too, and buffers get half of it at most: 128 MiB / 12
-        pytest.param({"memory_bytes": 256 * MIB}, 11_184_810, id="little-memory"),
+        # memory wins over the smallest block, too, and buffers get half of it at most: (217.6 MiB - 128 MiB) / 12
+        pytest.param({"memory_bytes": 256 * MIB}, 7_829_367, id="little-memory"),
     ],
 )
 def test_min_insert_block_size_bytes(changes: dict[str, Any], expected: int) -> None:
@@ -123,26 +125,28 @@ def test_min_insert_block_size_bytes(changes: dict[str, Any], expected: int) -> 
     [
         pytest.param(
             {},
-            "100% of 32.0 GiB, less 205.4 MiB for buffers, allows 12 blocks of 2.6 GiB at once; 1.0 TiB of rows"
-            " per node in 4 blocks: 256.0 GiB each, so memory is the limit",
+            "100% of 32.0 GiB, less 15% and 205.4 MiB for buffers, allows 12 blocks of 2.2 GiB at once; 1.0 TiB"
+            " of rows per node in 4 blocks: 256.0 GiB each, so memory is the limit",
             id="memory",
         ),
         pytest.param(
             {"volume_bytes": 4 * GIB, "ingest_memory_ratio": 0.5},
             "4.0 GiB of rows per node in 4 blocks: 1.0 GiB each, so that few parts are left to merge;"
-            " 50% of 32.0 GiB, less 205.4 MiB for buffers, allows 12 blocks of 1.3 GiB at once",
+            " 50% of 32.0 GiB, less 15% and 205.4 MiB for buffers, allows 12 blocks of 1.1 GiB at once",
             id="data",
         ),
         pytest.param(
             {"sharing": MemorySharing(running=3)},
-            "100% of 32.0 GiB shared by 4 loads (3 others run now), less 205.4 MiB for buffers, allows 12 blocks of"
-            " 665.5 MiB at once; 1.0 TiB of rows per node in 4 blocks: 256.0 GiB each, so memory is the limit",
+            "100% of 32.0 GiB shared by 4 loads (3 others run now), less 15% and 205.4 MiB for buffers, allows"
+            " 12 blocks of 563.1 MiB at once; 1.0 TiB of rows per node in 4 blocks: 256.0 GiB each, so memory is the"
+            " limit",
             id="shared",
         ),
         pytest.param(
             {"volume_bytes": 16 * MIB},
             "16.0 MiB of rows per node in 4 blocks: 4.0 MiB each, and blocks below 64.0 MiB only produce"
-            " more parts; 100% of 32.0 GiB, less 8.1 MiB for buffers, allows 12 blocks of 2.7 GiB at once",
+            " more parts; 100% of 32.0 GiB, less 15% and 8.1 MiB for buffers, allows 12 blocks of 2.3 GiB at"
+            " once",
             id="smallest",
         ),
     ],
@@ -335,8 +339,8 @@ def test_what_is_computed_is_sent_and_the_servers_defaults_are_not() -> None:
     plan = plan_load(FACTS, server=SERVER)
     assert plan.sent == {
         "max_insert_threads": 4,
-        "min_insert_block_size_bytes": 2_845_363_404,
-        "max_insert_threads_min_free_memory_per_thread": 5_690_726_808,
+        "min_insert_block_size_bytes": 2_415_866_675,
+        "max_insert_threads_min_free_memory_per_thread": 4_831_733_350,
         "max_threads_min_free_memory_per_thread": 26_214_400,
         "min_insert_block_size_rows": 0,
         "insert_deduplicate": 0,
@@ -511,7 +515,9 @@ def test_each_setting_is_listed_once() -> None:
 
 def test_a_setting_that_only_some_formats_take_has_a_rule() -> None:
     # without one, Avro refuses files that lack columns by itself
-    assert FORMAT_SETTINGS - {rule.name for rule in RULES} == {"input_format_avro_allow_missing_fields"}
+    assert FORMAT_SETTINGS - {rule.name for rule in (*RULES, *EXPORT_RULES)} == {
+        "input_format_avro_allow_missing_fields"
+    }
 
 
 @pytest.mark.parametrize(
@@ -594,8 +600,8 @@ def test_a_users_setting_that_cannot_be_set_is_an_error(
 @pytest.mark.parametrize(
     ("changes", "operator", "server", "parts", "memory_bytes"),
     [
-        # 1 TiB in blocks of 2,713.55 MiB and a fiftieth: 378.8; 12 of them, 8 x 25 MiB, 4 x 1.35 MiB
-        pytest.param({}, {}, {}, 379, 34_359_738_358, id="terabytes"),
+        # 1 TiB in blocks of 2,303.95 MiB and a fiftieth: 446.2; 12 of them, 8 x 25 MiB, 4 x 1.35 MiB
+        pytest.param({}, {}, {}, 447, 29_205_777_610, id="terabytes"),
         # a share of 4 GiB in blocks of 1 GiB, on 3 nodes; 12 of them, and 205.4 MiB
         pytest.param({"volume_bytes": 12 * GIB, "node_count": 3}, {}, {}, 12, 13_100_279_398, id="three-nodes"),
         # 12 blocks of 250, 8 readers with a file of 1000 / 48, and buffers that take no more than all rows
@@ -802,3 +808,18 @@ def test_wrong_constants_are_refused(values: dict[str, Any], message: str) -> No
 )
 def test_why_memory_is_shared(sharing: MemorySharing, said: str) -> None:
     assert str(sharing) == said
+
+
+@pytest.mark.parametrize(
+    ("cores", "past", "gib"),
+    [
+        pytest.param(1, [], 30, id="one-core"),
+        pytest.param(48, [], 1440, id="a-cluster"),
+        # 8 core seconds for each GiB of rows, which are 4 times as large as the files
+        pytest.param(8, [PAST], 150, id="as-measured"),
+        pytest.param(8, [PAST, dataclasses.replace(PAST, volume_ratio=2.0)], 150, id="the-slowest-counts"),
+        pytest.param(8, [PAST, dataclasses.replace(PAST, core_seconds_per_gib=16.0)], 75, id="whichever-is-slowest"),
+    ],
+)
+def test_a_chunk_is_what_a_cluster_loads_in_ten_minutes(cores: int, past: list[PastLoad], gib: int) -> None:
+    assert plan_chunk_bytes(cores, past) == gib * GIB

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.addresses import SourcePattern
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.verify import verify_files, verify_rows
@@ -31,6 +32,7 @@ def verify(
     is_counted: bool = True,
     is_pattern: bool = False,
     min_rows: int = 1,
+    rows_before: int = 0,
     **read: Any,
 ) -> tuple[str, ...]:
     return verify_rows(
@@ -41,6 +43,7 @@ def verify(
         is_counted=is_counted,
         is_pattern=is_pattern,
         min_rows=min_rows,
+        rows_before=rows_before,
     )
 
 
@@ -106,6 +109,11 @@ STAGED = "1,200 rows staged, 1,200 came from the files"
             (FILES, "0 rows read, as many as the footers count", "0 rows staged, 0 came from the files"),
             id="an-empty-load-that-may-be-empty",
         ),
+        pytest.param(
+            {"rows_listed": 0, "rows_read": 0, "rows_written": 0, "staged_rows": 0, "min_rows": 5, "rows_before": 5},
+            (FILES, "0 rows read, as many as the footers count", "0 rows staged, 0 came from the files"),
+            id="an-empty-chunk-after-enough-rows",
+        ),
     ],
 )
 def test_what_was_compared(values: dict[str, Any], checks: tuple[str, ...]) -> None:
@@ -153,28 +161,35 @@ def test_what_differs_fails_the_load(values: dict[str, Any], what: str) -> None:
     with pytest.raises(LoadError) as caught:
         verify(**values)
     assert str(caught.value) == (
-        f"{what}; d.t was not changed; load again, and if that fails in the same way, check the files"
+        f"{what}, and committed nothing; load again, and if that fails in the same way, check the files"
     )
 
 
 @pytest.mark.parametrize(
-    ("min_rows", "values"),
+    ("values", "said"),
     [
-        pytest.param(1201, {"staged_rows": 1200}, id="one-too-few"),
-        pytest.param(1201, {"staged_rows": 1200, "is_exact": False}, id="merges-drop-rows"),
+        pytest.param({"min_rows": 1201}, "1,200 rows, fewer than min_rows=1201", id="one-too-few"),
+        pytest.param(
+            {"min_rows": 1201, "is_exact": False}, "1,200 rows, fewer than min_rows=1201", id="merges-drop-rows"
+        ),
+        pytest.param(
+            {"min_rows": 1231, "rows_before": 30},
+            "1,200 rows after 30 rows of earlier chunks, fewer than min_rows=1231",
+            id="in-the-last-chunk",
+        ),
     ],
 )
-def test_too_few_rows_fail_the_load(min_rows: int, values: dict[str, Any]) -> None:
+def test_too_few_rows_fail_the_load(values: dict[str, Any], said: str) -> None:
     with pytest.raises(LoadError) as caught:
-        verify(min_rows=min_rows, **values)
+        verify(**values)
     assert str(caught.value) == (
-        "q-insert staged 1,200 rows, fewer than min_rows=1201; d.t was not changed; check the files and the condition"
+        f"q-insert staged {said}, and committed nothing; check the files and the condition"
         " in where, or lower min_rows (0 allows an empty load)"
     )
 
 
 def test_an_empty_load_fails_unless_it_may_be_empty() -> None:
-    with pytest.raises(LoadError, match=r"q-insert staged 0 rows, fewer than min_rows=1;"):
+    with pytest.raises(LoadError, match=r"q-insert staged 0 rows, fewer than min_rows=1, and committed nothing;"):
         verify(rows_listed=0, rows_read=0, rows_written=0, staged_rows=0)
 
 
@@ -182,6 +197,7 @@ def file(key: str, etag: str) -> SourceFile:
     return SourceFile(key=key, etag=etag, size_bytes=9)
 
 
+PATTERN = SourcePattern(bucket="bucket", globs=("*",))
 MANIFEST = {"bucket/a": "1", "bucket/b's": "2"}
 
 
@@ -193,7 +209,7 @@ MANIFEST = {"bucket/a": "1", "bucket/b's": "2"}
     ],
 )
 def test_unchanged_files(listed: list[SourceFile]) -> None:
-    assert verify_files(MANIFEST, listed, "bucket") == "2 ETags unchanged"
+    assert verify_files(MANIFEST, listed, PATTERN) == "2 ETags unchanged"
 
 
 @pytest.mark.parametrize(
@@ -206,7 +222,7 @@ def test_unchanged_files(listed: list[SourceFile]) -> None:
 )
 def test_files_that_changed_while_they_were_loaded(listed: list[SourceFile], what: str) -> None:
     with pytest.raises(LoadError) as caught:
-        verify_files(MANIFEST, listed, "bucket")
+        verify_files(MANIFEST, listed, PATTERN)
     assert str(caught.value) == (
-        f"{what} while it was being loaded, so nothing was committed; load again when the files are complete"
+        f"{what} while it was being loaded, so it was not committed; load again when the files are complete"
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from functools import cached_property
+from http import HTTPStatus
 from typing import Any
 
 from airflow.providers.amazon.aws.hooks.s3 import S3Hook
@@ -14,9 +16,11 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException, mask_s
 from botocore import UNSIGNED
 from botocore.exceptions import BotoCoreError, ClientError
 
+from airflow_provider_ch_s3.access import S3Access
+from airflow_provider_ch_s3.addresses import SourcePattern
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
-from airflow_provider_ch_s3.s3_access import S3Access
-from airflow_provider_ch_s3.source import SourceFile, SourcePattern
+from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.stores.change import Change, ChangedError
 
 _REMEDIES = {
     "NoSuchBucket": "create it, or correct the bucket in source",
@@ -38,6 +42,13 @@ class S3FileStore:
     :raises ConfigError: if both of the last two are given.
     """
 
+    account = ""
+    argument = "aws_conn_id"
+    store = "S3"
+    without_connection = "use the own roles of the worker and the servers"
+    cannot = "the rows are committed, but after_load cannot"
+    """How the message begins when the store refuses a change."""
+
     def __init__(self, *, aws_conn_id: str | None, named_collection: str = "", role_arn: str = "") -> None:
         if named_collection and role_arn:
             raise ConfigError(
@@ -58,8 +69,8 @@ class S3FileStore:
                 hook.get_connection(self.aws_conn_id)
             except AirflowNotFoundException as error:
                 raise ConfigError(
-                    f"Airflow has no connection {self.aws_conn_id!r} to S3; create it, correct aws_conn_id, or set"
-                    " aws_conn_id=None to use the own roles of the worker and the servers"
+                    f"Airflow has no connection {self.aws_conn_id!r} to {self.store}; create it, correct"
+                    f" {self.argument}, or set {self.argument}=None to {self.without_connection}"
                 ) from error
         return hook
 
@@ -71,32 +82,36 @@ class S3FileStore:
     def _who(self) -> str:
         return f"connection {self.aws_conn_id!r}" if self.aws_conn_id else "the worker's own credentials"
 
-    def list_files(self, pattern: SourcePattern) -> Iterator[SourceFile]:
-        """List all objects under the pattern's prefixes.
+    def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
+        """List all objects under the pattern's prefixes, page by page.
 
+        :param after: only objects with a greater key.
         :raises SourceError: if the bucket is missing, or the credentials are wrong or may not list it.
         :raises ConfigError: if there is no such connection.
         """
-        for page in self._pages(pattern):
+        for page in self._pages(pattern, after):
             yield from map(_read_item, page.get("Contents", ()))
 
-    def list_ages(self, pattern: SourcePattern) -> Iterator[tuple[SourceFile, float]]:
+    def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
         """List the same objects, each with its age in seconds: the worker's clock may be wrong, the store's is asked.
 
         :raises SourceError: as :meth:`list_files`, or if the store does not tell its time.
         :raises ConfigError: as :meth:`list_files`.
         """
-        for page in self._pages(pattern):
+        for page in self._pages(pattern, after):
             items = page.get("Contents", ())
             now = self._answered_at(page) if items else None
             for item in items:
                 yield _read_item(item), (now - item["LastModified"]).total_seconds()
 
-    def _pages(self, pattern: SourcePattern) -> Iterator[dict[str, Any]]:
+    def _pages(self, pattern: SourcePattern, after: str) -> Iterator[dict[str, Any]]:
         paginator = self._client.get_paginator("list_objects_v2")
         for prefix in pattern.prefixes:
+            if prefix < after and not after.startswith(prefix):
+                continue  # and so is every key that begins with it
+            start = {"StartAfter": after} if after else {}
             try:
-                yield from paginator.paginate(Bucket=pattern.bucket, Prefix=prefix)
+                yield from paginator.paginate(Bucket=pattern.bucket, Prefix=prefix, **start)
             except ClientError as error:
                 code = error.response.get("Error", {}).get("Code", "")
                 remedy = _REMEDIES.get(code, "check the connection and the bucket")
@@ -135,6 +150,69 @@ class S3FileStore:
                 " compress the files with gz, xz or br"
             ) from error
 
+    def tag(self, bucket: str, key: str, etag: str, tags: Mapping[str, str]) -> bool:
+        """Add tags to an object, beside those that it has, unless it is no longer this version of it.
+
+        :raises SourceError: if the store refuses.
+        """
+        with self._changing("tag", bucket, key) as change:
+            which = {"Bucket": bucket, "Key": key, **self._find_version(bucket, key, etag)}
+            present = self._client.get_object_tagging(**which)["TagSet"]
+            wanted = {**{tag["Key"]: tag["Value"] for tag in present}, **tags}
+            tag_set = [{"Key": name, "Value": value} for name, value in wanted.items()]
+            self._client.put_object_tagging(**which, Tagging={"TagSet": tag_set})
+        return change.is_done
+
+    def move(self, bucket: str, key: str, etag: str, *, to: str) -> bool:
+        """Copy an object to another key, of any size, and delete it, unless it is no longer this version of it.
+
+        :raises SourceError: if the store refuses.
+        """
+        with self._changing("move", bucket, key) as change:
+            source = {"Bucket": bucket, "Key": key}
+            self._client.copy(source, bucket, to, ExtraArgs={"CopySourceIfMatch": f'"{etag}"'})
+            self._delete(bucket, key, etag)
+        return change.is_done
+
+    def delete(self, bucket: str, key: str, etag: str) -> bool:
+        """Delete an object, unless it is no longer this version of it.
+
+        :raises SourceError: if the store refuses.
+        """
+        with self._changing("delete", bucket, key) as change:
+            self._delete(bucket, key, etag)
+        return change.is_done
+
+    def _delete(self, bucket: str, key: str, etag: str) -> None:
+        self._find_version(bucket, key, etag)  # for stores that do not know the condition
+        self._client.delete_object(Bucket=bucket, Key=key, IfMatch=f'"{etag}"')
+
+    def _find_version(self, bucket: str, key: str, etag: str) -> dict[str, str]:
+        """Find the version id of an object, if its bucket has versions.
+
+        :raises ChangedError: if the object has another ETag.
+        """
+        found = self._client.head_object(Bucket=bucket, Key=key)
+        if found["ETag"].strip('"') != etag:
+            raise ChangedError
+        return {"VersionId": found["VersionId"]} if found.get("VersionId", "null") != "null" else {}
+
+    @contextmanager
+    def _changing(self, what: str, bucket: str, key: str) -> Iterator[Change]:
+        change = Change()
+        try:
+            yield change
+        except ChangedError:
+            change.is_done = False
+        except (BotoCoreError, ClientError) as error:
+            status = error.response["ResponseMetadata"]["HTTPStatusCode"] if isinstance(error, ClientError) else 0
+            if status not in {HTTPStatus.NOT_FOUND, HTTPStatus.PRECONDITION_FAILED}:
+                raise SourceError(
+                    f"{self.cannot} {what} {key!r} in bucket {bucket!r} with {self._who}: {error}; allow these"
+                    " credentials to do so, and let the task try again"
+                ) from error
+            change.is_done = status == HTTPStatus.NOT_FOUND and what in {"move", "delete"}
+
     def access(self) -> S3Access:
         """How the ClickHouse servers reach the same endpoint, and with which credentials."""
         endpoint_url = self._client.meta.endpoint_url
@@ -157,10 +235,6 @@ class S3FileStore:
         for secret in access.secrets:
             mask_secret(secret)
         return access
-
-    def secrets(self) -> tuple[str, ...]:
-        """The values that no message may show."""
-        return self.access().secrets
 
 
 def _read_item(item: Mapping[str, Any]) -> SourceFile:

@@ -1,0 +1,1 @@
+"""Tables as assets, on which DAGs can be scheduled."""

@@ -1,0 +1,210 @@
+"""Find out what columns a table for some files needs: their names, and types that hold every value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from airflow_provider_ch_s3.access import StoreAccess
+from airflow_provider_ch_s3.column_types import base_type
+from airflow_provider_ch_s3.common_type import common_type_of
+from airflow_provider_ch_s3.create.observe import (
+    FORMS,
+    Observation,
+    choose_folder_type,
+    choose_text_type,
+    choose_typed_type,
+    is_scalar,
+    observe_texts,
+)
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.inspect.files import query_files, read_select_types, read_source, with_delimiter
+from airflow_provider_ch_s3.inspect.schemas import read_schemas, spread
+from airflow_provider_ch_s3.names import show_name
+from airflow_provider_ch_s3.new_table import NewColumn
+from airflow_provider_ch_s3.path_columns import DEFAULT_PARTITION, folder_values, type_path_columns
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
+from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
+from airflow_provider_ch_s3.sql import table_queries
+from airflow_provider_ch_s3.target import TableName, TargetSpec
+from airflow_provider_ch_s3.tuning import SettingValue
+
+# Enough to see what is rare, few enough to be read within seconds.
+SAMPLE_FILES = 16
+SAMPLE_ROWS_PER_FILE = 10_000
+
+
+def read_new_columns(
+    client: ClickHouseClient,
+    access: StoreAccess,
+    files: tuple[SourceFile, ...],
+    request: LoadRequest,
+    cluster: str | None,
+) -> tuple[NewColumn, ...]:
+    """Read which columns the files have, and choose a type for each.
+
+    :param request: its ``settings`` are those with which the files are inspected.
+    :raises SourceError: if the files cannot be read, or have no names for their columns.
+    :raises ConfigError: if ``columns`` names what the files lack.
+    """
+    nobody = TableName(database="", table="")
+    empty = TargetSpec(name=nobody, local=nobody, engine="", columns=(), partition_key="")
+    # without columns=, all are wanted, not only those that the table has or select needs
+    whole = replace(request, on_new_columns=OnNewColumns.FAIL)
+    whole = whole if request.columns is not None else replace(whole, select={})
+    source = read_source(client, access, files, whole, empty, cluster)
+    request = with_delimiter(request, source)
+    in_files = tuple(column for column in source.columns if not column.in_path)
+    if request.structure:
+        found = {column.name: column.type for column in in_files}
+    elif source.format.is_typed:
+        found = _choose_typed(client, source, in_files, request, cluster)
+    else:
+        found = _choose_text(client, source, in_files, request)
+    columns = [NewColumn(name=name, type=kind) for name, kind in found.items()]
+    columns += _folder_columns(source, found)
+    return _with_selected(client, source, columns, request)
+
+
+def _choose_typed(
+    client: ClickHouseClient,
+    source: SourceSpec,
+    columns: Sequence[FileColumn],
+    request: LoadRequest,
+    cluster: str | None,
+) -> dict[str, str]:
+    seen = _observe(client, source, columns, request.settings)
+    is_whole = source.format.has_footers
+    null_free = _null_free(client, source, cluster, request.settings) if is_whole else set()
+    types = {}
+    for column in columns:
+        if column.name not in seen:
+            types[column.name] = column.type
+            continue
+        one = seen[column.name]
+        has_null = column.name not in null_free if is_whole else one.null_count > 0
+        types[column.name] = choose_typed_type(column.type, one, has_null=has_null)
+    return types
+
+
+def _null_free(
+    client: ClickHouseClient, source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]
+) -> set[str]:
+    """Find the columns of Parquet files of which the footers say that no value is missing."""
+    statement = table_queries.render_count_nulls(source, cluster, settings)
+    rows = query_files(client, statement, source)
+    return {row["name"] for row in rows if row["is_known"] and not row["null_count"]}
+
+
+def _choose_text(
+    client: ClickHouseClient, source: SourceSpec, columns: Sequence[FileColumn], request: LoadRequest
+) -> dict[str, str]:
+    if not source.format.has_text_fields:
+        return {column.name: column.type for column in columns}
+    guessed = _guess_types(client, source, request.settings)
+    marks_texts = source.format.tells_null_from_empty
+    scalars = [FileColumn(name=name) for name, kind in guessed.items() if is_scalar(kind)]
+    seen = _observe(client, source, scalars, request.settings)
+    return {
+        name: choose_text_type(seen[name], is_text=marks_texts and base_type(kind) == "String")
+        if name in seen
+        else kind
+        for name, kind in guessed.items()
+    }
+
+
+def _guess_types(
+    client: ClickHouseClient, source: SourceSpec, settings: Mapping[str, SettingValue]
+) -> dict[str, str]:
+    """Have the server guess the types of all columns that some of the files have: it looks at a file's first rows."""
+    query = partial(query_files, client, source=source)
+    in_path = frozenset(column.name for column in source.columns if column.in_path)
+    sample = replace(source, files=tuple(spread(source.files, SAMPLE_FILES)), columns=())
+    schemas = read_schemas(query, sample, None, in_path, settings)
+    types: dict[str, set[str]] = {}
+    for schema in schemas:
+        for name, kind in schema.types.items():
+            types.setdefault(name, set()).add(kind)
+    return {name: _join_guesses(kinds) for name, kinds in types.items()}
+
+
+def _join_guesses(kinds: set[str]) -> str:
+    """Join what the server guessed from several files; text is also its guess for null, and for what is in ``[]``."""
+    others = {kind for kind in kinds if not re.fullmatch(r"(Array\()*Nullable\(String\)\)*", kind)}
+    return common_type_of(kinds) or (common_type_of(others) if others else "") or "Nullable(String)"
+
+
+def _observe(
+    client: ClickHouseClient,
+    source: SourceSpec,
+    columns: Sequence[FileColumn],
+    settings: Mapping[str, SettingValue],
+) -> dict[str, Observation]:
+    """Observe a sample of those columns whose values can be written as text."""
+    if not source.format.is_typed:
+        columns = [FileColumn(name=column.name, type="Nullable(String)") for column in columns]
+    columns = [column for column in columns if is_scalar(column.type)]
+    if not columns:
+        return {}
+    statement = table_queries.render_observe_values(
+        replace(source, columns=tuple(columns)),
+        spread(source.files, SAMPLE_FILES),
+        [column.name for column in columns],
+        patterns=FORMS.values(),
+        limit_rows=SAMPLE_ROWS_PER_FILE,
+        settings={**settings, **_lenient(source)},
+    )
+    return {
+        row["name"]: Observation(
+            row_count=int(row["row_count"]),
+            null_count=int(row["null_count"]),
+            empty_count=int(row["empty_count"]),
+            distinct_count=int(row["distinct_count"]),
+            fits=tuple(map(int, row["fits"])),
+            low=row["low"],
+            high=row["high"],
+            digits=int(row["digits"]),
+        )
+        for row in query_files(client, statement, source)
+    }
+
+
+def _lenient(source: SourceSpec) -> dict[str, SettingValue]:
+    """Settings with which files may lack columns, or have others than those that are observed."""
+    missing = source.format.missing_columns_setting
+    return {"input_format_skip_unknown_fields": 1, **({missing: 1} if missing else {})}
+
+
+def _folder_columns(source: SourceSpec, in_files: Mapping[str, str]) -> list[NewColumn]:
+    columns = []
+    for column in source.columns:
+        if column.in_path and column.name not in in_files:
+            texts = {folder_values(file.key)[column.name] for file in source.files}
+            known = texts - {DEFAULT_PARTITION}
+            kind = choose_folder_type(observe_texts(known), may_be_null=len(known) < len(texts))
+            columns.append(NewColumn(name=column.name, type=kind, in_path=True))
+    return columns
+
+
+def _with_selected(
+    client: ClickHouseClient, source: SourceSpec, columns: Sequence[NewColumn], request: LoadRequest
+) -> tuple[NewColumn, ...]:
+    """Apply ``columns`` and ``select``: which columns of the files are wanted, and which are computed from them."""
+    wanted = list(columns)
+    if request.columns is not None:
+        names = {column.name for column in columns} | set(request.select)
+        if unknown := [name for name in request.columns if name not in names]:
+            raise ConfigError(
+                f"columns names {unknown[0]!r}, and the files have no such column; they have"
+                f" {', '.join(show_name(column.name) for column in columns)}"
+            )
+        wanted = [column for column in columns if column.name in request.columns]
+    if not request.select:
+        return tuple(wanted)
+    typed = replace(source, columns=type_path_columns(source.columns, source.files, ()))
+    selected = read_select_types(client, typed, request.select, request.settings)
+    computed = [NewColumn(name=name, type=kind) for name, kind in selected.items()]
+    return (*(column for column in wanted if column.name not in selected), *computed)

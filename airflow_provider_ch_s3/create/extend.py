@@ -1,0 +1,103 @@
+"""Add columns to the table of a load, on every node: first to the local tables, then to the Distributed one.
+
+A process that dies in between leaves tables that differ. Nobody loads into such a table, and the next load that may
+add columns levels them: it adds to each what only others have.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from airflow_provider_ch_s3.cluster import ClusterDeclaration, DdlMode
+from airflow_provider_ch_s3.column_types import SCALARS, base_type, family, is_nullable, parts
+from airflow_provider_ch_s3.errors import TargetError
+from airflow_provider_ch_s3.inspect.locate import LocatedTable, locate_table
+from airflow_provider_ch_s3.inspect.table import choose_ddl_mode, read_columns, read_table
+from airflow_provider_ch_s3.new_table import NewColumn
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.sql.table_queries import render_add_columns
+from airflow_provider_ch_s3.target import TableColumn, TableName, has_replicas
+
+log = logging.getLogger(__name__)
+
+
+def for_earlier_rows(column: NewColumn) -> NewColumn:
+    """Give a new column a type in which the rows that the table already has can lack a value."""
+    base = base_type(column.type)
+    if is_nullable(column.type) or parts(base) or family(base) not in SCALARS:
+        return column
+    kind = f"Nullable({base})"
+    is_low = column.type.startswith("LowCardinality(")
+    return NewColumn(name=column.name, type=f"LowCardinality({kind})" if is_low else kind)
+
+
+def add_columns(
+    client: ClickHouseClient, declaration: ClusterDeclaration, table: str, columns: Sequence[NewColumn]
+) -> None:
+    """Add columns to a table on every node; those that it has already stay as they are.
+
+    :raises ServerError: if ClickHouse refuses.
+    """
+    located = locate_table(client, declaration, table)
+    log.info("adding to %s: %s", located.found.name, ", ".join(f"{c.name} {c.type}" for c in columns))
+    for name in _tables_of(located):
+        _add(client, located, name, lambda _: columns)
+
+
+def level_columns(client: ClickHouseClient, declaration: ClusterDeclaration, table: str) -> None:
+    """Add to each table of a load the columns that only others of its tables have.
+
+    :raises TargetError: if two of them have a column of one name and different types.
+    """
+    located = locate_table(client, declaration, table)
+    found = {name: read_columns(client, name, located.cluster.name) for name in _tables_of(located)}
+    wanted: dict[str, TableColumn] = {}
+    for by_node in found.values():
+        for node, columns in by_node.items():
+            for column in columns:
+                if wanted.setdefault(column.name, column).type != column.type:
+                    raise TargetError(
+                        f"column {column.name!r} is {wanted[column.name].type} in one table of {table} and"
+                        f" {column.type} on {node}; make them the same with ALTER TABLE"
+                    )
+    for name, by_node in found.items():
+        _add(client, located, name, partial(_lacking, wanted, by_node))
+
+
+def _lacking(
+    wanted: Mapping[str, TableColumn], by_node: Mapping[str, Sequence[TableColumn]], node: str | None
+) -> list[NewColumn]:
+    """List what a node's table lacks; without a node, what that of any node does."""
+    tables = [by_node[node]] if node else list(by_node.values())
+    return [
+        NewColumn(name=column.name, type=f"{column.type} {column.default_kind} {column.default_expression}".strip())
+        for column in wanted.values()
+        if any(column.name not in {one.name for one in table} for table in tables)
+    ]
+
+
+def _tables_of(located: LocatedTable) -> list[TableName]:
+    found = located.found
+    return [found.local, found.name] if found.distribution else [found.local]
+
+
+def _add(
+    client: ClickHouseClient,
+    located: LocatedTable,
+    name: TableName,
+    columns_of: Callable[[str | None], Sequence[NewColumn]],
+) -> None:
+    """:param columns_of: the columns to be added on a node; on all of them at once for None."""
+    rows = read_table(client, name, located.cluster.name)
+    mode = choose_ddl_mode(
+        located.declaration, located.found, is_replicated=any(has_replicas(row["engine"]) for row in rows)
+    )
+    inside = client.within(located.declaration, mode)
+    if mode is DdlMode.PER_HOST:
+        for row in rows:
+            if columns := columns_of(row["node"]):
+                inside.execute_on([row["node"]], render_add_columns(name, None, columns=columns))
+    elif columns := columns_of(None):
+        inside.execute_everywhere(partial(render_add_columns, name, columns=columns))

@@ -1,0 +1,121 @@
+"""Choose keys and engine of a new table, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+from airflow_provider_ch_s3.column_types import base_type, family, is_nullable
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.names import show_name
+from airflow_provider_ch_s3.new_table import CreateTable, NewColumn, NewTable, is_merge_tree
+from airflow_provider_ch_s3.request import LoadMode
+from airflow_provider_ch_s3.sql.filters import short_identifier
+from airflow_provider_ch_s3.target import Distribution, TableName, has_replicas
+
+
+def plan_table(
+    create: CreateTable,
+    name: TableName,
+    local: TableName,
+    columns: Sequence[NewColumn],
+    *,
+    mode: LoadMode,
+    cluster: str | None,
+    is_replicated: bool,
+) -> NewTable:
+    """Lay out a table with these columns.
+
+    :param is_replicated: the table is to have replicas.
+    :raises ConfigError: if the user's choices contradict the columns, the mode or the cluster.
+    """
+    typed = _with_types(columns, create.types)
+    engine, engine_reason = _choose_engine(create, is_replicated=is_replicated)
+    keys, keys_reason = _choose_keys(create, engine, typed)
+    partition, partition_reason = _choose_partition(create, engine, typed, mode)
+    return NewTable(
+        name=name,
+        local=local,
+        columns=typed,
+        engine=engine,
+        order_by=keys,
+        partition_by=partition,
+        settings=create.settings,
+        distribution=Distribution(cluster=cluster or "", local=local, sharding_key=create.sharding_key)
+        if name != local
+        else None,
+        reasons=(
+            f"ENGINE = {engine}: {engine_reason}",
+            f"ORDER BY {', '.join(keys) or 'nothing'}: {keys_reason}",
+            f"PARTITION BY {partition or 'nothing'}: {partition_reason}",
+        ),
+    )
+
+
+_GIVEN = "as create_table says"
+_KEYLESS = "tables of this engine have none"
+
+
+def _with_types(columns: Sequence[NewColumn], types: Mapping[str, str]) -> tuple[NewColumn, ...]:
+    if unknown := sorted(set(types) - {column.name for column in columns}):
+        known = ", ".join(show_name(column.name) for column in columns)
+        raise ConfigError(
+            f"create_table has a type for {unknown[0]!r}, and the files have no such column; they have {known}"
+        )
+    return tuple(
+        NewColumn(name=column.name, type=types.get(column.name, column.type), in_path=column.in_path)
+        for column in columns
+    )
+
+
+def _choose_engine(create: CreateTable, *, is_replicated: bool) -> tuple[str, str]:
+    if not create.engine:
+        if is_replicated:
+            return "ReplicatedMergeTree", "the shards have replicas, which are to hold the same rows"
+        return "MergeTree", "it keeps every row, on shards without replicas"
+    if is_replicated and is_merge_tree(create.engine) and not has_replicas(create.engine):
+        raise ConfigError(
+            f"create_table has the engine {create.engine}, which keeps no replicas, and the shards have some; write"
+            f" Replicated{create.engine}"
+        )
+    return create.engine, _GIVEN
+
+
+def _choose_keys(create: CreateTable, engine: str, columns: Sequence[NewColumn]) -> tuple[tuple[str, ...], str]:
+    if create.keys is not None:
+        return create.keys, _GIVEN
+    if not is_merge_tree(engine):
+        return (), _KEYLESS
+    usable = [column for column in columns if not is_nullable(column.bare_type)]
+    keys = [column.name for column in usable if column.in_path]
+    times = (c.name for c in usable if not c.in_path and family(base_type(c.bare_type)) == "time")
+    keys += islice(times, 1)
+    if not keys:
+        return (
+            (),
+            "the files have neither folders nor times; queries are faster if order_by names what they filter by",
+        )
+    reason = "folders and the first time are what most queries filter by; give order_by if yours do not"
+    return tuple(short_identifier(name) for name in keys), reason
+
+
+def _choose_partition(
+    create: CreateTable, engine: str, columns: Sequence[NewColumn], mode: LoadMode
+) -> tuple[str, str]:
+    if create.partition_by is not None:
+        return create.partition_by, _GIVEN
+    if not is_merge_tree(engine):
+        return "", _KEYLESS
+    folders = [column for column in columns if column.in_path and not is_nullable(column.type)]
+    names = [short_identifier(column.name) for column in folders]
+    if mode is LoadMode.REPLACE_PARTITIONS:
+        if not names:
+            raise ConfigError(
+                "load_mode='replace_partitions' needs a partition key, and the files are in no name=value/ folders"
+                " that suggest one; give create_table={'partition_by': '…'}"
+            )
+        return names[0] if len(names) == 1 else f"({', '.join(names)})", "a load replaces what its folders hold"
+    dates = [name for name, c in zip(names, folders, strict=True) if c.type in ("Date", "Date32")]
+    if dates:
+        return f"toYYYYMM({dates[0]})", "a partition for each month keeps their number small"
+    return "", "a table needs partitions only to drop or replace some of its rows at once"

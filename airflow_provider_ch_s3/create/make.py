@@ -1,0 +1,216 @@
+"""Create the table of a load on every node, unless it exists.
+
+The table on one node decides what it is like: processes that come at the same time may have looked at different
+files, so the other nodes get copies of that one. Whoever finds that some nodes lack the table completes it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+from airflow_provider_ch_s3.access import StoreAccess
+from airflow_provider_ch_s3.cluster import (
+    ClusterDeclaration,
+    ClusterSpec,
+    DdlMode,
+    resolve_ddl_mode,
+)
+from airflow_provider_ch_s3.create.columns import read_new_columns
+from airflow_provider_ch_s3.create.layout import plan_table
+from airflow_provider_ch_s3.errors import ServerError, TargetError
+from airflow_provider_ch_s3.inspect.cluster import detect_cluster
+from airflow_provider_ch_s3.inspect.server import ConnectedServer, read_server
+from airflow_provider_ch_s3.inspect.table import read_table
+from airflow_provider_ch_s3.new_table import CreateTable, NewColumn, NewTable
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.request import LoadRequest
+from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.sql.filters import literal
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.sql.table_queries import (
+    render_check_types,
+    render_copy_table,
+    render_create_distributed,
+    render_create_table,
+)
+from airflow_provider_ch_s3.target import Distribution, TableName, parse_distribution, parse_table
+
+log = logging.getLogger(__name__)
+
+LOCAL_SUFFIX = "_local"
+
+Definitions = Mapping[str, Mapping[str, Any]]
+"""Node → the table as it is there."""
+
+
+@dataclass(frozen=True)
+class TableMaker:
+    """Creates one table.
+
+    :param read_inspection: reads the request with the settings for looking at the files.
+    """
+
+    client: ClickHouseClient
+    declaration: ClusterDeclaration
+    request: LoadRequest
+    read_inspection: Callable[[], LoadRequest]
+    create: CreateTable
+    access: StoreAccess
+
+    @cached_property
+    def server(self) -> ConnectedServer:
+        """The connected server."""
+        return read_server(self.client)
+
+    @cached_property
+    def cluster(self) -> ClusterSpec:
+        """The nodes that get the table."""
+        return detect_cluster(self.client, self.declaration, self.server)
+
+    @cached_property
+    def name(self) -> TableName:
+        """The table that the user named."""
+        return parse_table(self.request.table, self.server.database)
+
+    @property
+    def _is_replicated(self) -> bool:
+        database = self.server.engines.get(self.name.database, "")
+        return database == "Replicated" or len({node.shard for node in self.cluster.nodes}) < len(self.cluster.nodes)
+
+    def is_there(self) -> bool:
+        """Whether the connected server has the table."""
+        return bool(read_table(self.client, self.name, None))
+
+    def plan(self, files: tuple[SourceFile, ...]) -> NewTable:
+        """Choose columns, keys and engine.
+
+        :raises ConfigError: if the user's choices contradict the files or the cluster.
+        :raises SourceError: if the files cannot be read.
+        """
+        shards = {node.shard for node in self.cluster.nodes}
+        is_distributed = self.create.distributed if self.create.distributed is not None else len(shards) > 1
+        local = replace(self.name, table=f"{self.name.table}{LOCAL_SUFFIX}") if is_distributed else self.name
+        self._check_types()
+        columns = read_new_columns(self.client, self.access, files, self.read_inspection(), self.cluster.name)
+        return plan_table(
+            self.create,
+            self.name,
+            local,
+            columns,
+            mode=self.request.load_mode,
+            cluster=self.cluster.name,
+            is_replicated=self._is_replicated,
+        )
+
+    def complete(
+        self,
+        list_files: Callable[[], tuple[SourceFile, ...]],
+        check: Callable[[NewTable, tuple[SourceFile, ...]], object],
+    ) -> bool:
+        """Create what is missing on any node; returns whether the table exists then.
+
+        :param list_files: the files for which a new table is planned; without any, none is created.
+        :param check: checks that a new table can take the files, before it is created.
+        :raises TargetError: if the servers refuse the definition, or its local table is another one's.
+        """
+        found = self._find(self.name)
+        distribution = _distribution_of(found)
+        if found and not self._lacking(found):
+            return True
+        if not found:
+            files = list_files()
+            if not files:
+                return False
+            new = self.plan(files)
+            check(new, files)
+            distribution = new.distribution
+            self._check_local(new)
+            self._create_first(new)
+        local = distribution.local if distribution else self.name
+        self._copy(local)
+        if distribution:
+            name = self.name
+            self._everywhere(lambda cluster: render_create_distributed(name, distribution, cluster))
+        return True
+
+    def _check_types(self) -> None:
+        """Check that the types that the user gave exist."""
+        given = [NewColumn(name=name, type=kind).bare_type for name, kind in self.create.types.items()]
+        if not given:
+            return
+        try:
+            self.client.query(render_check_types(given))
+        except ServerError as error:
+            raise TargetError(
+                f"create_table has the types {', '.join(given)}, and ClickHouse does not know all of them: {error};"
+                " correct them"
+            ) from error
+
+    def _check_local(self, new: NewTable) -> None:
+        """Check that a local table that is there already was created for this one, by a process that died since."""
+        for row in self._find(new.local).values():
+            if literal(new.comment) not in row["create_table_query"]:
+                raise TargetError(
+                    f"{new.local} exists, and was not created for {new.name}; rename it, name a table over it, or use"
+                    " create_table={'distributed': False}"
+                )
+
+    def _create_first(self, new: NewTable) -> None:
+        log.info("creating %s, which does not exist yet:\n%s", new.name, describe_table(new))
+        try:
+            if self._ddl_mode is DdlMode.PER_HOST:
+                self._ddl.execute_on([min(self._ddl.reachable)], render_create_table(new, None))
+            else:
+                self._everywhere(partial(render_create_table, new))
+        except ServerError as error:
+            statement = render_create_table(new, None).text
+            raise TargetError(
+                f"ClickHouse cannot create {new.local}: {error}; correct create_table, or create the table yourself."
+                f" The statement was:\n{statement}"
+            ) from error
+
+    def _copy(self, local: TableName) -> None:
+        found = self._find(local)
+        if self._ddl_mode is DdlMode.PER_HOST and (lacking := self._lacking(found)):
+            definition = found[min(found)]["create_table_query"]
+            self._ddl.execute_on(lacking, render_copy_table(definition))
+
+    def _everywhere(self, render: Callable[[str | None], Statement]) -> None:
+        self._ddl.execute_everywhere(render)
+
+    def _find(self, table: TableName) -> Definitions:
+        return {row["node"]: row for row in read_table(self.client, table, self.cluster.name)}
+
+    def _lacking(self, found: Definitions) -> Sequence[str]:
+        return [node.host for node in self.cluster.nodes if node.host not in found]
+
+    @cached_property
+    def _ddl_mode(self) -> DdlMode:
+        return resolve_ddl_mode(
+            self.declaration,
+            lambda: len(self.cluster.nodes),
+            database_engine=self.server.engines.get(self.name.database, ""),
+            has_keeper=self._is_replicated,
+            is_replicated=self._is_replicated,
+        )
+
+    @cached_property
+    def _ddl(self) -> ClickHouseClient:
+        return self.client.within(self.declaration, self._ddl_mode)
+
+
+def describe_table(new: NewTable) -> str:
+    """Describe a table that is to be created: the statements, and the reasons."""
+    statements = [render_create_table(new, None).text]
+    if new.distribution:
+        statements.append(render_create_distributed(new.name, new.distribution, None).text)
+    return "\n".join([*(f"{statement};" for statement in statements), *(f"-- {reason}" for reason in new.reasons)])
+
+
+def _distribution_of(found: Definitions) -> Distribution | None:
+    first = next(iter(found.values()), None)
+    return parse_distribution(first["engine_full"]) if first and first["engine"] == "Distributed" else None

@@ -1,0 +1,136 @@
+"""Choose the type of a new column from what a sample of its values looks like.
+
+A type is chosen only if it keeps every value of the sample: ``007`` stays text, and so does a number with more digits
+than a Float64 has. What comes later and does not fit fails its load.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from airflow_provider_ch_s3.column_types import base_type, family, is_nullable, parts
+
+_DAY = r"[0-9]{4}-(02-(0[1-9]|[12][0-9])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01]))"
+_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-][0-9]{2}:?[0-9]{2})?"
+
+FORMS = {
+    "Int64": "^(0|-?[1-9][0-9]{0,17})$",
+    "UInt64": "^(0|[1-9][0-9]{0,18})$",
+    # No more than about 17 digits, as many as a Float64 is printed with; trailing zeros are no digits of a number.
+    "Float64": (
+        r"^-?([1-9]?[0-9](\.[0-9]{1,15})?|[1-9][0-9]{2}(\.[0-9]{1,14})?|[1-9][0-9]{3,5}(\.[0-9]{1,11})?"
+        r"|[1-9][0-9]{6,14}(\.[0-9]{1,2})?|0\.[0-9]{1,17})([eE][+-]?[0-9]{1,2})?$"
+    ),
+    "Bool": "^(true|false|True|False|TRUE|FALSE)$",
+    "Date": f"^{_DAY}$",
+    "DateTime": f"^{_DAY}[T ]{_CLOCK}$",
+}
+"""Type → what a text has to look like to be read as one; the first that all values have is chosen."""
+
+# Beyond it, numbers instead of texts no longer pay: https://clickhouse.com/docs/sql-reference/data-types/lowcardinality
+MAX_LOW_CARDINALITY = 10_000
+# A value that is seen less often may be one of millions.
+MIN_REPETITIONS = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """A sample of a column's values, as text.
+
+    :param null_count: values that are missing; ``empty_count``: empty texts.
+    :param distinct_count: different values; ``fits``: how many of them have each of ``FORMS``, in their order.
+    :param low: the first of the texts in alphabetical order, without empty ones; ``high``: the last one.
+    :param digits: most digits after a decimal point.
+    """
+
+    row_count: int
+    null_count: int = 0
+    empty_count: int = 0
+    distinct_count: int = 0
+    fits: tuple[int, ...] = ()
+    low: str = ""
+    high: str = ""
+    digits: int = 0
+
+    @property
+    def filled_count(self) -> int:
+        return self.row_count - self.null_count - self.empty_count
+
+
+def observe_texts(texts: Collection[str]) -> Observation:
+    """Observe the values of a folder, each once."""
+    filled = [text for text in texts if text]
+    return Observation(
+        row_count=len(texts),
+        empty_count=len(texts) - len(filled),
+        distinct_count=len(set(texts)),
+        fits=tuple(sum(re.match(pattern, text) is not None for text in filled) for pattern in FORMS.values()),
+        low=min(filled, default=""),
+        high=max(filled, default=""),
+    )
+
+
+def is_scalar(type_name: str) -> bool:
+    """Whether values of a type can be observed as texts, one by one."""
+    return not parts(base_type(type_name)) and family(base_type(type_name)) in {"number", "string", "time"}
+
+
+def choose_text_type(seen: Observation, *, is_text: bool = False) -> str:
+    """Choose the type of a column of text files.
+
+    :param is_text: the format marks texts as such, and these are.
+    """
+    kind = "String" if is_text or not seen.filled_count else _fitting_type(seen)
+    if kind == "String":
+        return _string_type(seen, may_be_null=seen.null_count > 0 or not seen.filled_count)
+    return f"Nullable({kind})" if seen.filled_count < seen.row_count else kind
+
+
+def choose_typed_type(type_name: str, seen: Observation, *, has_null: bool) -> str:
+    """Choose the type of a column whose files have types.
+
+    :param type_name: the one that holds the values of all files.
+    """
+    base = base_type(type_name)
+    if base == "String":
+        return _string_type(seen, may_be_null=has_null and is_nullable(type_name))
+    return type_name if has_null or not is_nullable(type_name) else base
+
+
+def choose_folder_type(seen: Observation, *, may_be_null: bool) -> str:
+    """Choose the type of a column of the path.
+
+    :param may_be_null: a folder stands for a missing value.
+    """
+    kind = _fitting_type(seen) if seen.filled_count else "String"
+    kind = f"Nullable({kind})" if may_be_null else kind
+    return f"LowCardinality({kind})" if kind.endswith(("String", "String)")) else kind
+
+
+def _fitting_type(seen: Observation) -> str:
+    fitting = (kind for kind, count in zip(FORMS, seen.fits, strict=True) if count == seen.filled_count)
+    kind = next(fitting, "String")
+    if kind == "Date":
+        return _date_type(seen)
+    return _time_type(seen) if kind == "DateTime" else kind
+
+
+def _date_type(seen: Observation) -> str:
+    if seen.low >= "1970" and seen.high < "2149":
+        return "Date"
+    return "Date32" if seen.low >= "1900" and seen.high < "2300" else "String"
+
+
+def _time_type(seen: Observation) -> str:
+    if not seen.digits and seen.low >= "1970-01-02" and seen.high < "2106":
+        return "DateTime"
+    is_held = seen.low >= "1900-01-02" and seen.high < ("2262" if seen.digits == 9 else "2299")
+    return f"DateTime64({seen.digits})" if is_held else "String"
+
+
+def _string_type(seen: Observation, *, may_be_null: bool) -> str:
+    kind = "Nullable(String)" if may_be_null else "String"
+    is_repeated = 0 < seen.distinct_count * MIN_REPETITIONS <= seen.row_count - seen.null_count
+    return f"LowCardinality({kind})" if is_repeated and seen.distinct_count <= MAX_LOW_CARDINALITY else kind

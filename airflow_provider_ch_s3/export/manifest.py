@@ -1,0 +1,119 @@
+"""The manifest of an export: which files belong to it. It says that all rows are there, and were counted."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from airflow_provider_ch_s3.codec import decode
+from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.request import Life, LoadIdentity
+from airflow_provider_ch_s3.source import SourceFile
+
+MANIFEST = "_manifest.json"
+SUCCESS = "_SUCCESS"
+
+_PART = re.compile(r"(?:.*/)?part-(?P<query_id>ch-s3-[0-9a-f]{20}-\d+-(?P<attempt>\d+))\.[^/]+", re.DOTALL)
+
+
+def part_name(query_id: str, extension: str) -> str:
+    """Name of the file that an attempt writes into each folder: it says whose it is."""
+    return f"part-{query_id}.{extension}"
+
+
+def query_id_of(key: str) -> str:
+    """Id of the query that wrote an object; '' if no export did."""
+    match = _PART.fullmatch(key)
+    return match["query_id"] if match else ""
+
+
+def attempt_of(query_id: str) -> int:
+    """Number of an attempt, which ends its query id."""
+    return int(query_id.rpartition("-")[2])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportedFile:
+    """A file of an export."""
+
+    key: str
+    size_bytes: int
+    etag: str
+    rows: int
+
+    @property
+    def version(self) -> tuple[str, str]:
+        return self.key, self.etag
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """A complete set of files.
+
+    :param query_id: the INSERT that wrote them.
+    :param by: the task instance, in Airflow's terms.
+    :param life: the task instance's life, from one clear to the next.
+    :param columns: name and type of each column.
+    :param replaced: key and ETag of files of the export before, which are not part of this one.
+    """
+
+    query_id: str
+    by: Mapping[str, Any]
+    life: Life
+    data_format: str
+    columns: Sequence[Mapping[str, str]]
+    files: tuple[ExportedFile, ...]
+    rows: int
+    size_bytes: int
+    seconds: float
+    replaced: tuple[tuple[str, str], ...] = field(default=())
+
+    def is_of(self, identity: LoadIdentity) -> bool:
+        """Whether this task instance exported it, in its present life."""
+        return self.query_id.startswith(identity.generation_prefix) and self.life == identity.life
+
+    @property
+    def owner(self) -> str:
+        """Who exported it, for messages."""
+        return f"{self.by.get('dag')}.{self.by.get('task')} of run {self.by.get('run')} ({self.query_id})"
+
+    @property
+    def versions(self) -> frozenset[tuple[str, str]]:
+        """Key and ETag of each file."""
+        return frozenset(file.version for file in self.files)
+
+    def lacks(self, objects: Sequence[SourceFile]) -> list[str]:
+        """Keys of files that are not among the objects any more, or have changed."""
+        present = {(one.key, one.etag) for one in objects}
+        return sorted(key for key, etag in self.versions - present)
+
+    def dump(self) -> bytes:
+        """As JSON."""
+        return (json.dumps(asdict(self), indent=1) + "\n").encode()
+
+
+def parse_manifest(body: bytes, place: str) -> Manifest:
+    """Parse a manifest that any release has written.
+
+    :param place: its address, for messages.
+    :raises LoadError: if it is not one.
+    """
+    try:
+        written = json.loads(body)
+        return decode(
+            Manifest,
+            {
+                **written,
+                "life": decode(Life, written["life"]),
+                "files": tuple(decode(ExportedFile, one) for one in written["files"]),
+                "replaced": tuple((key, etag) for key, etag in written.get("replaced", ())),
+            },
+        )
+    except (ValueError, TypeError, KeyError, LoadError) as error:
+        raise LoadError(
+            f"{place} is not the manifest of an export ({error}), so it is unknown which files belong to it; remove"
+            " it with its files, or export to another folder"
+        ) from error

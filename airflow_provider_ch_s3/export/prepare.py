@@ -1,0 +1,199 @@
+"""Prepare an export: what its query yields, which settings, which statement; nothing is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+
+from airflow_provider_ch_s3.access import StoreAccess
+from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
+from airflow_provider_ch_s3.errors import ServerError, TargetError
+from airflow_provider_ch_s3.export.manifest import ExportedFile, part_name
+from airflow_provider_ch_s3.export.request import ExportRequest
+from airflow_provider_ch_s3.inspect.cluster import detect_cluster
+from airflow_provider_ch_s3.inspect.files import check_format
+from airflow_provider_ch_s3.inspect.locate import locate_table
+from airflow_provider_ch_s3.inspect.server import read_server
+from airflow_provider_ch_s3.inspect.table import read_table
+from airflow_provider_ch_s3.load.prepare import plan_inspection, read_server_settings
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.request import LoadIdentity
+from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
+from airflow_provider_ch_s3.sql.export_queries import (
+    PARTITION,
+    ExportFiles,
+    render_count_by_file,
+    render_describe_query,
+    render_insert_export,
+    select_table,
+)
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.tuning import EXPORT_RULES, ExportFacts, MemorySharing, Plan, SettingValue, plan_query
+
+# Files that are counted with one statement: however long their keys are, it names each of them.
+FILES_AT_ONCE = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportedRows:
+    """The rows to export, and where they are.
+
+    :param query: a SELECT of them.
+    """
+
+    query: str
+    declaration: ClusterDeclaration
+    cluster: ClusterSpec
+
+
+def locate_rows(client: ClickHouseClient, declaration: ClusterDeclaration, request: ExportRequest) -> ExportedRows:
+    """Find the cluster, and how to read each row once: of a local table, from one replica of each shard.
+
+    :raises TargetError: if the table does not exist.
+    :raises ClusterError: if the cluster is unknown, or a node does not respond.
+    """
+    if request.query:
+        cluster = detect_cluster(client, declaration, read_server(client))
+        return ExportedRows(query=request.query, declaration=declaration, cluster=cluster)
+    located = locate_table(client, declaration, request.table)
+    name = located.found.name
+    is_local = _engine(client, name).endswith("MergeTree")
+    return ExportedRows(
+        query=select_table(name, located.cluster.name if is_local else None),
+        declaration=located.declaration,
+        cluster=located.cluster,
+    )
+
+
+def _engine(client: ClickHouseClient, table: TableName) -> str:
+    return str(read_table(client, table, None)[0]["engine"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedExport:
+    """An export that can begin, or whose files can be counted.
+
+    :param columns: of the query.
+    :param count_settings: with which the files are read.
+    """
+
+    request: ExportRequest
+    rows: ExportedRows
+    access: StoreAccess
+    columns: tuple[FileColumn, ...]
+    plan: Plan
+    count_settings: Mapping[str, SettingValue]
+
+    def insert(self, identity: LoadIdentity, query_id: str) -> Statement:
+        """Render the INSERT of an attempt."""
+        folder = f"{PARTITION}/" if self.request.partition_by else ""
+        destination = self.request.destination
+        key = f"{destination.prefix}{folder}{part_name(query_id, self.request.extension)}"
+        return render_insert_export(
+            ExportFiles(
+                access=self.access,
+                address=self.access.address(destination.bucket, key),
+                data_format=self.request.data_format,
+            ),
+            self.rows.query,
+            partition_by=self.request.partition_by,
+            settings={**self.plan.sent, "log_comment": mark(self.request, identity)},
+        )
+
+    def count(self, client: ClickHouseClient, files: tuple[SourceFile, ...]) -> tuple[ExportedFile, ...]:
+        """Count the rows of each file by reading it, which takes the footers alone if the format has them.
+
+        :raises ServerError: if a file cannot be read.
+        """
+        found: list[ExportedFile] = []
+        for first in range(0, len(files), FILES_AT_ONCE):
+            source = SourceSpec(
+                pattern=self.request.destination.pattern,
+                access=self.access,
+                files=files[first : first + FILES_AT_ONCE],
+                data_format=self.request.data_format,
+                compression="auto",
+                columns=self.columns,
+            )
+            statement = render_count_by_file(source, structure=source.structure, settings=self.count_settings)
+            rows = {row["path"]: int(row["row_count"]) for row in client.query(statement)}
+            found += [
+                ExportedFile(
+                    key=file.key,
+                    size_bytes=file.size_bytes,
+                    etag=file.etag,
+                    rows=rows.get(source.server_path(file), 0),
+                )
+                for file in source.files
+            ]
+        return tuple(found)
+
+    def describe_columns(self) -> list[dict[str, str]]:
+        """Name and type of each column."""
+        return [{"name": column.name, "type": column.type} for column in self.columns]
+
+
+def prepare_export(
+    client: ClickHouseClient,
+    request: ExportRequest,
+    rows: ExportedRows,
+    access: StoreAccess,
+    read_sharing: Callable[[], MemorySharing] = MemorySharing,
+) -> PreparedExport:
+    """Ask the server for the columns of the query, which checks it, and plan the settings.
+
+    :param read_sharing: counts the loads and exports among which the memory of the node is divided.
+    :raises TargetError: if the query cannot be run.
+    :raises ConfigError: if a setting is wrong.
+    """
+    # Only what can be read back can be verified.
+    request = replace(request, data_format=check_format(client, request.data_format))
+    server, cluster = read_server_settings(client), rows.cluster
+    facts = ExportFacts(
+        memory_bytes=cluster.weakest.memory_bytes,
+        ingest_memory_ratio=cluster.ingest_memory_ratio,
+        data_format=request.data_format,
+        is_partitioned=bool(request.partition_by),
+        sharing=read_sharing(),
+        timeout_seconds=request.timeout_seconds,
+    )
+    plan = plan_query(
+        EXPORT_RULES, facts, server=server, operator=request.settings, connection=request.connection_settings
+    )
+    return PreparedExport(
+        request=request,
+        rows=rows,
+        access=access,
+        columns=_describe(client, rows.query, request.given_settings),
+        plan=plan,
+        # The given ones may say how the format is written, and so how it is read.
+        count_settings=plan_inspection(server, access, request.given_settings),
+    )
+
+
+def _describe(client: ClickHouseClient, query: str, settings: Mapping[str, SettingValue]) -> tuple[FileColumn, ...]:
+    try:
+        found = client.query(render_describe_query(query, settings))
+    except ServerError as error:
+        raise TargetError(
+            f"the server refuses the query of the export, and nothing was written: {error}; give one SELECT without"
+            " FORMAT and INTO, of tables that this user may read"
+        ) from error
+    return tuple(FileColumn(name=row["name"], type=row["type"]) for row in found)
+
+
+def mark(request: ExportRequest, identity: LoadIdentity) -> str:
+    """The ``log_comment`` of an INSERT: tells it from those of other requests and of other lives of the task."""
+    return identity.log_comment(life=asdict(identity.life), export=request.fingerprint)
+
+
+def is_marked(log_comment: str, request: ExportRequest, identity: LoadIdentity) -> bool:
+    """Whether an INSERT is one of this request, in this life of the task."""
+    try:
+        found = json.loads(log_comment)
+    except ValueError:
+        return False
+    expected = {"life": asdict(identity.life), "export": request.fingerprint}
+    return isinstance(found, dict) and expected.items() <= found.items()

@@ -1,0 +1,59 @@
+"""The report of an export."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_ch_s3.export.manifest import MANIFEST, Manifest
+from airflow_provider_ch_s3.export.request import Destination
+from airflow_provider_ch_s3.units import count_of, format_bytes, format_seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportReport:
+    """What an export wrote; passed through XCom as a dict of plain values.
+
+    :param destination: address of the folder.
+    :param manifest: address of the manifest, which names the files.
+    :param files: number of files.
+    :param rows: rows in them, as counted in the files.
+    :param size_bytes: their stored size.
+    :param query_id: id of the INSERT in ``system.query_log``.
+    :param seconds: duration of the INSERT.
+    :param attached: whether an earlier try submitted the INSERT, and this one took over its result.
+    """
+
+    destination: str
+    manifest: str
+    files: int
+    rows: int
+    size_bytes: int
+    query_id: str
+    seconds: float
+    attached: bool
+
+    def __str__(self) -> str:
+        return (
+            f"exported {count_of(self.rows, 'row')}, {format_bytes(self.size_bytes)} in"
+            f" {count_of(self.files, 'file')} to {self.destination} in {format_seconds(self.seconds)}"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return dataclasses.asdict(self)
+
+
+def build_report(manifest: Manifest, destination: Destination, *, attached: bool) -> ExportReport:
+    """Build the report of a complete export."""
+    return ExportReport(
+        destination=str(destination),
+        manifest=f"{destination}{MANIFEST}",
+        files=len(manifest.files),
+        rows=manifest.rows,
+        size_bytes=manifest.size_bytes,
+        query_id=manifest.query_id,
+        seconds=manifest.seconds,
+        attached=attached,
+    )

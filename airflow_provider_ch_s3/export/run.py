@@ -1,0 +1,278 @@
+"""The life of one export, which any process of its task can start, continue or end.
+
+A folder is complete or absent: first the files, under names that tell the attempt; then the manifest, once their rows
+have been counted; last of all ``_SUCCESS``. Files that the manifest does not name are removed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
+from airflow_provider_ch_s3.errors import ChS3Error, LoadError, TargetError, UnknownStateError
+from airflow_provider_ch_s3.export.explain import explain_export
+from airflow_provider_ch_s3.export.folder import ExportFolder
+from airflow_provider_ch_s3.export.manifest import Manifest, attempt_of
+from airflow_provider_ch_s3.export.prepare import ExportedRows, PreparedExport, is_marked, locate_rows, prepare_export
+from airflow_provider_ch_s3.export.report import ExportReport, build_report
+from airflow_provider_ch_s3.export.request import ExportRequest
+from airflow_provider_ch_s3.load.sharing import read_sharing
+from airflow_provider_ch_s3.pace import poll
+from airflow_provider_ch_s3.protocols import ClickHouseClient, ExportStore
+from airflow_provider_ch_s3.query.log import LOG_PATIENCE_SECONDS
+from airflow_provider_ch_s3.query.monitor import QueryMonitor
+from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
+from airflow_provider_ch_s3.request import LoadIdentity
+from airflow_provider_ch_s3.sql.statement import shorten_lines
+from airflow_provider_ch_s3.units import count_of, format_count, format_seconds
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(kw_only=True)
+class ExportRun:
+    """One task's export of one request.
+
+    :param poll_seconds: time between two polls of the running query.
+    """
+
+    client: ClickHouseClient
+    store: ExportStore
+    declaration: ClusterDeclaration
+    request: ExportRequest
+    identity: LoadIdentity
+    poll_seconds: float = 2.0
+    sleep: Callable[[float], None] = time.sleep
+    _is_killed: bool = field(default=False, init=False)
+
+    def run(self) -> ExportReport:
+        """Export, or continue where an earlier process of the same task stopped.
+
+        :raises ChS3Error: with what is wrong, where, and what to do.
+        """
+        reached = self.start()
+        return self.complete(reached) if isinstance(reached, str) else reached
+
+    def start(self) -> ExportReport | str:
+        """Run all steps up to the INSERT; returns its query id, or the report if all has been done before.
+
+        :raises ChS3Error: as :meth:`run`.
+        """
+        self.request.check()
+        published = self._folder.read()
+        if done := self._folder.find_done(published):
+            log.info("%s was exported by an earlier try, %s", self._folder.destination, done.query_id)
+            return self._finish(done, attached=True)
+        self._folder.check_free(published, overwrite=self.request.overwrite)
+        self._monitor.log.wait_until_there(self.sleep)
+        statuses = self._find_earlier()
+        if earlier := self._choose(statuses):
+            log.info("another try submitted %s (%s): taking it over", earlier.query_id, earlier.state.value)
+            return earlier.query_id
+        self._folder.remove_abandoned()
+        if others := self._folder.count_others(published):
+            log.warning(
+                "%s holds %s of somebody else, which stay: read the files that the manifest names",
+                self._folder.destination,
+                count_of(others, "object"),
+            )
+        last = max([self._folder.last_attempt(), *map(attempt_of, statuses)], default=0)
+        return self._submit(self.identity.query_id(last + 1))
+
+    def complete(self, query_id: str) -> ExportReport:
+        """Wait for the end of the INSERT, count the rows in its files, and complete the folder.
+
+        :raises ChS3Error: as :meth:`run`.
+        """
+        status = self._wait(query_id)
+        try:
+            manifest = self._publish(status)
+        except (LoadError, TargetError):
+            self._folder.remove_abandoned(self.identity.generation_prefix)
+            raise
+        return self._finish(manifest, attached=not self._monitor.has_submitted(query_id))
+
+    def kill(self) -> None:
+        """Kill what this generation of the task submitted, and remove its files, unless the folder is complete.
+
+        May be called from a signal handler at any point of :meth:`run`, which then submits nothing more.
+
+        :raises LoadError: if something may still be running.
+        """
+        self._is_killed = True
+        nodes = kill_queries(
+            self.client,
+            self.declaration.cluster,
+            self.identity.generation_prefix,
+            submission=self._monitor.submission if "_monitor" in vars(self) else None,
+            sleep=self.sleep,
+        )
+        log.info("killed on %s", count_of(len(nodes), "node"))
+        try:
+            self._folder.remove_abandoned(self.identity.generation_prefix)
+        except ChS3Error as error:
+            log.warning("files of the killed export may be left in %s: %s", self._folder.destination, error)
+
+    def is_running(self, query_id: str) -> bool:
+        """Whether any node is still running the query."""
+        return self._monitor.is_running(query_id)
+
+    @property
+    def cluster(self) -> ClusterSpec:
+        """The cluster that runs the export."""
+        return self._rows.cluster
+
+    @cached_property
+    def _folder(self) -> ExportFolder:
+        return ExportFolder(store=self.store, destination=self.request.destination, identity=self.identity)
+
+    @cached_property
+    def _rows(self) -> ExportedRows:
+        rows = locate_rows(self.client, self.declaration, self.request)
+        self.declaration = rows.declaration
+        self.client = self.client.within(rows.declaration)
+        return rows
+
+    @cached_property
+    def _monitor(self) -> QueryMonitor:
+        cluster = self.cluster
+        return QueryMonitor(
+            client=self.client,
+            cluster=cluster,
+            identity=self.identity,
+            poll_seconds=self.poll_seconds,
+            sleep=self.sleep,
+            is_killed=lambda: self._is_killed,
+        )
+
+    @cached_property
+    def _prepared(self) -> PreparedExport:
+        return prepare_export(
+            self.client,
+            self.request,
+            self._rows,
+            self.store.access(),
+            partial(read_sharing, self.client, self.cluster, self.request.limit, self.identity),
+        )
+
+    def _find_earlier(self) -> dict[str, QueryStatus]:
+        """Find what any try of any life has submitted; an earlier try may have done so just before it died."""
+        prefix = f"{self.identity.load_id}-"
+        statuses = self._monitor.find(prefix)
+        is_found = any(query_id.startswith(self.identity.generation_prefix) for query_id in statuses)
+        if is_found or self.identity.is_first_try:
+            return statuses
+        log.info(
+            "no node has a record of a query of the earlier tries; polling for another %s",
+            format_seconds(LOG_PATIENCE_SECONDS),
+        )
+        own = poll(
+            lambda: self._monitor.find(self.identity.generation_prefix),
+            seconds=LOG_PATIENCE_SECONDS,
+            pause_seconds=self.poll_seconds,
+            sleep=self.sleep,
+        )
+        return {**statuses, **own}
+
+    def _choose(self, statuses: Mapping[str, QueryStatus]) -> QueryStatus | None:
+        """Choose the query to continue with; kill all others that are running."""
+        own = [status for status in statuses.values() if is_marked(status.log_comment, self.request, self.identity)]
+        latest = max(own, key=lambda status: status.attempt, default=None)
+        for status in statuses.values():
+            if status is not latest and status.state is QueryState.RUNNING:
+                log.warning("%s is still running, for another request or before a clear: killing it", status.query_id)
+                kill_queries(self.client, self.cluster.name, status.query_id, sleep=self.sleep)
+        if latest is None or latest.state is QueryState.FAILED:
+            return None
+        try:
+            latest = self._monitor.wait(latest.query_id)
+        except UnknownStateError as error:
+            log.warning("%s; exporting again, under other names", error)
+            return None
+        return latest if self._has_left_files(latest) else None
+
+    def _has_left_files(self, status: QueryStatus) -> bool:
+        """Whether a query wrote files that nobody has removed, or had nothing to write."""
+        if status.state is not QueryState.FINISHED:
+            return False
+        return bool(self._folder.list_written(status.query_id)) or not rows_written(status)
+
+    def _submit(self, query_id: str) -> str:
+        prepared = self._prepared
+        statement = prepared.insert(self.identity, query_id)
+        log.info("plan for %s:\n%s", self.request.destination, prepared.plan.describe())
+        # While this process was preparing, another one of the same task may have come this far.
+        if self._monitor.find(query_id):
+            log.info("another process of this try submitted %s: taking it over", query_id)
+            return query_id
+        log.info("submitting %s:\n%s", query_id, shorten_lines(statement.text))
+        self._monitor.submit(statement, query_id)
+        self._wait(query_id, until_seen=True)
+        return query_id
+
+    def _wait(self, query_id: str, *, until_seen: bool = False) -> QueryStatus:
+        try:
+            status = self._monitor.wait(query_id, until_seen=until_seen)
+        except UnknownStateError as error:
+            raise UnknownStateError(
+                f"{error}; the folder is not complete, and the next try exports again, under other names"
+            ) from error
+        except LoadError:
+            if self._is_killed:
+                kill_queries(self.client, self.cluster.name, query_id, sleep=self.sleep)
+            raise
+        if status.state is QueryState.FAILED:
+            self._folder.remove_abandoned(self.identity.generation_prefix)
+            raise LoadError(f"query {query_id} failed: {explain_export(status.error)}")
+        return status
+
+    def _publish(self, status: QueryStatus) -> Manifest:
+        """Write the manifest of what a query wrote, if nothing is missing."""
+        published = self._folder.read()
+        if done := self._folder.find_done(published):
+            return done
+        self._folder.check_free(published, overwrite=self.request.overwrite)
+        files = self._prepared.count(self.client, self._folder.list_written(status.query_id))
+        counted, written = sum(file.rows for file in files), rows_written(status)
+        if counted != written:
+            raise LoadError(
+                f"{status.query_id} wrote {count_of(written, 'row')} to {self.request.destination}, but its"
+                f" {count_of(len(files), 'file')} hold {format_count(counted)}; they were removed, and the folder is"
+                " not complete: clear the task to export again"
+            )
+        manifest = Manifest(
+            query_id=status.query_id,
+            by=self.identity.names,
+            life=self.identity.life,
+            data_format=self.request.data_format,
+            columns=self._prepared.describe_columns(),
+            files=files,
+            rows=written,
+            size_bytes=sum(file.size_bytes for file in files),
+            seconds=finished(status)["duration_seconds"],
+            replaced=self._folder.still_replaced(published),
+        )
+        if self._is_killed:
+            raise LoadError(f"the task was killed before {status.query_id} was published; nothing is left of it")
+        return self._folder.write_manifest(manifest, published.written)
+
+    def _finish(self, manifest: Manifest, *, attached: bool) -> ExportReport:
+        self._folder.complete(manifest)
+        report = build_report(manifest, self.request.destination, attached=attached)
+        log.info("%s", report)
+        return report
+
+
+def finished(status: QueryStatus) -> Mapping[str, Any]:
+    """The log of a query that has finished, by the node that wrote the files."""
+    return next(row for row in status.ended if row["is_initial"] and row["event"] == "QueryFinish")
+
+
+def rows_written(status: QueryStatus) -> int:
+    """Rows that a finished query wrote."""
+    return int(finished(status)["written_rows"])

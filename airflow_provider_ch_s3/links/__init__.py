@@ -1,0 +1,1 @@
+"""Links from a task into the UI and into ClickHouse."""

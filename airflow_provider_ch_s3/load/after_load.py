@@ -1,0 +1,74 @@
+"""What happens to the files of a load after its commit: they are tagged, moved or deleted, if users want that.
+
+Only files of the load's manifests are touched, and only while they still have the ETag that was loaded. Each step can
+be repeated: a retry finds the load committed, and continues here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from airflow_provider_ch_s3.addresses import SourcePattern
+from airflow_provider_ch_s3.batches import batches
+from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId
+from airflow_provider_ch_s3.exactly_once.ledger import Ledger
+from airflow_provider_ch_s3.protocols import REQUESTS_AT_ONCE, WritableStore
+from airflow_provider_ch_s3.request import AfterLoad, LoadRequest
+from airflow_provider_ch_s3.units import count_of
+
+log = logging.getLogger(__name__)
+
+LOAD_TAG = "ch-s3-load"
+_DID = {AfterLoad.TAG: "tagged", AfterLoad.MOVE: "moved", AfterLoad.DELETE: "deleted"}
+
+
+def dispose_of_files(
+    store: WritableStore, ledger: Ledger, request: LoadRequest, committed: Sequence[Attempt]
+) -> None:
+    """Do with the files of committed attempts what the request says.
+
+    :raises SourceError: if the store refuses.
+    """
+    for attempt in committed:
+        act = _action(store, request, attempt.id)
+        done, left = 0, []
+        with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+            for some in batches(_read_files(ledger, request.pattern, attempt.id)):
+                for (key, _), is_done in zip(some, pool.map(act, *zip(*some, strict=True)), strict=True):
+                    done += is_done
+                    left += [] if is_done else [key]
+        log.info("%s %s%s", _DID[request.after_load], count_of(done, "file"), _describe_place(request, attempt.id))
+        if left:
+            more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+            log.warning("%r%s: no longer what the load read, so left alone", left[0], more)
+
+
+def _action(store: WritableStore, request: LoadRequest, attempt: AttemptId) -> Callable[[str, str], bool]:
+    bucket = request.pattern.bucket
+
+    def act(key: str, etag: str) -> bool:
+        match request.after_load:
+            case AfterLoad.TAG:
+                return store.tag(bucket, key, etag, {LOAD_TAG: attempt.query_id})
+            case AfterLoad.MOVE:
+                return store.move(bucket, key, etag, to=f"{_folder(request, attempt)}{key}")
+            case _:
+                return store.delete(bucket, key, etag)
+
+    return act
+
+
+def _folder(request: LoadRequest, attempt: AttemptId) -> str:
+    """The folder of an attempt's files: its own, so that no file ever replaces another one."""
+    return f"{request.move_to}{attempt.query_id}/"
+
+
+def _describe_place(request: LoadRequest, attempt: AttemptId) -> str:
+    return f" to {_folder(request, attempt)!r}" if request.after_load is AfterLoad.MOVE else ""
+
+
+def _read_files(ledger: Ledger, pattern: SourcePattern, attempt: AttemptId) -> list[tuple[str, str]]:
+    start = pattern.path("")
+    return [(path.removeprefix(start), etag) for path, etag in ledger.read_manifest(attempt).items()]

@@ -1,0 +1,159 @@
+"""The chunks of a load: a source of any number of files is loaded piece by piece, each exactly once by itself.
+
+A chunk is a stretch of the listing, which is in the order of the keys: the files after one key, up to another. So the
+next chunk begins where the last committed one ends, whichever process goes on, and no process lists from the start.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from airflow_provider_ch_s3.addresses import SourcePattern
+from airflow_provider_ch_s3.chunk import Chunk
+from airflow_provider_ch_s3.codec import decode
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind, History
+from airflow_provider_ch_s3.load.joined_report import join_reports
+from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
+from airflow_provider_ch_s3.source import SourceFile, list_keys
+from airflow_provider_ch_s3.units import count_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommittedChunks:
+    """The chunks of a load that are in the table, in their order."""
+
+    attempts: Sequence[Attempt] = ()
+
+    @classmethod
+    def read(cls, history: History, identity: LoadIdentity, table_uuids: Collection[str]) -> CommittedChunks:
+        """Find them in the ledger.
+
+        :param table_uuids: UUIDs of the table on all nodes; rows committed into a table that has since been dropped
+            do not count.
+        """
+        own = history.of_life(identity.load_id, identity.life)
+        return cls(attempts=[one for one in own if set(one.committed_uuids) & set(table_uuids)])
+
+    @property
+    def last(self) -> Attempt | None:
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether the last chunk is committed."""
+        return self.last is not None and chunk_of(self.last).is_last
+
+    @property
+    def rows(self) -> int:
+        """Rows that they have added to the table."""
+        return sum(sum((one.partitions or {}).values()) for one in self._reports)
+
+    @property
+    def report(self) -> LoadReport:
+        """The report of all of them together."""
+        return join_reports(self._reports)
+
+    def next(self, request: LoadRequest) -> Chunk:
+        """Where the next chunk begins; its end is not known yet.
+
+        :raises ConfigError: if the request is not the one of which the others are.
+        """
+        if self.last is None:
+            return Chunk()
+        before, planned = chunk_of(self.last), self.last.detail(EventKind.PLANNED)
+        for name, now in (("source", str(request.pattern)), ("load_mode", request.load_mode.value)):
+            if planned.get(name) != now:
+                raise ConfigError(
+                    f"{name} is now {now!r}, and {count_of(len(self.attempts), 'chunk')} of this load went into"
+                    f" {request.table} with {planned.get(name)!r}; clear the task to begin a new load, or change"
+                    f" {name} back"
+                )
+        return Chunk(
+            number=before.number + 1,
+            after=before.last,
+            bytes_before=before.bytes_before + before.size_bytes,
+            seconds_before=round(sum(one.seconds + one.commit_seconds for one in self._reports), 3),
+            bytes_total=before.bytes_total,
+        )
+
+    @cached_property
+    def _reports(self) -> Sequence[LoadReport]:
+        return [LoadReport.of_commit(attempt.detail(EventKind.COMMITTED)) for attempt in self.attempts]
+
+    def is_same(self, other: CommittedChunks) -> bool:
+        """Whether both are the same attempts."""
+        return [attempt.id for attempt in self.attempts] == [attempt.id for attempt in other.attempts]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkLimits:
+    """How much one chunk may hold; without limits all files are one chunk.
+
+    :param has_listed_keys: the query names its files one by one, so their keys have to fit into a statement.
+    """
+
+    files: float = math.inf
+    size_bytes: float = math.inf
+    has_listed_keys: bool = False
+
+    @classmethod
+    def of(cls, request: LoadRequest, planned_bytes: int) -> ChunkLimits:
+        """Return the limits of a request.
+
+        :param planned_bytes: size of a chunk, unless the request gives one.
+        """
+        if not request.is_chunked:
+            return cls()
+        return cls(
+            files=request.max_files_per_chunk,
+            size_bytes=request.max_bytes_per_chunk or planned_bytes,
+            has_listed_keys=True,
+        )
+
+
+@dataclass(kw_only=True)
+class ChunkFiles:
+    """The files of a chunk, while they are selected.
+
+    :param pattern: that selected the files.
+    """
+
+    limits: ChunkLimits
+    pattern: SourcePattern
+    files: list[SourceFile] = field(default_factory=list)
+    size_bytes: int = 0
+
+    def take(self, files: Sequence[SourceFile]) -> Sequence[SourceFile]:
+        """Take as many of these files as fit, from the first on, and return the others.
+
+        A chunk is full when it has as many files or bytes as it may have, or when a statement can name no more files;
+        an empty one takes its first file whatever its size.
+        """
+        room, room_bytes = self.limits.files - len(self.files), self.limits.size_bytes - self.size_bytes
+        count = 0
+        for file in files:
+            room_bytes -= file.size_bytes
+            if count == room or room_bytes < 0:
+                break
+            count += 1
+        if self.limits.has_listed_keys and not self._can_list(files[:count]):
+            count = bisect_left(range(count), True, key=lambda n: not self._can_list(files[: n + 1]))
+        taken = files[: count if self.files else max(1, count)]
+        self.files += taken
+        self.size_bytes += sum(file.size_bytes for file in taken)
+        return files[len(taken) :]
+
+    def _can_list(self, files: Sequence[SourceFile]) -> bool:
+        """Whether a statement can name them besides the others: the fewer, the more their keys have in common."""
+        return bool(list_keys([*self.files, *files], self.pattern))
+
+
+def chunk_of(attempt: Attempt) -> Chunk:
+    """Read which chunk an attempt is to load."""
+    return decode(Chunk, attempt.detail(EventKind.PLANNED).get("chunk", {}))

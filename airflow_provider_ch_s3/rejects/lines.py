@@ -1,0 +1,259 @@
+"""Find out how the lines of text files become rows of a table."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from airflow_provider_ch_s3.access import StoreAccess, TableFunction
+from airflow_provider_ch_s3.bad_rows import CSV, JSON, LineColumn, LineFormat
+from airflow_provider_ch_s3.column_types import SCALARS, family
+from airflow_provider_ch_s3.csv_dialect import DELIMITER_SETTING, CsvDialect
+from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, SourceError, TargetError
+from airflow_provider_ch_s3.file_format import infer_format
+from airflow_provider_ch_s3.inspect.files import query_files
+from airflow_provider_ch_s3.names import show_name
+from airflow_provider_ch_s3.path_columns import (
+    check_folders_of_url,
+    folder_values,
+    path_column_names,
+    type_path_columns,
+)
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.request import LoadMode, LoadRequest, MaterializedViews, OnNewColumns
+from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
+from airflow_provider_ch_s3.sql.line_queries import render_read_first_line
+from airflow_provider_ch_s3.target import TableColumn, TargetSpec
+
+# Settings of the parsers, which do not take lines apart.
+_OF_FORMATS = re.compile(r"(format_csv|input_format)_|date_time_input_format$|bool_")
+
+
+def check_reject(request: LoadRequest, *, is_staged: bool) -> None:
+    """Check that bad rows can be set aside by a load like this.
+
+    :raises ConfigError: if another argument contradicts that.
+    """
+    if not request.rejects and (request.max_bad_rows is not None or request.max_bad_ratio is not None):
+        raise ConfigError("max_bad_rows and max_bad_ratio have no effect without on_bad_rows='reject'; give both")
+    if not request.rejects:
+        return
+    unsupported = {
+        "staging=False": not is_staged,
+        f"load_mode={request.load_mode.value!r}": request.load_mode is not LoadMode.APPEND,
+        "select": bool(request.select),
+        "where": bool(request.where),
+        "structure": request.structure is not None,
+        "on_new_columns='add'": request.on_new_columns is OnNewColumns.ADD,
+        "csv_dialect": request.csv_dialect != CsvDialect(delimiter=request.csv_dialect.delimiter),
+        "materialized_views='replay'": request.materialized_views is MaterializedViews.REPLAY,
+    }
+    given = {**request.connection_settings, **request.settings}
+    formats = [name for name in given if _OF_FORMATS.match(name) and name != DELIMITER_SETTING]
+    unsupported.update((f"the setting {name}", True) for name in formats)
+    if wrong := [name for name, is_given in unsupported.items() if is_given]:
+        raise ConfigError(
+            f"on_bad_rows='reject' does not go together with {wrong[0]}; remove one of them, or load the lines into a"
+            " table of their own and clean them there"
+        )
+
+
+def check_target(target: TargetSpec) -> None:
+    """Check that each node may write the lines that it reads, and that the rows can be counted there.
+
+    :raises TargetError: if a sharding key says where rows belong, or merges may fold or remove rows.
+    """
+    if not target.keeps_all_rows:
+        raise TargetError(
+            f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, and on_bad_rows='reject'"
+            " compares their number with that of the lines; load into a MergeTree table without TTL, or use"
+            " on_bad_rows='fail'"
+        )
+    distribution = target.distribution
+    if distribution and not distribution.is_random:
+        raise TargetError(
+            f"{target.name} is sharded by {distribution.sharding_key}, and on_bad_rows='reject' keeps each row on the"
+            " node that reads it; load into a table that is sharded by rand(), or use on_bad_rows='fail'"
+        )
+
+
+def read_line_format(
+    client: ClickHouseClient,
+    access: StoreAccess,
+    files: tuple[SourceFile, ...],
+    request: LoadRequest,
+    target: TargetSpec,
+) -> tuple[SourceSpec, LineFormat]:
+    """Read the first line of the files, and match its names with the table's columns.
+
+    :raises SourceError: if the format has no lines, or the names do not fit.
+    :raises ConfigError: if the servers cannot number lines.
+    """
+    data_format, compression = infer_format((file.key for file in files), request.data_format, request.compression)
+    is_csv = data_format in ("CSV", "CSVWithNames")
+    if not is_csv and data_format != JSON:
+        raise SourceError(
+            f"on_bad_rows='reject' reads CSV and JSONEachRow line by line, and these files are {data_format}; remove"
+            " it: values of other formats fail the load if they do not fit"
+        )
+    source = SourceSpec(
+        pattern=request.pattern,
+        access=access,
+        files=files,
+        data_format=CSV if is_csv else JSON,
+        compression=compression,
+        columns=(),
+    )
+    first = _read_first_line(client, source, request)
+    source = replace(source, columns=_check_folders(files, target, source))
+    in_path = frozenset(column.name for column in source.columns)
+    loadable = _loadable(target, request)
+    if not is_csv:
+        columns = tuple(LineColumn(column=column, in_path=name in in_path) for name, column in loadable.items())
+        return source, LineFormat(data_format=JSON, columns=columns, ignores_new=not request.takes_all_columns)
+    delimiter = str(request.settings.get(DELIMITER_SETTING, request.connection_settings.get(DELIMITER_SETTING, ",")))
+    names = _split(first, delimiter, source)
+    has_header = data_format == "CSVWithNames" or (
+        request.data_format is None and _is_header(names, loadable, in_path, request, source)
+    )
+    header = tuple(names) if has_header else ()
+    if not has_header:
+        names = [name for name in loadable if name not in in_path]
+    columns = _by_position(names, loadable, in_path, request)
+    _check_required(columns, target, request)
+    return source, LineFormat(
+        data_format=CSV, columns=columns, header=header, field_count=len(names), delimiter=delimiter
+    )
+
+
+def _split(line: str, delimiter: str, source: SourceSpec) -> list[str]:
+    try:
+        (fields,) = csv.reader([line.removeprefix("\ufeff")], delimiter=delimiter)
+    except (csv.Error, ValueError) as error:
+        raise SourceError(
+            f"the first line of {source.files[0].key!r} is empty, or no line of CSV ({error}); remove it, or use"
+            " on_bad_rows='fail'"
+        ) from error
+    return [field.strip() for field in fields]
+
+
+def _is_header(
+    names: Sequence[str],
+    loadable: Mapping[str, TableColumn],
+    in_path: frozenset[str],
+    request: LoadRequest,
+    source: SourceSpec,
+) -> bool:
+    """Whether the first line has the names of columns: all of them, or none.
+
+    :raises SourceError: if it has some, so that it may be either.
+    """
+    known = {name.lower() for name in loadable}
+    found = [name for name in names if name.lower() in known]
+    if not found:
+        return False
+    required = {name for name, column in loadable.items() if column.is_required} - in_path
+    is_whole = all(name in loadable for name in names) or (not request.takes_all_columns and required <= set(names))
+    if is_whole:
+        return True
+    raise SourceError(
+        f"the first line of {source.files[0].key!r} may be a header or a row: of {', '.join(map(show_name, names))}"
+        f" only {', '.join(map(show_name, found))} may name columns of the table; give data_format='CSVWithNames' or"
+        " 'CSV', or correct the names"
+    )
+
+
+def _check_folders(files: tuple[SourceFile, ...], target: TargetSpec, source: SourceSpec) -> tuple[FileColumn, ...]:
+    """Check that all files are in the same ``name=value/`` folders; returns the columns in the path.
+
+    :raises SourceError: if they are not.
+    """
+    in_path = path_column_names(files)
+    folders = [FileColumn(name=name, in_path=True) for name in sorted(in_path)]
+    typed = type_path_columns(folders, files, target.columns)
+    columns = {column.name for column in target.columns}
+    for file in files:
+        if source.access.function is TableFunction.URL:
+            check_folders_of_url(file)
+        if others := (folder_values(file.key).keys() & columns) - in_path:
+            raise SourceError(
+                f"{file.key!r} is in a folder {sorted(others)[0]}=…, and {files[0].key!r} is in none; narrow the"
+                " source to files with such folders"
+            )
+    return typed
+
+
+def _read_first_line(client: ClickHouseClient, source: SourceSpec, request: LoadRequest) -> str:
+    one = replace(source, files=source.files[:1])
+    try:
+        rows = query_files(client, render_read_first_line(one, {"max_threads": 1, **request.settings}), one)
+    except SourceError as error:
+        cause = error.__cause__
+        if isinstance(cause, ServerError) and cause.code == ErrorCode.UNKNOWN_IDENTIFIER:
+            raise _numbers_no_lines() from error
+        raise
+    if not rows:
+        raise SourceError(f"{source.files[0].key!r} has no lines; remove the file, or narrow the source")
+    if int(rows[0]["row"]) != 0:
+        raise _numbers_no_lines()
+    if not rows[0]["line"]:
+        raise SourceError(f"{source.files[0].key!r} begins with an empty line; remove it, or use on_bad_rows='fail'")
+    return str(rows[0]["line"])
+
+
+def _numbers_no_lines() -> ConfigError:
+    return ConfigError(
+        "on_bad_rows='reject' needs servers that number the lines of a file (_row_number of LineAsString), such as"
+        " ClickHouse 26.7; use on_bad_rows='fail' with these"
+    )
+
+
+def _loadable(target: TargetSpec, request: LoadRequest) -> dict[str, TableColumn]:
+    wanted = [c for c in target.columns if c.is_insertable and (request.columns is None or c.name in request.columns)]
+    for column in wanted:
+        if column.name.startswith("ch_s3_"):
+            raise TargetError(
+                f"column {column.name!r} of {target.name} begins with ch_s3_, which on_bad_rows='reject' needs for"
+                " itself; rename it, or leave it out with columns=[…]"
+            )
+        if family(LineColumn(column=column).type) not in SCALARS:
+            raise TargetError(
+                f"column {column.name!r} of {target.name} is {column.type}, and on_bad_rows='reject' loads only"
+                " single values; leave it out with columns=[…], or use on_bad_rows='fail'"
+            )
+    return {column.name: column for column in wanted}
+
+
+def _by_position(
+    names: Sequence[str], loadable: Mapping[str, TableColumn], in_path: frozenset[str], request: LoadRequest
+) -> tuple[LineColumn, ...]:
+    unknown = [name for name in names if name not in loadable]
+    if unknown and request.takes_all_columns:
+        raise SourceError(
+            f"the header of {request.pattern} names {', '.join(map(show_name, unknown))}, and the table has no such"
+            " columns; add them, name what to load with columns=[…], or use on_new_columns='ignore'"
+        )
+    fields = [
+        LineColumn(column=loadable[name], position=position)
+        for position, name in enumerate(names, 1)
+        if name in loadable and name not in in_path
+    ]
+    folders = [LineColumn(column=loadable[name], in_path=True) for name in sorted(in_path) if name in loadable]
+    if not fields:
+        raise ConfigError(
+            f"no column of the table is in the files of {request.pattern}; name some of the files' columns in"
+            " columns=[…], or use on_new_columns='fail'"
+        )
+    return (*fields, *folders)
+
+
+def _check_required(columns: Sequence[LineColumn], target: TargetSpec, request: LoadRequest) -> None:
+    found = {column.name for column in columns}
+    missing = [name for name, c in _loadable(target, request).items() if c.is_required and name not in found]
+    if missing and not request.may_lack_columns:
+        raise SourceError(
+            f"{target.name} has the columns {', '.join(map(show_name, missing))} without a DEFAULT, and the files"
+            " have no such columns; give them a DEFAULT, or use on_missing_columns='default'"
+        )

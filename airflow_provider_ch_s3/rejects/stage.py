@@ -1,0 +1,85 @@
+"""Stage lines: a table that keeps nothing, two views that take its lines apart, and one that counts them.
+
+The INSERT writes lines; what is committed are the rows that the views have staged, both kinds by one commit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+from airflow_provider_ch_s3.bad_rows import LineFormat, RejectTables
+from airflow_provider_ch_s3.errors import TargetError
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.staging import FEED, VIEW, Staging, StagingTable
+from airflow_provider_ch_s3.inspect.table import read_columns
+from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.sql import line_queries
+from airflow_provider_ch_s3.sql.table_queries import render_create_distributed
+from airflow_provider_ch_s3.target import TableName, TargetSpec
+
+LINES = "_lines"
+REJECTED_COLUMNS = frozenset({"load_id", "query_id", "file", "row", "column", "value", "line", "reason", "time"})
+COUNTED = "_counted"
+REJECTED = f"{VIEW}0"
+"""Role of the staged bad rows, which are committed like the rows of a view."""
+
+
+def create_rejected(client: ClickHouseClient, target: TargetSpec, tables: RejectTables) -> None:
+    """Create the table for bad rows on every node, and its Distributed table if the target has one.
+
+    :raises TargetError: if there is a table of that name with other columns.
+    """
+    client.execute_everywhere(
+        partial(line_queries.render_create_rejected, tables.local, is_replicated=target.is_replicated)
+    )
+    found = {column.name for column in next(iter(read_columns(client, tables.local, None).values()), ())}
+    if lacking := REJECTED_COLUMNS - found:
+        raise TargetError(
+            f"{tables.local} exists and lacks the columns {', '.join(sorted(lacking))}, so it is no table for bad"
+            " rows; rename it, and the load creates one"
+        )
+    if target.distribution:
+        over = replace(target.distribution, local=tables.local, sharding_key="rand()")
+        client.execute_everywhere(partial(render_create_distributed, tables.name, over))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineStage:
+    """Creates what an attempt stages lines with."""
+
+    line_format: LineFormat
+    tables: RejectTables
+
+    def create(self, staging: Staging, attempt: AttemptId, epoch: int, staged: TableName) -> TableName:
+        """Create the staging tables besides the one for good rows.
+
+        :param staged: the one for good rows.
+        :returns: the table that the INSERT writes lines into.
+        """
+
+        def name(role: str) -> TableName:
+            return staging.name(StagingTable(attempt=attempt, epoch=epoch, role=role))
+
+        rejected = staging.create(StagingTable(attempt=attempt, epoch=epoch, role=REJECTED), self.tables.local)
+        lines = name(LINES)
+        everywhere = staging.client.execute_everywhere
+        everywhere(partial(line_queries.render_create_lines, lines))
+        everywhere(
+            partial(line_queries.render_feed_accepted, name(f"{FEED}0"), lines, staged, line_format=self.line_format)
+        )
+        everywhere(
+            partial(
+                line_queries.render_feed_rejected,
+                name(f"{FEED}1"),
+                lines,
+                rejected,
+                line_format=self.line_format,
+                load_id=attempt.load_id,
+                query_id=attempt.query_id,
+            )
+        )
+        counted = name(COUNTED)
+        everywhere(partial(line_queries.render_create_counted, counted))
+        everywhere(partial(line_queries.render_feed_counted, name(f"{FEED}2"), lines, counted))
+        return lines

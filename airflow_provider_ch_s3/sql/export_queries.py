@@ -1,0 +1,87 @@
+"""Render the statements of an export."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from airflow_provider_ch_s3.access import StoreAccess
+from airflow_provider_ch_s3.path_columns import DEFAULT_PARTITION
+from airflow_provider_ch_s3.source import SourceSpec
+from airflow_provider_ch_s3.sql.filters import Sql
+from airflow_provider_ch_s3.sql.render import render
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.tuning.setting import SettingValue
+
+PARTITION = "{_partition_id}"
+"""What ClickHouse replaces by the value of PARTITION BY in an address."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportFiles:
+    """The files that an INSERT writes.
+
+    :param address: of the file; with ``PARTITION`` in it, of one for each partition.
+    :param compression: ClickHouse's name, or ``auto``.
+    """
+
+    access: StoreAccess
+    address: str
+    data_format: str
+    compression: str = "auto"
+
+
+def select_table(table: TableName, cluster: str | None) -> str:
+    """A SELECT of all rows of a table.
+
+    :param cluster: set it to read one replica of each shard.
+    """
+    return render("select_table", table=table, cluster=cluster).text
+
+
+def render_describe_query(query: str, settings: Mapping[str, SettingValue]) -> Statement:
+    """Names and types of the columns of a query."""
+    return render("describe_query", query=Sql(query.strip()), settings=settings)
+
+
+def render_insert_export(
+    files: ExportFiles,
+    query: str,
+    *,
+    partition_by: Mapping[str, str],
+    settings: Mapping[str, SettingValue],
+) -> Statement:
+    """The INSERT of the export.
+
+    :param query: a SELECT, which is printed as it is: its author may run any other one, too.
+    :param partition_by: name of a folder → expression over the columns of the query.
+    """
+    folders = [(f"{'/' * (n > 0)}{name}=", value) for n, (name, value) in enumerate(partition_by.items())]
+    return render(
+        "insert_export",
+        parameters=files.access.parameters,
+        source=files,
+        address=files.address,
+        data_format=files.data_format,
+        query=Sql(query.strip()),
+        folders=folders,
+        null_folder=DEFAULT_PARTITION,
+        settings=settings,
+    )
+
+
+def render_count_by_file(source: SourceSpec, *, structure: str, settings: Mapping[str, SettingValue]) -> Statement:
+    """Number of rows in each file that has any, by its ``_path``.
+
+    :param structure: names and types of the columns.
+    """
+    return render(
+        "count_by_file",
+        parameters=source.access.parameters,
+        source=source,
+        address=source.address,
+        data_format=source.data_format,
+        structure=structure,
+        settings=settings,
+    )

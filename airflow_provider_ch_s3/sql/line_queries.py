@@ -1,0 +1,116 @@
+"""Render the statements of a load that sets bad rows aside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_provider_ch_s3.bad_rows import LineFormat
+from airflow_provider_ch_s3.source import SourceSpec
+from airflow_provider_ch_s3.sql.render import render
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.tuning.setting import SettingValue
+
+
+def render_create_rejected(rejected: TableName, cluster: str | None, *, is_replicated: bool) -> Statement:
+    """Create the table for bad rows, unless it exists."""
+    return render("create_rejected", rejected=rejected, cluster=cluster, is_replicated=is_replicated)
+
+
+def render_create_lines(lines: TableName, cluster: str | None) -> Statement:
+    """Create the table into which an attempt writes lines; it keeps none of them."""
+    return render("create_lines", lines=lines, cluster=cluster)
+
+
+def render_create_counted(counted: TableName, cluster: str | None) -> Statement:
+    """Create the table that counts the lines of an attempt."""
+    return render("create_counted", counted=counted, cluster=cluster)
+
+
+def render_feed_counted(feed: TableName, lines: TableName, counted: TableName, cluster: str | None) -> Statement:
+    """Create the view that counts the lines."""
+    return render("feed_counted", feed=feed, lines=lines, counted=counted, cluster=cluster)
+
+
+def render_count_lines(counted: TableName, cluster: str | None) -> Statement:
+    """Number of lines that were taken apart on all nodes."""
+    return render("count_lines", counted=counted, cluster=cluster)
+
+
+def render_feed_accepted(
+    feed: TableName, lines: TableName, staged: TableName, cluster: str | None, *, line_format: LineFormat
+) -> Statement:
+    """Create the view that stages the rows whose values all fit."""
+    return render("feed_accepted", feed=feed, lines=lines, staged=staged, cluster=cluster, format=line_format)
+
+
+def render_feed_rejected(
+    feed: TableName,
+    lines: TableName,
+    staged: TableName,
+    cluster: str | None,
+    *,
+    line_format: LineFormat,
+    load_id: str,
+    query_id: str,
+) -> Statement:
+    """Create the view that stages the other lines, each with its reason."""
+    return render(
+        "feed_rejected",
+        feed=feed,
+        lines=lines,
+        staged=staged,
+        cluster=cluster,
+        format=line_format,
+        load_id=load_id,
+        query_id=query_id,
+    )
+
+
+def render_insert_lines(
+    source: SourceSpec,
+    lines: TableName,
+    *,
+    cluster: str | None,
+    spans_cluster: bool,
+    line_format: LineFormat,
+    settings: Mapping[str, SettingValue],
+) -> Statement:
+    """The INSERT of the load: every line that is not empty, but for headers.
+
+    Empty lines are rows where a row has one field.
+
+    :param spans_cluster: each node writes the lines that it reads to its own table.
+    """
+    return render(
+        "insert_lines",
+        parameters=source.access.parameters,
+        source=source,
+        address=source.address,
+        lines=lines,
+        cluster=cluster,
+        spans_cluster=spans_cluster,
+        format=line_format,
+        settings=settings,
+    )
+
+
+def render_read_first_line(source: SourceSpec, settings: Mapping[str, SettingValue]) -> Statement:
+    """The first line of one file, with its number, from 0; servers that cannot number lines say -1, or fail."""
+    return render(
+        "read_first_line",
+        parameters=source.access.parameters,
+        source=source,
+        address=source.address,
+        settings=settings,
+    )
+
+
+def render_count_rejected(table: TableName, cluster: str | None) -> Statement:
+    """Number of bad rows by node, file and reason."""
+    return render("count_rejected", table=table, cluster=cluster)
+
+
+def render_read_rejected(table: TableName, cluster: str | None, *, limit_rows: int) -> Statement:
+    """The first bad rows."""
+    return render("read_rejected", table=table, cluster=cluster, limit_rows=limit_rows)

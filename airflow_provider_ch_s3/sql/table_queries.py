@@ -1,0 +1,84 @@
+"""Render the statements that create a table from files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from airflow_provider_ch_s3.new_table import NewColumn, NewTable
+from airflow_provider_ch_s3.source import SourceFile, SourceSpec
+from airflow_provider_ch_s3.sql.filters import server_sql
+from airflow_provider_ch_s3.sql.render import render
+from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.target import Distribution, TableName
+from airflow_provider_ch_s3.tuning.setting import SettingValue
+
+
+def render_observe_values(
+    source: SourceSpec,
+    files: Sequence[SourceFile],
+    names: Sequence[str],
+    *,
+    patterns: Collection[str],
+    limit_rows: int,
+    settings: Mapping[str, SettingValue],
+) -> Statement:
+    """What the values of some columns look like, in the first rows of some files.
+
+    :param names: columns of the files with values that can be written as text.
+    :param patterns: regular expressions; for each, the values that match are counted.
+    """
+    return render(
+        "observe_values",
+        parameters=source.access.parameters,
+        sources=[replace(source, files=(file,)) for file in files],
+        names=names,
+        patterns=patterns,
+        limit_rows=limit_rows,
+        data_format=source.data_format,
+        structure=source.structure,
+        settings=settings,
+    )
+
+
+def render_count_nulls(source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]) -> Statement:
+    """Number of missing values in each column of all Parquet files, from their footers."""
+    return render(
+        "count_nulls",
+        parameters=source.access.parameters,
+        source=source,
+        address=source.address,
+        cluster=cluster,
+        settings=settings,
+    )
+
+
+def render_check_types(types: Sequence[str]) -> Statement:
+    """Fails if there is no such type."""
+    return render("check_types", types=types)
+
+
+def render_create_table(table: NewTable, cluster: str | None) -> Statement:
+    """Create the table that holds the parts, unless there is one of that name.
+
+    :param cluster: set it to send the statement to all nodes with ON CLUSTER.
+    """
+    return render("create_table", table=table, cluster=cluster)
+
+
+def render_create_distributed(name: TableName, distribution: Distribution, cluster: str | None) -> Statement:
+    """Create the Distributed table over such tables, unless there is one of that name."""
+    return render("create_distributed", table=name, distribution=distribution, cluster=cluster)
+
+
+def render_copy_table(definition: str) -> Statement:
+    """Create a table as another node has it, unless there is one of that name.
+
+    :param definition: ``create_table_query`` of ``system.tables`` there.
+    """
+    return render("copy_table", definition=server_sql(definition.removeprefix("CREATE TABLE ")))
+
+
+def render_add_columns(table: TableName, cluster: str | None, *, columns: Sequence[NewColumn]) -> Statement:
+    """Add columns that the table does not have yet."""
+    return render("add_columns", table=table, cluster=cluster, columns=columns)

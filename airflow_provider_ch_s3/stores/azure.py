@@ -1,0 +1,260 @@
+"""Azure Blob Storage through the Microsoft provider's hook: listing blobs, and the credentials for ClickHouse."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from typing import Any
+
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, mask_secret
+from airflow.providers.microsoft.azure.hooks.wasb import WasbHook
+from azure.core import MatchConditions
+from azure.core.exceptions import AzureError, ResourceModifiedError, ResourceNotFoundError
+
+from airflow_provider_ch_s3.access import AzureAccess
+from airflow_provider_ch_s3.addresses import SourcePattern
+from airflow_provider_ch_s3.errors import ConfigError, SourceError
+from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.stores.change import Change
+
+COPY_POLL_SECONDS = 1.0
+_NAMES = {
+    name.casefold(): name
+    for name in (
+        "AccountKey",
+        "AccountName",
+        "BlobEndpoint",
+        "DefaultEndpointsProtocol",
+        "EndpointSuffix",
+        "SharedAccessSignature",
+    )
+}
+
+
+class AzureBlobFileStore:
+    """The blobs of one storage account.
+
+    :param wasb_conn_id: an Airflow connection of type ``wasb``.
+    :param named_collection: a named collection on the servers that contains the account and its key; the connection
+        is then used only for listing.
+    """
+
+    def __init__(self, *, wasb_conn_id: str, named_collection: str = "") -> None:
+        self.wasb_conn_id = wasb_conn_id
+        self.named_collection = named_collection
+
+    @cached_property
+    def _hook(self) -> WasbHook:
+        return WasbHook(wasb_conn_id=self.wasb_conn_id)
+
+    @cached_property
+    def _connection(self) -> Any:
+        try:
+            return self._hook.get_connection(self.wasb_conn_id)
+        except AirflowNotFoundException as error:
+            raise ConfigError(
+                f"Airflow has no connection {self.wasb_conn_id!r} to Azure Blob Storage; create it, or correct"
+                " wasb_conn_id"
+            ) from error
+
+    @cached_property
+    def _client(self) -> Any:
+        _ = self._connection
+        try:
+            return self._hook.get_conn()
+        except (AzureError, AttributeError, ValueError) as error:
+            raise ConfigError(
+                f"connection {self.wasb_conn_id!r} is no access to a storage account: {error}; correct its account"
+                " (login or host) and key (password), or its connection_string"
+            ) from error
+
+    @property
+    def account(self) -> str:
+        """Name of the storage account.
+
+        :raises ConfigError: if there is no such connection, or it names no account.
+        """
+        return str(self._client.account_name)
+
+    def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
+        """List all blobs under the pattern's prefixes, page by page.
+
+        :param after: not used: Azure begins a listing at its start.
+        :raises SourceError: if the container is missing, or the credentials are wrong or may not list it.
+        :raises ConfigError: if there is no such connection.
+        """
+        for file, _, _ in self._list(pattern):
+            yield file
+
+    def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
+        """List the same blobs, each with its age in seconds by the store's own clock.
+
+        :raises SourceError: as :meth:`list_files`, or if the store does not tell its time.
+        :raises ConfigError: as :meth:`list_files`.
+        """
+        for file, changed, date in self._list(pattern):
+            try:
+                now = parsedate_to_datetime(date)
+                yield file, (now - changed).total_seconds()
+            except (TypeError, ValueError) as error:
+                raise SourceError(
+                    f"{self._client.url} answers with Date={date!r}, so the age of its files is unknown; set"
+                    " min_file_age=0, or have the proxy before it send the header Date"
+                ) from error
+
+    def _list(self, pattern: SourcePattern) -> Iterator[tuple[SourceFile, datetime.datetime, str]]:
+        """List blobs, each with the time of its last change, and the header Date of its page."""
+        dates = [""]
+
+        def note_date(response: Any) -> None:
+            dates[0] = response.http_response.headers.get("date", "")
+
+        container = self._client.get_container_client(pattern.bucket)
+        for prefix in pattern.prefixes:
+            try:
+                for blob in container.list_blobs(name_starts_with=prefix, raw_response_hook=note_date):
+                    file = SourceFile(key=blob.name, etag=blob.etag.strip('"'), size_bytes=blob.size)
+                    yield file, blob.last_modified, dates[0]
+            except ResourceNotFoundError as error:
+                raise SourceError(
+                    f"there is no container {pattern.bucket!r} for connection {self.wasb_conn_id!r}; create it, or"
+                    " correct the container in source"
+                ) from error
+            except AzureError as error:
+                raise SourceError(
+                    f"cannot list container {pattern.bucket!r} with connection {self.wasb_conn_id!r}:"
+                    f" {_first_line(error)}; check the connection's account, and that its key may list the container"
+                ) from error
+
+    def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
+        """Read the last bytes of a blob, or all of a smaller one.
+
+        :raises SourceError: if it no longer exists, or the credentials may not read it.
+        """
+        blob = self._client.get_blob_client(container=bucket, blob=key)
+        try:
+            start = max(0, blob.get_blob_properties().size - size_bytes)
+            return bytes(blob.download_blob(offset=start, length=size_bytes).readall())
+        except AzureError as error:
+            raise SourceError(
+                f"cannot read the end of {key!r} in container {bucket!r} with connection {self.wasb_conn_id!r}:"
+                f" {_first_line(error)}; it shows whether a .zst or .lz4 file is complete: allow these credentials to"
+                " read the blobs, or compress the files with gz, xz or br"
+            ) from error
+
+    def tag(self, bucket: str, key: str, etag: str, tags: Mapping[str, str]) -> bool:
+        """Add index tags to a blob, beside those that it has, unless it is no longer this version of it.
+
+        :raises SourceError: if the store refuses, as accounts with a hierarchical namespace do.
+        """
+        with self._changing("tag", bucket, key) as change:
+            blob = self._client.get_blob_client(container=bucket, blob=key)
+            blob.get_blob_properties(**_only(etag))
+            blob.set_blob_tags({**blob.get_blob_tags(), **tags})
+        return change.is_done
+
+    def move(self, bucket: str, key: str, etag: str, *, to: str) -> bool:
+        """Copy a blob to another path, and delete it, unless it is no longer this version of it.
+
+        :raises SourceError: if the store refuses.
+        """
+        with self._changing("move", bucket, key) as change:
+            blob = self._client.get_blob_client(container=bucket, blob=key)
+            blob.get_blob_properties(**_only(etag))
+            copy = self._client.get_blob_client(container=bucket, blob=to)
+            copy.start_copy_from_url(
+                blob.url, source_etag=f'"{etag}"', source_match_condition=MatchConditions.IfNotModified
+            )
+            while (state := copy.get_blob_properties().copy.status) == "pending":
+                time.sleep(COPY_POLL_SECONDS)
+            if state != "success":
+                raise SourceError(
+                    f"the copy of {key!r} to {to!r} in container {bucket!r} ended as {state!r}; try again"
+                )
+            blob.delete_blob(**_only(etag))
+        return change.is_done
+
+    def delete(self, bucket: str, key: str, etag: str) -> bool:
+        """Delete a blob, unless it is no longer this version of it.
+
+        :raises SourceError: if the store refuses.
+        """
+        with self._changing("delete", bucket, key) as change:
+            self._client.get_blob_client(container=bucket, blob=key).delete_blob(**_only(etag))
+        return change.is_done
+
+    @contextmanager
+    def _changing(self, what: str, bucket: str, key: str) -> Iterator[Change]:
+        change = Change()
+        try:
+            yield change
+        except (ResourceModifiedError, ResourceNotFoundError):
+            # A blob that is gone does not match its ETag, either.
+            is_gone = not self._client.get_blob_client(container=bucket, blob=key).exists()
+            change.is_done = is_gone and what != "tag"
+        except AzureError as error:
+            raise SourceError(
+                f"the rows are committed, but after_load cannot {what} {key!r} in container {bucket!r} with"
+                f" connection {self.wasb_conn_id!r}: {_first_line(error)}; allow these credentials to do so, and let"
+                " the task try again"
+            ) from error
+
+    def access(self) -> AzureAccess:
+        """How the ClickHouse servers reach the same account, and with which credentials.
+
+        :raises ConfigError: if the connection's credentials are of a kind that the servers cannot use.
+        """
+        endpoint_url = self._client.url.partition("?")[0].rstrip("/")
+        if self.named_collection:
+            return AzureAccess(endpoint_url=endpoint_url, named_collection=self.named_collection)
+        access = AzureAccess(endpoint_url=endpoint_url, connection_string=self._connection_string(endpoint_url))
+        for secret in access.secrets:
+            mask_secret(secret)
+        return access
+
+    def _connection_string(self, endpoint_url: str) -> str:
+        """The account and its key, as the servers take them; '' for the servers' own identity.
+
+        The fields count in the order in which the Microsoft provider reads them.
+        """
+        connection, extra = self._connection, self._connection.extra_dejson
+        if given := _field(extra, "connection_string"):
+            return _spell(given)
+        if _field(extra, "tenant_id"):
+            raise ConfigError(
+                f"connection {self.wasb_conn_id!r} logs in as an application of Entra ID (tenant_id), which"
+                " ClickHouse cannot; give named_collection, or a connection with the account's key or a SAS token"
+            )
+        key = _field(extra, "shared_access_key")
+        token = "" if key else _field(extra, "sas_token")
+        if token:
+            return f"BlobEndpoint={endpoint_url};SharedAccessSignature={token.rpartition('?')[2]}"
+        key = key or connection.password or _field(extra, "account_key")
+        if not key:
+            return ""
+        protocol, account = endpoint_url.partition("://")[0], self._client.account_name
+        return (
+            f"DefaultEndpointsProtocol={protocol};AccountName={account};AccountKey={key};BlobEndpoint={endpoint_url}"
+        )
+
+
+def _only(etag: str) -> dict[str, Any]:
+    return {"etag": f'"{etag}"', "match_condition": MatchConditions.IfNotModified}
+
+
+def _spell(connection_string: str) -> str:
+    """Write the names in a connection string as ClickHouse wants them: Azure's own library takes any case."""
+    parts = (part.partition("=") for part in connection_string.split(";"))
+    return ";".join(f"{_NAMES.get(name.strip().casefold(), name)}{equals}{value}" for name, equals, value in parts)
+
+
+def _field(extra: dict[str, Any], name: str) -> str:
+    return str(extra.get(name) or extra.get(f"extra__wasb__{name}") or "")
+
+
+def _first_line(error: AzureError) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,45 @@
+"""Google Cloud Storage through its S3 protocol, the only one in which the ClickHouse servers read it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from botocore import UNSIGNED
+from botocore.config import Config
+
+from airflow_provider_ch_s3.access import S3Access
+from airflow_provider_ch_s3.stores.s3 import S3FileStore
+
+GOOGLE = "https://storage.googleapis.com"
+_UNSIGNED = Config(signature_version=UNSIGNED)
+
+
+class GCSFileStore(S3FileStore):
+    """The buckets of Google Cloud Storage.
+
+    :param hmac_conn_id: an Airflow connection of type ``aws`` with an HMAC key: its access ID as the login, its
+        secret as the password. None: the bucket is public.
+    :param named_collection: a named collection on the servers that contains an HMAC key; the connection is then used
+        only for listing.
+    """
+
+    argument = "hmac_conn_id"
+    store = "Google Cloud Storage"
+    without_connection = "read a public bucket"
+
+    def __init__(self, *, hmac_conn_id: str | None, named_collection: str = "") -> None:
+        super().__init__(aws_conn_id=hmac_conn_id, named_collection=named_collection)
+
+    @cached_property
+    def _client(self) -> Any:
+        hook = self._hook
+        endpoint_url = hook.conn_config.get_service_endpoint_url("s3") or GOOGLE
+        config = hook.config if self.aws_conn_id else _UNSIGNED
+        return hook.get_session(region_name="auto").client("s3", endpoint_url=endpoint_url, config=config)
+
+    def access(self) -> S3Access:
+        """How the ClickHouse servers reach the same buckets, and with which key."""
+        if self.aws_conn_id is None and not self.named_collection:
+            return S3Access(endpoint_url=self._client.meta.endpoint_url, anonymous=True)
+        return super().access()

@@ -1,0 +1,205 @@
+"""Files on an HTTP server: nothing lists them, so each one is asked for."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.exceptions import HTTPError
+from urllib3.util import Retry
+
+from airflow_provider_ch_s3.access import UrlAccess
+from airflow_provider_ch_s3.addresses import SourcePattern
+from airflow_provider_ch_s3.batches import batches
+from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.protocols import REQUESTS_AT_ONCE
+from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.url_globs import expand_url_globs, mask_url
+
+log = logging.getLogger(__name__)
+
+MAX_REDIRECTS = 10
+TIMEOUT_SECONDS = (10.0, 60.0)  # to connect, to respond
+# Servers that do not know HEAD answer with one of these.
+_NO_HEAD = {HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.FORBIDDEN}
+_MISSING = {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
+
+
+class HttpFileStore:
+    """The files of one HTTP server that everybody may read."""
+
+    account = ""
+
+    def __init__(self) -> None:
+        quiet_urllib3()
+        self._redirects = 0
+        self._hosts: set[str] = set()
+
+    @cached_property
+    def _session(self) -> requests.Session:
+        session = requests.Session()
+        session.max_redirects = MAX_REDIRECTS
+        # The size and the version of the file itself are wanted, not those of a compressed transfer of it.
+        session.headers["Accept-Encoding"] = "identity"
+        busy = Retry(
+            total=4,
+            backoff_factor=0.5,
+            status_forcelist=(429, 500, 502, 503, 504),
+            raise_on_status=False,
+            respect_retry_after_header=False,
+        )
+        adapter = HTTPAdapter(pool_maxsize=REQUESTS_AT_ONCE, max_retries=busy)
+        session.mount("http://", adapter)
+        session.mount("https://", adapter)
+        return session
+
+    def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
+        """Ask for each file that the pattern names; those that the server does not have are left out.
+
+        :param after: only files with a greater key.
+        :raises SourceError: if the server cannot be reached, refuses, or does not say size and version of a file.
+        :raises ConfigError: if the pattern names too many files.
+        """
+        for file, _ in self._ask(pattern, after):
+            yield file
+
+    def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
+        """List the same files, each with its age in seconds by the server's clock.
+
+        :raises SourceError: as :meth:`list_files`, or if the server does not say when a file was changed.
+        """
+        for file, headers in self._ask(pattern, after):
+            changed, now = (_read_time(headers.get(name)) for name in ("Last-Modified", "Date"))
+            if changed is None or now is None:
+                raise SourceError(
+                    f"{pattern.address(file.key)} has no time in its headers Last-Modified and Date, so its age is"
+                    " unknown; set min_file_age=0"
+                )
+            yield file, (now - changed).total_seconds()
+
+    def _ask(self, pattern: SourcePattern, after: str) -> Iterator[tuple[SourceFile, Mapping[str, str]]]:
+        keys = [key for key in expand_url_globs(pattern.globs) if key > after]
+        with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+            for some in batches(keys, 10 * REQUESTS_AT_ONCE):
+                for key, headers in zip(some, pool.map(self._ask_for, map(pattern.address, some)), strict=True):
+                    if headers is not None:
+                        yield _read_file(pattern.address(key), key, headers), headers
+
+    def _ask_for(self, url: str) -> Mapping[str, str] | None:
+        """The headers of a file; None if the server does not have it.
+
+        :raises SourceError: if it cannot be reached, or refuses.
+        """
+        response = self._request("HEAD", url)
+        is_vague = response.ok and response.headers.get("Content-Length", "0") == "0"
+        if response.status_code in _NO_HEAD or is_vague:
+            response = self._request("GET", url, {"Range": "bytes=0-0"})
+        status = response.status_code
+        if status in _MISSING:
+            return None
+        if not response.ok and status != HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # an empty file has no range
+            remedy = (
+                "the server is busy or broken: load again later"
+                if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS
+                else "only files that everybody may read can be loaded over HTTP: check the address, or have the"
+                " server allow it"
+            )
+            raise SourceError(f"{url} answers with {status} {response.reason}; {remedy}")
+        self._note_redirects(url, response)
+        return response.headers
+
+    def _request(self, method: str, url: str, headers: dict[str, str] | None = None) -> requests.Response:
+        try:
+            # stream: the headers are enough, even of a server that answers with the whole file
+            with self._session.request(
+                method, url, headers=headers, allow_redirects=True, stream=True, timeout=TIMEOUT_SECONDS
+            ) as response:
+                return response
+        except requests.RequestException as error:
+            raise _is_unreachable(url, error) from None
+
+    def _note_redirects(self, url: str, response: requests.Response) -> None:
+        self._redirects = max(self._redirects, len(response.history))
+        host = urlsplit(response.url).netloc.rpartition("@")[2]
+        if response.history and host != urlsplit(url).netloc and host not in self._hosts:
+            self._hosts.add(host)
+            log.warning("%s redirects to %s, and the ClickHouse servers will read from there, too", url, host)
+
+    def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
+        """Read the last bytes of a file, or all of a smaller one.
+
+        :raises SourceError: if it no longer exists, or the server sends whole files only.
+        """
+        url = f"{bucket}/{key}"
+        try:
+            with self._session.get(
+                url, headers={"Range": f"bytes=-{size_bytes}"}, stream=True, timeout=TIMEOUT_SECONDS
+            ) as response:
+                is_part = response.status_code == HTTPStatus.PARTIAL_CONTENT
+                is_small = int(response.headers.get("Content-Length", size_bytes + 1)) <= size_bytes
+                if response.ok and (is_part or is_small):
+                    return bytes(response.raw.read(decode_content=False))
+        except (requests.RequestException, HTTPError) as error:
+            raise _is_unreachable(url, error) from None
+        raise SourceError(
+            f"{url} cannot be read in parts (the server answers with {response.status_code} {response.reason} to a"
+            " range request), so it is unknown whether this .zst or .lz4 file is complete; have the server support"
+            " ranges, or compress the files with gz, xz or br"
+        )
+
+    def access(self) -> UrlAccess:
+        """How the ClickHouse servers reach the same files: they follow as many redirects as the listing met."""
+        return UrlAccess(redirects=self._redirects)
+
+
+def quiet_urllib3() -> None:
+    """Keep urllib3 from logging addresses: that of a redirect may contain a signature."""
+    logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
+
+
+def _read_file(url: str, key: str, headers: Mapping[str, str]) -> SourceFile:
+    """:raises SourceError: if the headers do not tell a whole file from a part, or a version from another."""
+    size = re.sub(r".*/", "", headers.get("Content-Range", headers.get("Content-Length", "")))
+    changed = headers.get("Last-Modified", "")
+    # Two versions of one second differ in their size, if at all.
+    version = headers.get("ETag", "").removeprefix("W/").strip('"') or (changed and f"{changed}, {size} bytes")
+    lacking = "its version (neither ETag nor Last-Modified)" if not version else ""
+    lacking = lacking or ("" if size.isdigit() else "its size (Content-Length)")
+    if lacking:
+        raise SourceError(
+            f"{url} does not say {lacking}, so a file that was cut off or changed would not be noticed; have the"
+            " server send it, or copy the files to a bucket"
+        )
+    encoding = headers.get("Content-Encoding", "identity")
+    if encoding != "identity":
+        raise SourceError(
+            f"{url} is sent with Content-Encoding: {encoding}, although nobody asked for it, so its name does not say"
+            " what it contains; have the server send the file as it is, or copy the files to a bucket"
+        )
+    return SourceFile(key=key, etag=version, size_bytes=int(size))
+
+
+def _read_time(header: str | None) -> datetime.datetime | None:
+    try:
+        time = parsedate_to_datetime(header or "")
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
+
+
+def _is_unreachable(url: str, error: Exception) -> SourceError:
+    # The whole error may quote the address of a redirect, and that a signature.
+    reason = error
+    while reason.args and isinstance(reason.args[0], Exception):
+        reason = reason.args[0]
+    reason = getattr(reason, "reason", None) or reason
+    return SourceError(f"cannot reach {url} from the worker: {mask_url(str(reason))}; check the address")

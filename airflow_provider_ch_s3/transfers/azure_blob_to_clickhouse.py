@@ -1,0 +1,60 @@
+"""The operator that loads files from Azure Blob Storage into ClickHouse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_ch_s3.addresses import AZURE
+from airflow_provider_ch_s3.arguments import check_text
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
+
+if TYPE_CHECKING:
+    from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
+
+
+class AzureBlobStorageToClickHouseOperator(FilesToClickHouseOperator):
+    """Load files from Azure Blob Storage into a ClickHouse table; needs ``airflow-provider-ch-s3[azure]``.
+
+    All further arguments are those of :class:`FilesToClickHouseOperator`.
+
+    :param source: address of the files, ``az://container/path``, or a list of addresses in one container; paths may
+        contain the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``. (templated)
+    :param wasb_conn_id: connection of type ``wasb`` with the account and its key, a SAS token or a connection string,
+        with which the worker lists the container and the servers read the files; without any of these, worker and
+        servers use their own identities. (templated)
+    :param named_collection: named collection on the servers that contains the account and its key, instead of those
+        of ``wasb_conn_id``. (templated)
+    """
+
+    scheme = AZURE
+    template_fields: Sequence[str] = (*FilesToClickHouseOperator.template_fields, "wasb_conn_id", "named_collection")
+
+    def __init__(
+        self,
+        *,
+        source: str | Sequence[str],
+        wasb_conn_id: str = "wasb_default",
+        named_collection: str = "",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(source=source, **kwargs)
+        self.wasb_conn_id = wasb_conn_id
+        self.named_collection = named_collection
+
+    def open_store(self) -> AzureBlobFileStore:
+        """Open the store with the connection.
+
+        :raises ConfigError: if an argument is wrong.
+        """
+        check_text("wasb_conn_id", self.wasb_conn_id)
+        check_text("named_collection", self.named_collection)
+        try:
+            from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
+        except ImportError as error:
+            raise ConfigError(
+                f"loading from Azure Blob Storage needs the Microsoft provider ({error}); on the workers, pip install"
+                " 'airflow-provider-ch-s3[azure]'"
+            ) from error
+        return AzureBlobFileStore(wasb_conn_id=self.wasb_conn_id, named_collection=self.named_collection)

@@ -1,0 +1,220 @@
+"""The operator that exports rows of ClickHouse to files in S3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import BaseOperator, conf
+
+from airflow_provider_ch_s3.arguments import (
+    check_expressions_of,
+    check_flag,
+    check_seconds,
+    check_settings,
+    check_text,
+)
+from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.export.request import ExportRequest, parse_destination
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
+from airflow_provider_ch_s3.transfers.identity import identify
+from airflow_provider_ch_s3.transfers.task_limits import limit_of
+from airflow_provider_ch_s3.tuning import SettingValue
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_ch_s3.export.run import ExportRun
+
+
+class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
+    """Export the rows of a query or a table to files in S3, or in a store that speaks its protocol.
+
+    The rows go from ClickHouse straight into the store (``INSERT INTO FUNCTION s3(…) SELECT …``); none passes through
+    the worker.
+
+    Exactly once: the folder is complete or absent. The files have names that tell the attempt; when their rows have
+    been counted, a manifest names them (``_manifest.json``), and last of all ``_SUCCESS`` is written. A retry takes
+    over the query of an earlier try, and files of abandoned attempts are removed.
+
+    :param destination: folder for the files, ``s3://bucket/folder/``. (templated)
+    :param query: the SELECT whose rows are exported; or give ``table``. (templated)
+    :param table: ``table`` or ``database.table``, all of whose rows are exported: a Distributed table, or a local
+        one, which is read from one replica of each shard if the connection names a cluster. (templated)
+    :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``). (templated)
+    :param aws_conn_id: connection of type ``aws``, with which the servers write the files, and the worker the
+        manifest; None: worker and servers use their own roles. (templated)
+    :param named_collection: named collection on the servers that contains the keys, instead of those of
+        ``aws_conn_id``. (templated)
+    :param role_arn: ARN of a role that the servers assume to write the files; needs ClickHouse 25.8 or later.
+        (templated)
+    :param data_format: ClickHouse's name of the format; one that it can also read, because the rows are counted.
+        (templated)
+    :param compression: of text formats: ``gz``, ``zst``, ``lz4``, ``xz``, ``br`` or ``bz2``; '' for none. (templated)
+    :param partition_by: name of a folder → flat SQL expression over the exported columns: ``{'dt': 'toDate(time)'}``
+        writes one file into each of ``dt=2024-01-31/``, ``dt=2024-02-01/`` and so on. (templated)
+    :param overwrite: replace what another export has put into the folder; its files stay until the new ones are
+        complete.
+    :param settings: ClickHouse settings; they override those of the connection and the computed ones. (templated)
+    :param deferrable: wait in the triggerer while the query runs.
+    :param poll_interval: seconds between two polls of the running query.
+    :returns: an :class:`ExportReport` as a dict of plain values, through XCom.
+    :raises ConfigError: if an argument or a field of the connection has a wrong value.
+    :raises SourceError: if the worker cannot read, list or write in the folder.
+    :raises TargetError: if the table is missing, the server refuses the query, or the folder holds something else.
+    :raises ClusterError: if the cluster is unknown, or a node does not respond.
+    :raises PlanError: if the ClickHouse user's profile forbids a setting that an export needs.
+    :raises ServerError: if ClickHouse refuses a statement, or the login.
+    :raises LoadError: if the export failed, or the files do not hold the rows that were written.
+    """
+
+    template_fields: Sequence[str] = (
+        "destination",
+        "query",
+        "table",
+        "clickhouse_conn_id",
+        "aws_conn_id",
+        "named_collection",
+        "role_arn",
+        "data_format",
+        "compression",
+        "partition_by",
+        "settings",
+    )
+    template_fields_renderers = {"query": "sql", "partition_by": "json", "settings": "json"}  # noqa: RUF012
+    template_ext: Sequence[str] = (".sql",)
+    ui_color = "#faff69"
+
+    def __init__(
+        self,
+        *,
+        destination: str,
+        query: str = "",
+        table: str = "",
+        clickhouse_conn_id: str = ClickHouseS3Hook.default_conn_name,
+        aws_conn_id: str | None = "aws_default",
+        named_collection: str = "",
+        role_arn: str = "",
+        data_format: str = "Parquet",
+        compression: str = "",
+        partition_by: Mapping[str, str] | None = None,
+        overwrite: bool = False,
+        settings: Mapping[str, SettingValue] | None = None,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        poll_interval: float = 5.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.destination = destination
+        self.query = query
+        self.table = table
+        self.clickhouse_conn_id = clickhouse_conn_id
+        self.aws_conn_id = aws_conn_id
+        self.named_collection = named_collection
+        self.role_arn = role_arn
+        self.data_format = data_format
+        self.compression = compression
+        self.partition_by = partition_by
+        self.overwrite = overwrite
+        self.settings = settings
+        self.deferrable = deferrable
+        self.poll_interval = poll_interval
+        self._export: ExportRun | None = None
+
+    def execute(self, context: Context) -> dict[str, Any] | None:
+        """Export and return the report, or submit the query and wait for it in the triggerer.
+
+        :raises ChS3Error: as described for the class.
+        """
+        from airflow_provider_ch_s3.triggers.export import ExportTrigger
+
+        with self._exporting(context) as export:
+            if not self.deferrable:
+                return export.run().as_dict()
+            reached = export.start()
+            if not isinstance(reached, str):
+                return reached.as_dict()
+            defer_until_over(
+                self,
+                ExportTrigger,
+                reached,
+                cluster=export.cluster.name,
+                identity=export.identity,
+                deadline=new_deadline(self),
+            )
+            return None
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Count the rows in the files, and complete the folder.
+
+        :raises LoadError: if the query took too long; it is then stopped.
+        """
+        with self._exporting(context) as export:
+            # The triggerer may have been down when the query ended in time.
+            if event["status"] == "timeout" and export.is_running(event["query_id"]):
+                export.kill()
+                raise LoadError(
+                    f"{event['query_id']} ran longer than execution_timeout={self.execution_timeout} allows, and was"
+                    " stopped; nothing is left in the folder: raise execution_timeout, or export less at a time"
+                )
+            return export.complete(event["query_id"]).as_dict()
+
+    def on_kill(self) -> None:
+        """Stop the query on all nodes, and remove its files."""
+        if self._export is not None:
+            self._export.kill()
+
+    @contextmanager
+    def _exporting(self, context: Context) -> Iterator[ExportRun]:
+        # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
+        from airflow_provider_ch_s3.export.run import ExportRun
+        from airflow_provider_ch_s3.stores.s3_export import S3ExportStore
+
+        self._check_arguments()
+        hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
+        store = S3ExportStore(
+            aws_conn_id=self.aws_conn_id, named_collection=self.named_collection, role_arn=self.role_arn
+        )
+        hook.keep_secret(lambda: store.access().secrets)
+        destination = parse_destination(self.destination)
+        identity = identify(context, table=str(destination))
+        timeout = self.execution_timeout
+        self._export = ExportRun(
+            client=hook,
+            store=store,
+            declaration=hook.declaration,
+            request=ExportRequest(
+                destination=destination,
+                query=self.query.strip().removesuffix(";"),
+                table=self.table,
+                data_format=self.data_format,
+                compression=self.compression,
+                partition_by=self.partition_by or {},
+                settings=self.settings or {},
+                connection_settings=hook.connection_settings,
+                overwrite=self.overwrite,
+                timeout_seconds=timeout.total_seconds() if timeout else None,
+                limit=limit_of(self, is_mapped=identity.map_index >= 0),
+            ),
+            identity=identity,
+            poll_seconds=self.poll_interval,
+        )
+        try:
+            yield self._export
+        finally:
+            hook.close()
+
+    def _check_arguments(self) -> None:
+        for name in (
+            *("destination", "query", "table", "clickhouse_conn_id"),
+            *("named_collection", "role_arn", "data_format", "compression"),
+        ):
+            check_text(name, getattr(self, name))
+        check_text("aws_conn_id", self.aws_conn_id, is_optional=True)
+        check_flag("overwrite", self.overwrite)
+        check_flag("deferrable", self.deferrable)
+        check_expressions_of("partition_by", self.partition_by)
+        check_settings("settings", self.settings)
+        check_seconds("poll_interval", self.poll_interval, is_positive=True)

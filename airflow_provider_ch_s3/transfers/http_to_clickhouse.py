@@ -1,0 +1,35 @@
+"""The operator that loads files from an HTTP server into ClickHouse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_ch_s3.addresses import HTTP
+from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
+
+if TYPE_CHECKING:
+    from airflow_provider_ch_s3.stores.http import HttpFileStore
+
+
+class HttpToClickHouseOperator(FilesToClickHouseOperator):
+    """Load public files from an HTTP server into a ClickHouse table.
+
+    All further arguments are those of :class:`FilesToClickHouseOperator`.
+
+    :param source: URL of the files, or a list of URLs on one server; as nothing lists the files of a server, the only
+        globs are ``{a,b}`` and ``{1..9}``. Files that the server does not have are left out: see ``min_files``.
+        (templated)
+    """
+
+    scheme = HTTP
+
+    def __init__(self, *, source: str | Sequence[str], **kwargs: Any) -> None:
+        super().__init__(source=source, **kwargs)
+
+    def open_store(self) -> HttpFileStore:
+        """Open the server."""
+        # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
+        from airflow_provider_ch_s3.stores.http import HttpFileStore
+
+        return HttpFileStore()

@@ -1,0 +1,83 @@
+"""What a load tells OpenLineage: which files went into which table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_ch_s3.addresses import SourcePattern
+from airflow_provider_ch_s3.load.base import TaskLoad
+from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.target import TableName
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadLineage:
+    """Where a load took its rows from, and where it put them.
+
+    :param server: host of the connection.
+    :param sql: the INSERT, without keys; '' if an earlier try submitted it.
+    """
+
+    pattern: SourcePattern
+    server: str
+    table: TableName
+    column_types: Mapping[str, str]
+    report: LoadReport
+    sql: str
+
+    @classmethod
+    def of(cls, load: TaskLoad, table: TableName, report: LoadReport, *, sql: str) -> LoadLineage:
+        """Collect what is known when a load has ended, because its connections are closed later."""
+        return cls(
+            pattern=load.request.pattern,
+            server=load.declaration.host,
+            table=table,
+            column_types=load.column_types,
+            report=report,
+            sql=sql,
+        )
+
+    def build(self) -> Any:
+        """Build the facets; called only where the OpenLineage provider is installed."""
+        from airflow.providers.common.compat.openlineage.facet import ExternalQueryRunFacet, SQLJobFacet
+        from airflow.providers.openlineage.extractors import OperatorLineage
+
+        is_query_known = bool(self.report.query_id)
+        query = ExternalQueryRunFacet(externalQueryId=self.report.query_id, source=self._namespace)
+        return OperatorLineage(
+            inputs=self._inputs(),
+            outputs=[self._output()],
+            run_facets={"externalQuery": query} if is_query_known else {},
+            job_facets={"sql": SQLJobFacet(query=self.sql)} if self.sql else {},
+        )
+
+    @property
+    def _namespace(self) -> str:
+        return f"clickhouse://{self.server}"
+
+    def _inputs(self) -> list[Any]:
+        """One data set for each folder in which the wildcards of the source begin."""
+        from airflow.providers.common.compat.openlineage.facet import Dataset
+
+        namespace = self.pattern.address("").rstrip("/")
+        return [
+            Dataset(namespace=namespace, name=folder.rstrip("/") or "/") for folder in sorted(self.pattern.folders)
+        ]
+
+    def _output(self) -> Any:
+        from airflow.providers.common.compat.openlineage.facet import (
+            OutputDataset,
+            OutputStatisticsOutputDatasetFacet,
+            SchemaDatasetFacet,
+            SchemaDatasetFacetFields,
+        )
+
+        fields = [SchemaDatasetFacetFields(name=name, type=kind) for name, kind in self.column_types.items()]
+        return OutputDataset(
+            namespace=self._namespace,
+            name=f"{self.table.database}.{self.table.table}",
+            facets={"schema": SchemaDatasetFacet(fields=fields)},
+            outputFacets={"outputStatistics": OutputStatisticsOutputDatasetFacet(rowCount=self.report.rows_added)},
+        )

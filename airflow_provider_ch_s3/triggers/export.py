@@ -1,0 +1,27 @@
+"""The trigger that waits for the end of an export's query."""
+
+from __future__ import annotations
+
+import logging
+
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.query.state import kill_queries
+from airflow_provider_ch_s3.triggers.load import LoadTrigger, parse_identity
+from airflow_provider_ch_s3.units import count_of
+
+log = logging.getLogger(__name__)
+
+
+class ExportTrigger(LoadTrigger):
+    """Wait until no node is running a query any more; the arguments are those of :class:`LoadTrigger`.
+
+    If a user ends the task, the query is killed. What it may have left in the folder is removed by the next export of
+    the same task instance.
+    """
+
+    def _kill(self, hook: ClickHouseS3Hook) -> None:
+        try:
+            nodes = kill_queries(hook, self.cluster, parse_identity(self.identity).generation_prefix)
+            log.info("killed on %s", count_of(len(nodes), "node"))
+        finally:
+            hook.close()

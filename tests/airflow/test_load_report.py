@@ -1,0 +1,149 @@
+"""The tab "Load report" of a task instance, in a real browser."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Locator, Page
+
+from airflow_provider_ch_s3.sandbox.info import Sandbox
+from tests.airflow.conftest import ROOT, AirflowApi, wait_for
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
+
+DAG = "load_report"
+DATABASE = "looked_at"
+WITH_PLAY = "clickhouse_with_play"
+PLAY_URL = "https://clickhouse.example.com:8443/play"
+SCREENSHOTS = ROOT / "build" / "screenshots"
+ENDED = {"success", "failed"}
+NARROW_PIXELS = 340
+"""Airflow's page is never narrower than 1280 pixels, but a user may move its divider."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run of the DAG whose tasks have all ended."""
+
+    api: AirflowApi
+    run_id: str
+
+    def open_tab(self, page: Page, task: str) -> Locator:
+        """Open the tab of a task, written as in Airflow's addresses."""
+        page.goto(f"{self.api.address}/dags/{DAG}/runs/{quote(self.run_id)}/tasks/{task}/plugin/load_report")
+        report = page.locator(".ch-s3-report")
+        report.filter(has_not_text="Reading the report").wait_for()
+        return report
+
+
+@pytest.fixture(scope="module")
+def run(airflow_api: AirflowApi, flights_sandbox: Sandbox) -> Iterator[Run]:
+    columns = "dt Date, carrier String, flight UInt16, distance UInt16"
+    for node in range(flights_sandbox.nodes):
+        flights_sandbox.create_database(DATABASE, node=node)
+        engine = "MergeTree PARTITION BY dt ORDER BY flight"
+        flights_sandbox.query(f"CREATE TABLE {DATABASE}.flights ({columns}) ENGINE {engine}", node=node)
+    connection = json.loads(flights_sandbox.airflow_conn_clickhouse)
+    extra = json.dumps(connection["extra"] | {"play_url": PLAY_URL})
+    airflow_api.call("POST", "connections", connection | {"connection_id": WITH_PLAY, "extra": extra})
+    run_id = airflow_api.trigger(DAG, {"table": f"{DATABASE}.flights"})
+    path = f"dags/{DAG}/dagRuns/{run_id}/taskInstances"
+    wait_for(
+        lambda: {task["state"] for task in airflow_api.call("GET", path)["task_instances"]} == ENDED,
+        "the end of all tasks",
+    )
+    yield Run(api=airflow_api, run_id=run_id)
+    airflow_api.call("DELETE", f"connections/{WITH_PLAY}")
+    for node in range(flights_sandbox.nodes):
+        flights_sandbox.drop_database(DATABASE, node=node)
+
+
+def take_pictures(page: Page, report: Locator, name: str) -> None:
+    """Take pictures in light and dark mode, and of a narrow tab, which must not be cut off."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    for mode in ("light", "dark"):
+        page.evaluate(f"document.documentElement.className = '{mode}'")
+        page.screenshot(path=SCREENSHOTS / f"{name}-{mode}.png")
+    page.add_style_tag(content=f".ch-s3-report {{ width: {NARROW_PIXELS}px }}")
+    page.screenshot(path=SCREENSHOTS / f"{name}-narrow.png")
+    assert report.evaluate("element => element.scrollWidth") <= NARROW_PIXELS
+
+
+def test_a_finished_load_shows_its_numbers_and_asks_no_other_server(
+    page: Page, run: Run, flights_sandbox: Sandbox
+) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    report = run.open_tab(page, "load")
+    report.get_by_text("27,004 rows from 31 files").wait_for()
+    result = run.api.result(DAG, run.run_id, "load")
+    for shown in (
+        result["query_id"],
+        "s3://flights/dt=2013-01-*/*.parquet",
+        "replace_partitions",
+        f"{DATABASE}.flights",
+        "31 ETags unchanged",
+        f"predicted {result['predicted']['initial_parts']}",
+        result["settings"]["max_threads"]["reason"],
+        *result["nodes"],
+    ):
+        report.get_by_text(shown, exact=True).first.wait_for()
+    report.get_by_role("button", name="Show all 31").focus()
+    page.keyboard.press("Enter")
+    report.get_by_text("20130131", exact=True).wait_for()
+    take_pictures(page, report, "load")
+    assert {url.split("/")[2] for url in asked if url.startswith("http")} == {run.api.address.split("/")[2]}
+
+
+def test_a_failed_load_shows_its_error(page: Page, run: Run) -> None:
+    report = run.open_tab(page, "fails")
+    report.get_by_text("SourceError: no file matches s3://flights/dt=2012-*/*.parquet").wait_for()
+    take_pictures(page, report, "failed")
+
+
+def test_a_mapped_load_shows_its_own_report(page: Page, run: Run) -> None:
+    report = run.open_tab(page, "mapped/mapped/1")
+    report.get_by_text("s3://flights/dt=2013-02-02/*.parquet", exact=True).wait_for()
+    report.get_by_text("682 rows from 1 file").wait_for()
+    take_pictures(page, report, "mapped")
+
+
+def test_a_deferred_load_shows_its_sql_and_links_into_clickhouse(page: Page, run: Run) -> None:
+    report = run.open_tab(page, "deferred")
+    report.get_by_text("958 rows from 1 file").wait_for()
+    link = report.get_by_role("link", name="open").get_attribute("href") or ""
+    address, _, query = link.partition("#")
+    assert address == PLAY_URL
+    prefix = run.api.result(DAG, run.run_id, "deferred")["query_id"].rpartition("-insert")[0].rpartition("-")[0]
+    assert f"startsWith(initial_query_id, '{prefix}-')" in base64.b64decode(query).decode()
+    report.get_by_text("INSERT INTO FUNCTION cluster").wait_for()
+    take_pictures(page, report, "deferred")
+
+
+def test_another_task_has_no_report(page: Page, run: Run) -> None:
+    report = run.open_tab(page, "other")
+    report.get_by_text("This task is no load into ClickHouse: it has no report.").wait_for()
+    take_pictures(page, report, "other")
+
+
+def test_no_page_of_a_load_shows_a_secret(page: Page, run: Run, flights_sandbox: Sandbox) -> None:
+    secrets = (flights_sandbox.password, flights_sandbox.s3_secret_key)
+    assert all(len(secret) > 10 for secret in secrets)
+    task = f"{run.api.address}/dags/{DAG}/runs/{quote(run.run_id)}/tasks/load"
+    for tab, shown in (
+        ("rendered_templates", "INSERT INTO"),
+        ("", "submitting ch-s3-"),
+        ("plugin/load_report", "SQL"),
+    ):
+        page.goto(f"{task}/{tab}")
+        page.get_by_text(shown).first.wait_for()
+        assert not [secret for secret in secrets if secret in page.content()]
+    path = f"dags/{DAG}/dagRuns/{run.run_id}/taskInstances"
+    answers = [run.api.call("GET", one) for one in (path, f"{path}/load/logs/1", f"{path}/load/xcomEntries")]
+    answers.append(run.api.result(DAG, run.run_id, "load"))
+    assert not [secret for secret in secrets if secret in json.dumps(answers)]

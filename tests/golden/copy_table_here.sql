@@ -1,0 +1,1 @@
+CREATE TABLE IF NOT EXISTS d.t (`a` Int8) ENGINE = MergeTree ORDER BY a

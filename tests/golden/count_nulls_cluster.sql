@@ -1,0 +1,14 @@
+SELECT
+    part.path AS name,
+    sum(part.statistics.null_count) AS null_count,
+    min(part.have_statistics AND part.statistics.null_count IS NOT NULL) AS is_known
+FROM s3Cluster('it\'s',
+    'http://s3:9000/flights/dt={1,2}/a.parquet',
+    {s3_access_key:String}, {s3_secret_key:String},
+    'ParquetMetadata', 'auto', 'auto')
+ARRAY JOIN row_groups AS rows
+ARRAY JOIN rows.columns AS part
+GROUP BY name
+ORDER BY name
+SETTINGS
+    max_threads = 1

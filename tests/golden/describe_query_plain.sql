@@ -1,0 +1,3 @@
+DESCRIBE TABLE (
+SELECT id, dt FROM flights ORDER BY id -- all of them
+)

@@ -1,0 +1,11 @@
+INSERT INTO FUNCTION s3(
+    `my\`keys`, url = 'http://s3:9000/flights/it\'s/part-ch-s3-0-1.parquet',
+    format = 'Parquet', structure = 'auto', compression_method = 'auto')
+SELECT *
+FROM (
+SELECT id, dt FROM flights ORDER BY id -- all of them
+)
+SETTINGS
+    max_insert_threads = 4,
+    date_time_input_format = 'best_effort',
+    log_comment = '{"dag": "it\'s"}'

@@ -1,0 +1,34 @@
+SELECT
+    name,
+    count() AS row_count,
+    countIf(value IS NULL) AS null_count,
+    countIf(value = '') AS empty_count,
+    uniq(value) AS distinct_count,
+    [countIf(match(value, '^[0-9]+$')), countIf(match(value, 'it\'s'))] AS fits,
+    ifNull(minIf(value, value != ''), '') AS low,
+    ifNull(maxIf(value, value != ''), '') AS high,
+    ifNull(max(length(extract(value, '\\.([0-9]+)'))), 0) AS digits
+FROM
+(
+    SELECT
+        ['id', 'tail`num'] AS names,
+        [CAST(`id` AS Nullable(String)), CAST(`tail\`num` AS Nullable(String))] AS values
+    FROM s3(
+    'http://s3:9000/flights/dt=1/a.parquet',
+    {s3_access_key:String}, {s3_secret_key:String},
+    'CSVWithNames', '`id` Nullable(Int64), `tail\\`num` String, `it\'s at` Nullable(String)', 'auto')
+    LIMIT 10
+    UNION ALL
+    SELECT
+        ['id', 'tail`num'] AS names,
+        [CAST(`id` AS Nullable(String)), CAST(`tail\`num` AS Nullable(String))] AS values
+    FROM s3(
+    'http://s3:9000/flights/dt=2/a.parquet',
+    {s3_access_key:String}, {s3_secret_key:String},
+    'CSVWithNames', '`id` Nullable(Int64), `tail\\`num` String, `it\'s at` Nullable(String)', 'auto')
+    LIMIT 10
+)
+ARRAY JOIN names AS name, values AS value
+GROUP BY name
+SETTINGS
+    max_threads = 1

@@ -1,0 +1,26 @@
+SELECT
+    name,
+    count() AS row_count,
+    countIf(value IS NULL) AS null_count,
+    countIf(value = '') AS empty_count,
+    uniq(value) AS distinct_count,
+    [countIf(match(value, '^[0-9]+$')), countIf(match(value, 'it\'s'))] AS fits,
+    ifNull(minIf(value, value != ''), '') AS low,
+    ifNull(maxIf(value, value != ''), '') AS high,
+    ifNull(max(length(extract(value, '\\.([0-9]+)'))), 0) AS digits
+FROM
+(
+    SELECT
+        ['id'] AS names,
+        [CAST(`id` AS Nullable(String))] AS values
+    FROM s3(
+    'http://s3:9000/flights/it\'s?1.parquet',
+    {s3_access_key:String}, {s3_secret_key:String},
+    'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
+WHERE _path IN ('flights/it\'s 1.parquet')
+    LIMIT 10
+)
+ARRAY JOIN names AS name, values AS value
+GROUP BY name
+SETTINGS
+    max_threads = 1

@@ -1,0 +1,2 @@
+SELECT *
+FROM cluster('it\'s', 'it\'s', 'a`b')

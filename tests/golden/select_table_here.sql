@@ -1,0 +1,2 @@
+SELECT *
+FROM `it's`.`a\`b`

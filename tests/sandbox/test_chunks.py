@@ -1,0 +1,191 @@
+"""Loads of more files than one chunk takes: each chunk is committed by itself, whatever dies in between."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import TaskDeferred
+
+from airflow_provider_ch_s3.cli import main
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from tests.marks import thorough
+from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag, start_worker
+from tests.sandbox.few import EVEN_AND_ODD, die_before, is_clean
+
+pytestmark = pytest.mark.sandbox
+
+FILES = 7
+ROWS = [{"n": 10 * file + row} for file in range(FILES) for row in range(3)]
+CHUNKS_OF_3 = {"max_files_per_chunk": 3}
+
+
+@pytest.fixture
+def table(lab: Lab) -> str:
+    return lab.create("t", "n UInt32", EVEN_AND_ODD)
+
+
+@pytest.fixture(autouse=True)
+def files(lab: Lab) -> None:
+    for file in range(FILES):
+        put(lab, file)
+
+
+def put(lab: Lab, file: int, rows: int = 3) -> None:
+    lab.put(f"in/{file}.csv", "".join(f"{10 * file + row}\n" for row in range(rows)).encode())
+
+
+def chunks_of(report: dict[str, Any]) -> tuple[int, int, int]:
+    return report["chunks"], report["files_read"], report["rows_written"]
+
+
+def test_all_chunks_make_one_load(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    report = lab.load("in/*.csv", table, **CHUNKS_OF_3)
+    assert chunks_of(report) == (3, 7, 21)
+    assert (report["files_listed"], report["partitions"]) == (7, {"0": 14, "1": 7})
+    assert len(lab.inserts()) == 3
+    assert report["query_id"] == lab.inserts()[-1]
+    assert bag(lab.rows(table)) == bag(ROWS)
+    assert is_clean(lab)
+    for place in ("1 of about 3: ", "2 of about 3: ", "3 of 3: "):
+        assert f"chunk     {place}" in caplog.text
+    assert "loaded 21 rows from 7 files, in 3 chunks, into" in caplog.text
+    # the next load finds nothing new, and a cleared task neither
+    assert lab.load("in/*.csv", table, task_id="next", **CHUNKS_OF_3)["files_skipped"] == 7
+    assert lab.load("in/*.csv", table, try_number=2, max_tries=1, **CHUNKS_OF_3)["files_skipped"] == 7
+
+
+def test_at_the_end_is_one_insert(lab: Lab, table: str) -> None:
+    assert chunks_of(lab.load("in/*.csv", table, commit="end", **CHUNKS_OF_3)) == (1, 7, 21)
+    assert len(lab.inserts()) == 1
+
+
+@pytest.mark.thorough
+def test_a_chunk_ends_where_its_bytes_do(lab: Lab, table: str) -> None:
+    # files of 6 or 9 bytes; a file that is larger than a chunk may be is a chunk of its own
+    put(lab, 4, rows=9)
+    report = lab.load("in/*.csv", table, max_bytes_per_chunk=20)
+    planned = f"SELECT JSONExtractInt(detail, 'files') AS n FROM {lab.database}.ch_s3_ledger WHERE event = 'planned'"
+    assert [row["n"] for row in lab.query(f"{planned} ORDER BY epoch")] == [2, 2, 1, 2]
+    assert chunks_of(report) == (4, 7, 27)
+
+
+@pytest.mark.parametrize(
+    ("statement", "nth", "on_loaded_files"),
+    [
+        ("insert_load", 2, "skip"),
+        ("move_partitions", 4, "load"),
+        ("drop_lock", 4, "load"),
+        thorough("write_event_planned", 2, "load"),
+        thorough("insert_load", 2, "load"),
+        thorough("write_event_committing", 2, "load"),
+        thorough("write_event_committed", 2, "load"),
+        thorough("drop_staging", 2, "load"),
+        thorough("describe_files", 3, "load"),
+        thorough("move_partitions", 4, "skip"),
+        thorough("drop_lock", 4, "skip"),
+    ],
+)
+def test_a_killed_task_goes_on_with_its_chunk(
+    lab: Lab, table: str, statement: str, nth: int, on_loaded_files: str
+) -> None:
+    how = {**CHUNKS_OF_3, "on_loaded_files": on_loaded_files}
+    with start_worker(lab, table, before=die_before(statement, nth, signal.SIGKILL), **how) as worker:
+        assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+    done = len(lab.inserts())
+    report = lab.load("in/*.csv", table, try_number=2, **how)
+    assert chunks_of(report) == (3, 7, 21)
+    assert bag(lab.rows(table)) == bag(ROWS)
+    # at most the chunk that was at work is loaded again
+    assert done >= 1
+    assert len(lab.inserts()) <= 4
+    assert is_clean(lab)
+
+
+def test_what_fails_leaves_the_chunks_before_it(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
+    lab.put("in/4.csv", b"not a number\n")
+    with pytest.raises((LoadError, SourceError)):
+        lab.load("in/*.csv", table, **CHUNKS_OF_3)
+    assert bag(lab.rows(table)) == bag(ROWS[:9])
+    assert "the chunks before chunk 2 stay in the table: clear the task" in caplog.text
+    put(lab, 4)
+    assert chunks_of(lab.load("in/*.csv", table, try_number=2, **CHUNKS_OF_3)) == (3, 7, 21)
+    assert bag(lab.rows(table)) == bag(ROWS)
+
+
+def test_a_deferred_task_is_deferred_for_each_chunk(lab: Lab, table: str) -> None:
+    how = {**CHUNKS_OF_3, "deferrable": True, "execution_timeout": timedelta(minutes=10)}
+    operator = lab.operator("in/*.csv", table, **how)
+    context, deferrals, deadlines = lab.context(operator), [], set()
+    resume = lambda: operator.execute(context)  # noqa: E731
+    report = None
+    while report is None:
+        try:
+            report = resume()
+        except TaskDeferred as deferred:
+            trigger = deferred.trigger
+            deferrals.append(trigger.query_id)
+            deadlines.add(trigger.deadline)
+            operator = lab.operator("in/*.csv", table, **how)
+            event = {"status": "over", "query_id": trigger.query_id, "deadline": trigger.deadline}
+            resume = lambda event=event, operator=operator: operator.execute_complete(context, event)  # noqa: E731
+    assert deferrals == lab.inserts()
+    assert len(deferrals) == 3
+    assert len(deadlines) == 1
+    assert deadlines != {None}
+    assert chunks_of(report) == (3, 7, 21)
+    assert bag(lab.rows(table)) == bag(ROWS)
+
+
+def test_a_table_that_was_dropped_between_two_chunks_is_loaded_from_the_start(lab: Lab, table: str) -> None:
+    with start_worker(lab, table, before=die_before("insert_load", 3, signal.SIGKILL), **CHUNKS_OF_3) as worker:
+        assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+    lab.ddl(f"DROP TABLE {lab.database}.t {{on_cluster}} SYNC")
+    lab.create("t", "n UInt32", EVEN_AND_ODD)
+    assert chunks_of(lab.load("in/*.csv", table, try_number=2, **CHUNKS_OF_3)) == (3, 7, 21)
+    assert bag(lab.rows(table)) == bag(ROWS)
+
+
+@pytest.mark.thorough
+def test_a_load_mode_that_was_changed_between_two_tries_is_refused(lab: Lab, table: str) -> None:
+    with start_worker(lab, table, before=die_before("insert_load", 2, signal.SIGKILL), **CHUNKS_OF_3) as worker:
+        assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+    with pytest.raises(ConfigError, match="load_mode is now 'replace_table', and 1 chunk of this load went into"):
+        lab.load("in/*.csv", table, try_number=2, load_mode="replace_table")
+    assert bag(lab.rows(table)) == bag(ROWS[:9])
+    lab.load("in/*.csv", table, try_number=3, max_tries=2, load_mode="replace_table")
+    assert bag(lab.rows(table)) == bag(ROWS)
+
+
+@pytest.mark.thorough
+def test_files_that_were_deleted_between_two_chunks(lab: Lab, table: str) -> None:
+    with start_worker(lab, table, before=die_before("insert_load", 3, signal.SIGKILL), **CHUNKS_OF_3) as worker:
+        assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+    lab.s3.delete_object(Bucket=lab.bucket, Key="in/6.csv")
+    with pytest.raises(LoadError, match=r"the chunks of this load have 18 rows, fewer than min_rows=21, and"):
+        lab.load("in/*.csv", table, try_number=2, min_rows=21, **CHUNKS_OF_3)
+    assert chunks_of(lab.load("in/*.csv", table, try_number=3, **CHUNKS_OF_3)) == (2, 6, 18)
+    assert bag(lab.rows(table)) == bag(ROWS[:18])
+
+
+@pytest.mark.thorough
+def test_min_rows_counts_all_chunks(lab: Lab, table: str) -> None:
+    with pytest.raises(LoadError, match="staged 3 rows after 18 rows of earlier chunks, fewer than min_rows=22"):
+        lab.load("in/*.csv", table, min_rows=22, **CHUNKS_OF_3)
+    assert chunks_of(lab.load("in/*.csv", table, try_number=2, min_rows=21, **CHUNKS_OF_3)) == (3, 7, 21)
+
+
+def test_the_ledger_shows_each_chunk(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    report = lab.load("in/*.csv", table, **CHUNKS_OF_3)
+    assert main(["loads", "--conn-id", "ch", "--database", lab.database]) == 0
+    assert capsys.readouterr().out.count("committed") == 3
+    load_id = AttemptId.parse(report["query_id"]).load_id
+    assert main(["loads", "--conn-id", "ch", "--database", lab.database, "show", load_id]) == 0
+    shown = capsys.readouterr().out
+    for place in ("1 of about 3", "2 of about 3", "3 of 3"):
+        assert f"0 skipped; chunk {place}\n" in shown

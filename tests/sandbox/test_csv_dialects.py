@@ -1,0 +1,106 @@
+"""CSV as people write it: delimiters, quotes, headers, encodings, words for nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.csv_dialect import CsvDialect
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
+from tests.sandbox.conftest import Lab, bag
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+
+COLUMNS = "id UInt8, name String, size Nullable(Float64), day Nullable(Date)"
+ROWS = [
+    {"id": 1, "name": "a", "size": 1.5, "day": "2013-01-31"},
+    {"id": 2, "name": "b;c,d", "size": None, "day": None},
+]
+PLAIN = 'id,name,size,day\n1,a,1.5,2013-01-31\n2,"b;c,d",,\n'
+
+CASES = [
+    pytest.param(PLAIN, None, id="plain"),
+    pytest.param("\ufeff" + PLAIN, None, id="byte-order-mark"),
+    pytest.param('id;name;size;day\n1;a;1.5;2013-01-31\n2;"b;c,d";;\n', None, id="semicolons-guessed"),
+    pytest.param("id\tname\tsize\tday\n1\ta\t1.5\t2013-01-31\n2\tb;c,d\t\t\n", None, id="tabs-guessed"),
+    pytest.param("id|name|size|day\n1|a|1.5|2013-01-31\n2|b;c,d||\n", {"delimiter": "|"}, id="bars"),
+    pytest.param("id,name,size,day\n1,a,1.5,2013-01-31\n2,'b;c,d',,\n", {"quote": "'"}, id="single-quotes"),
+    pytest.param("# made by hand\n\n" + PLAIN, {"skip_lines": 2}, id="lines-before-the-header"),
+    pytest.param(PLAIN.split("\n", 1)[1], {"header": False}, id="no-header"),
+    pytest.param(PLAIN.split("\n", 1)[1], None, id="no-header-found-out"),
+    pytest.param(PLAIN, CsvDialect(header=True), id="header"),
+    pytest.param(
+        'id,name,size,day\n1,a,1.5,2013-01-31\n2,"b;c,d",NA,-\n', {"null_words": ["NA", "-"]}, id="null-words"
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "dialect"), CASES)
+def test_rows_arrive(lab: Lab, text: str, dialect: Any) -> None:
+    lab.put("in/a.csv", text.encode())
+    table = lab.create("t", COLUMNS)
+    lab.load("in/*.csv", table, csv_dialect=dialect)
+    assert bag(lab.rows(table)) == bag(ROWS)
+
+
+def test_text_in_another_encoding(lab: Lab) -> None:
+    text = "id,name,note\n1,Zoë,€ 5\n2,naïve,NA\n"
+    lab.put("in/a.csv", text.encode("windows-1252"))
+    table = lab.create("t", "id UInt8, name String, note LowCardinality(Nullable(String))")
+    lab.load("in/*.csv", table, csv_dialect={"encoding": "windows-1252", "null_words": ["NA"]})
+    assert bag(lab.rows(table)) == bag(
+        [{"id": 1, "name": "Zoë", "note": "€ 5"}, {"id": 2, "name": "naïve", "note": None}]
+    )
+
+
+def test_a_null_word_is_text_where_nothing_may_be_missing(lab: Lab) -> None:
+    lab.put("in/a.csv", b"code,n\nNA,1\nDE,NA\n")
+    table = lab.create("t", "code String, n Nullable(UInt8)")
+    lab.load("in/*.csv", table, csv_dialect={"null_words": ["NA"]})
+    assert bag(lab.rows(table)) == bag([{"code": "NA", "n": 1}, {"code": "DE", "n": None}])
+
+
+def test_other_words_still_fail(lab: Lab) -> None:
+    lab.put("in/a.csv", b"n\nNA\nn/a\n")
+    table = lab.create("t", "n Nullable(UInt8)")
+    with pytest.raises(ChS3Error, match="n/a"):
+        lab.load("in/*.csv", table, csv_dialect={"null_words": ["NA"]})
+    assert lab.rows(table) == []
+
+
+def test_a_single_column_may_contain_anything(lab: Lab) -> None:
+    lab.put("in/a.csv", b"line\na;b\nc;d\n")
+    table = lab.create("t", "line String")
+    lab.load("in/*.csv", table)
+    assert bag(lab.rows(table)) == bag([{"line": "a;b"}, {"line": "c;d"}])
+
+
+def test_a_table_is_made_from_a_guessed_dialect(lab: Lab) -> None:
+    lab.put("in/a.csv", b"id;price\n1;1.5\n2;3\n")
+    lab.load("in/*.csv", "made", create_table={"distributed": False})
+    assert bag(lab.rows(f"{lab.database}.made")) == bag([{"id": 1, "price": 1.5}, {"id": 2, "price": 3.0}])
+
+
+@pytest.mark.parametrize(
+    ("dialect", "words"),
+    [
+        pytest.param({"delimiter": "::"}, "delimiter='::'", id="delimiter"),
+        pytest.param({"quote": "`"}, "quote='`'", id="quote"),
+        pytest.param({"skip_lines": -1}, "skip_lines=-1", id="skip"),
+        pytest.param({"encoding": "latin-99"}, "encoding='latin-99'", id="encoding"),
+        pytest.param({"encoding": "utf-16"}, "rewrite the files as UTF-8", id="utf-16"),
+        pytest.param({"null_words": "NA"}, r"write a list: \['NA'\]", id="words"),
+        pytest.param({"delimeter": ";"}, "no field 'delimeter'", id="field"),
+        pytest.param(";", "csv_dialect=';' is of type str", id="text"),
+    ],
+)
+def test_wrong_dialects_are_refused(lab: Lab, dialect: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        lab.load("in/*.csv", lab.create("t", COLUMNS), csv_dialect=dialect)
+
+
+def test_a_dialect_of_other_files_is_refused(lab: Lab) -> None:
+    lab.put("in/a.jsonl", b'{"id": 1}\n')
+    with pytest.raises(ConfigError, match="csv_dialect says how CSV files are written, and these are JSONEachRow"):
+        lab.load("in/*.jsonl", lab.create("t", "id UInt8"), csv_dialect={"null_words": ["NA"]})

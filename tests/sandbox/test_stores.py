@@ -1,0 +1,815 @@
+"""Loads from other stores than S3: Google Cloud Storage by its S3 protocol, Azure's emulator, a plain HTTP server."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import requests
+
+from airflow_provider_ch_s3.cli import main
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError
+from airflow_provider_ch_s3.load import staged
+from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
+from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
+from airflow_provider_ch_s3.transfers.gcs_to_clickhouse import GCSToClickHouseOperator
+from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouseOperator
+from tests.marks import thorough
+from tests.sandbox.conftest import Lab, bag
+from tests.sandbox.other_stores import (
+    Azurite,
+    WebServer,
+    running_azurite,
+    running_fake_gcs,
+    running_web_server,
+)
+from tests.sandbox.written import parquet_file
+
+pytestmark = pytest.mark.sandbox
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Store:
+    """A store that a test can put files into.
+
+    :param operator: the class that loads from it; ``start``: what its addresses begin with.
+    :param arguments: those that give the operator access.
+    :param keys: lists all files, in their order; ``read`` reads one, ``tags`` its tags.
+    """
+
+    put: Callable[[str, bytes], None]
+    operator: type[FilesToClickHouseOperator]
+    start: str
+    arguments: Mapping[str, str]
+    keys: Callable[[], Iterable[str]] = tuple
+    read: Callable[[str], bytes] = bytes
+    tags: Callable[[str], Mapping[str, str]] = dict
+
+    def make(self, glob: str | list[str], table: str, **arguments: Any) -> FilesToClickHouseOperator:
+        source = f"{self.start}{glob}" if isinstance(glob, str) else [f"{self.start}{one}" for one in glob]
+        given = {"task_id": "load", "clickhouse_conn_id": "ch", "poll_interval": 0.25, **self.arguments}
+        return self.operator(**{"source": source, "table": table, **given, **arguments})
+
+    def load(self, lab: Lab, glob: str | list[str], table: str, **arguments: Any) -> dict[str, Any]:
+        operator = self.make(glob, table, **arguments)
+        report = operator.execute(lab.context(operator))
+        assert report is not None
+        return report
+
+
+@pytest.fixture(scope="module")
+def azurite() -> Iterator[Azurite]:
+    with running_azurite() as azurite:
+        yield azurite
+
+
+@pytest.fixture
+def web() -> Iterator[WebServer]:
+    with running_web_server() as web:
+        yield web
+
+
+def connect_azure(lab: Lab, name: str = "AZURE", **fields: Any) -> None:
+    lab.monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps({"conn_type": "wasb", **fields}))
+
+
+@pytest.fixture
+def azure(lab: Lab, azurite: Azurite) -> Store:
+    from azure.storage.blob import BlobServiceClient
+
+    connect_azure(lab, extra={"connection_string": azurite.connection_string})
+    container = BlobServiceClient.from_connection_string(azurite.connection_string).create_container(lab.bucket)
+    return Store(
+        put=lambda key, body: container.upload_blob(key, body, overwrite=True),
+        operator=AzureBlobStorageToClickHouseOperator,
+        start=f"az://{lab.bucket}/",
+        arguments={"wasb_conn_id": "azure"},
+        keys=lambda: [blob.name for blob in container.list_blobs()],
+        read=lambda key: container.download_blob(key).readall(),
+        tags=lambda key: container.get_blob_client(key).get_blob_tags(),
+    )
+
+
+@pytest.fixture
+def gcs(lab: Lab) -> Store:
+    """The sandbox's S3 server: Google's emulator answers in the same words, and checks no signature."""
+    return Store(
+        put=lab.put,
+        operator=GCSToClickHouseOperator,
+        start=f"gs://{lab.bucket}/",
+        arguments={"hmac_conn_id": "aws"},
+        keys=lambda: [o["Key"] for o in lab.s3.list_objects_v2(Bucket=lab.bucket).get("Contents", ())],
+        read=lambda key: lab.s3.get_object(Bucket=lab.bucket, Key=key)["Body"].read(),
+        tags=lambda key: {
+            tag["Key"]: tag["Value"] for tag in lab.s3.get_object_tagging(Bucket=lab.bucket, Key=key)["TagSet"]
+        },
+    )
+
+
+def web_store(web: WebServer) -> Store:
+    def put(key: str, body: bytes) -> None:
+        web.files[f"/{key}"] = body
+
+    return Store(put=put, operator=HttpToClickHouseOperator, start=f"{web.url}/", arguments={})
+
+
+@pytest.fixture
+def http(web: WebServer) -> Store:
+    return web_store(web)
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest) -> Store:
+    found: Store = request.getfixturevalue(request.param)
+    return found
+
+
+def day_rows(day: int, *numbers: int) -> Rows:
+    return [{"day": f"2013-01-{day:02d}", "n": n, "s": f'n"{n}'} for n in numbers]
+
+
+def parquet(rows: Rows) -> bytes:
+    return parquet_file(
+        pa.Table.from_pylist(rows, pa.schema({"day": pa.string(), "n": pa.int64(), "s": pa.string()}))
+    )
+
+
+def csv_gz(rows: Rows) -> bytes:
+    lines = ['"' + '","'.join(str(value).replace('"', '""') for value in row.values()) + '"\n' for row in rows]
+    return gzip.compress("".join(["day,n,s\n", *lines]).encode())
+
+
+def json_zst(rows: Rows) -> bytes:
+    text = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    compressed: bytes = pa.compress(text, codec="zstd", asbytes=True)
+    return compressed
+
+
+def create(lab: Lab) -> str:
+    return lab.distribute(lab.create("t", "day Date, n UInt32, s String", "MergeTree PARTITION BY day ORDER BY n"))
+
+
+def rows_in(lab: Lab, table: str) -> Any:
+    return bag(lab.rows(table.removesuffix("_all"), columns="toString(day) AS day, n, s"))
+
+
+FORMATS = {"parquet": parquet, "csv.gz": csv_gz, "jsonl.zst": json_zst}
+PUSHED = {
+    ("parquet", "replace_partitions"),
+    ("csv.gz", "append"),
+    ("jsonl.zst", "append"),
+}
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("store", ["gcs", "azure", "http"], indirect=True)
+@pytest.mark.parametrize(
+    ("ending", "mode"),
+    [
+        (pytest.param if (ending, mode) in PUSHED else thorough)(ending, mode, id=f"{ending}-{mode}")
+        for ending in FORMATS
+        for mode in ("append", "replace_partitions")
+    ],
+)
+def test_each_row_arrives_once(lab: Lab, store: Store, ending: str, mode: str) -> None:
+    write, table = FORMATS[ending], create(lab)
+    first, second = day_rows(1, *range(100)), day_rows(2, *range(100, 150))
+    store.put(f"in/1.{ending}", write(first))
+    store.put(f"in/2.{ending}", write(second))
+    source = f"in/{{1..3}}.{ending}"
+    report = store.load(lab, source, table, load_mode=mode)
+    assert rows_in(lab, table) == bag(first + second)
+    assert (report["files_listed"], report["files_read"], report["rows_written"]) == (2, 2, 150)
+    assert any(check.endswith("ETags unchanged") for check in report["checks"])
+    assert (report["read_bytes"] > 0, report["requests"] > 0) == (True, True)
+    # again, with another file, one that was changed, and one that was not
+    third, changed = day_rows(3, 7), day_rows(2, 1, 2, 3)
+    store.put(f"in/3.{ending}", write(third))
+    if mode == "append":
+        again = store.load(lab, source, table, task_id="again")
+        assert rows_in(lab, table) == bag(first + second + third)
+        assert (again["files_skipped"], again["files_read"]) == (2, 1)
+    store.put(f"in/2.{ending}", write(changed))
+    if mode == "append":
+        with pytest.raises(SourceError, match=rf"'in/2.{ending}' changed since it was loaded"):
+            store.load(lab, source, table, task_id="changed")
+        assert rows_in(lab, table) == bag(first + second + third)
+    else:
+        store.load(lab, source, table, task_id="changed", load_mode=mode)
+        assert rows_in(lab, table) == bag(first + changed + third)
+    assert lab.left_overs() == []
+
+
+@pytest.mark.parametrize(
+    "store",
+    [pytest.param("azure", id="azure"), thorough("gcs", id="gcs"), thorough("http", id="http")],
+    indirect=True,
+)
+def test_columns_of_the_path_and_names_that_are_no_names(lab: Lab, store: Store) -> None:
+    table = lab.create("t", "n UInt32, code String")
+    names = {1: "in/code=007/a b,c.csv", 2: "in/code=ü%20/[x]|#?.csv", 3: "in/code=x/plus+&'.csv"}
+    for n, name in names.items():
+        store.put(name, f"n\n{n}\n".encode())
+    codes, source = {1: "007", 2: "ü%20", 3: "x"}, "in/**"
+    if store.operator is HttpToClickHouseOperator:
+        with pytest.raises(SourceError, match=r"the folder code=%C3%BC%2520 in .* is percent-encoded"):
+            store.load(lab, "in/code=%C3%BC%2520/%5Bx%5D%7C%23%3F.csv", table)
+        store.put("in/code=2/[x]|#?.csv", b"n\n2\n")
+        codes[2] = "2"
+        source = ["in/code=007/a%20b%2Cc.csv", "in/code=2/%5Bx%5D%7C%23%3F.csv", "in/code=x/plus+&'.csv"]
+    report = store.load(lab, source, table)
+    assert {row["n"]: row["code"] for row in lab.rows(table)} == codes
+    assert report["files_read"] == 3
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("store", ["azure", "http"], indirect=True)
+def test_a_deferred_load_and_its_plan(lab: Lab, store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    from airflow.providers.common.compat.sdk import TaskDeferred
+
+    table = lab.create("t", "n UInt32")
+    store.put("in/1.csv", b"n\n1\n2\n")
+    operator = store.make("in/{1..2}.csv", table, deferrable=True)
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.execute(lab.context(operator))
+    query_id = deferred.value.trigger.query_id
+    caplog.clear()
+    again = store.make("in/{1..2}.csv", table, deferrable=True)
+    report = again.execute_complete(lab.context(again), {"status": "ended", "query_id": query_id})
+    assert report is not None
+    assert (report["rows_written"], len(lab.rows(table))) == (2, 2)
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("store", ["gcs", "azure", "http"], indirect=True)
+def test_plan_prints_what_a_load_would_send(lab: Lab, store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    table = lab.create("t", "n UInt32")
+    store.put("in/1.csv", b"n\n1\n2\n")
+    access = [text for name, value in store.arguments.items() for text in (f"--{name.replace('_', '-')}", value)]
+    given = ["plan", "--conn-id", "ch", *access, "--source", f"{store.start}in/1.csv", "--table", table]
+    assert main(given) == 0
+    shown = capsys.readouterr().out
+    plan, _, sql = shown.partition("INSERT INTO")
+    assert f"from {store.start}in/1.csv" in plan
+    function = {"gs": "s3Cluster", "az": "azureBlobStorageCluster", "http": "urlCluster"}[
+        store.start.partition(":")[0]
+    ]
+    assert f"FROM {function}('{lab.sandbox.cluster}'," in sql
+    assert lab.rows(table) == []
+
+
+class TestAzure:
+    """Credentials, and what is wrong with them."""
+
+    @pytest.fixture
+    def table(self, lab: Lab, azure: Store) -> str:
+        azure.put("in/1.csv", b"n\n1\n")
+        return lab.create("t", "n UInt32")
+
+    def test_an_account_and_its_key(self, lab: Lab, azure: Store, azurite: Azurite, table: str) -> None:
+        connect_azure(lab, host=azurite.url, login=azurite.account, password=azurite.key)
+        azure.load(lab, "in/*.csv", table)
+        assert lab.rows(table) == [{"n": 1}]
+
+    def test_a_sas_token(self, lab: Lab, azure: Store, azurite: Azurite, table: str) -> None:
+        connect_azure(lab, host=azurite.url, login=azurite.account, extra={"sas_token": sas_token(azurite)})
+        azure.load(lab, "in/*.csv", table)
+        assert lab.rows(table) == [{"n": 1}]
+
+    def test_a_named_collection_that_the_servers_have(
+        self, lab: Lab, azure: Store, azurite: Azurite, table: str
+    ) -> None:
+        name = f"azure_{lab.database}"
+        lab.everywhere(f"CREATE NAMED COLLECTION {name} AS connection_string = '{azurite.connection_string}'")
+        try:
+            azure.load(lab, "in/*.csv", table, named_collection=name)
+        finally:
+            lab.everywhere(f"DROP NAMED COLLECTION {name}")
+        assert lab.rows(table) == [{"n": 1}]
+
+    def test_no_secret_in_what_anyone_can_read(
+        self, lab: Lab, azure: Store, azurite: Azurite, table: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        token = sas_token(azurite)
+        report = azure.load(lab, "in/*.csv", table)
+        connect_azure(lab, host=azurite.url, login=azurite.account, extra={"sas_token": token})
+        again = azure.load(lab, "in/*.csv", table, task_id="sas", on_loaded_files="load")
+        lab.everywhere("SYSTEM FLUSH LOGS")
+        logged = lab.everywhere(
+            "SELECT * FROM system.query_log WHERE event_time > now() - 600 AND query LIKE '%azureBlobStorage%'"
+        )
+        texts = [json.dumps([report, again, logged], default=str), caplog.text]
+        hidden = [azurite.key, re.findall(r"sig=([^&]+)", token)[0]]
+        assert logged
+        assert not [secret for secret in hidden for text in texts if secret in text]
+
+    @pytest.mark.every_case
+    @pytest.mark.parametrize(
+        ("fields", "message"),
+        [
+            pytest.param({"password": "bm90IHRoZSBrZXk="}, r"cannot list container \S+ with .*'azure'", id="key"),
+            thorough({"host": "http://127.0.0.1:1/testaccount"}, r"cannot list container", id="host"),
+            thorough(
+                {"extra": {"tenant_id": "t"}, "password": "p"},
+                "is no access to a storage account: Token credential",
+                id="application",
+            ),
+            pytest.param(
+                {"extra": {"connection_string": "nonsense"}}, "is no access to a storage account", id="text"
+            ),
+        ],
+    )
+    def test_a_wrong_connection_is_named(
+        self, lab: Lab, azure: Store, azurite: Azurite, table: str, fields: dict[str, Any], message: str
+    ) -> None:
+        connect_azure(lab, **{"host": azurite.url, "login": azurite.account, "password": azurite.key, **fields})
+        with pytest.raises(ChS3Error, match=message) as raised:
+            azure.load(lab, "in/*.csv", table)
+        assert azurite.key not in str(raised.value)
+        assert lab.inserts() == []
+
+    def test_the_same_container_of_another_account_is_another_one(
+        self, lab: Lab, azure: Store, azurite: Azurite, table: str
+    ) -> None:
+        from azure.storage.blob import BlobServiceClient
+
+        azure.load(lab, "in/*.csv", table)
+        with running_azurite(account="other") as other:
+            service = BlobServiceClient.from_connection_string(other.connection_string)
+            service.create_container(lab.bucket).upload_blob("in/1.csv", b"n\n2\n")
+            text = other.connection_string.replace("AccountKey", "accountkey")
+            connect_azure(lab, extra={"connection_string": text})
+            azure.load(lab, "in/*.csv", table, task_id="other")
+        assert bag(lab.rows(table)) == bag([{"n": 1}, {"n": 2}])
+
+    def test_a_signed_address_is_not_shown(self, lab: Lab, azure: Store, table: str) -> None:
+        with pytest.raises(ConfigError, match="has a query string") as raised:
+            azure.load(lab, "x", table, source="https://a.blob.core.windows.net/c/1.csv?sig=SECRET")
+        assert "SECRET" not in str(raised.value)
+
+    def test_a_missing_connection_or_container(self, lab: Lab, azure: Store, table: str) -> None:
+        with pytest.raises(ConfigError, match="no connection 'other' to Azure Blob Storage; create it"):
+            azure.load(lab, "in/*.csv", table, wasb_conn_id="other")
+        operator = azure.operator(
+            task_id="load", source="az://nothing-here/*", table=table, clickhouse_conn_id="ch", wasb_conn_id="azure"
+        )
+        with pytest.raises(SourceError, match="there is no container 'nothing-here'"):
+            operator.execute(lab.context(operator))
+
+    def test_young_files_and_markers(self, lab: Lab, azure: Store, table: str) -> None:
+        with pytest.raises(SourceError, match="expected file '_SUCCESS' is missing in az://"):
+            azure.load(lab, "in/*.csv", table, expected_files="_SUCCESS")
+        azure.put("in/_SUCCESS", b"")
+        with pytest.raises(SourceError, match=r"is old enough: 'in/1.csv' changed less than min_file_age \(1 h"):
+            azure.load(lab, "in/*.csv", table, expected_files="_SUCCESS", min_file_age=3600)
+        azure.load(lab, "in/*.csv", table, expected_files="_SUCCESS")
+        assert lab.rows(table) == [{"n": 1}]
+
+
+def sas_token(azurite: Azurite) -> str:
+    import datetime
+
+    from azure.storage.blob import AccountSasPermissions, ResourceTypes, generate_account_sas
+
+    return generate_account_sas(
+        azurite.account,
+        azurite.key,
+        ResourceTypes(service=True, container=True, object=True),
+        AccountSasPermissions(read=True, list=True),
+        datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1),
+    )
+
+
+class TestHttp:
+    """Servers as they are: without ranges, without HEAD, behind redirects, and those that cannot be trusted."""
+
+    @pytest.fixture
+    def table(self, lab: Lab, web: WebServer) -> str:
+        web.files["/in/1.csv"] = b"n\n1\n2\n"
+        return lab.create("t", "n UInt32")
+
+    @pytest.mark.parametrize("lacking", ["has_ranges", "has_head"])
+    @pytest.mark.parametrize("ending", ["parquet", thorough("csv.gz"), thorough("jsonl.gz")])
+    def test_a_server_that_knows_little(self, lab: Lab, web: WebServer, lacking: str, ending: str) -> None:
+        table, rows = create(lab), day_rows(1, *range(1000))
+        body = gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode())
+        web.files[f"/in/1.{ending}"] = body if ending == "jsonl.gz" else FORMATS[ending](rows)
+        setattr(web, lacking, False)
+        web_store(web).load(lab, f"in/1.{ending}", table)
+        assert rows_in(lab, table) == bag(rows)
+
+    def test_redirects_are_followed_and_told(
+        self, lab: Lab, web: WebServer, table: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with running_web_server() as mirror:
+            mirror.files["/real.csv"] = b"n\n5\n"
+            web.redirects = {"/latest/1.csv": "/moved.csv", "/moved.csv": f"{mirror.url}/real.csv"}
+            report = web_store(web).load(lab, "latest/1.csv", table)
+        assert lab.rows(table) == [{"n": 5}]
+        assert report["settings"]["max_http_get_redirects"]["value"] == 2
+        host = mirror.url.removeprefix("http://")
+        assert f"{web.url}/latest/1.csv redirects to {host}, and the ClickHouse servers will read" in caplog.text
+
+    @pytest.mark.every_case
+    @pytest.mark.parametrize(
+        ("lacking", "message"),
+        [
+            pytest.param(
+                "has_versions", r"does not say its version \(neither ETag nor Last-Modified\)", id="version"
+            ),
+            pytest.param("has_head", r"does not say its size \(Content-Length\)", id="size"),
+        ],
+    )
+    def test_a_server_that_says_too_little_is_refused(
+        self, lab: Lab, web: WebServer, table: str, lacking: str, message: str
+    ) -> None:
+        setattr(web, lacking, False)
+        web.has_ranges = web.has_lengths = False
+        with pytest.raises(SourceError, match=rf"{web.url}/in/1.csv {message}"):
+            web_store(web).load(lab, "in/1.csv", table)
+
+    def test_a_file_that_arrives_in_part_fails_the_load(self, lab: Lab, web: WebServer, table: str) -> None:
+        """The server says how long the file is, and closes the connection before: no row of it may count."""
+        web.files["/in/1.csv"] = b"n\n" + b"".join(b"%d\n" % n for n in range(10_000))
+        web.has_ranges = False
+        web.cut_after = 20_000
+        with pytest.raises((LoadError, SourceError)):
+            web_store(web).load(lab, "in/1.csv", table, settings={"http_max_tries": 2})
+        assert lab.rows(table) == []
+
+    @pytest.mark.every_case
+    @pytest.mark.parametrize("is_compressed", [False, True], ids=["plain", "gz"])
+    def test_a_file_that_ends_early_without_an_error_is_not_committed(
+        self, lab: Lab, web: WebServer, table: str, is_compressed: bool
+    ) -> None:
+        """The server says to HEAD how long the file is, and sends less without saying how long that is."""
+        text = b"n\n" + b"".join(b"%d\n" % n for n in range(10_000))
+        # two gzip members, of which the second one is cut off: what arrives is a whole gzip file
+        half = text[: text.index(b"\n", 20_000) + 1]
+        body = gzip.compress(half) if is_compressed else half
+        web.files["/in/1.csv.gz" if is_compressed else "/in/1.csv"] = body
+        web.said_size = len(body) + 20_000
+        web.has_lengths = web.has_ranges = False
+        with pytest.raises(LoadError, match=r"the files have [\d,]+ bytes, but ch-s3-\S+ read [\d,]+, and committed"):
+            web_store(web).load(lab, "in/1.csv.gz" if is_compressed else "in/1.csv", table)
+        assert lab.rows(table) == []
+        if not is_compressed:
+            with pytest.raises(LoadError, match="the server sent less than it announced; what was read is in"):
+                web_store(web).load(lab, "in/1.csv", table, task_id="direct", staging=False)
+
+    def test_a_size_of_zero_is_asked_for_twice(self, lab: Lab, web: WebServer, table: str) -> None:
+        web.said_size = 0
+        web_store(web).load(lab, "in/1.csv", table)
+        assert len(lab.rows(table)) == 2
+
+    def test_an_empty_marker_of_a_server_without_head(self, lab: Lab, web: WebServer, table: str) -> None:
+        web.files["/in/_SUCCESS"] = b""
+        web.has_head = False
+        web_store(web).load(lab, "in/1.csv", table, expected_files="_SUCCESS")
+        assert len(lab.rows(table)) == 2
+
+    def test_a_file_has_one_name(self, lab: Lab, web: WebServer, table: str) -> None:
+        """However it is encoded."""
+        report = web_store(web).load(lab, ["in/1.csv", "in/%31.csv", "i%6e/1%2ecsv"], table)
+        assert (report["files_read"], len(lab.rows(table))) == (1, 2)
+
+    def test_a_version_without_an_etag_is_time_and_size(self, lab: Lab, web: WebServer, table: str) -> None:
+        web.has_etags = False
+        web_store(web).load(lab, "in/1.csv", table)
+        again = web_store(web).load(lab, "in/1.csv", table, task_id="again")
+        assert again["files_skipped"] == 1
+        web.files["/in/1.csv"] += b"3\n"
+        with pytest.raises(SourceError, match=r"'in/1\.csv' changed since it was loaded"):
+            web_store(web).load(lab, "in/1.csv", table, task_id="third")
+
+    @pytest.mark.every_case
+    @pytest.mark.parametrize(
+        ("status", "message"),
+        [
+            pytest.param(403, "answers with 403 .* only files that everybody may read", id="refused"),
+            thorough(503, "answers with 503 .* busy or broken: load again later", id="busy"),
+        ],
+    )
+    def test_a_server_that_refuses(self, lab: Lab, web: WebServer, table: str, status: int, message: str) -> None:
+        web.status = status
+        with pytest.raises(SourceError, match=message):
+            web_store(web).load(lab, "in/1.csv", table)
+
+    def test_an_encoding_that_nobody_asked_for_is_refused(self, lab: Lab, web: WebServer, table: str) -> None:
+        web.more_headers = {"Content-Encoding": "gzip"}
+        with pytest.raises(SourceError, match="is sent with Content-Encoding: gzip"):
+            web_store(web).load(lab, "in/1.csv", table)
+
+    def test_what_a_redirect_is_signed_with_stays_secret(
+        self, lab: Lab, web: WebServer, table: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        web.redirects = {"/in/1.csv": "http://user:SECRET1@127.0.0.1:1/x?sig=SECRET2"}
+        with caplog.at_level("DEBUG"), pytest.raises(SourceError, match="cannot reach") as raised:
+            web_store(web).load(lab, "in/1.csv", table)
+        assert "SECRET" not in str(raised.value) + caplog.text
+
+    def test_a_file_that_is_gone_before_it_is_read_fails_the_load(
+        self, lab: Lab, web: WebServer, table: str, freeze: Any
+    ) -> None:
+        web.files["/in/2.csv"] = b"n\n3\n"
+        store = web_store(web)
+        operator = store.make("in/{1..2}.csv", table)
+        real = operator.open_store
+
+        def opened() -> Any:
+            found = real()
+            access = found.access
+
+            def access_then_delete() -> Any:
+                web.files.pop("/in/2.csv", None)
+                return access()
+
+            found.access = access_then_delete
+            return found
+
+        operator.open_store = opened  # type: ignore[method-assign]
+        with pytest.raises((LoadError, SourceError), match=r"404|2\.csv"):
+            operator.execute(lab.context(operator))
+        assert lab.rows(table) == []
+
+    def test_a_file_that_changes_while_it_is_loaded(self, lab: Lab, web: WebServer, table: str) -> None:
+        operator = web_store(web).make("in/1.csv", table)
+        real = operator.open_store
+
+        def opened() -> Any:
+            found = real()
+            listed = found.list_files
+            asked = []
+
+            def list_files(*given: Any, **named: Any) -> Any:
+                if asked:
+                    web.files["/in/1.csv"] = b"n\n1\n3\n"
+                asked.append(1)
+                return listed(*given, **named)
+
+            found.list_files = list_files
+            return found
+
+        operator.open_store = opened  # type: ignore[method-assign]
+        with pytest.raises(LoadError, match=rf"{web.url}/in/1.csv' changed while it was being loaded"):
+            operator.execute(lab.context(operator))
+        assert lab.rows(table) == []
+
+    def test_markers_and_ages(self, lab: Lab, web: WebServer, table: str) -> None:
+        store = web_store(web)
+        with pytest.raises(SourceError, match=f"expected file '_SUCCESS' is missing in {web.url}/in/"):
+            store.load(lab, "in/1.csv", table, expected_files="_SUCCESS")
+        web.files["/in/_SUCCESS"] = b""
+        web.changed["/in/1.csv"] = 4e9  # in the server's future
+        with pytest.raises(SourceError, match="is old enough"):
+            store.load(lab, "in/1.csv", table, min_file_age=60)
+        web.changed.clear()
+        store.load(lab, "in/1.csv", table, expected_files="_SUCCESS", min_file_age=60)
+        assert bag(lab.rows(table)) == bag([{"n": 1}, {"n": 2}])
+
+    @pytest.mark.thorough
+    def test_more_files_than_a_server_expands_by_default(self, lab: Lab, web: WebServer, table: str) -> None:
+        for n in range(1, 1201):
+            web.files[f"/many/{n}.csv"] = b"n\n%d\n" % n
+        report = web_store(web).load(lab, "many/{1..1300}.csv", table)
+        assert (report["files_read"], sorted(row["n"] for row in lab.rows(table))) == (1200, list(range(1, 1201)))
+
+    def test_a_truncated_zst_without_ranges_is_refused(self, lab: Lab, web: WebServer) -> None:
+        table, store = create(lab), web_store(web)
+        rows = [{**row, "s": secrets.token_hex(500)} for row in day_rows(1, *range(1000))]
+        body = json_zst(rows)
+        web.files["/in/1.jsonl.zst"] = body
+        web.has_ranges = False
+        with pytest.raises(SourceError, match="cannot be read in parts"):
+            store.load(lab, "in/1.jsonl.zst", table)
+        web.has_ranges = True
+        web.files["/in/1.jsonl.zst"] = body[:-20]
+        with pytest.raises(SourceError, match=r"'in/1\.jsonl\.zst' is truncated"):
+            store.load(lab, "in/1.jsonl.zst", table)
+
+    @pytest.mark.every_case
+    @pytest.mark.parametrize(
+        ("source", "message"),
+        [
+            pytest.param("https://h/in/*.csv", r"has a \* in 'in/\*.csv', and HTTP servers do not list", id="star"),
+            pytest.param("https://h/in/1.csv?sig=SECRET", r"has a query string in 'in/1.csv\?…'", id="query"),
+            pytest.param("https://u:SECRET@h/in/1.csv", r"'https://\*\*\*@h/in/1.csv' is not an HTTP", id="password"),
+            pytest.param("https://h/in/*.csv?sig=SECRET", "has a query string", id="star-and-query"),
+            pytest.param("https://h?sig=SECRET", "has a query string in", id="no-path"),
+            pytest.param("https://u:p@SECRET@h/x", r"'https://\*\*\*@h/x' is not an HTTP", id="two-ats"),
+            pytest.param("https://u:SEC/RET@h/x", "is not an HTTP address", id="slash-in-the-password"),
+            pytest.param("https://h/a/../b.csv", r"has \.\. or a folder \. in 'a/\.\./b\.csv'", id="dots"),
+            pytest.param("https://h/1..5.csv", r"has \.\. or a folder", id="dots-in-a-name"),
+            pytest.param("https://h/100%.csv", "has a % in '100%.csv' that encodes nothing", id="percent"),
+            pytest.param("https://h/\udcff.csv", "has a character that is none in UTF-8", id="surrogate"),
+            pytest.param("s3://b/in/1.csv", "is an address of S3; use S3ToClickHouseOperator for it", id="s3"),
+            pytest.param("https://h/{1..9999999999}.csv", "source names 9,999,999,999 files", id="many"),
+            pytest.param(["https://h/1", "http://h/2"], "source names the buckets http://h, https://h", id="two"),
+        ],
+    )
+    def test_a_wrong_address(self, lab: Lab, source: Any, message: str) -> None:
+        operator = HttpToClickHouseOperator(
+            task_id="load", source=source, table=lab.create("t", "n UInt32"), clickhouse_conn_id="ch"
+        )
+        with pytest.raises(ConfigError, match=message) as raised:
+            operator.execute(lab.context(operator))
+        assert "SECRET" not in str(raised.value)
+
+    def test_a_server_that_is_not_there(self, lab: Lab, table: str) -> None:
+        operator = HttpToClickHouseOperator(
+            task_id="load", source="http://127.0.0.1:1/a.csv", table=table, clickhouse_conn_id="ch"
+        )
+        with pytest.raises(SourceError, match=r"cannot reach http://127\.0\.0\.1:1/a\.csv from the worker"):
+            operator.execute(lab.context(operator))
+
+
+class TestGCS:
+    """What differs from S3."""
+
+    def test_a_public_bucket_needs_no_key(self, lab: Lab) -> None:
+        lab.s3.put_object(Bucket="public", Key=f"{lab.database}/1.csv", Body=b"n\n1\n")
+        lab.monkeypatch.setattr("airflow_provider_ch_s3.stores.gcs.GOOGLE", lab.sandbox.s3_endpoint)
+        operator = GCSToClickHouseOperator(
+            task_id="load",
+            source=f"gs://public/{lab.database}/*.csv",
+            table=lab.create("t", "n UInt32"),
+            clickhouse_conn_id="ch",
+            hmac_conn_id=None,
+        )
+        assert operator.execute(lab.context(operator)) is not None
+        assert lab.rows(f"{lab.database}.t") == [{"n": 1}]
+
+    @pytest.mark.thorough  # its build takes a minute of CPU
+    def test_googles_emulator(self, lab: Lab) -> None:
+        go = shutil.which("go")
+        if go is None:
+            pytest.skip("fake-gcs-server is built with Go, which is not on the PATH")
+        rows, table = day_rows(1, *range(100)), create(lab)
+        with running_fake_gcs(go) as url:
+            requests.post(f"{url}/storage/v1/b", json={"name": "flights"}, timeout=10).raise_for_status()
+            for ending, write in FORMATS.items():
+                upload = {"uploadType": "media", "name": f"in/kind=1/a.{ending}"}
+                address = f"{url}/upload/storage/v1/b/flights/o"
+                requests.post(address, params=upload, data=write(rows), timeout=10).raise_for_status()
+            lab.connect_aws({"endpoint_url": url}, login="GOOG1EXAMPLE", password="hmac-secret")
+            for ending in FORMATS:
+                GCSToClickHouseOperator(
+                    task_id=ending,
+                    source=f"gs://flights/in/**.{ending}",
+                    table=table,
+                    clickhouse_conn_id="ch",
+                    hmac_conn_id="aws",
+                ).execute(lab.context(lab.operator("*", table, task_id=ending)))
+        assert rows_in(lab, table) == bag(rows * len(FORMATS))
+
+    def test_a_missing_connection(self, lab: Lab, gcs: Store) -> None:
+        table = lab.create("t", "n UInt32")
+        with pytest.raises(ConfigError, match=r"no connection 'x' to Google Cloud Storage; .* correct hmac_conn_id"):
+            gcs.load(lab, "in/*", table, hmac_conn_id="x")
+
+    def test_the_same_key_in_s3_is_another_file(self, lab: Lab, gcs: Store) -> None:
+        table = lab.create("t", "n UInt32")
+        gcs.put("in/1.csv", b"n\n1\n")
+        lab.load("in/*.csv", table)
+        gcs.load(lab, "in/*.csv", table, task_id="gcs")
+        assert lab.rows(table) == [{"n": 1}] * 2
+
+
+def test_a_store_in_another_region_is_told(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    """The names are mocks: nothing here is in a region."""
+    lab.monkeypatch.setattr(
+        "airflow_provider_ch_s3.load.base.find_apart",
+        lambda hosts, store: ("here", "there") if (hosts[0], store) == ("127.0.0.1", "127.0.0.1") else None,
+    )
+    table = lab.create("t", "n UInt32")
+    lab.put("in/1.csv", b"n\n1\n")
+    lab.load("in/*.csv", table)
+    assert "the cluster is in here and the files are in there: the provider charges for the 4 B" in caplog.text
+
+
+STORES = pytest.mark.parametrize("store", ["gcs", "azure"], indirect=True)
+
+
+@STORES
+@pytest.mark.every_case
+class TestAfterLoad:
+    """Files are tagged, moved or deleted after the commit: those that were loaded, and no others."""
+
+    @pytest.fixture
+    def table(self, lab: Lab, store: Store) -> str:
+        store.put("in/a/1.csv", b"n\n1\n")
+        store.put("in/b/1.csv", b"n\n2\n")
+        store.put("other/1.csv", b"n\n3\n")
+        return lab.create("t", "n UInt32")
+
+    def test_delete(self, lab: Lab, store: Store, table: str) -> None:
+        store.load(lab, "in/**", table, after_load="delete")
+        assert (len(lab.rows(table)), list(store.keys())) == (2, ["other/1.csv"])
+
+    def test_move(self, lab: Lab, store: Store, table: str) -> None:
+        report = store.load(lab, "in/**", table, after_load="move", move_to="done")
+        folder = f"done/{report['query_id']}"
+        assert list(store.keys()) == [f"{folder}/in/a/1.csv", f"{folder}/in/b/1.csv", "other/1.csv"]
+        assert store.read(f"{folder}/in/b/1.csv") == b"n\n2\n"
+
+    def test_tag(self, lab: Lab, store: Store, table: str) -> None:
+        report = store.load(lab, "in/**", table, after_load="tag")
+        assert store.tags("in/a/1.csv") == {"ch-s3-load": report["query_id"]}
+        assert store.tags("other/1.csv") == {}
+        assert len(list(store.keys())) == 3
+
+    @pytest.mark.parametrize("wanted", ["delete", "move", "tag"])
+    def test_what_has_changed_since_or_is_gone_is_left(
+        self, lab: Lab, store: Store, table: str, wanted: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        real = staged.dispose_of_files
+
+        def changed_meanwhile(*given: Any) -> None:
+            store.put("in/a/1.csv", b"n\n7\n")
+            real(*given)
+
+        lab.monkeypatch.setattr(staged, "dispose_of_files", changed_meanwhile)
+        move = {"move_to": "done/"} if wanted == "move" else {}
+        store.load(lab, "in/**", table, after_load=wanted, **move)
+        assert store.read("in/a/1.csv") == b"n\n7\n"
+        assert store.tags("in/a/1.csv") == {}
+        assert "'in/a/1.csv': no longer what the load read, so left alone" in caplog.text
+
+    def test_a_failed_load_touches_no_file(self, lab: Lab, store: Store, table: str) -> None:
+        store.put("in/c/1.csv", b"n\nx\n")
+        with pytest.raises(ChS3Error):
+            store.load(lab, "in/**", table, after_load="delete")
+        assert len(list(store.keys())) == 4
+
+    @pytest.mark.parametrize("wanted", ["delete", "move"])
+    def test_a_retry_goes_on_where_it_broke_off(
+        self, lab: Lab, store: Store, table: str, wanted: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        operator = store.make(
+            "in/**", table, after_load=wanted, move_to="done" if wanted == "move" else "", retries=1
+        )
+        opened = operator.open_store
+
+        def open_broken() -> Any:
+            found = opened()
+            real = getattr(found, wanted)
+
+            def break_off(bucket: str, key: str, *given: Any, **named: Any) -> bool:
+                if key == "in/b/1.csv":
+                    raise SourceError("the store is away")
+                done: bool = real(bucket, key, *given, **named)
+                return done
+
+            setattr(found, wanted, break_off)
+            return found
+
+        operator.open_store = open_broken  # type: ignore[method-assign]
+        with pytest.raises(SourceError, match="the store is away"):
+            operator.execute(lab.context(operator, max_tries=1))
+        assert len(lab.rows(table)) == 2
+        retry = store.make("in/**", table, after_load=wanted, move_to="done" if wanted == "move" else "", retries=1)
+        report = retry.execute(lab.context(retry, try_number=2, max_tries=1))
+        assert report is not None
+        assert not [key for key in list(store.keys()) if key.startswith("in/")]
+        assert "left alone" not in caplog.text
+        assert len(lab.rows(table)) == 2
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            pytest.param({"after_load": "move"}, "after_load='move' needs move_to", id="no-place"),
+            pytest.param({"after_load": "move", "move_to": "in/done"}, "is in reach of", id="in-the-source"),
+            pytest.param({"move_to": "done/"}, "has no effect without after_load='move'", id="place-alone"),
+            pytest.param({"after_load": "delete", "staging": False}, "needs staging=True", id="direct"),
+            pytest.param({"after_load": "drop"}, "after_load='drop'", id="no-such-thing"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused(
+        self, lab: Lab, store: Store, table: str, arguments: dict[str, Any], message: str
+    ) -> None:
+        with pytest.raises(ConfigError, match=message):
+            store.load(lab, "in/**", table, **arguments)
+        assert (lab.rows(table), len(list(store.keys()))) == ([], 3)
+
+
+def test_files_of_a_web_server_stay_as_they_are(lab: Lab, http: Store) -> None:
+    with pytest.raises(ConfigError, match="after_load='delete' is not possible with http://"):
+        http.load(lab, "in/1.csv", lab.create("t", "n UInt32"), after_load="delete")
+
+
+def test_each_chunk_of_a_load_is_disposed_of(lab: Lab, gcs: Store) -> None:
+    for n in range(5):
+        gcs.put(f"in/{n}.csv", b"n\n%d\n" % n)
+    table = lab.create("t", "n UInt32")
+    report = gcs.load(lab, "in/*", table, after_load="delete", max_files_per_chunk=2)
+    assert (report["chunks"], len(lab.rows(table)), list(gcs.keys())) == (3, 5, [])
