@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.sandbox.guard import Guard
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.supervisor import free_ports
 
-START_SECONDS = 120.0
+START_SECONDS = 300.0
 STOP_SECONDS = 20.0
 
 # Airflow imports this file into each of its processes. Without it, SQLite occasionally fails a backfill ("Database is

@@ -25,6 +25,7 @@ from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.inspect.locate import locate_table
 from airflow_provider_ch_s3.inspect.partition_parts import read_parts
 from airflow_provider_ch_s3.inspect.parts import summarize_parts
+from airflow_provider_ch_s3.inspect.parts_history import read_parts_history
 from airflow_provider_ch_s3.sensors.partitions import parse_partitions
 from airflow_provider_ch_s3.settle import (
     DEFAULT_MAX_PARTS,
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
 log = logging.getLogger(__name__)
+
+# A run that is older, such as one of `airflow dags test`, did not write the parts that are waited for when it began.
+HISTORY_SECONDS = 86_400
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,7 +80,9 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
     :param deferrable: wait in the triggerer, which polls all tables of a connection together. A cluster that does not
         answer is then polled until the timeout, where a poke fails.
     :returns: through XCom, a dict of ``parts`` and ``rows`` (on all nodes), ``last_change`` (Unix time of the newest
-        part; None without parts) and ``nodes``, a :class:`NodeParts` as a dict for each node.
+        part; None without parts), ``nodes``, a :class:`NodeParts` as a dict for each node, and ``history``: node →
+        ``[Unix time, active parts, merges that had ended]`` since the DAG run began, as ``system.part_log`` has it;
+        empty without this log.
     :raises ConfigError: if an argument or a field of the connection has a wrong value.
     :raises TargetError: if the table is missing on a node.
     :raises ClusterError: if the cluster is unknown, or a node does not answer.
@@ -128,7 +134,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
             return PokeReturnValue(is_done=True, xcom_value=summarize_parts(()))
         snapshot = self._take_snapshot(rule)
         if snapshot.verdict.is_settled:
-            return PokeReturnValue(is_done=True, xcom_value=summarize_parts(snapshot.nodes))
+            return PokeReturnValue(is_done=True, xcom_value=self._settled(context, snapshot))
         if self.deferrable:
             self._defer(rule, snapshot)
         return PokeReturnValue(is_done=False)
@@ -140,9 +146,12 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         """
         match event["status"]:
             case "settled":
-                return dict(event["result"])
+                if "table" not in event:  # of an earlier release
+                    return dict(event["result"])
+                table = TableName(database=event["database"], table=event["table"])
+                return self._with_history(context, event["result"], table, event["cluster"])
             case "timeout":
-                return self._check_a_last_time(event["message"])
+                return self._check_a_last_time(context, event["message"])
         if self.never_fail:
             raise AirflowSkipException(event["message"])
         raise SettleError(event["message"])
@@ -205,7 +214,27 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
     def _execution_seconds(self) -> float:
         return self.execution_timeout.total_seconds() if self.execution_timeout else float("inf")
 
-    def _check_a_last_time(self, reason: str) -> dict[str, Any]:
+    def _settled(self, context: Context, snapshot: _Snapshot) -> dict[str, Any]:
+        return self._with_history(context, summarize_parts(snapshot.nodes), snapshot.table, snapshot.cluster.name)
+
+    def _with_history(
+        self, context: Context, result: Mapping[str, Any], table: TableName, cluster: str | None
+    ) -> dict[str, Any]:
+        """Add what the servers' logs tell of the way there; whoever waits does not depend on it."""
+        parts = {node["node"]: node["active_parts"] for node in result["nodes"]}
+        hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
+        try:
+            history = read_parts_history(
+                hook, table, cluster, parts, partitions=self._partitions, since=_began(context)
+            )
+        except ChS3Error as error:
+            log.debug("no history of the parts of %s: %s", table, error)
+            history = {}
+        finally:
+            hook.close()
+        return {**result, "history": history}
+
+    def _check_a_last_time(self, context: Context, reason: str) -> dict[str, Any]:
         """Check once more before timing out, as the other modes do: the triggerer may have been down for long."""
         try:
             snapshot = self._take_snapshot(self._rule())
@@ -213,7 +242,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
             reason = str(error)
         else:
             if snapshot.verdict.is_settled:
-                return summarize_parts(snapshot.nodes)
+                return self._settled(context, snapshot)
             reason = snapshot.verdict.reason
         message = f"{self.table} has not settled in {self._deferred_seconds:.0f} s: {reason}"
         if self.soft_fail or self.never_fail:
@@ -221,3 +250,9 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         if self._execution_seconds < self.timeout:
             raise AirflowTaskTimeout(message)
         raise AirflowSensorTimeout(message)
+
+
+def _began(context: Context) -> float:
+    """Unix time at which the DAG run began, which has usually loaded the rows."""
+    started = getattr(context.get("dag_run"), "start_date", None)
+    return max(started.timestamp() if started else 0.0, time.time() - HISTORY_SECONDS)

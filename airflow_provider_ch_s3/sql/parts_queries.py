@@ -63,3 +63,15 @@ def render_read_part_changes(uuids: Sequence[str], cluster: str | None) -> State
     :param uuids: UUIDs of the table on all nodes, since earlier tables may have had the same name.
     """
     return render("read_part_changes", uuids=uuids, cluster=cluster)
+
+
+def render_parts_history(
+    table: TableName, cluster: str | None, *, partitions: Sequence[str] | None, since: float, limit: int
+) -> Statement:
+    """Read how the parts of a table changed: one row for each node and second with changes, the latest first.
+
+    :param partitions: only those of these partitions; None for all.
+    :param since: Unix time.
+    :param limit: rows for each node.
+    """
+    return render("parts_history", table=table, cluster=cluster, partitions=partitions, since=int(since), limit=limit)

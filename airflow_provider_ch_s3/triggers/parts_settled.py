@@ -23,7 +23,8 @@ ByNode = Mapping[str, NodeParts]
 class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
     """Wait until a table's parts have settled on every node.
 
-    The event is ``{"status": "settled", "result": …}``, or ``{"status": "failed" | "timeout", "message": …}``.
+    The event is ``{"status": "settled", "result": …, "cluster": …, "database": …, "table": …}``, or
+    ``{"status": "failed" | "timeout", "message": …}``.
 
     :param cluster: name in ``system.clusters``; None for a single node.
     :param database: database of the local table, not of a Distributed one.
@@ -104,7 +105,8 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
                     continue
                 self._log_reason(verdict.reason)
                 if verdict.is_settled:
-                    return {"status": "settled", "result": summarize_parts(nodes)}
+                    place = {"cluster": self.cluster, "database": self.database, "table": self.table}
+                    return {"status": "settled", "result": summarize_parts(nodes), **place}
 
     @asynccontextmanager
     async def _join_poller(self, name: TableName) -> AsyncIterator[Callable[[], Awaitable[ByNode]]]:

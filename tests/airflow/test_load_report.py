@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -18,6 +19,7 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
 DAG = "load_report"
 DATABASE = "looked_at"
+MERGING = f"{DATABASE}.merging"
 WITH_PLAY = "clickhouse_with_play"
 PLAY_URL = "https://clickhouse.example.com:8443/play"
 SCREENSHOTS = ROOT / "build" / "screenshots"
@@ -28,14 +30,15 @@ NARROW_PIXELS = 340
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run of the DAG whose tasks have all ended."""
+    """A run of a DAG."""
 
     api: AirflowApi
     run_id: str
+    dag: str = DAG
 
     def open_tab(self, page: Page, task: str) -> Locator:
         """Open the tab of a task, written as in Airflow's addresses."""
-        page.goto(f"{self.api.address}/dags/{DAG}/runs/{quote(self.run_id)}/tasks/{task}/plugin/load_report")
+        page.goto(f"{self.api.address}/dags/{self.dag}/runs/{quote(self.run_id)}/tasks/{task}/plugin/load_report")
         report = page.locator(".ch-s3-report")
         report.filter(has_not_text="Reading the report").wait_for()
         return report
@@ -123,6 +126,60 @@ def test_a_deferred_load_shows_its_sql_and_links_into_clickhouse(page: Page, run
     assert f"startsWith(initial_query_id, '{prefix}-')" in base64.b64decode(query).decode()
     report.get_by_text("INSERT INTO FUNCTION cluster").wait_for()
     take_pictures(page, report, "deferred")
+
+
+@pytest.fixture(scope="module")
+def running(run: Run, flights_sandbox: Sandbox) -> Run:
+    """A load that takes minutes, and a table with 30 parts on each node that are not merged yet."""
+    for node in range(flights_sandbox.nodes):
+        flights_sandbox.query(f"CREATE TABLE {MERGING} (n UInt8) ENGINE MergeTree ORDER BY n", node=node)
+        flights_sandbox.query(f"SYSTEM STOP MERGES {MERGING}", node=node)
+        one_part_a_row = "max_block_size = 1, min_insert_block_size_rows = 1, max_insert_threads = 1"
+        insert = f"INSERT INTO {MERGING} SELECT number FROM numbers(30) SETTINGS {one_part_a_row}"
+        flights_sandbox.query(insert, node=node)
+    dag = "load_report_running"
+    conf = {"table": f"{DATABASE}.flights", "merging": MERGING}
+    return Run(api=run.api, run_id=run.api.trigger(dag, conf), dag=dag)
+
+
+def test_a_running_load_shows_its_progress_and_how_it_ended(
+    page: Page, running: Run, flights_sandbox: Sandbox
+) -> None:
+    report = running.open_tab(page, "load")
+    report.get_by_text("Rows over time").wait_for()
+    report.get_by_text(re.compile(r"^\d+%, [\d,]+ rows, .* at work")).wait_for()
+    first = report.locator("circle title").all_inner_texts()
+    page.wait_for_function(f"document.querySelectorAll('.ch-s3-report circle').length > {len(first) + 2}")
+    take_pictures(page, report, "running")
+    task = f"dags/{running.dag}/dagRuns/{running.run_id}/taskInstances/load"
+    running.api.call("PATCH", task, {"new_state": "failed"})
+    report.locator(".state").get_by_text("failed").wait_for()
+    queries = "SELECT query_id FROM system.processes WHERE position(query, 'sleepEachRow(0.' || '003)') > 0"
+    for node in range(flights_sandbox.nodes):
+        wait_for(lambda node=node: not flights_sandbox.query(queries, node=node), "the end of the query")
+
+
+def test_a_sensor_shows_what_it_waits_for_and_the_merges(page: Page, running: Run, flights_sandbox: Sandbox) -> None:
+    report = running.open_tab(page, "merges")
+    report.get_by_text(re.compile(r"^Waiting for .*: 30 parts, 5 allowed")).wait_for()
+    report.get_by_text("90 parts, 0 merges running", exact=True).wait_for()
+    take_pictures(page, report, "waiting")
+    for node in range(flights_sandbox.nodes):
+        flights_sandbox.query(f"SYSTEM START MERGES {MERGING}", node=node)
+        flights_sandbox.query(f"OPTIMIZE TABLE {MERGING} FINAL", node=node)
+    report.get_by_text(re.compile(r"^Settled: 3 parts on 3 nodes, 90 rows")).wait_for()
+    shown = report.locator("circle title").all_inner_texts()
+    result = running.api.result(running.dag, running.run_id, "merges")
+    assert sorted(result["history"]) == sorted(node["node"] for node in result["nodes"])
+    for node, points in result["history"].items():
+        assert (points[0][1], points[-1][1]) == (30, 1)
+        assert sum(title.startswith(f"{node}, ") for title in shown) == 2 * len(points)
+    take_pictures(page, report, "merges")
+
+
+def test_a_load_shows_the_parts_that_its_sensor_saw(page: Page, run: Run) -> None:
+    report = run.open_tab(page, "load")
+    report.get_by_text("settled: 31 parts on 3 nodes, 0 merges", exact=True).wait_for()
 
 
 def test_another_task_has_no_report(page: Page, run: Run) -> None:

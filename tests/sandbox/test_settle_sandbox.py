@@ -51,6 +51,20 @@ def test_it_waits_until_merges_have_made_few_parts(lab: Lab, local: str, table: 
     assert [(node["active_parts"], node["max_partition_parts"]) for node in found["nodes"]] == [(2, 1)] * 3
 
 
+def test_the_result_tells_how_the_parts_became_few(lab: Lab, local: str) -> None:
+    lab.query("SELECT sleep(1.1)")  # points are a second apart
+    lab.ddl(f"SYSTEM START MERGES {local}")
+    lab.ddl(f"OPTIMIZE TABLE {local} FINAL")
+    lab.everywhere("SYSTEM FLUSH LOGS")
+    for partitions, most, least in ((None, PARTS, 2), (["1"], PARTS // 2, 1)):
+        found = poke(local, partitions=partitions).xcom_value
+        assert list(found["history"]) == [node["node"] for node in found["nodes"]]
+        for points in found["history"].values():
+            assert (max(parts for _, parts, _ in points), points[-1][1]) == (most, least)
+            assert points == sorted(points, key=lambda point: (point[0], point[2]))
+            assert points[-1][2] >= least
+
+
 def test_one_node_with_too_many_parts_is_enough(lab: Lab, local: str, caplog: pytest.LogCaptureFixture) -> None:
     for node in (0, 2):
         lab.query(f"TRUNCATE TABLE {local}", node=node)

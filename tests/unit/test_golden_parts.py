@@ -42,6 +42,10 @@ CASES: dict[str, Statement] = {
     "partition_changes_single": parts_queries.render_partition_changes(ONE, None),
     "read_part_changes_cluster": parts_queries.render_read_part_changes(("a-1", "b-2"), CLUSTER),
     "read_part_changes_single": parts_queries.render_read_part_changes(("a-1",), None),
+    "parts_history_cluster": parts_queries.render_parts_history(
+        ONE[0], CLUSTER, partitions=("201301", "2013-1"), since=1.5, limit=100
+    ),
+    "parts_history_single": parts_queries.render_parts_history(ONE[0], None, partitions=None, since=1.5, limit=100),
     "running_parts_cluster": poll_queries.render_running_parts(["ch-s3-0'1-2-3", "b"], CLUSTER),
     "running_parts_single": poll_queries.render_running_parts(["b"], None),
 }

@@ -1,6 +1,9 @@
 // What the tab shows, from Airflow's REST API, with the rights of the user who looks at it.
 
+import { readError, readParts, readProgress } from "./log.js";
+
 const HISTORY_LENGTH = 20;
+const MOST_TASKS = 100;
 const ENDED = ["success", "failed", "skipped", "removed", "upstream_failed"];
 const FAILED = ["failed", "up_for_retry"];
 // A skipped load returns its report, too.
@@ -24,9 +27,12 @@ function getIfAllowed(path) {
   return get(path).catch(() => null);
 }
 
-function taskPath({ dagId, runId, taskId }) {
-  const [dag, run, task] = [dagId, runId, taskId].map(encodeURIComponent);
-  return `dags/${dag}/dagRuns/${run}/taskInstances/${task}`;
+function runPath({ dagId, runId }) {
+  return `dags/${encodeURIComponent(dagId)}/dagRuns/${encodeURIComponent(runId)}`;
+}
+
+function taskPath(place) {
+  return `${runPath(place)}/taskInstances/${encodeURIComponent(place.taskId)}`;
 }
 
 // The index of an unmapped task is undefined, or "-1".
@@ -39,18 +45,20 @@ function rowsAdded({ partitions, rows_written: written }) {
   return partitions ? Object.values(partitions).reduce((sum, rows) => sum + rows, 0) : written;
 }
 
-async function readReport(place) {
+async function readResult(place) {
   const path = `${taskPath(place)}/xcomEntries/return_value?deserialize=true&map_index=${indexOf(place)}`;
-  const value = (await getIfAllowed(path))?.value;
+  return (await getIfAllowed(path))?.value;
+}
+
+async function readReport(place) {
+  const value = await readResult(place);
   const isReport = value && typeof value === "object" && "query_id" in value;
   return isReport ? { ...value, rows_added: rowsAdded(value) } : null;
 }
 
-async function readError(place, task) {
-  const log = await getIfAllowed(`${taskPath(place)}/logs/${task.try_number}?map_index=${indexOf(place)}`);
-  const events = (log?.content ?? []).filter((event) => event.error_detail?.length);
-  const error = events.at(-1)?.error_detail[0];
-  return error ? `${error.exc_type}: ${error.exc_value}` : "";
+async function readLog(place, { try_number: number }) {
+  const log = await getIfAllowed(`${taskPath(place)}/logs/${number}?map_index=${indexOf(place)}`);
+  return Array.isArray(log?.content) ? log.content : [];
 }
 
 export async function readHistory(place) {
@@ -63,29 +71,63 @@ export async function readHistory(place) {
   return loads.filter(({ report }) => report?.query_id).reverse();
 }
 
-// A load is told by the arguments that it alone has together, so subclasses are loads, too.
-function isLoad(task) {
-  return ["clickhouse_conn_id", "source", "table"].every((name) => name in (task?.rendered_fields ?? {}));
+// Tasks are told by the arguments that they alone have together, so those of subclasses are found, too.
+function hasFields(task, ...names) {
+  return names.every((name) => name in (task?.rendered_fields ?? {}));
 }
 
-export async function readLoad(place) {
+function isLoad(task) {
+  return hasFields(task, "clickhouse_conn_id", "source", "table");
+}
+
+function isSensor(task) {
+  return hasFields(task, "clickhouse_conn_id", "table", "max_parts", "max_parts_per_partition");
+}
+
+async function readSensor(place, task) {
+  const [result, log] = await Promise.all([readResult(place), readLog(place, task)]);
+  return { result: result?.nodes ? result : null, waits: readParts(log), log };
+}
+
+// What the sensor of the same run saw of the table; null without one.
+export async function readPartsAfter(place, table) {
+  const { dagId, runId } = place;
+  const path = `${runPath(place)}/taskInstances?limit=${MOST_TASKS}`;
+  const tasks = (await getIfAllowed(path))?.task_instances ?? [];
+  const task = tasks.find((one) => isSensor(one) && one.rendered_fields.table === table);
+  const isOver = task ? ENDED.includes(task.state) : tasks.every(({ state }) => ENDED.includes(state));
+  const at = task && { dagId, runId, taskId: task.task_id, mapIndex: task.map_index };
+  return { isOver, sensor: task ? await readSensor(at, task) : null };
+}
+
+export async function readTask(place) {
   const isMapped = indexOf(place) >= 0;
   const task = await get(`${taskPath(place)}${isMapped ? `/${indexOf(place)}` : ""}`);
-  if (!isLoad(task)) {
-    return { isLoad: false, isOver: ENDED.includes(task?.state ?? "removed") };
+  const found = {
+    isLoad: isLoad(task),
+    isSensor: isSensor(task),
+    isOver: ENDED.includes(task?.state ?? "removed"),
+    state: task?.state ?? "not started",
+    fields: task?.rendered_fields ?? {},
+    links: {},
+  };
+  if (found.isSensor) {
+    const sensor = await readSensor(place, task);
+    return { ...found, sensor, error: FAILED.includes(task.state) ? readError(sensor.log) : "" };
   }
-  const [report, links, error] = await Promise.all([
+  if (!found.isLoad) {
+    return found;
+  }
+  const [report, links, log] = await Promise.all([
     REPORTED.includes(task.state) ? readReport(place) : null,
     getIfAllowed(`${taskPath(place)}/links?map_index=${indexOf(place)}`),
-    FAILED.includes(task.state) ? readError(place, task) : "",
+    readLog(place, task),
   ]);
   return {
-    isLoad: true,
-    isOver: ENDED.includes(task.state),
-    state: task.state ?? "not started",
-    fields: task.rendered_fields,
+    ...found,
     report,
     links: links?.extra_links ?? {},
-    error,
+    progress: readProgress(log),
+    error: FAILED.includes(task.state) ? readError(log) : "",
   };
 }

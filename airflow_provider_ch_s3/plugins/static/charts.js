@@ -1,7 +1,8 @@
-// Where the seconds went, what each node did, and how fast the last loads of the task were.
+// How a load went: rows over time, where the seconds went, what each node did, and the last loads of the task.
 
 import { Bar, Section, Table } from "./elements.js";
-import { formatBytes, formatCount, formatSeconds } from "./format.js";
+import { countOf, formatBytes, formatCount, formatSeconds } from "./format.js";
+import { LineChart } from "./line_chart.js";
 import { h } from "./react.js";
 
 const STEPS = [
@@ -11,7 +12,6 @@ const STEPS = [
   ["verify", "verify_seconds"],
   ["commit", "commit_seconds"],
 ];
-const [WIDTH, HEIGHT, MARGIN] = [600, 120, 10];
 
 export function Steps({ report }) {
   const steps = STEPS.map(([name, field]) => ({ name, seconds: report[field] ?? 0 })).filter((one) => one.seconds > 0);
@@ -60,10 +60,23 @@ function predictedRate({ rows_written: rows, predicted }) {
   return predicted.load_seconds ? rows / predicted.load_seconds : null;
 }
 
-function Line({ points, className }) {
-  const known = points.filter(([, y]) => y !== null);
-  const text = known.map((point) => point.join(",")).join(" ");
-  return known.length > 1 ? h("polyline", { className, points: text }) : null;
+// While the load runs, and afterwards, as its log tells it.
+export function Progress({ progress }) {
+  if (progress.length < 2) {
+    return null;
+  }
+  const began = progress[0].at;
+  const title = (at, rows) => `${formatSeconds(at - began)}: ${countOf(rows, "row")}`;
+  const points = progress.map(({ at, rows }) => ({ x: at, y: rows, title: title(at, rows) }));
+  const last = progress.at(-1);
+  return h(
+    Section,
+    { title: "Rows over time", note: title(last.at, last.rows) },
+    h(LineChart, {
+      series: [{ name: "rows read", className: "real", points }],
+      ends: ["0 s", formatSeconds(last.at - began)],
+    }),
+  );
 }
 
 export function History({ history, place }) {
@@ -71,39 +84,23 @@ export function History({ history, place }) {
     return null;
   }
   const rates = history.map(({ report }) => report.rows_per_second);
-  const expected = history.map(({ report }) => predictedRate(report));
-  const most = Math.max(...rates, ...expected.filter((rate) => rate !== null), 1);
-  const x = (index) => MARGIN + (index * (WIDTH - 2 * MARGIN)) / (history.length - 1);
-  const y = (rate) => (rate === null ? null : HEIGHT - MARGIN - (rate * (HEIGHT - 2 * MARGIN)) / most);
-  const describe = (index) => `${history[index].runId}: ${formatCount(rates[index])} rows/s`;
+  const expected = history.map(({ report }, x) => ({ x, y: predictedRate(report) })).filter(({ y }) => y !== null);
+  const real = history.map(({ runId }, x) => ({
+    x,
+    y: rates[x],
+    title: `${runId}: ${formatCount(rates[x])} rows/s`,
+    isLarge: runId === place.runId,
+  }));
   return h(
     Section,
-    { title: `The last ${history.length} loads of this task`, note: `rows a second, up to ${formatCount(most)}` },
-    h(
-      "svg",
-      {
-        className: "history",
-        viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
-        role: "img",
-        "aria-label": rates.map((_, i) => describe(i)).join("; "),
-      },
-      h("line", { x1: 0, x2: WIDTH, y1: HEIGHT - MARGIN, y2: HEIGHT - MARGIN }),
-      h(Line, { className: "predicted", points: expected.map((rate, i) => [x(i), y(rate)]) }),
-      h(Line, { className: "real", points: rates.map((rate, i) => [x(i), y(rate)]) }),
-      rates.map((rate, index) =>
-        h(
-          "circle",
-          { key: index, cx: x(index), cy: y(rate), r: history[index].runId === place.runId ? 5 : 3 },
-          h("title", null, describe(index)),
-        ),
-      ),
-    ),
-    h(
-      "ul",
-      { className: "legend" },
-      h("li", null, h("i", { className: "real" }), "real"),
-      h("li", null, h("i", { className: "predicted" }), "predicted"),
-      h("li", null, "the larger dot is this load"),
-    ),
+    { title: `The last ${history.length} loads of this task`, note: "rows a second" },
+    h(LineChart, {
+      series: [
+        { name: "predicted", className: "predicted", points: expected },
+        { name: "real", className: "real", points: real },
+      ],
+      ends: ["oldest", "latest"],
+      notes: ["the larger dot is this load"],
+    }),
   );
 }

@@ -30,7 +30,7 @@ export function Header({ load: { state, fields, report, links } }) {
     h(
       "dl",
       null,
-      h(Field, { label: "Source" }, h("code", null, describeSource(fields.source))),
+      fields.source && h(Field, { label: "Source" }, h("code", null, describeSource(fields.source))),
       report && h(Field, { label: "Mode" }, h("code", null, report.load_mode)),
       addedColumns.length > 0 && h(Field, { label: "Columns added" }, h("code", null, addedColumns.join(", "))),
       h(Field, { label: "Connection" }, h("code", null, fields.clickhouse_conn_id)),
@@ -56,12 +56,13 @@ function describeLoad(report) {
   );
 }
 
-export function Outcome({ load: { state, isOver, report, error } }) {
+export function Outcome({ load: { state, isOver, report, progress, error } }) {
   if (error) {
     return h("pre", { className: "outcome bad", role: "alert" }, error);
   }
   if (!report) {
-    const text = isOver ? "No report: the task returned none." : "The report comes when the load ends.";
+    const soFar = progress.at(-1)?.text ?? "The report comes when the load ends.";
+    const text = isOver ? "No report: the task returned none." : soFar;
     return h("p", { className: "outcome" }, text);
   }
   if (!report.query_id) {
