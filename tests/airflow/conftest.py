@@ -101,14 +101,14 @@ class AirflowApi:
     def __init__(self, address: str) -> None:
         self.address = address
         with urlopen(f"{address}/auth/token") as response:
-            self._token = json.load(response)["access_token"]
+            self.token = json.load(response)["access_token"]
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         request = Request(
             f"{self.address}/api/v2/{path}",
             method=method,
             data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"},
+            headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
         )
         with urlopen(request) as response:
             answer = response.read()

@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import ConfigError, LoadError
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, ServerError
 from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load import ledger_view
 from airflow_provider_ch_s3.load.ledger_records import OPEN, FileRecord
 from airflow_provider_ch_s3.load.ledger_view import LedgerView, Selection
+from airflow_provider_ch_s3.plugins.ledger_access import reading_ledger
+from airflow_provider_ch_s3.sql.statement import Statement
 from tests.sandbox.conftest import Freeze, Lab
 from tests.sandbox.gates import Gate
 
@@ -97,6 +99,24 @@ def test_the_page_of_a_ledger(lab: Lab, view: LedgerView, days: str, capsys: pyt
         paged += [(one.task, one.state) for one in page.loads]
         after = page.next
     assert paged == ALL
+
+
+def test_the_page_in_airflow_reads_only(lab: Lab, days: str) -> None:
+    with reading_ledger("ch", f"{lab.database}.ch_s3_ledger") as found:
+        assert found.others == [f"{lab.database}.ch_s3_ledger"]
+        assert len(found.view.page(Selection()).loads) == len(ALL)
+        settings = found.view.client.query(
+            Statement(text="SELECT getSetting('readonly') AS readonly, getSetting('max_execution_time') AS seconds")
+        )
+        assert settings == [{"readonly": 2, "seconds": 15}]
+        with pytest.raises(ServerError, match="readonly"):
+            found.view.client.execute(Statement(text=f"DROP TABLE {days}"))
+    missing = f"{lab.database}.nothing"
+    with (
+        pytest.raises(ConfigError, match="nothing on the server of the connection 'ch'"),
+        reading_ledger("ch", missing),
+    ):
+        pass
 
 
 def told(files: Any) -> list[tuple[str, str, int | None]]:

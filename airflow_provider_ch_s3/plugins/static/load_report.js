@@ -6,6 +6,7 @@ import { Cards } from "./cards.js";
 import { History, Nodes, Steps } from "./charts.js";
 import { Checks, Partitions, Rejected, Settings, Sql } from "./details.js";
 import { h, useEffect, useState } from "./react.js";
+import { loadStyle } from "./style.js";
 
 const POLL_MILLISECONDS = 3000;
 
@@ -75,16 +76,5 @@ function LoadReport(place) {
   );
 }
 
-function loadStyle() {
-  const link = document.createElement("link");
-  link.rel = "stylesheet";
-  link.href = new URL("load_report.css", import.meta.url);
-  const loaded = new Promise((resolve) => {
-    link.onload = link.onerror = resolve;
-  });
-  document.head.append(link);
-  return loaded;
-}
-
-await loadStyle();
+await loadStyle("load_report.css");
 globalThis.AirflowPlugin = LoadReport;
