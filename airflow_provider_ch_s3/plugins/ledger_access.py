@@ -37,7 +37,7 @@ def reading_ledger(conn_id: str, name: str = "") -> Iterator[FoundLedger]:
     """Open a ledger for the length of a block.
 
     :param conn_id: an Airflow connection of one of our own types.
-    :param name: ``database.table``; '' for that of the connection's own database.
+    :param name: ``database.table``; '' for that of the connection's own database, or else the first one there is.
     :raises ConfigError: if there is no such connection, or no such ledger, or the connection is wrong.
     :raises ChS3Error: if ClickHouse does not answer, or refuses.
     """
@@ -47,7 +47,8 @@ def reading_ledger(conn_id: str, name: str = "") -> Iterator[FoundLedger]:
         declared = hook.declaration
         ledgers = find_ledgers(hook)
         known = {str(ledger): ledger for ledger in ledgers}
-        chosen = name or str(ledger_name(declared.ledger_table, read_server(hook).database))
+        own = str(ledger_name(declared.ledger_table, read_server(hook).database))
+        chosen = name or (own if own in known else min(known, default=own))
         if chosen not in known:
             raise ConfigError(_describe_missing(chosen, conn_id, sorted(known)))
         ledger = known[chosen]

@@ -2,8 +2,8 @@
 
 Every route needs a login that may see plugins and task instances, and answers 401 or 403 without. Each takes
 ``conn_id`` (a connection of the type ``clickhouse_s3`` or ``clickhouse``; default ``clickhouse_s3_default``) and
-``ledger`` (``database.table``; default: that of the connection's own database). Statements are read-only and bounded.
-A release may add fields; it neither renames nor removes any.
+``ledger`` (``database.table``; default: that of the connection's own database, or else the first one that is there).
+Statements are read-only and bounded. A release may add fields; it neither renames nor removes any.
 
 ``GET /ch-s3/api/loads?table=&state=&days=&after=&limit=``
     A page of the history, the newest first: a ``LoadsPage`` (``load/ledger_records.py``), and ``ledgers``, the names

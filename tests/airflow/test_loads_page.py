@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +23,8 @@ from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
+from airflow_provider_ch_s3.sandbox.supervisor import free_ports
 from airflow_provider_ch_s3.target import TableName
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.airflow.conftest import ROOT, AirflowApi, wait_for
@@ -101,20 +106,48 @@ def copy_ledger(sandbox: Sandbox) -> None:
         ledger.open([node.host for node in hook.cluster_spec.nodes])
         hook.close()
     sandbox.query(
-        f"INSERT INTO {MANY}.ch_s3_ledger SELECT * REPLACE (attempt + 10 * number AS attempt,"
+        f"INSERT INTO {MANY}.ch_s3_ledger SELECT real.* REPLACE (attempt + 10 * number AS attempt,"
         f" epoch + 10 * number AS epoch, time - INTERVAL number MINUTE AS time) FROM"
-        f" clusterAllReplicas('{sandbox.cluster}', '{DATABASE}', 'ch_s3_ledger') CROSS JOIN numbers({COPIES})"
+        f" clusterAllReplicas('{sandbox.cluster}', '{DATABASE}', 'ch_s3_ledger') AS real"
+        f" CROSS JOIN numbers({COPIES}) AS copies"
         " WHERE event IN ('planned', 'committing', 'committed')"
     )
 
 
-def ask(api: AirflowApi, route: str, *, token: str | None = "", **values: str) -> tuple[int, str]:
-    """Ask a route; returns the status and the text of the answer.
+@pytest.fixture
+def strict_address(served_airflow: LocalAirflow) -> Iterator[str]:
+    """An API server beside the other one, for which users have to log in; there is one viewer."""
+    (port,) = free_ports(1)
+    environment = {
+        **served_airflow.environment,
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "somebody:viewer",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(served_airflow.home / "passwords.json"),
+    }
+    (served_airflow.home / "passwords.json").write_text('{"somebody": "their password"}')
+    command = served_airflow.command("api-server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1")
+    with (served_airflow.home / "api-server.log").open("w") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+    try:
+        address = f"http://127.0.0.1:{port}"
+        wait_for(lambda: process.poll() is not None or is_there(f"{address}/api/v2/version"), "an API server", 240)
+        yield address
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
-    :param token: None to ask without a login.
-    """
-    headers = {} if token is None else {"Authorization": f"Bearer {api.token}"}
-    request = Request(f"{api.address}/ch-s3/api/{route}?{urlencode(values)}", headers=headers)
+
+def is_there(address: str) -> bool:
+    try:
+        with urlopen(address):
+            return True
+    except OSError:
+        return False
+
+
+def ask(address: str, route: str, *, token: str = "", **values: str) -> tuple[int, str]:
+    """Ask a route; returns the status and the text of the answer."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = Request(f"{address}/ch-s3/api/{route}?{urlencode(values)}", headers=headers)
     try:
         with urlopen(request) as response:
             return response.status, response.read().decode()
@@ -141,16 +174,26 @@ def take_pictures(page: Page, shown: Locator, name: str) -> None:
     style.evaluate("element => element.remove()")
 
 
-def test_every_route_needs_a_login(airflow_api: AirflowApi, run_id: str) -> None:
+@pytest.mark.usefixtures("run_id")
+def test_every_route_needs_a_login(strict_address: str) -> None:
     routes = {"loads": {}, "load_files": {"load": "x"}, "table_files": {"table": TABLE}}
     for route, values in routes.items():
-        status, text = ask(airflow_api, route, token=None, ledger=LEDGER, **values)
-        assert (status, "loads_page" in text) == (401, False)
-    assert ask(airflow_api, "loads", ledger=LEDGER)[0] == 200
-    assert ask(airflow_api, "openapi.json", token=None)[0] == 404
+        status, text = ask(strict_address, route, ledger=LEDGER, **values)
+        assert (status, json.loads(text)) == (401, {"detail": "Not authenticated"})
+    assert ask(strict_address, "loads", token="no token", ledger=LEDGER)[0] == 403
+    assert ask(strict_address, "openapi.json")[0] == 404
+    login = {"username": "somebody", "password": "their password"}
+    request = Request(
+        f"{strict_address}/auth/token", json.dumps(login).encode(), {"Content-Type": "application/json"}
+    )
+    with urlopen(request) as response:
+        token = json.load(response)["access_token"]
+    status, text = ask(strict_address, "loads", token=token, ledger=LEDGER)
+    assert (status, "loads_page" in text) == (200, True)
 
 
-def test_what_prevents_an_answer_is_a_sentence_without_secrets(airflow_api: AirflowApi, run_id: str) -> None:
+@pytest.mark.usefixtures("run_id")
+def test_what_prevents_an_answer_is_a_sentence_without_secrets(airflow_api: AirflowApi) -> None:
     for values, status, sentence in (
         ({"conn_id": "nothing"}, 404, "Airflow has no connection 'nothing' to ClickHouse"),
         ({"conn_id": OTHER_TYPE}, 404, f"Airflow has no connection '{OTHER_TYPE}' to ClickHouse"),
@@ -158,11 +201,11 @@ def test_what_prevents_an_answer_is_a_sentence_without_secrets(airflow_api: Airf
         ({"ledger": "listed.flights"}, 404, "there is no ledger listed.flights on the server of the connection"),
         ({"ledger": LEDGER, "after": "0"}, 404, "'0' is no place where a page begins"),
     ):
-        answered, text = ask(airflow_api, "loads", **values)
+        answered, text = ask(airflow_api.address, "loads", **values)
         assert (answered, sentence in json.loads(text)["detail"]) == (status, True), text
         assert CANARY not in text
-    assert ask(airflow_api, "loads", state="broken")[0] == 422
-    assert ask(airflow_api, "load_files", ledger=LEDGER, load="ch-s3-nothing")[0] == 404
+    assert ask(airflow_api.address, "loads", state="broken")[0] == 422
+    assert ask(airflow_api.address, "load_files", ledger=LEDGER, load="ch-s3-nothing")[0] == 404
 
 
 def test_the_page_shows_loads_locks_and_files(
@@ -208,7 +251,10 @@ def test_the_page_shows_loads_locks_and_files(
 
     secrets = (flights_sandbox.password, flights_sandbox.s3_secret_key, CANARY)
     assert not [secret for secret in secrets if secret in page.content()]
-    answers = [ask(airflow_api, "loads", ledger=LEDGER), ask(airflow_api, "table_files", table=TABLE, ledger=LEDGER)]
+    answers = [
+        ask(airflow_api.address, "loads", ledger=LEDGER),
+        ask(airflow_api.address, "table_files", table=TABLE, ledger=LEDGER),
+    ]
     assert [status for status, _ in answers] == [200, 200]
     assert not [secret for secret in secrets if secret in json.dumps(answers)]
     assert {url.split("/")[2] for url in asked if url.startswith("http")} == {airflow_api.address.split("/")[2]}
@@ -217,7 +263,8 @@ def test_the_page_shows_loads_locks_and_files(
     page.get_by_text("submitting ch-s3-").first.wait_for()
 
 
-def test_many_loads_come_page_by_page(page: Page, airflow_api: AirflowApi, run_id: str) -> None:
+@pytest.mark.usefixtures("run_id")
+def test_many_loads_come_page_by_page(page: Page, airflow_api: AirflowApi) -> None:
     shown = open_page(page, airflow_api, ledger=f"{MANY}.ch_s3_ledger")
     loads = shown.get_by_role("region", name="Loads", exact=True)
     older, newer = (shown.get_by_role("button", name=name) for name in ("Older", "Newer"))
@@ -238,11 +285,12 @@ def test_many_loads_come_page_by_page(page: Page, airflow_api: AirflowApi, run_i
     shown.get_by_text("the newest first").wait_for()
 
 
-def test_a_page_without_a_ledger_says_why(page: Page, airflow_api: AirflowApi, run_id: str) -> None:
+@pytest.mark.usefixtures("run_id")
+def test_a_page_without_a_ledger_says_why(page: Page, airflow_api: AirflowApi) -> None:
     shown = open_page(page, airflow_api, conn_id=DOWN)
     shown.get_by_role("alert").get_by_text("no answer from ClickHouse at 127.0.0.1:1").wait_for()
     assert CANARY not in page.content()
     take_pictures(page, shown, "loads-down")
-    shown.get_by_label("Connection").fill("clickhouse_s3_default")
+    shown.get_by_role("textbox", name="Connection").fill("clickhouse_s3_default")
     page.keyboard.press("Enter")
     shown.get_by_label("Ledger").get_by_text(LEDGER).wait_for(state="attached")

@@ -1,6 +1,9 @@
 // The pieces that the sections of the page are made of, besides those of the tab "Load report".
 
+import { countOf, formatSeconds } from "./format.js";
 import { h } from "./react.js";
+
+const DAY_SECONDS = 86400;
 
 export function Failure({ text }) {
   return text ? h("p", { className: "outcome bad", role: "alert" }, text) : null;
@@ -9,6 +12,10 @@ export function Failure({ text }) {
 // The moment as the list of `ch-s3 loads` has it.
 export function formatTime(seconds) {
   return new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
+}
+
+export function formatAge(seconds) {
+  return seconds < 2 * DAY_SECONDS ? formatSeconds(seconds) : countOf(Math.floor(seconds / DAY_SECONDS), "day");
 }
 
 export function State({ load }) {

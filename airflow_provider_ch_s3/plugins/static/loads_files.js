@@ -28,8 +28,12 @@ function useAnswer(read, values) {
   return answer;
 }
 
+function describeEvent({ time, event, try_number: number }) {
+  return `${formatTime(time)} ${event} by try ${number}`;
+}
+
 function Story({ attempt }) {
-  const events = attempt.events.map(({ time, event, try_number: number }) => `${formatTime(time)} ${event} by try ${number}`);
+  const events = attempt.events.map(describeEvent);
   return h(
     "div",
     { className: "story" },
@@ -41,9 +45,10 @@ function Story({ attempt }) {
 
 export function LoadFiles({ load, where }) {
   const { found, failure } = useAnswer(readLoadFiles, { load, ...where });
+  const count = found && countOf(found.files.length, "file");
   return h(
     Panel,
-    { title: "Files of a load", note: found && `${formatCount(found.files.length)}${found.is_cut ? ", the first ones" : ""}` },
+    { title: "Files of a load", note: found?.is_cut ? `the first ${count}` : count },
     h(Failure, { text: failure }),
     found?.attempts.map((attempt) => h(Story, { key: attempt.query_id, attempt })),
     found?.skipped.map(({ files, why }) => h("p", { key: why }, `${countOf(files, "file")} skipped: ${why}.`)),
@@ -73,7 +78,7 @@ export function TableFiles({ table, where }) {
   }
   return h(
     Panel,
-    { title: `Files in ${table}`, note: "according to the ledger; what else was written to the table, it does not know" },
+    { title: `Files in ${table}`, note: "that loads have brought, according to the ledger" },
     h(
       "form",
       { className: "filters", onSubmit: search },
@@ -81,7 +86,11 @@ export function TableFiles({ table, where }) {
         "label",
         null,
         "Path begins with",
-        h("input", { value: prefix, placeholder: "bucket/folder/", onChange: (event) => setPrefix(event.target.value) }),
+        h("input", {
+          value: prefix,
+          placeholder: "bucket/folder/",
+          onChange: (event) => setPrefix(event.target.value),
+        }),
       ),
       h("button", { type: "submit" }, "Search"),
     ),

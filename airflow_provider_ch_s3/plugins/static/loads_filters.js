@@ -56,7 +56,7 @@ export function Filters({ filters, page, change, refresh }) {
     h(Choice, {
       label: "Ledger",
       value: filters.ledger || page?.ledger || "",
-      options: page ? named(page.ledgers) : [["", "of the connection"]],
+      options: page ? named(page.ledgers) : [["", "default"]],
       choose: (ledger) => change({ ledger, table: "" }),
     }),
     h(Choice, {

@@ -1,11 +1,11 @@
 // What is going on now: open attempts, and locks that are held.
 
 import { Section, Table } from "./elements.js";
-import { formatCount, formatSeconds } from "./format.js";
-import { State, Who } from "./loads_elements.js";
+import { formatCount } from "./format.js";
+import { State, Who, formatAge } from "./loads_elements.js";
 import { h } from "./react.js";
 
-const ageOf = (seconds) => (seconds === null ? "?" : formatSeconds(seconds));
+const ageOf = (seconds) => (seconds === null ? "?" : formatAge(seconds));
 
 export function Now({ page: { open, locks } }) {
   if (!open.length && !locks.length) {
@@ -35,7 +35,7 @@ export function Now({ page: { open, locks } }) {
         rows: locks.map((lock) => [
           lock.table,
           ageOf(lock.age_seconds),
-          lock.silent_seconds === null ? "?" : `${formatSeconds(lock.silent_seconds)} ago`,
+          lock.silent_seconds === null ? "?" : `${formatAge(lock.silent_seconds)} ago`,
           lock.owner,
           lock.try_number,
         ]),

@@ -1,4 +1,4 @@
-// The page "ClickHouse loads": Airflow imports this module, and shows the component that it leaves in `AirflowPlugin`.
+// The page "ClickHouse loads"; Airflow imports this module, and shows the component that it leaves in `AirflowPlugin`.
 
 import { Failure } from "./loads_elements.js";
 import { readLoads } from "./ledger_api.js";

@@ -1,10 +1,15 @@
 // The tables of the ledger: when each was loaded last, and what it holds.
 
 import { Section, Table } from "./elements.js";
-import { countOf, formatCount, formatSeconds } from "./format.js";
+import { countOf, formatCount } from "./format.js";
+import { formatAge } from "./loads_elements.js";
 import { h, useState } from "./react.js";
 
 const FIRST_TABLES = 10;
+
+function Action({ label, act, children }) {
+  return h("button", { type: "button", onClick: act, "aria-label": label }, children);
+}
 
 export function Tables({ tables, filter, showFiles }) {
   const [isWhole, setIsWhole] = useState(false);
@@ -18,12 +23,12 @@ export function Tables({ tables, filter, showFiles }) {
       rows: shown.map(({ table, commits, idle_seconds: idle }) => [
         table,
         formatCount(commits),
-        idle === null ? "never" : `${formatSeconds(idle)} ago`,
+        idle === null ? "never" : `${formatAge(idle)} ago`,
         h(
           "span",
           { className: "actions" },
-          h("button", { type: "button", onClick: () => filter(table), "aria-label": `Loads of ${table}` }, "Loads"),
-          h("button", { type: "button", onClick: () => showFiles(table), "aria-label": `Files in ${table}` }, "Files"),
+          h(Action, { label: `Loads of ${table}`, act: () => filter(table) }, "Loads"),
+          h(Action, { label: `Files in ${table}`, act: () => showFiles(table) }, "Files"),
         ),
       ]),
     }),
