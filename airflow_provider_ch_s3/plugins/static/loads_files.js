@@ -1,7 +1,7 @@
 // Files by name: those of one load, and those of which a table holds rows.
 
 import { CopyButton, Section, Table } from "./elements.js";
-import { countOf, formatBytes, formatCount } from "./format.js";
+import { countOf, formatBytes } from "./format.js";
 import { readLoadFiles, readTableFiles } from "./ledger_api.js";
 import { Failure, formatTime } from "./loads_elements.js";
 import { h, useEffect, useRef, useState } from "./react.js";
@@ -55,13 +55,12 @@ export function LoadFiles({ load, where }) {
     found &&
       h(Table, {
         label: "Files of a load",
-        head: ["file", "rows", "size", "ETag", "what became of it"],
+        head: ["file", "size", "ETag", "what became of it"],
         rows: found.files.map((file) => [
           h("code", null, file.path),
-          file.rows === null ? "" : formatCount(file.rows),
           formatBytes(file.size_bytes),
           h("code", null, file.etag),
-          file.why,
+          file.rows === null ? file.why : `${file.why}: ${countOf(file.rows, "row")}`,
         ]),
       }),
   );
