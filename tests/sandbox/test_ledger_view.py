@@ -97,6 +97,7 @@ def test_the_page_of_a_ledger(lab: Lab, view: LedgerView, days: str, capsys: pyt
     while not paged or after:
         page = view.page(Selection(table=days, after=after, limit=1))
         paged += [(one.task, one.state) for one in page.loads]
+        assert len(paged) <= len(ALL)
         after = page.next
     assert paged == ALL
 
@@ -151,6 +152,7 @@ def test_the_files_of_a_load_and_of_a_table(
     while not paths or after:
         page = view.table_files(days, after=after)
         paths += [Path(one.path).name for one in page.files]
+        assert len(paths) <= 2
         after = page.next
     assert paths == ["a.csv", "b.csv"]
 
