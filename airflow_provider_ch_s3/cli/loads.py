@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     # Known to type checkers only.
     from argparse import _SubParsersAction
+
+    from _typeshed import DataclassInstance
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -22,6 +26,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     show = actions.add_parser("show", help="show what happened to one load")
     show.add_argument("load_id", metavar="LOAD_ID", help="as the list shows it")
     show.set_defaults(action="show")
+    for shown, what in ((parser, "the list, open attempts and locks"), (show, "the load and its files")):
+        shown.add_argument("--json", action="store_true", help=f"print {what} as JSON")
     prune = actions.add_parser(
         "prune",
         help="delete the records of old loads that have ended; files that a table holds remain known",
@@ -35,7 +41,8 @@ def run(args: argparse.Namespace) -> int:
     from airflow_provider_ch_s3.cli.connections import clickhouse_hook
     from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
     from airflow_provider_ch_s3.inspect.server import read_server
-    from airflow_provider_ch_s3.load.ledger_view import LedgerView, format_load, format_loads
+    from airflow_provider_ch_s3.load.ledger_text import format_load, format_loads
+    from airflow_provider_ch_s3.load.ledger_view import LedgerView, Selection
     from airflow_provider_ch_s3.load.prune import prune
     from airflow_provider_ch_s3.units import count_of
 
@@ -45,10 +52,18 @@ def run(args: argparse.Namespace) -> int:
         ledger = ledger_name(declared.ledger_table, database)
         view = LedgerView(client=hook, cluster=args.cluster or declared.cluster, ledger=ledger)
         match args.action:
+            case "show" if args.json:
+                print(_json(view.load_files(args.load_id)))
             case "show":
                 print(format_load(view, args.load_id))
             case "prune":
                 print(f"deleted the records of {count_of(prune(view, args.older_than_days), 'attempt')}")
+            case _ if args.json:
+                print(_json(view.page(Selection(limit=args.limit))))
             case _:
                 print(format_loads(view, limit=args.limit))
     return 0
+
+
+def _json(page: DataclassInstance) -> str:
+    return json.dumps(dataclasses.asdict(page), indent=2)

@@ -27,6 +27,8 @@ from airflow_provider_ch_s3.target import TableName, has_replicas, parse_table
 
 DEFAULT_LEDGER = "ch_s3_ledger"
 _COMMENT = "airflow-provider-ch-s3: what its loads did, schema "
+_FILES_SUFFIX = "_files"
+MAX_LEDGERS = 1_000
 # A statement takes about 1 kB of a worker's memory for each file, its result half of that.
 FILES_PER_STATEMENT = 10_000
 
@@ -38,7 +40,13 @@ def ledger_name(text: str | None, database: str) -> TableName:
 
 def files_name(ledger: TableName) -> TableName:
     """Name of the table of manifests that belongs to a table of events."""
-    return TableName(database=ledger.database, table=f"{ledger.table}_files")
+    return TableName(database=ledger.database, table=f"{ledger.table}{_FILES_SUFFIX}")
+
+
+def find_ledgers(client: ClickHouseClient) -> dict[TableName, str]:
+    """Find the ledgers on the connected server that its user may see, each with its comment."""
+    rows = client.query(ledger_queries.render_find_ledgers(_COMMENT, _FILES_SUFFIX, limit=MAX_LEDGERS))
+    return {TableName(database=row["database"], table=row["name"]): row["comment"] for row in rows}
 
 
 @dataclass(frozen=True, kw_only=True)

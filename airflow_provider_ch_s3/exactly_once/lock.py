@@ -39,6 +39,8 @@ LOCK_PATIENCE_SECONDS = 10.0
 HEARTBEAT_SECONDS = 3.0
 POLL_SECONDS = 0.5
 
+LOCK_PREFIX = "ch_s3_lock_"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Owner:
@@ -66,6 +68,11 @@ class Owner:
     def rank(self) -> tuple[float, int]:
         """The same as :attr:`LoadIdentity.rank`."""
         return self.since, self.try_number
+
+
+def lock_prefix(target: TableName) -> str:
+    """Prefix of the names of the locks of a table; an epoch follows."""
+    return f"{LOCK_PREFIX}{short_hash(target)}_"
 
 
 def parse_owner(comment: str) -> Owner:
@@ -112,7 +119,7 @@ class TargetLock:
 
     @property
     def _prefix(self) -> str:
-        return f"ch_s3_lock_{short_hash(self.ledger.target)}_"
+        return lock_prefix(self.ledger.target)
 
     def acquire(self, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> AcquiredLock:
         """Take the lock, or take it over from another owner.

@@ -21,7 +21,7 @@ _CERTIFICATES = ("ca_cert", "client_cert", "client_cert_key")
 TLS_ARGUMENTS = (*_CERTIFICATES, "server_host_name")
 """Fields of the connection that are arguments of the driver under the same names."""
 
-_CONN_TYPES = ("clickhouse_s3", "clickhouse")
+CONN_TYPES = ("clickhouse_s3", "clickhouse")
 
 
 def clean_connection(connection: Connection, conn_id: str) -> Connection:
@@ -63,10 +63,10 @@ def fit_tls(kwargs: Mapping[str, Any], conn_id: str) -> dict[str, Any]:
 
 
 def _check_connection(connection: Connection, conn_id: str) -> None:
-    if connection.conn_type not in _CONN_TYPES:
+    if connection.conn_type not in CONN_TYPES:
         raise ConfigError(
             f"connection {conn_id!r} is of type {connection.conn_type!r}; use a connection of type"
-            f" {' or '.join(map(repr, _CONN_TYPES))}, to ClickHouse's HTTP interface"
+            f" {' or '.join(map(repr, CONN_TYPES))}, to ClickHouse's HTTP interface"
         )
     if not (connection.host or "").strip():
         raise ConfigError(f"connection {conn_id!r} has no host; set its host to that of a ClickHouse server")

@@ -9,8 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from airflow_provider_ch_s3.batches import batches
-from airflow_provider_ch_s3.exactly_once.holdings import Holdings
-from airflow_provider_ch_s3.exactly_once.ledger import Ledger, files_name
+from airflow_provider_ch_s3.exactly_once.ledger import files_name
 from airflow_provider_ch_s3.load.ledger_view import LedgerView
 from airflow_provider_ch_s3.sql import ledger_queries
 from airflow_provider_ch_s3.target import parse_table
@@ -57,10 +56,7 @@ def _living_uuids(view: LedgerView, uuids: set[str]) -> list[str]:
 
 def _holders(view: LedgerView, target: str, attempts: Keys, living: Sequence[str]) -> Keys:
     """Find those of which a table that still exists holds rows."""
-    table = parse_table(target, "")
-    ledger = Ledger(client=view.client, cluster=view.cluster, name=view.ledger, target=table, load_id="")
-    holdings = Holdings(ledger=ledger, table_uuids=living)
-    return holdings.holders({number for _, number in attempts})
+    return view.holdings(parse_table(target, ""), living).holders({number for _, number in attempts})
 
 
 def _forget(view: LedgerView, target: str, attempts: Sequence[tuple[str, int]], *, last_epoch: int) -> None:

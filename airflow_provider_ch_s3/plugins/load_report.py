@@ -1,7 +1,8 @@
-"""The tab "Load report" of a task instance.
+"""The tab "Load report" of a task instance, and the page "ClickHouse loads" under Browse.
 
 The tab is JavaScript that reads the report through Airflow's own REST API, with the rights of the user who looks at
-it. So nothing but the files of the page is served here, which contain no data.
+it. The page shows the ledger, which ``ledger_api.py`` serves to those who have a login. The files of both contain no
+data.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from airflow.providers.common.compat.sdk import AirflowPlugin, conf
 STATIC = Path(__file__).parent / "static"
 # With the version in their address, a browser never combines files of two releases.
 PREFIX = f"/ch-s3/{version('airflow-provider-ch-s3')}"
-URL_ROUTE = "load_report"
+API_PREFIX = "/ch-s3/api"
 
 
 async def serve_static(scope: Any, receive: Any, send: Any) -> None:
@@ -27,21 +28,38 @@ async def serve_static(scope: Any, receive: Any, send: Any) -> None:
     await StaticFiles(directory=STATIC)(scope, receive, send)
 
 
+async def serve_ledger(scope: Any, receive: Any, send: Any) -> None:
+    """Answer what the page asks, as an ASGI application."""
+    from airflow_provider_ch_s3.plugins.ledger_api import app
+
+    await app(scope, receive, send)
+
+
 def base_path() -> str:
     """Path under which a proxy serves Airflow; '' without one."""
     return urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
 
 
 class ChS3Plugin(AirflowPlugin):  # type: ignore[misc]
-    """Adds the tab to the page of every task instance; on those that are no load it says so."""
+    """Adds the page, and the tab to every task instance; on those that are no load it says so."""
 
     name = "ch_s3"
-    fastapi_apps: ClassVar[list[Any]] = [{"name": "ClickHouse S3 loads", "app": serve_static, "url_prefix": PREFIX}]
+    fastapi_apps: ClassVar[list[Any]] = [
+        {"name": "ClickHouse S3 loads", "app": serve_static, "url_prefix": PREFIX},
+        {"name": "ClickHouse S3 ledger", "app": serve_ledger, "url_prefix": API_PREFIX},
+    ]
     react_apps: ClassVar[list[Any]] = [
         {
             "name": "Load report",
             "bundle_url": f"{base_path()}{PREFIX}/load_report.js",
             "destination": "task_instance",
-            "url_route": URL_ROUTE,
-        }
+            "url_route": "load_report",
+        },
+        {
+            "name": "ClickHouse loads",
+            "bundle_url": f"{base_path()}{PREFIX}/loads_page.js",
+            "destination": "nav",
+            "category": "browse",
+            "url_route": "clickhouse_loads",
+        },
     ]

@@ -167,22 +167,100 @@ def render_read_tables(database: str, prefix: str, cluster: str | None) -> State
     return render("read_tables", database=database, prefix=prefix, cluster=cluster)
 
 
-def render_read_latest_attempts(ledger: TableName, cluster: str | None, *, load_id: str, limit: int) -> Statement:
-    """Read which attempts were planned last, the newest first.
+def render_read_latest_attempts(
+    ledger: TableName,
+    cluster: str | None,
+    *,
+    target: str = "",
+    load_id: str = "",
+    states: Sequence[str] = (),
+    days: float = 0.0,
+    after: tuple[float, str, int] | None = None,
+    limit: int,
+) -> Statement:
+    """Read which attempts were planned last, the newest first, and their states.
 
+    :param target: only those of one target; '' for all.
     :param load_id: only those of one load; '' for all.
+    :param states: only those in one of these states; none for all.
+    :param days: only those planned within these days; 0 for all.
+    :param after: only those planned before this one: when it was planned (Unix time), the id of its load, its number.
     """
-    return render("read_latest_attempts", ledger=ledger, cluster=cluster, load_id=load_id, limit=limit)
+    return render(
+        "read_latest_attempts",
+        ledger=ledger,
+        cluster=cluster,
+        target=target,
+        load_id=load_id,
+        states=states,
+        days=days,
+        after=after,
+        limit=limit,
+    )
 
 
 def render_read_history(
     ledger: TableName, cluster: str | None, *, attempts: Sequence[tuple[str, str, int]]
 ) -> Statement:
-    """Read all events of some attempts.
+    """Read all events of some attempts, without the details of a commit that begins.
 
     :param attempts: for each its target, the id of its load, and its number.
     """
     return render("read_history", ledger=ledger, cluster=cluster, attempts=attempts)
+
+
+def render_read_targets(ledger: TableName, cluster: str | None, *, limit: int) -> Statement:
+    """Read the targets of all loads: how many attempts were committed, and how long ago the last one was."""
+    return render("read_targets", ledger=ledger, cluster=cluster, limit=limit)
+
+
+def render_read_locks(databases: Sequence[str], prefix: str, cluster: str | None, *, limit: int) -> Statement:
+    """Read names and comments of the locks in some databases, on all nodes."""
+    return render("read_locks", databases=databases, prefix=prefix, cluster=cluster, limit=limit)
+
+
+def render_read_lock_events(ledger: TableName, cluster: str | None, *, locks: Sequence[tuple[str, int]]) -> Statement:
+    """Read how long ago some locks were taken, and how long ago their owners gave a sign of life.
+
+    :param locks: for each its target and its epoch.
+    """
+    return render("read_lock_events", ledger=ledger, cluster=cluster, locks=locks)
+
+
+def render_read_recorded_files(
+    ledger: TableName,
+    cluster: str | None,
+    *,
+    target: str,
+    attempts: Sequence[tuple[str, int]] = (),
+    prefix: str = "",
+    after: tuple[str, str, str, int] | None = None,
+    limit: int,
+) -> Statement:
+    """Read the files that attempts were to load, in the order of their paths.
+
+    :param attempts: only those of these attempts; none for all.
+    :param prefix: with which the paths begin.
+    :param after: only what comes after this file: its path, its ETag, the id of its load, the number of the attempt.
+    """
+    return render(
+        "read_recorded_files",
+        ledger=ledger,
+        cluster=cluster,
+        target=target,
+        attempts=attempts,
+        prefix=prefix,
+        after=after,
+        limit=limit,
+    )
+
+
+def render_find_ledgers(comment: str, suffix: str, *, limit: int) -> Statement:
+    """Find the tables of events on the connected server by the beginning of their comment.
+
+    :param suffix: at the end of the names of the tables of files.
+    """
+    return render("find_ledgers", comment=comment, suffix=suffix, limit=limit)
 
 
 def render_read_last_locks(ledger: TableName, cluster: str | None) -> Statement:

@@ -101,14 +101,14 @@ class AirflowApi:
     def __init__(self, address: str) -> None:
         self.address = address
         with urlopen(f"{address}/auth/token") as response:
-            self._token = json.load(response)["access_token"]
+            self.token = json.load(response)["access_token"]
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         request = Request(
             f"{self.address}/api/v2/{path}",
             method=method,
             data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"},
+            headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
         )
         with urlopen(request) as response:
             answer = response.read()
@@ -135,11 +135,15 @@ class AirflowApi:
 
 
 @pytest.fixture(scope="package")
-def airflow_api(flights_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowApi]:
-    """A scheduler with workers and a UI, and the DAGs of ``tests/airflow/dags``."""
-    home = tmp_path_factory.mktemp("airflow-server")
-    airflow = make_airflow(home, Path(__file__).parent / "dags", flights_sandbox)
-    with serving_airflow(airflow) as address:
+def served_airflow(flights_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> LocalAirflow:
+    """Home and database of ``airflow_api``, with the DAGs of ``tests/airflow/dags``."""
+    return make_airflow(tmp_path_factory.mktemp("airflow-server"), Path(__file__).parent / "dags", flights_sandbox)
+
+
+@pytest.fixture(scope="package")
+def airflow_api(served_airflow: LocalAirflow) -> Iterator[AirflowApi]:
+    """A scheduler with workers and a UI, in which everybody is an administrator."""
+    with serving_airflow(served_airflow) as address:
         yield AirflowApi(address)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Iterator
@@ -69,6 +70,8 @@ def test_plan_and_loads(examples: LocalAirflow, tmp_path: Path) -> None:
     assert "INSERT INTO `sandbox`.`flights`" in planned
     assert "'***', '***'" in planned
     assert re.search(r"docs\.load .* append +committed +1 +842 ", run(loads, examples, tmp_path))
+    page = json.loads(run(loads.replace("loads", "loads --json"), examples, tmp_path))
+    assert (page["loads"][0]["task"], page["loads"][0]["rows"]) == ("load", 842)
 
 
 def test_a_sandbox_in_the_background(examples: LocalAirflow, tmp_path: Path) -> None:

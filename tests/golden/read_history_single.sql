@@ -1,4 +1,6 @@
-SELECT DISTINCT *, toFloat64(now64(6)) - time_seconds AS age_seconds
+SELECT DISTINCT
+    * REPLACE (if(event = 'committing', '{}', detail) AS detail),
+    toFloat64(now64(6)) - time_seconds AS age_seconds
 FROM
 (
 SELECT

@@ -1,7 +1,17 @@
-SELECT target, load_id, attempt
+SELECT
+    target,
+    load_id,
+    attempt,
+    toFloat64(minIf(time, event = 'planned')) AS planned_at,
+    multiIf(
+        countIf(event = 'committed') > 0, 'committed',
+        countIf(event != 'planned') = 0, 'planned',
+        argMaxIf(toString(event), (epoch, event = 'abandoned'), event != 'planned')
+    ) AS state
 FROM `it's`.`led\`ger`
-WHERE event = 'planned' AND detail NOT IN ('', '{}')
-ORDER BY time DESC
-LIMIT 1 BY target, load_id, attempt
+WHERE event IN ('planned', 'committing', 'committed', 'abandoned')
+GROUP BY target, load_id, attempt
+HAVING countIf(event = 'planned') > 0
+ORDER BY planned_at DESC, load_id DESC, attempt DESC
 LIMIT 50
 SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1

@@ -56,6 +56,18 @@ def test_a_dag_file_imports_no_s3_client(operator: str) -> None:
     assert done.stdout == "False\n"
 
 
+def test_the_plugin_imports_nothing_of_its_pages() -> None:
+    """Workers and schedulers load plugins, too; only the API server serves pages."""
+    script = (
+        "import airflow_provider_ch_s3.plugins.load_report, sys\n"
+        "own = [f'airflow_provider_ch_s3.{name}' for name in ('load', 'sql', 'plugins.ledger')]\n"
+        "heavy = ('fastapi', 'starlette', 'clickhouse_connect', *own)\n"
+        "print(sorted(name for name in sys.modules if name.startswith(heavy)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"
+
+
 @pytest.mark.parametrize("module", ["airflow_provider_ch_s3.hooks", "clickhouse_connect"])
 def test_the_check_can_fail(module: str) -> None:
     done = import_blocked(module)

@@ -9,6 +9,7 @@ import { Files } from "./files.js";
 import { Parts } from "./parts.js";
 import { SensorReport } from "./sensor.js";
 import { h, useEffect, useState } from "./react.js";
+import { loadStyle } from "./style.js";
 
 const POLL_MILLISECONDS = 3000;
 
@@ -82,16 +83,5 @@ function LoadReport(place) {
   return h(Load, { task, place });
 }
 
-function loadStyle() {
-  const link = document.createElement("link");
-  link.rel = "stylesheet";
-  link.href = new URL("load_report.css", import.meta.url);
-  const loaded = new Promise((resolve) => {
-    link.onload = link.onerror = resolve;
-  });
-  document.head.append(link);
-  return loaded;
-}
-
-await loadStyle();
+await loadStyle("load_report.css");
 globalThis.AirflowPlugin = LoadReport;

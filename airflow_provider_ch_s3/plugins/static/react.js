@@ -1,2 +1,2 @@
 // Airflow's own React: the page brings none.
-export const { createElement: h, Fragment, useEffect, useState } = globalThis.React;
+export const { createElement: h, Fragment, useEffect, useRef, useState } = globalThis.React;

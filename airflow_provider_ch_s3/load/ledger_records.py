@@ -1,0 +1,234 @@
+"""What a ledger says of loads: the page in Airflow, ``ch-s3 loads --json`` and the list are views of these values.
+
+Each is JSON as it stands (``dataclasses.asdict``). A release may add fields; it neither renames nor removes any.
+Times are Unix times by the server's clock, ages are seconds by the same clock, and None stands for what the ledger
+does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
+from airflow_provider_ch_s3.load.chunks import chunk_of
+from airflow_provider_ch_s3.load.report import LoadReport
+
+OPEN = (EventKind.PLANNED.value, EventKind.COMMITTING.value)
+"""States of attempts that are at work, or that a retry may continue."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadRecord:
+    """One attempt of a load: one staging table, one INSERT; a load in chunks has one for each chunk.
+
+    :param query_id: id of the INSERT; names the attempt.
+    :param load_id: the same for all attempts of a task instance.
+    :param attempt: number of the attempt, by which its files are found.
+    :param table: the local table, ``database.table``.
+    :param state: ``planned``, ``committing``, ``committed`` or ``abandoned``.
+    :param is_open: it is at work, or a retry may continue it.
+    :param is_broken: its commit was interrupted, and could not be finished.
+    :param dag: of the task instance that loads; so are the next three.
+    :param map_index: -1 if the task is not mapped.
+    :param try_number: the try that planned it.
+    :param source: the addresses of the files.
+    :param load_mode: as the operator names it.
+    :param chunk: which of the chunks it is, ``7 of about 40``; '' if it is the only one.
+    :param files: files that it loads.
+    :param size_bytes: stored size of these files.
+    :param files_skipped: files that were left out because the table held them, in this version or another.
+    :param files_too_young: files that were left out because they were younger than ``min_file_age``.
+    :param started: when it was planned.
+    :param age_seconds: time since then.
+    :param ended: when it was committed or abandoned; None while it is open.
+    :param rows: rows that the table got; None unless it is committed.
+    :param rows_rejected: rows that could not be loaded; None unless it is committed.
+    :param seconds: duration of INSERT and commit; None unless it is committed.
+    :param events: what happened to it, in order: ``time``, ``event``, ``try_number``, ``epoch``.
+    """
+
+    query_id: str
+    load_id: str
+    attempt: int
+    table: str
+    state: str
+    is_open: bool
+    is_broken: bool
+    dag: str
+    task: str
+    run: str
+    map_index: int
+    try_number: int
+    source: str
+    load_mode: str
+    chunk: str
+    files: int
+    size_bytes: int
+    files_skipped: int
+    files_too_young: int
+    started: float
+    age_seconds: float
+    ended: float | None
+    rows: int | None
+    rows_rejected: int | None
+    seconds: float | None
+    events: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, table: str, attempt: Attempt) -> LoadRecord:
+        """Sum up an attempt."""
+        planned, report, chunk = attempt.detail(EventKind.PLANNED), report_of(attempt), chunk_of(attempt)
+        return cls(
+            query_id=attempt.id.query_id,
+            load_id=attempt.id.load_id,
+            attempt=attempt.id.number,
+            table=table,
+            state=attempt.state.value,
+            is_open=attempt.is_open,
+            is_broken=attempt.is_broken,
+            dag=str(planned.get("dag", "?")),
+            task=str(planned.get("task", "?")),
+            run=str(planned.get("run", "?")),
+            map_index=planned.get("map_index", -1),
+            try_number=attempt.try_number,
+            source=str(planned.get("source", "?")),
+            load_mode=str(planned.get("load_mode", "?")),
+            chunk="" if chunk.is_only else chunk.place,
+            files=planned.get("files", 0),
+            size_bytes=planned.get("bytes", 0),
+            files_skipped=planned.get("files_skipped", 0),
+            files_too_young=planned.get("files_too_young", 0),
+            started=attempt.planned_at,
+            age_seconds=attempt.age_seconds,
+            ended=None if attempt.is_open else attempt.events[-1].time,
+            rows=report.rows_added if report else None,
+            rows_rejected=report.rows_rejected if report else None,
+            seconds=round(report.seconds + report.commit_seconds, 3) if report else None,
+            events=[
+                {
+                    "time": event.time,
+                    "event": event.kind.value,
+                    "try_number": event.try_number,
+                    "epoch": event.epoch,
+                }
+                for event in attempt.events
+            ],
+        )
+
+
+def report_of(attempt: Attempt) -> LoadReport | None:
+    """Read the report of a committed attempt; None of any other."""
+    detail = attempt.detail(EventKind.COMMITTED)
+    return LoadReport.of_commit(detail) if detail else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRecord:
+    """One version of a file that an attempt was to load.
+
+    :param path: bucket and key.
+    :param size_bytes: stored size.
+    :param rows: rows that the table got from it; None unless it was the only file of a committed attempt: the ledger
+        counts the rows of an attempt, not those of each file.
+    :param load_id: with ``attempt``, the attempt that was to load it.
+    :param state: ``held`` (loaded, and the table has its rows), ``replaced`` (loaded, and its rows have been replaced
+        since), ``open`` (its attempt is open), ``abandoned`` (its attempt loaded nothing).
+    :param why: the same in a sentence.
+    """
+
+    path: str
+    etag: str
+    size_bytes: int
+    rows: int | None
+    load_id: str
+    attempt: int
+    state: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadFiles:
+    """The files of one load.
+
+    :param attempts: of the load, or the one that was asked for; newest first.
+    :param files: the first of their files, in the order of the paths.
+    :param is_cut: there are more.
+    :param skipped: files that were listed, and not loaded: their number, and why. The ledger does not name them.
+    """
+
+    attempts: Sequence[LoadRecord]
+    files: Sequence[FileRecord]
+    is_cut: bool
+    skipped: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableFiles:
+    """Files of which a table holds rows, in the order of their paths.
+
+    :param table: the local table.
+    :param files: some of them.
+    :param next: where the next ones begin, to be passed as ``after``; '' if these are the last.
+    """
+
+    table: str
+    files: Sequence[FileRecord]
+    next: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LockRecord:
+    """The lock of a table, which is held.
+
+    :param table: the local table.
+    :param epoch: number of the lock.
+    :param load_id: of its owner.
+    :param owner: the task and its run.
+    :param try_number: of the owner.
+    :param age_seconds: how long it has been held; None if its owner has written nothing yet.
+    :param silent_seconds: how long ago the owner gave a sign of life, which a live one does every few seconds.
+    """
+
+    table: str
+    epoch: int
+    load_id: str
+    owner: str
+    try_number: int
+    age_seconds: float | None
+    silent_seconds: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRecord:
+    """A table that loads have written to, or tried to.
+
+    :param table: the local table.
+    :param commits: attempts that were committed.
+    :param idle_seconds: time since the last commit; None if there was none.
+    """
+
+    table: str
+    commits: int
+    idle_seconds: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadsPage:
+    """A page of the history of loads, and what is going on now.
+
+    :param ledger: the table of events.
+    :param loads: the newest first.
+    :param next: where the next page begins, to be passed as ``after``; '' if this is the last one.
+    :param open: attempts that are open, of all tables; the newest first.
+    :param locks: locks that are held.
+    :param tables: all tables of the ledger.
+    """
+
+    ledger: str
+    loads: Sequence[LoadRecord]
+    next: str
+    open: Sequence[LoadRecord]
+    locks: Sequence[LockRecord]
+    tables: Sequence[TableRecord]

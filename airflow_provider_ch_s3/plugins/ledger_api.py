@@ -1,0 +1,109 @@
+"""What the ledger says, as JSON, for the page "ClickHouse loads" and the tab "Load report".
+
+Every route needs a login that may see plugins and task instances, and answers 401 or 403 without. Each takes
+``conn_id`` (a connection of the type ``clickhouse_s3`` or ``clickhouse``; default ``clickhouse_s3_default``) and
+``ledger`` (``database.table``; default: that of the connection's own database, or else the first one that is there).
+Statements are read-only and bounded. A release may add fields; it neither renames nor removes any.
+
+``GET /ch-s3/api/loads?table=&state=&days=&after=&limit=``
+    A page of the history, the newest first: a ``LoadsPage`` (``load/ledger_records.py``), and ``ledgers``, the names
+    of all ledgers on the server. ``state`` is ``open``, ``committed`` or ``abandoned``; ``limit`` is at most 500.
+
+``GET /ch-s3/api/load_files?load=``
+    The files of one load: a ``LoadFiles``. ``load`` is the id of a load, which names all of its attempts, or the
+    query id of an INSERT, which names one. ``attempts`` has their ids and what they did, the newest first; ``files``
+    at most 1,000 files with ``path``, ``etag``, ``size_bytes``, ``rows`` (None unless known), ``load_id``,
+    ``attempt``, ``state`` (``held``, ``replaced``, ``open``, ``abandoned``) and ``why``; ``is_cut`` whether there are
+    more; ``skipped`` how many listed files were not loaded (``files``), and ``why``: the ledger does not name these.
+
+``GET /ch-s3/api/table_files?table=&prefix=&after=``
+    The files of which a table holds rows, at most 1,000: a ``TableFiles``.
+
+Whatever prevents an answer is a sentence in ``detail``: 404 if there is no such connection, ledger or load, 502 if
+ClickHouse does not answer, or refuses.
+"""
+
+# Without `from __future__ import annotations`: FastAPI evaluates the annotations of the routes.
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity
+from airflow.api_fastapi.core_api.security import requires_access_dag, requires_access_view
+from fastapi import Depends, FastAPI, HTTPException, Query, Response
+
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
+from airflow_provider_ch_s3.load.ledger_records import OPEN
+from airflow_provider_ch_s3.load.ledger_view import Selection
+from airflow_provider_ch_s3.plugins.ledger_access import FoundLedger, reading_ledger
+
+STATES = {"": (), "open": OPEN, "committed": ("committed",), "abandoned": ("abandoned",)}
+
+Connection = Annotated[str, Query(max_length=250)]
+Text = Annotated[str, Query(max_length=2_000)]
+
+
+def keep_out_of_caches(response: Response) -> None:
+    """The next user of the browser may have other rights."""
+    response.headers["Cache-Control"] = "no-store"
+
+
+app = FastAPI(
+    title="ClickHouse loads",
+    openapi_url=None,  # it would be open to everybody
+    dependencies=[
+        Depends(requires_access_view(AccessView.PLUGINS)),
+        # The ledger names DAGs, tasks and runs.
+        Depends(requires_access_dag("GET", DagAccessEntity.TASK_INSTANCE)),
+        Depends(keep_out_of_caches),
+    ],
+)
+
+
+@app.get("/loads")
+def read_loads(
+    conn_id: Connection = "clickhouse_s3_default",
+    ledger: Text = "",
+    table: Text = "",
+    state: Literal["", "open", "committed", "abandoned"] = "",
+    days: Annotated[float, Query(ge=0)] = 0.0,
+    after: Text = "",
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> dict[str, Any]:
+    """Read a page of the history."""
+    selection = Selection(table=table, states=STATES[state], days=days, after=after, limit=limit)
+    with _reading(conn_id, ledger) as found:
+        return {**asdict(found.view.page(selection)), "ledgers": found.others}
+
+
+@app.get("/load_files")
+def read_load_files(load: Text, conn_id: Connection = "clickhouse_s3_default", ledger: Text = "") -> dict[str, Any]:
+    """Read the files of one load."""
+    with _reading(conn_id, ledger) as found:
+        return asdict(found.view.load_files(load))
+
+
+@app.get("/table_files")
+def read_table_files(
+    table: Text,
+    conn_id: Connection = "clickhouse_s3_default",
+    ledger: Text = "",
+    prefix: Text = "",
+    after: Text = "",
+) -> dict[str, Any]:
+    """Read the files of which a table holds rows."""
+    with _reading(conn_id, ledger) as found:
+        return asdict(found.view.table_files(table, prefix=prefix, after=after))
+
+
+@contextmanager
+def _reading(conn_id: str, ledger: str) -> Iterator[FoundLedger]:
+    try:
+        with reading_ledger(conn_id, ledger) as found:
+            yield found
+    except ConfigError as error:
+        raise HTTPException(404, str(error)) from None
+    except ChS3Error as error:
+        raise HTTPException(502, str(error)) from None

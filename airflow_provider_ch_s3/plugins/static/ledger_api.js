@@ -1,0 +1,29 @@
+// What the ledger says, from the plugin's own routes, with the rights of the user who looks at it.
+
+const SENTENCES = {
+  401: "You are not logged in any more: load the page again.",
+  403: "Your login may not see plugins and task instances.",
+};
+
+async function describeFailure(response) {
+  const answer = await response.json().catch(() => ({}));
+  if (typeof answer.detail === "string" && !(response.status in SENTENCES)) {
+    return answer.detail;
+  }
+  return SENTENCES[response.status] ?? `Airflow answered ${response.status}; the log of its API server says why.`;
+}
+
+async function get(route, values) {
+  const address = new URL(`../api/${route}`, import.meta.url);
+  const given = Object.entries(values).filter(([, value]) => value);
+  address.search = new URLSearchParams(given);
+  const response = await fetch(address, { headers: { Accept: "application/json" } });
+  if (!response.ok) {
+    throw new Error(await describeFailure(response));
+  }
+  return response.json();
+}
+
+export const readLoads = (values) => get("loads", values);
+export const readLoadFiles = (values) => get("load_files", values);
+export const readTableFiles = (values) => get("table_files", values);
