@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from opentelemetry.trace import Span, get_tracer
 
@@ -24,7 +24,7 @@ class TimedStep:
     """A step that is under way."""
 
     _span: Span
-    _began: float = field(default_factory=time.monotonic)
+    _began: float
 
     @property
     def seconds(self) -> float:
@@ -45,7 +45,7 @@ def timed_step(name: str, **facts: Fact) -> Iterator[TimedStep]:
     """
     # Not the exception itself: its stack trace has the causes, whose texts nobody has looked through for secrets.
     with _tracer.start_as_current_span(_full(name), attributes=_attributes(facts), record_exception=False) as span:
-        yield TimedStep(_span=span)
+        yield TimedStep(_span=span, _began=time.monotonic())
 
 
 def record_step(name: str, *, ended: float, seconds: float, **facts: Fact) -> None:
