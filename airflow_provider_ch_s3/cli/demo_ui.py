@@ -60,7 +60,7 @@ def example_connections(sandbox: Sandbox) -> dict[str, str]:
     """
     clickhouse, aws = json.loads(sandbox.airflow_conn_clickhouse), json.loads(sandbox.airflow_conn_aws)
     clickhouse["description"] = "The ClickHouse nodes of the demo"
-    empty = dict.fromkeys(field.name for field in CONNECTION_FIELDS)
+    empty = {field.name: field.default for field in CONNECTION_FIELDS}
     clickhouse["extra"] = empty | clickhouse["extra"] | {"play_url": f"{sandbox.node_urls[0]}/play"}
     aws["description"] = "The object store of the demo"
     return {"clickhouse_s3_default": json.dumps(clickhouse), "aws_default": json.dumps(aws)}

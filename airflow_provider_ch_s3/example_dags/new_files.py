@@ -30,9 +30,7 @@ with DAG(
 ) as dag:
     bucket = S3CreateBucketOperator(task_id="bucket", bucket_name=BUCKET)  # only for the demo: yours is there
 
-    wait = S3KeySensor(
-        task_id="wait", bucket_key=NEW_FILES, wildcard_match=True, mode="reschedule", poke_interval=10
-    )
+    wait = S3KeySensor(task_id="wait", bucket_key=NEW_FILES, wildcard_match=True, mode="reschedule", poke_interval=10)
 
     load = S3ToClickHouseOperator(
         task_id="load",

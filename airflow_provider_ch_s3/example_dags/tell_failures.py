@@ -1,8 +1,7 @@
 """Tell somebody that a load has failed: its error says what is wrong, with which value, where, and what to do.
 
-The load of this example fails, because its files do not exist. ``tell`` only logs the message; a chat or a mail server
-takes the same text, for example
-``SlackNotifier(slack_conn_id="…", text="{{ dag.dag_id }}.{{ ti.task_id }} failed: {{ exception }}")``. Like a log, it
+The load of this example fails, because its files do not exist. ``tell`` only logs the message. A notifier takes the
+same text: ``SlackNotifier(slack_conn_id="…", text="{{ dag.dag_id }}.{{ ti.task_id }} failed: {{ exception }}")``. It
 has no secrets.
 """
 

@@ -1,4 +1,4 @@
-"""The example of the same name; its message is also written to a file as it is, since Airflow masks secrets in logs."""
+"""The example of the same name; its message is also written to a file, since Airflow would mask secrets in a log."""
 
 from pathlib import Path
 
