@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,20 @@ import pytest
 
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
-from tests.airflow.conftest import EXAMPLES, AirflowApi, no_tables, wait_for
+from tests.airflow.conftest import EXAMPLES, AirflowApi, no_tables, run_in_one_process, wait_for
 from tests.airflow.spans import SpanCollector
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
+
+
+READ_NAMES = """
+from airflow.models.taskinstance import TaskInstance
+from airflow.utils.session import create_session
+
+with create_session() as session:
+    loads = session.query(TaskInstance).filter_by(dag_id="flights_by_month", task_id="load")
+    print(json.dumps(sorted(load.rendered_map_index for load in loads)))
+"""
 
 
 def count_flights(sandbox: Sandbox, condition: str = "1") -> int:
@@ -104,6 +115,8 @@ def test_by_month_maps_one_load_over_each_month(examples: LocalAirflow, flights_
     rows = flights_sandbox.query("SELECT month, toUInt32(count()) AS n FROM flights GROUP BY month ORDER BY month")
     assert len(rows) == 12
     assert sum(row["n"] for row in rows) == 336776
+    named = json.loads(run_in_one_process(examples.environment, then=READ_NAMES).splitlines()[-1])
+    assert named == [f"s3://flights/dt=2013-{month:02}-*/*.parquet" for month in range(1, 13)]
 
 
 @pytest.mark.thorough
@@ -133,6 +146,11 @@ def count_arrivals(sandbox: Sandbox) -> int:
     return int(sandbox.query("SELECT count() AS n FROM arrivals")[0]["n"]) if there else 0
 
 
+def folders(s3: Any) -> list[str]:
+    return [one["Key"].partition("/")[0] for one in s3.list_objects_v2(Bucket="arrivals")["Contents"]]
+
+
+@pytest.mark.timeout(900)
 def test_new_files_are_loaded_as_they_arrive_and_each_step_is_a_span_of_its_task(
     airflow_api: AirflowApi, flights_sandbox: Sandbox, collector: SpanCollector
 ) -> None:
@@ -144,10 +162,9 @@ def test_new_files_are_loaded_as_they_arrive_and_each_step_is_a_span_of_its_task
         wait_for(lambda: airflow_api.call("GET", path)["total_entries"], "a run that waits for a file")
         assert count_arrivals(flights_sandbox) == 3 * (number - 1)
         s3.put_object(Bucket="arrivals", Key=f"in/{number}.csv", Body=b"id,item\n1,a\n2,b\n3,c\n")
-        wait_for(lambda n=number: count_arrivals(flights_sandbox) == 3 * n, "the rows of the file", seconds=180)
+        wait_for(lambda n=number: count_arrivals(flights_sandbox) == 3 * n, "the rows of the file")
+    wait_for(lambda: folders(s3) == ["loaded", "loaded"], "the move of the last file, which follows the commit")
     airflow_api.call("PATCH", "dags/new_files", {"is_paused": True})
-    keys = [one["Key"] for one in s3.list_objects_v2(Bucket="arrivals")["Contents"]]
-    assert [key.partition("/")[0] for key in keys] == ["loaded", "loaded"]
 
     task = {"airflow.dag_id": "new_files", "airflow.task_id": "load"}
     wait_for(lambda: "ch_s3.load.commit" in collector.children("worker.load", **task), "the spans of a load")
