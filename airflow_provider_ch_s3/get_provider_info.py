@@ -8,7 +8,7 @@ from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS
 from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR, build_conn_fields
 
 _INTEGRATION = "ClickHouse S3 loads"
-_CLICKHOUSE_DOCS = (
+CLICKHOUSE_DOCS = (
     "https://clickhouse.com/docs/integrations/connectors/data-ingestion/AWS/integrating-s3-with-clickhouse"
 )
 _SOURCES = {
@@ -28,7 +28,7 @@ def get_provider_info() -> dict[str, Any]:
         "integrations": [
             {
                 "integration-name": _INTEGRATION,
-                "external-doc-url": _CLICKHOUSE_DOCS,
+                "external-doc-url": CLICKHOUSE_DOCS,
                 "tags": ["software"],
             }
         ],
