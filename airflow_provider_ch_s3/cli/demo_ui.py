@@ -24,11 +24,11 @@ Airflow: {address}  (no login, everybody is admin)
      are four runs, one for each night in between, and each loads a day. Max Active Runs says how many run at once:
      enter 4, since 1 loads one day after the other
 
-ClickHouse: a page for queries, and one that draws the merges of the loads; {login}
+ClickHouse: nodes by their names in reports and logs, each with a page for queries and one that draws merges; {login}
 
 {nodes}
 
-Commands: in another terminal, these two give `ch-s3 plan` and `ch-s3 loads` the same connections
+Commands: after the first line, `ch-s3 plan` and `ch-s3 loads` in another terminal have the same connections
 
   {env}
   {loads}
@@ -75,7 +75,7 @@ def format_guide(sandbox: Sandbox, address: str) -> str:
     command = shlex.quote(str(Path(sys.executable).with_name("ch-s3")))
     return GUIDE.format(
         address=address,
-        login=f"log in as {sandbox.user}, with the password that the command below prints"
+        login=f"log in as {sandbox.user}, with the password that `sandbox env` prints"
         if sandbox.has_keeper
         else "no login",
         nodes="\n".join(
