@@ -97,12 +97,14 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Versions and hashes come from the lock files. pip installs uv, which installs the rest ten times as fast.
+# Versions and hashes come from the lock files. pip installs uv, which installs the rest ten times as fast, and shows
+# what it does: the packages take a minute or two.
 define make_venv
+	@echo "Installing into $(@D), once:"
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Python 3.11 or newer is needed: make PYTHON=…')"
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
-	$(@D)/bin/uv pip install --quiet --python $(@D) --require-hashes -r $<
+	$(@D)/bin/uv pip install --python $(@D) --require-hashes -r $<
 endef
 
 # The project itself is installed as editable, without dependencies: the lock file has them all.

@@ -8,6 +8,9 @@ from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS
 from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR, build_conn_fields
 
 _INTEGRATION = "ClickHouse S3 loads"
+CLICKHOUSE_DOCS = (
+    "https://clickhouse.com/docs/integrations/connectors/data-ingestion/AWS/integrating-s3-with-clickhouse"
+)
 _SOURCES = {
     "Amazon Simple Storage Service (S3)": "s3",
     "Google Cloud Storage (GCS)": "gcs",
@@ -25,7 +28,7 @@ def get_provider_info() -> dict[str, Any]:
         "integrations": [
             {
                 "integration-name": _INTEGRATION,
-                "external-doc-url": "https://clickhouse.com/docs/integrations/s3",
+                "external-doc-url": CLICKHOUSE_DOCS,
                 "tags": ["software"],
             }
         ],

@@ -6,19 +6,18 @@ import argparse
 import json
 import os
 import re
-import signal
 import tempfile
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3 import example_dags
+from airflow_provider_ch_s3.cli.demo_ui import serve_ui
 from airflow_provider_ch_s3.cli.topology import add_topology, read_topology
 from airflow_provider_ch_s3.sandbox import flights
 from airflow_provider_ch_s3.sandbox.config import SandboxConfig
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow, serving_airflow
+from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow
 from airflow_provider_ch_s3.sandbox.object_store import PUBLIC_BUCKET
 from airflow_provider_ch_s3.tuning import SettingOrigin
 from airflow_provider_ch_s3.units import count_of, format_bytes
@@ -31,18 +30,6 @@ EXAMPLES = Path(example_dags.__file__).parent
 DAG_ID = "bulk_load_flights"
 LOGICAL_DATE = "2013-12-31"
 SOURCE_KEY = "flights.csv"
-UI_GUIDE = """
-Airflow: {address}  (no login, everybody is admin)
-
-  1. open the DAG bulk_load_flights, press Trigger, review the form, press Trigger
-  2. click the task load, then Load report; and Logs: the plan with its reasons, the SQL, the progress, the report
-  3. click the task settled, then Logs: parts and merges until they settled
-  4. Admin > Connections > Add, type "ClickHouse S3 cluster": the fields of a connection
-  5. unpause nightly_flights, press Trigger > Backfill, and enter the range from 2013-01-01 to 2013-01-05: there
-     are four runs, one for each night in between, and each loads a day
-
-Ctrl-C stops everything.
-"""
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -60,6 +47,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the demo in a sandbox of its own."""
     config = SandboxConfig(**read_topology(args))
+    print(f"sandbox: starting {count_of(config.nodes, 'ClickHouse node')}", flush=True)
     with running_sandbox(config) as sandbox, tempfile.TemporaryDirectory(prefix="ch-s3-demo-") as home:
         print(
             f"sandbox: {count_of(sandbox.nodes, 'ClickHouse node')}, S3 at {sandbox.s3_endpoint}",
@@ -68,8 +56,11 @@ def run(args: argparse.Namespace) -> int:
         count = flights.upload_flights(sandbox.s3_client())
         print(f"source:  {count_of(count, 'Parquet file')} under s3://{flights.BUCKET}/", flush=True)
         if args.ui:
-            return serve_ui(sandbox, Path(home), args.dags)
-        return load_flights(sandbox, Path(home), args.dags, args.report)
+            code = serve_ui(sandbox, Path(home), args.dags)
+            print("sandbox: stopping", flush=True)
+        else:
+            code = load_flights(sandbox, Path(home), args.dags, args.report)
+    return code
 
 
 def load_flights(sandbox: Sandbox, home: Path, dags: Path, report_path: Path) -> int:
@@ -211,17 +202,3 @@ def format_report(report: dict[str, Any]) -> str:
         f" ({'equal' if report['is_equal'] else 'DIFFERENT'})",
     ]
     return "\n".join(lines)
-
-
-def serve_ui(sandbox: Sandbox, home: Path, dags: Path) -> int:
-    """Run Airflow with its UI until Ctrl-C or SIGTERM."""
-    stop = threading.Event()
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signum, lambda *_: stop.set())
-    airflow = make_airflow(home, dags, sandbox)
-    print("airflow: starting", flush=True)
-    with serving_airflow(airflow, stop.is_set) as address:
-        print(UI_GUIDE.format(address=address), flush=True)
-        stop.wait()
-    print("stopped", flush=True)
-    return 0

@@ -7,7 +7,6 @@ drops staging tables that are no longer needed. So a dead process blocks no othe
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,6 +30,7 @@ from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.query.state import kill_queries
 from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.sql.load_queries import render_running_queries
+from airflow_provider_ch_s3.steps import timed_step
 from airflow_provider_ch_s3.target import TableName
 
 log = logging.getLogger(__name__)
@@ -263,9 +263,11 @@ class LockedTarget:
         return Commit(client=self.client, staging=self.staging, attempt=attempt, epoch=self.epoch, plan=plan)
 
     def _carry_out(self, commit: Commit) -> None:
-        began = time.monotonic()
-        commit.run()
-        seconds = round(time.monotonic() - began, 3)
+        report = commit.plan.report
+        about = {"table": report.get("table"), "rows": report.get("rows_written")}
+        with timed_step("commit", **about, query_id=commit.attempt.query_id) as committing:
+            commit.run()
+            seconds = committing.seconds
         # A staging table that another owner has renamed looks as if everything had been moved.
         tables = self.staging.claim(commit.attempt, self.epoch)
         self._write(EventKind.COMMITTED, commit.attempt, commit.plan.as_done(seconds))

@@ -20,7 +20,13 @@ ORDERS = """id,customer,amount,ordered_on
 
 log = logging.getLogger(__name__)
 
-with DAG(dag_id="dirty_rows", schedule=None, tags=["example", "clickhouse"], doc_md=__doc__) as dag:
+with DAG(
+    dag_id="dirty_rows",
+    description="Load CSV files of which some rows are bad, and show these with their reasons",
+    schedule=None,
+    tags=["example", "clickhouse"],
+    doc_md=__doc__,
+) as dag:
 
     @task
     def write_orders() -> None:

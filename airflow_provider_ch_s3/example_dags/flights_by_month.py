@@ -9,7 +9,13 @@ from airflow_provider_ch_s3.example_dags.flights_tables import create_tables
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
-with DAG(dag_id="flights_by_month", schedule=None, tags=["example", "clickhouse"], doc_md=__doc__) as dag:
+with DAG(
+    dag_id="flights_by_month",
+    description="Load each month in a mapped task of its own, which the grid shows by its source",
+    schedule=None,
+    tags=["example", "clickhouse"],
+    doc_md=__doc__,
+) as dag:
 
     @task
     def list_months() -> list[str]:
@@ -22,6 +28,7 @@ with DAG(dag_id="flights_by_month", schedule=None, tags=["example", "clickhouse"
     load = S3ToClickHouseOperator.partial(
         task_id="load",
         table="flights",
+        map_index_template="{{ task.source }}",
         max_active_tis_per_dag=2,  # each load already uses every node
     ).expand(source=months)
 

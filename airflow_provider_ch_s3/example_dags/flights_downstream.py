@@ -21,9 +21,17 @@ FLIGHTS = clickhouse_asset("clickhouse.example.com", "sandbox", TABLE)
 
 with DAG(
     dag_id="flights_producer",
+    description="Load some days of flights; the asset event of the table tells what was loaded",
     schedule=None,
     start_date=datetime.datetime(2013, 1, 1, tzinfo=datetime.UTC),
-    params={"source": Param("s3://flights/dt=2013-01-0{1..3}/*.parquet", type="string", title="Files to load")},
+    params={
+        "source": Param(
+            "s3://flights/dt=2013-01-0{1..3}/*.parquet",
+            type="string",
+            title="Files to load",
+            description="Their days replace those that the table has",
+        )
+    },
     tags=["example", "clickhouse"],
     doc_md=__doc__,
 ) as producer:
@@ -54,6 +62,7 @@ def count_delays() -> list[dict[str, Any]]:
 
 with DAG(
     dag_id="flights_consumer",
+    description="Starts when a load has changed the table, and looks only at the partitions that changed",
     schedule=[FLIGHTS],
     start_date=datetime.datetime(2013, 1, 1, tzinfo=datetime.UTC),
     tags=["example", "clickhouse"],

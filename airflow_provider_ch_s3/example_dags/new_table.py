@@ -6,7 +6,13 @@ from airflow.providers.common.compat.sdk import DAG
 
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
-with DAG(dag_id="new_table", schedule=None, tags=["example", "clickhouse"], doc_md=__doc__) as dag:
+with DAG(
+    dag_id="new_table",
+    description="Load flights into a table that does not exist: the load creates it from the files",
+    schedule=None,
+    tags=["example", "clickhouse"],
+    doc_md=__doc__,
+) as dag:
     S3ToClickHouseOperator(
         task_id="load",
         source="s3://flights/dt=*/*.parquet",

@@ -23,6 +23,7 @@ TABLE = "flights_by_day"
 
 with DAG(
     dag_id="nightly_flights",
+    description="Load the previous day's flights every night, in the place of what the table has of that day",
     schedule=CronDataIntervalTimetable("0 2 * * *", timezone="UTC"),
     start_date=datetime.datetime(2013, 1, 1, tzinfo=datetime.UTC),
     end_date=datetime.datetime(2014, 1, 1, tzinfo=datetime.UTC),  # there is no data after 2013: backfill that year

@@ -213,13 +213,18 @@ class ClickHouseS3Hook(DriverHook):
             self.execute_everywhere(partial(_render_ddl, statement))
 
     def test_connection(self) -> tuple[bool, str]:
-        """Query every node; for the button in the connection form."""
+        """Query every node; for the button beside the connection.
+
+        Airflow's UI tests it under a made-up id, so a failure names it by its address.
+        """
         secrets: tuple[str, ...] = ()
+        own_id = shown = f"connection {self.get_conn_id()!r}"
         try:
+            shown = f"connection to {self._read_address()}"
             secrets = self._secrets
             return True, _describe(self.cluster_spec, self.ddl_mode)
         except Exception as error:  # any error has to be shown in the browser
-            return False, scrub(str(error) or type(error).__name__, secrets)
+            return False, scrub(str(error) or type(error).__name__, secrets).replace(own_id, shown)
 
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:

@@ -28,10 +28,17 @@ def build_conn_fields(fields: Iterable[ConnectionField]) -> dict[str, Any]:
 
 
 def _build_schema(field: ConnectionField) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": [field.kind.value, "null"]}
+    schema: dict[str, Any] = {"type": [_form_type(field), "null"]}
     if field.kind is FieldKind.STRINGS:
         schema["items"] = {"type": "string"}
     if field.choices:
         schema["enum"] = list(field.choices)
-    optional = {"minimum": field.minimum, "maximum": field.maximum, "default": field.default}
-    return schema | {key: value for key, value in optional.items() if value is not None}
+    return schema if field.default is None else schema | {"default": field.default}
+
+
+def _form_type(field: ConnectionField) -> str:
+    """Return the JSON type of a field in the form; a number is a text, which the hook checks.
+
+    Airflow's own fields for numbers change in silence what they do not accept: "0,7" becomes the minimum.
+    """
+    return "string" if field.kind in (FieldKind.INTEGER, FieldKind.NUMBER) else field.kind.value

@@ -79,6 +79,11 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         """
         return clean_connection(super().get_connection(conn_id), conn_id)
 
+    def _read_address(self) -> str:
+        """Read the host and port of the connection, whatever else of it is wrong."""
+        stored = super().get_connection(self.get_conn_id())
+        return ":".join(str(part) for part in (stored.host or "(no host)", stored.port) if part)
+
     @property
     def connection_settings(self) -> dict[str, Any]:
         """The ClickHouse settings in the connection's ``session_settings``."""

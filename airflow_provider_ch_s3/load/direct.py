@@ -35,6 +35,7 @@ from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_que
 from airflow_provider_ch_s3.rejects.lines import check_reject
 from airflow_provider_ch_s3.request import LoadMode, OnNewColumns
 from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.steps import Fact, record_step, timed_step
 from airflow_provider_ch_s3.target import TableName
 from airflow_provider_ch_s3.units import count_of, format_seconds
 
@@ -80,13 +81,14 @@ class DirectLoadRun(TaskLoad):
         earlier = self._resolve_earlier(cluster)
         if earlier is not None and earlier.state is not QueryState.FAILED:
             return self._take_over(earlier)
-        began = time.monotonic()
-        files = list_files(self.store, self.request, is_recorded=False).files
-        if not files:
-            return self._report_nothing()
-        prepared = self._prepared = self._prepare(found, cluster, files)
-        self._plan_seconds = round(time.monotonic() - began, 3)
         query_id = self.identity.query_id(earlier.attempt + 1 if earlier else 1)
+        with timed_step("plan", table=self.request.table, query_id=query_id) as planning:
+            files = list_files(self.store, self.request, is_recorded=False).files
+            if not files:
+                return self._report_nothing()
+            prepared = self._prepared = self._prepare(found, cluster, files)
+            planning.tell(rows=prepared.rows)
+            self._plan_seconds = planning.seconds
         # While this process was preparing, another one of the same task may have come this far.
         rival = self._monitor.find(query_id)
         if rival:
@@ -111,6 +113,8 @@ class DirectLoadRun(TaskLoad):
         if self._prepared is not None and not report.attached:
             planned = describe_plan(self._prepared.plan)
             report = dataclasses.replace(report, plan_seconds=self._plan_seconds, **planned)
+        about: dict[str, Fact] = {"table": report.table, "rows": report.rows_written, "query_id": query_id}
+        record_step("insert", ended=report.ended, seconds=report.seconds, **about)
         log.info("%s", report)
         is_read_whole = (
             not self.request.pattern.scheme.is_reliable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.inspect.parts import read_tables, select_nodes
@@ -17,17 +16,15 @@ log = logging.getLogger(__name__)
 
 def wait_until_settled(
     client: ClickHouseClient, table: TableName, cluster: ClusterSpec, monitor: QueryMonitor
-) -> float:
+) -> None:
     """Wait until the parts of a staging table have settled, by the sensor's own rule.
 
-    :returns: seconds that it took.
     :raises SettleError: if they never will.
     """
-    began = time.monotonic()
     while True:
         by_node = read_tables(client, [table], cluster.name)[table]
         verdict = judge_parts(SettleRule(), select_nodes(table, by_node, [node.host for node in cluster.nodes]))
         log.info("before the commit, %s: %s", table, verdict.reason)
         if verdict.is_settled:
-            return time.monotonic() - began
+            return
         monitor.pause()

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import time
 import uuid
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -82,6 +81,7 @@ from airflow_provider_ch_s3.rejects.lines import check_reject
 from airflow_provider_ch_s3.rejects.stage import LineStage, create_rejected
 from airflow_provider_ch_s3.request import AfterLoad, OnNewColumns
 from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.steps import Fact, TimedStep, record_step, timed_step
 from airflow_provider_ch_s3.target import TableName
 from airflow_provider_ch_s3.tuning import PastLoad, plan_chunk_bytes
 from airflow_provider_ch_s3.units import count_of
@@ -103,7 +103,6 @@ class LoadRun(TaskLoad):
     _known_context: LoadContext | None = field(default=None, init=False)
     _alterations: int = field(default=0, init=False)
     _chunk_number: int = field(default=1, init=False)
-    _plan_began: float = field(default=0.0, init=False)
     _columns_added: dict[str, str] = field(default_factory=dict, init=False)
 
     def start(self) -> LoadReport | str:
@@ -205,7 +204,10 @@ class LoadRun(TaskLoad):
 
         The files may be many: they are local to this step, so that they are not kept in memory while the INSERT runs.
         """
-        self._plan_began = time.monotonic()
+        with timed_step("plan", table=self.request.table) as planning:
+            return self._plan_and_stage(begin, planning)
+
+    def _plan_and_stage(self, begin: Begin, planning: TimedStep) -> Step:
         start = begin.done.next(self.request)
         if begin.done.last is None and self.request.list_after_loaded:
             start = Chunk(after=last_loaded_key(self._context.holdings, self.request.pattern))
@@ -221,7 +223,7 @@ class LoadRun(TaskLoad):
                 raise
             self._add_columns(selection.files, error.columns)
             return Recover()
-        return self._stage(begin, selection, prepared)
+        return self._stage(begin, selection, prepared, planning)
 
     def _add_columns(self, files: tuple[SourceFile, ...], names: Sequence[str]) -> None:
         """Add columns of the files to the table; nobody commits in the meantime."""
@@ -246,7 +248,9 @@ class LoadRun(TaskLoad):
             )
         return prepared
 
-    def _stage(self, begin: Begin, selection: ChunkSelection, prepared: PreparedLoad | None) -> Step:
+    def _stage(
+        self, begin: Begin, selection: ChunkSelection, prepared: PreparedLoad | None, planning: TimedStep
+    ) -> Step:
         """Record the plan in the ledger, and create the staging table.
 
         :param begin: the ledger as it was before the files were selected.
@@ -277,9 +281,10 @@ class LoadRun(TaskLoad):
                     prepared,
                     selection,
                     views,
-                    plan_seconds=time.monotonic() - self._plan_began,
+                    plan_seconds=planning.seconds,
                 )
                 detail["columns_added"] = self._columns_added
+                planning.tell(rows=prepared.rows, query_id=attempt.query_id)
                 staging = locked.plan(
                     attempt, selection.files, self.request.pattern, detail, views, self._line_stage(prepared)
                 )
@@ -365,15 +370,26 @@ class LoadRun(TaskLoad):
         report = build_report(
             status, table=self.request.table, attached=not self._monitor.has_submitted(status.query_id)
         )
+        about: dict[str, Fact] = {"table": report.table, "rows": report.rows_written, "query_id": report.query_id}
+        record_step("insert", ended=report.ended, seconds=report.seconds, **about)
         if self.request.settle_before_commit:
             staged = self._context.staged(attempt.id)
-            seconds = wait_until_settled(self.client, staged, self._context.cluster, self._monitor)
-            report = dataclasses.replace(report, settle_seconds=round(seconds, 3))
+            with timed_step("settle", **about) as settling:
+                wait_until_settled(self.client, staged, self._context.cluster, self._monitor)
+                report = dataclasses.replace(report, settle_seconds=settling.seconds)
         rows_before = self._committed_chunks(history).rows
         manifest = self._context.ledger.read_manifest(attempt.id)
-        plan = verify_staged(
-            self._context, self.store, self.request, attempt, report, manifest=manifest, rows_before=rows_before
-        )
+        with timed_step("verify", **about) as verifying:
+            plan = verify_staged(
+                self._context,
+                self.store,
+                self.request,
+                attempt,
+                report,
+                manifest=manifest,
+                rows_before=rows_before,
+                verifying=verifying,
+            )
         return self._commit(attempt, plan, manifest.keys())
 
     def _commit(self, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> Step:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Mapping
 
 from airflow_provider_ch_s3.bad_rows import reject_tables
@@ -21,6 +20,7 @@ from airflow_provider_ch_s3.protocols import ObjectStore
 from airflow_provider_ch_s3.rejects.stage import COUNTED, REJECTED
 from airflow_provider_ch_s3.rejects.summary import Rejects, check_rejects, read_rejects
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest
+from airflow_provider_ch_s3.steps import TimedStep
 
 EMPTY_SOURCE_SETTING = "allow_replace_partition_from_empty_source"
 
@@ -46,15 +46,16 @@ def verify_staged(
     *,
     manifest: Mapping[str, str],
     rows_before: int,
+    verifying: TimedStep,
 ) -> CommitPlan:
     """Compare what was listed, read and staged; returns the plan of the commit, which contains the report.
 
     :param report: the INSERT according to the servers' logs.
     :param manifest: path → ETag of the attempt's files.
     :param rows_before: rows that earlier chunks of the load have added to the table.
+    :param verifying: tells how long this has taken.
     :raises LoadError: if something differs.
     """
-    began = time.monotonic()
     planned, chunk = attempt.detail(EventKind.PLANNED), chunk_of(attempt)
     views = planned.get("views", {})
     folding = planned.get("settings", {}).get("optimize_on_insert", {"value": 0})
@@ -95,7 +96,7 @@ def verify_staged(
         load_mode=mode,
         checks=checks,
         partitions=partitions,
-        verify_seconds=round(time.monotonic() - began, 3),
+        verify_seconds=verifying.seconds,
         **from_plan,
     )
     return CommitPlan(

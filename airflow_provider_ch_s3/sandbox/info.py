@@ -84,6 +84,12 @@ class Sandbox:
         return len(self.http_ports or self.https_ports)
 
     @property
+    def node_urls(self) -> tuple[str, ...]:
+        """The address of each node's HTTP interface, which a browser can open."""
+        scheme = "https" if self.https_ports else "http"
+        return tuple(f"{scheme}://{self.host}:{port}" for port in self.https_ports or self.http_ports)
+
+    @property
     def shards(self) -> int:
         """Number of shards."""
         return max(1, self.nodes // self.replicas)  # one address may stand for all nodes

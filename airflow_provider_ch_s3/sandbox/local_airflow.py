@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import not_
 from pathlib import Path
 from urllib.error import URLError
@@ -20,7 +20,10 @@ from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.sandbox.guard import Guard
 from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.sandbox.process import write_private
 from airflow_provider_ch_s3.sandbox.supervisor import free_ports
+
+CONNECTION_PREFIX = "AIRFLOW_CONN_"
 
 START_SECONDS = 300.0
 STOP_SECONDS = 20.0
@@ -121,8 +124,8 @@ def make_airflow(home: Path, dags: Path, sandbox: Sandbox) -> LocalAirflow:
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__DAGS_FOLDER": str(dags.resolve()),
             "AIRFLOW__CORE__FERNET_KEY": "",
-            "AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT": sandbox.airflow_conn_clickhouse,
-            "AIRFLOW_CONN_AWS_DEFAULT": sandbox.airflow_conn_aws,
+            f"{CONNECTION_PREFIX}CLICKHOUSE_S3_DEFAULT": sandbox.airflow_conn_clickhouse,
+            f"{CONNECTION_PREFIX}AWS_DEFAULT": sandbox.airflow_conn_aws,
         },
     )
     config = home / "config"
@@ -130,6 +133,23 @@ def make_airflow(home: Path, dags: Path, sandbox: Sandbox) -> LocalAirflow:
     (config / "airflow_local_settings.py").write_text(LOCAL_SETTINGS)
     airflow.run("db", "migrate")
     return airflow
+
+
+def store_connections(airflow: LocalAirflow, connections: Mapping[str, str]) -> LocalAirflow:
+    """Put connections into Airflow's database, where its UI shows them and lets a user change them.
+
+    :param connections: id → JSON. Those of the environment are dropped: they would take precedence.
+    :returns: the same Airflow without connections in its environment.
+    """
+    path = airflow.home / "connections.json"
+    write_private(path, json.dumps({name: json.loads(connection) for name, connection in connections.items()}))
+    try:
+        airflow.run("connections", "import", str(path))
+    finally:
+        path.unlink()
+    environment = airflow.environment.items()
+    kept = {name: value for name, value in environment if not name.startswith(CONNECTION_PREFIX)}
+    return replace(airflow, environment=kept)
 
 
 @contextmanager
@@ -146,9 +166,11 @@ def serving_airflow(airflow: LocalAirflow, is_stopped: Callable[[], bool] = lamb
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": str(api_port),
         "AIRFLOW__API__BASE_URL": address,
+        "AIRFLOW__API__DEFAULT_WRAP": "True",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{address}/execution/",
         "AIRFLOW__CORE__PARALLELISM": "4",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(worker_log_port),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(trigger_log_port),
     }

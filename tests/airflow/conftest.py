@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,10 +22,12 @@ from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.sandbox.flights import upload_flights
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow, serving_airflow
+from tests.airflow.spans import SpanCollector, running_collector
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
+SCREENSHOTS = ROOT / "build" / "screenshots"
 CHROMIUM = shutil.which("chromium")
 UI_TIMEOUT_MS = 120_000
 """Long, because other tests may keep both cores busy."""
@@ -90,7 +92,7 @@ def no_tables(sandbox: Sandbox) -> Iterator[None]:
 
 def _drop_tables(sandbox: Sandbox) -> None:
     for node in range(sandbox.nodes):
-        for table in ("flights", "flights_by_day", "new_flights", "orders", "orders_rejected"):
+        for table in ("flights", "flights_by_day", "new_flights", "orders", "orders_rejected", "arrivals"):
             for name in (table, f"{table}_local", "orders_local_rejected"):
                 sandbox.query(f"DROP TABLE IF EXISTS {name} SYNC", node=node)
 
@@ -135,9 +137,20 @@ class AirflowApi:
 
 
 @pytest.fixture(scope="package")
-def served_airflow(flights_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> LocalAirflow:
-    """Home and database of ``airflow_api``, with the DAGs of ``tests/airflow/dags``."""
-    return make_airflow(tmp_path_factory.mktemp("airflow-server"), Path(__file__).parent / "dags", flights_sandbox)
+def collector() -> Iterator[SpanCollector]:
+    """The receiver of the spans of ``airflow_api``."""
+    with running_collector() as collector:
+        yield collector
+
+
+@pytest.fixture(scope="package")
+def served_airflow(
+    flights_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory, collector: SpanCollector
+) -> LocalAirflow:
+    """Home and database of ``airflow_api``, with the DAGs of ``tests/airflow/dags``, and tracing."""
+    home = tmp_path_factory.mktemp("airflow-server")
+    airflow = make_airflow(home, Path(__file__).parent / "dags", flights_sandbox)
+    return replace(airflow, environment={**airflow.environment, **collector.environment})
 
 
 @pytest.fixture(scope="package")
@@ -163,7 +176,26 @@ def page() -> Iterator[Page]:
         browser.close()
 
 
-def wait_for(condition: Any, what: str, seconds: float = 90.0) -> Any:
+Look = Callable[[str], None]
+
+
+@pytest.fixture
+def look(page: Page, flights_sandbox: Sandbox) -> Look:
+    """Take a picture of the page, and check that nothing on it is a secret, fields of forms included."""
+    secrets = (flights_sandbox.password, flights_sandbox.s3_secret_key)
+    assert all(len(secret) > 10 for secret in secrets)
+
+    def look_at(name: str) -> None:
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=SCREENSHOTS / f"{name}.png")
+        filled = page.eval_on_selector_all("input, textarea", "fields => fields.map(field => field.value)")
+        shown = [page.content(), page.url, *filled]
+        assert not [secret for secret in secrets for text in shown if secret in text]
+
+    return look_at
+
+
+def wait_for(condition: Any, what: str, seconds: float = 180.0) -> Any:
     """Wait until a condition returns something true; returns that."""
     found = poll(condition, seconds=seconds, pause_seconds=0.3)
     assert found, f"waited {seconds:.0f} s for {what}"

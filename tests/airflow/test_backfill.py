@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from airflow_provider_ch_s3.sandbox.flights import daily_files
 from airflow_provider_ch_s3.sandbox.info import Sandbox
-from tests.airflow.conftest import UI_TIMEOUT_MS, AirflowApi, wait_for
+from tests.airflow.conftest import UI_TIMEOUT_MS, AirflowApi, Look, wait_for
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run, pytest.mark.timeout(900)]
 
@@ -185,7 +185,7 @@ def test_second_time_changes_nothing(airflow_api: AirflowApi, ch_s3_sandbox: San
 
 @pytest.mark.usefixtures("by_day")
 def test_from_the_ui_with_one_file_corrected_only_its_day_changes(
-    page: Page, airflow_api: AirflowApi, ch_s3_sandbox: Sandbox
+    page: Page, look: Look, airflow_api: AirflowApi, ch_s3_sandbox: Sandbox
 ) -> None:
     before = table_sums(ch_s3_sandbox, "by_day")
     correct_day(ch_s3_sandbox, "2013-01-03")
@@ -200,6 +200,7 @@ def test_from_the_ui_with_one_file_corrected_only_its_day_changes(
     dialog.get_by_text("All Runs", exact=True).click()
     dialog.get_by_text("2 runs will be triggered.").wait_for()
     dialog.locator('input[name="max_active_runs"]').fill("4")
+    look("backfill")
     dialog.get_by_role("button", name="Run Backfill").click()
     page.get_by_text("Backfill generated").wait_for()
     page.goto("about:blank")  # a page of Airflow keeps polling

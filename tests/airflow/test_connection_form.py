@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from tests.airflow.conftest import AirflowApi, wait_for
+from airflow_provider_ch_s3.sandbox.info import Sandbox
+from tests.airflow.conftest import AirflowApi, Look, wait_for
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
@@ -50,3 +51,35 @@ def test_form_shows_every_field_and_what_it_saves_keeps_tls_verified(
     hook = ClickHouseS3Hook(clickhouse_conn_id="from_the_form")
     assert hook._get_client_kwargs()["verify"] is True
     assert "verify=false" not in hook.get_uri()
+
+
+def test_a_number_is_a_text_that_the_form_does_not_change_and_the_test_button_checks(
+    page: Page, look: Look, airflow_api: AirflowApi, flights_sandbox: Sandbox
+) -> None:
+    connection = json.loads(flights_sandbox.airflow_conn_clickhouse)
+    numbers = {"node_count": flights_sandbox.nodes, "ingest_memory_ratio": 0.5}  # as earlier releases stored them
+    stored = connection | {"connection_id": "numbers", "extra": json.dumps(connection["extra"] | numbers)}
+    airflow_api.call("POST", "connections", stored)
+    page.goto(f"{airflow_api.address}/connections")
+    row = page.locator("tr", has_text="numbers")
+    row.get_by_role("button", name="Test Connection").click()
+    page.get_by_text("Test Connection Successful").wait_for()
+    row.get_by_role("button", name="Edit Connection").click()
+    form = page.get_by_role("dialog")
+    form.get_by_text("Extra Fields", exact=True).click()
+    expect(form.locator('[name="element_node_count"]')).to_have_value(str(flights_sandbox.nodes))
+    ratio = form.locator('[name="element_ingest_memory_ratio"]')
+    expect(ratio).to_have_value("0.5")
+    ratio.fill("0,7")
+    look("connection-form")
+    form.get_by_role("button", name="Save").click()
+    form.wait_for(state="hidden")
+    row.get_by_role("button", name="Test Connection").click()
+    page.get_by_text(
+        f"connection to {connection['host']}:{connection['port']}: ingest_memory_ratio is '0,7'; set it to a number"
+        " from 0.01 to 1, or leave it empty"
+    ).wait_for()
+    look("connection-test")
+    saved = json.loads(airflow_api.call("GET", "connections/numbers")["extra"])
+    assert {name: saved[name] for name in numbers} == {**numbers, "ingest_memory_ratio": "0,7"}
+    airflow_api.call("DELETE", "connections/numbers")

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
-from tests.airflow.conftest import EXAMPLES, AirflowApi, no_tables, wait_for
+from tests.airflow.conftest import EXAMPLES, AirflowApi, no_tables, run_in_one_process, wait_for
+from tests.airflow.spans import SpanCollector
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
+
+
+READ_NAMES = """
+from airflow.models.taskinstance import TaskInstance
+from airflow.utils.session import create_session
+
+with create_session() as session:
+    loads = session.query(TaskInstance).filter_by(dag_id="flights_by_month", task_id="load")
+    print(json.dumps(sorted(load.rendered_map_index for load in loads)))
+"""
 
 
 def count_flights(sandbox: Sandbox, condition: str = "1") -> int:
@@ -23,19 +37,29 @@ def _no_tables(flights_sandbox: Sandbox) -> Iterator[None]:
         yield
 
 
+def described(dag: Any) -> list[tuple[str, str | None]]:
+    """The params of a DAG with their help texts."""
+    return [(name, dag.params.get_param(name).description) for name in dag.params]
+
+
 def test_all_examples_import() -> None:
     from airflow.dag_processing.dagbag import DagBag
 
     bag = DagBag(dag_folder=str(EXAMPLES), bundle_path=EXAMPLES)
     assert bag.import_errors == {}
+    assert [dag_id for dag_id, dag in bag.dags.items() if not dag.description] == []
+    helpless = [(dag_id, name) for dag_id, dag in bag.dags.items() for name, param in described(dag) if not param]
+    assert helpless == []
     assert sorted(bag.dags) == [
         "bulk_load_flights",
         "dirty_rows",
         "flights_by_month",
         "flights_consumer",
         "flights_producer",
+        "new_files",
         "new_table",
         "nightly_flights",
+        "tell_failures",
     ]
 
 
@@ -91,6 +115,8 @@ def test_by_month_maps_one_load_over_each_month(examples: LocalAirflow, flights_
     rows = flights_sandbox.query("SELECT month, toUInt32(count()) AS n FROM flights GROUP BY month ORDER BY month")
     assert len(rows) == 12
     assert sum(row["n"] for row in rows) == 336776
+    named = json.loads(run_in_one_process(examples.environment, then=READ_NAMES).splitlines()[-1])
+    assert named == [f"s3://flights/dt=2013-{month:02}-*/*.parquet" for month in range(1, 13)]
 
 
 @pytest.mark.thorough
@@ -112,3 +138,50 @@ def test_a_load_starts_the_dag_that_waits_for_its_table(airflow_api: AirflowApi,
     (event,) = airflow_api.call("GET", "assets/events")["asset_events"]
     assert event["extra"]["rows"] == 842 + 943 + 914
     assert event["extra"]["partitions"] == ["20130101", "20130102", "20130103"]
+
+
+def count_arrivals(sandbox: Sandbox) -> int:
+    """Count the rows that have been loaded; 0 without a table."""
+    there = sandbox.query("SELECT name FROM system.tables WHERE name = 'arrivals' AND database = currentDatabase()")
+    return int(sandbox.query("SELECT count() AS n FROM arrivals")[0]["n"]) if there else 0
+
+
+def folders(s3: Any) -> list[str]:
+    return [one["Key"].partition("/")[0] for one in s3.list_objects_v2(Bucket="arrivals")["Contents"]]
+
+
+@pytest.mark.timeout(900)
+def test_new_files_are_loaded_as_they_arrive_and_each_step_is_a_span_of_its_task(
+    airflow_api: AirflowApi, flights_sandbox: Sandbox, collector: SpanCollector
+) -> None:
+    s3 = flights_sandbox.s3_client()
+    airflow_api.wait_for_dag("new_files")
+    airflow_api.call("PATCH", "dags/new_files", {"is_paused": False})
+    path = "dags/new_files/dagRuns/~/taskInstances?state=up_for_reschedule"
+    for number in (1, 2):
+        wait_for(lambda: airflow_api.call("GET", path)["total_entries"], "a run that waits for a file")
+        assert count_arrivals(flights_sandbox) == 3 * (number - 1)
+        s3.put_object(Bucket="arrivals", Key=f"in/{number}.csv", Body=b"id,item\n1,a\n2,b\n3,c\n")
+        wait_for(lambda n=number: count_arrivals(flights_sandbox) == 3 * n, "the rows of the file")
+    wait_for(lambda: folders(s3) == ["loaded", "loaded"], "the move of the last file, which follows the commit")
+    airflow_api.call("PATCH", "dags/new_files", {"is_paused": True})
+
+    task = {"airflow.dag_id": "new_files", "airflow.task_id": "load"}
+    wait_for(lambda: "ch_s3.load.commit" in collector.children("worker.load", **task), "the spans of a load")
+    names = [name for name in collector.children("worker.load", **task) if name.startswith("ch_s3.")]
+    assert set(names) == {f"ch_s3.load.{step}" for step in ("plan", "insert", "verify", "commit")}
+
+
+def test_a_failure_is_told_with_what_is_wrong_where_and_what_to_do(
+    airflow_api: AirflowApi, flights_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    message = tmp_path / "message"
+    run_id = airflow_api.trigger("tell_failures", {"path": str(message)})
+    wait_for(lambda: message.exists() and message.read_text(), "the message")
+    text = message.read_text()
+    assert text.startswith(f"tell_failures.load failed in the run {run_id}, try 1: no file matches")
+    assert "s3://flights/dt=2012-*/*.parquet" in text
+    assert f"Log: {airflow_api.address}/dags/tell_failures/runs/" in text
+    assert [s for s in (flights_sandbox.password, flights_sandbox.s3_secret_key) if s in text] == []
+    path = f"dags/tell_failures/dagRuns/{run_id}/taskInstances/load/logs/1"
+    wait_for(lambda: "tell_failures.load failed" in str(airflow_api.call("GET", path)), "the line of the log")

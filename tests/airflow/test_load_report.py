@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from airflow_provider_ch_s3.sandbox.info import Sandbox
-from tests.airflow.conftest import ROOT, AirflowApi, wait_for
+from tests.airflow.conftest import SCREENSHOTS, AirflowApi, wait_for
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
@@ -22,7 +22,6 @@ DATABASE = "looked_at"
 MERGING = f"{DATABASE}.merging"
 WITH_PLAY = "clickhouse_with_play"
 PLAY_URL = "https://clickhouse.example.com:8443/play"
-SCREENSHOTS = ROOT / "build" / "screenshots"
 ENDED = {"success", "failed"}
 NARROW_PIXELS = 340
 """Airflow's page is never narrower than 1280 pixels, but a user may move its divider."""

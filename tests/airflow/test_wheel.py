@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_ch_s3.get_provider_info import CLICKHOUSE_DOCS
 from tests.airflow.conftest import ROOT, run_in_one_process
 
 pytestmark = pytest.mark.airflow_run
@@ -61,7 +62,7 @@ def test_airflow_finds_the_installed_provider(wheel: Path, tmp_path: Path) -> No
     (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"])
     printed = run_in_one_process(
         {"AIRFLOW_HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONSAFEPATH": "1"},
-        ["providers", "get", "--full", "airflow-provider-ch-s3"],
+        ["providers", "get", "--full", "--output", "json", "airflow-provider-ch-s3"],
         ["providers", "hooks", "--output", "plain"],
         ["plugins"],
         then="import airflow_provider_ch_s3; print(airflow_provider_ch_s3.__file__)",
@@ -69,5 +70,6 @@ def test_airflow_finds_the_installed_provider(wheel: Path, tmp_path: Path) -> No
     )
     assert "Bulk loads" in printed
     assert "clickhouse_s3 " in printed
+    assert printed.count(CLICKHOUSE_DOCS) == 2  # of the integration, and what the page of providers links to
     assert "Load report" in printed
     assert printed.splitlines()[-1].startswith(str(site))

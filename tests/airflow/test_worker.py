@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
+from playwright.sync_api import Page
 
 from airflow_provider_ch_s3.sandbox.info import Sandbox
-from tests.airflow.conftest import AirflowApi, wait_for
+from tests.airflow.conftest import AirflowApi, Look, wait_for
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
@@ -70,11 +72,31 @@ def test_retry_after_a_killed_worker_takes_the_running_query_over(
     assert int(flights_sandbox.query(f"SELECT count() AS n FROM {table}")[0]["n"]) == 842 + 943 + 914
 
 
-def test_mark_failed_ends_the_query_on_all_nodes(
-    airflow_api: AirflowApi, flights_sandbox: Sandbox, table: str
+@pytest.mark.timeout(900)
+def test_in_the_ui_mark_failed_ends_the_query_on_all_nodes_and_clear_starts_another(
+    page: Page, look: Look, airflow_api: AirflowApi, flights_sandbox: Sandbox, table: str
 ) -> None:
-    run = airflow_api.trigger(DAG, {"table": table})
-    wait_for(lambda: running(flights_sandbox), "the load")
-    airflow_api.call("PATCH", f"dags/{DAG}/dagRuns/{run}/taskInstances/{TASK}", {"new_state": "failed"})
+    run = airflow_api.trigger(DAG, {"table": table, "pause": 1})
+    query_id = wait_for(lambda: running(flights_sandbox), "the load").pop()
+    page.goto(f"{airflow_api.address}/dags/{DAG}/runs/{quote(run)}/tasks/{TASK}")
+    page.get_by_role("button", name="Mark Task Instance as").click()
+    page.get_by_role("menuitem", name="Failed").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_text("Affected Tasks: 1").wait_for()
+    look("mark-failed")
+    dialog.get_by_role("button", name="Confirm").click()
     wait_for(lambda: not running(flights_sandbox), "the end of the query")
     assert airflow_api.task(DAG, run, TASK)["state"] == "failed"
+    page.get_by_text("Failed", exact=True).first.wait_for()
+    look("marked-failed")
+
+    page.get_by_role("button", name="to clear").click()
+    dialog.get_by_text("Affected Tasks: 1").wait_for()
+    look("clear")
+    dialog.get_by_role("button", name="Confirm").click()
+    assert wait_for(lambda: running(flights_sandbox), "the load of the cleared task").pop() != query_id
+    page.get_by_text("submitting").first.wait_for()
+    look("cleared")
+    airflow_api.call("PATCH", f"dags/{DAG}/dagRuns/{run}/taskInstances/{TASK}", {"new_state": "failed"})
+    wait_for(lambda: not running(flights_sandbox), "the end of the query")
+    assert int(flights_sandbox.query(f"SELECT count() AS n FROM {table}")[0]["n"]) == 0

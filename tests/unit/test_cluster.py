@@ -111,6 +111,7 @@ def test_endpoints_are_host_and_port(given: object, secure: object, expected: tu
         ({"ingest_memory_ratio": 1.5}, "ingest_memory_ratio is 1.5; set it to a number from 0.01 to 1"),
         ({"max_concurrent_loads": 0}, "max_concurrent_loads is 0; set it to a whole number from 1 to 1000"),
         ({"max_concurrent_loads": 1.5}, "max_concurrent_loads is 1.5; set it to a whole number"),
+        ({"ingest_memory_ratio": "0,7"}, "ingest_memory_ratio is '0,7'; set it to a number from 0.01 to 1"),
         ({"ingest_memory_ratio": 0}, "ingest_memory_ratio is 0; set it to a number from 0.01 to 1"),
         (
             {"ddl_mode": "cluster"},

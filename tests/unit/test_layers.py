@@ -46,7 +46,7 @@ VALUES = TEXT | {
     "new_table",
     "settle",
 }
-ASKING = VALUES | {"tuning", "sql", "protocols", "request", "pace", "batches", "parallel", "codec"}
+ASKING = VALUES | {"tuning", "sql", "protocols", "request", "pace", "batches", "parallel", "steps", "codec"}
 PURE = ASKING | {"inspect", "create", "query", "exactly_once", "rejects", "load"}
 
 # place -> what of ours it may import, beside itself
@@ -86,6 +86,7 @@ MAY_IMPORT = {
     "pace": set(),
     "batches": set(),
     "parallel": set(),
+    "steps": set(),
     "codec": GROUND,
     "request": VALUES | {"tuning"},
     "protocols": VALUES | {"sql"},

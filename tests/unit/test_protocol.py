@@ -21,12 +21,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_ch_s3 import pace
+from airflow_provider_ch_s3 import pace, steps
 from airflow_provider_ch_s3.access import S3Access
 from airflow_provider_ch_s3.addresses import SourcePattern
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.errors import ChS3Error
-from airflow_provider_ch_s3.exactly_once import lock, locked_target, waiting
+from airflow_provider_ch_s3.exactly_once import lock, waiting
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.lock import TargetLock
 from airflow_provider_ch_s3.exactly_once.locking import TargetLocking
@@ -264,7 +264,7 @@ def prepare_model_load(
 @pytest.fixture(autouse=True)
 def model_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace clock and threads by those of the model, with timeouts that suit its steps of 10 ms."""
-    for module in (kill, lock, locked_target, monitor, pace, state, waiting):
+    for module in (kill, lock, monitor, pace, state, steps, waiting):
         monkeypatch.setattr(module, "time", Clock)
     monkeypatch.setattr(lock, "LOCK_PATIENCE_SECONDS", 1.0)
     monkeypatch.setattr(lock, "HEARTBEAT_SECONDS", 0.3)

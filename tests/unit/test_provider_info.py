@@ -63,14 +63,10 @@ def test_every_key_of_the_design_is_a_field(connection_type: dict[str, Any]) -> 
     ]
 
 
-def test_fields_carry_their_limits(connection_type: dict[str, Any]) -> None:
+def test_fields_are_of_the_types_that_the_form_does_not_change(connection_type: dict[str, Any]) -> None:
     fields = connection_type["conn-fields"]
-    assert fields["ingest_memory_ratio"]["schema"] == {
-        "type": ["number", "null"],
-        "minimum": 0.01,
-        "maximum": 1,
-    }
-    assert fields["max_concurrent_loads"]["schema"] == {"type": ["integer", "null"], "minimum": 1, "maximum": 1000}
+    for number in ("ingest_memory_ratio", "max_concurrent_loads"):
+        assert fields[number]["schema"] == {"type": ["string", "null"]}
     assert fields["ddl_mode"]["schema"]["enum"] == ["auto", "single", "on_cluster", "per_host", "database"]
     assert fields["http_endpoints"]["schema"] == {"type": ["array", "null"], "items": {"type": "string"}}
 

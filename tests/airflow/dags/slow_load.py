@@ -14,7 +14,8 @@ with DAG(dag_id="slow_load", schedule=None) as dag:
         source="s3://flights/dt=2013-01-0{1..3}/*.parquet",
         table="{{ dag_run.conf['table'] }}",
         columns=["dt", "flight"],
-        where="sleepEachRow(0.01) = 0",  # 2,699 rows, about 900 per file: about ten seconds
+        # 2,699 rows, about 900 per file: about ten seconds, unless a test wants a load that runs until it is ended
+        where="sleepEachRow({{ dag_run.conf.get('pause', 0.01) }}) = 0",
         settings={"function_sleep_max_microseconds_per_block": 0, "max_block_size": 100},
         poll_interval=0.5,
         retries=1,
