@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from io import BytesIO
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest

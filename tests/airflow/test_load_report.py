@@ -98,6 +98,8 @@ def test_a_finished_load_shows_its_numbers_and_asks_no_other_server(
     report.get_by_role("button", name="Show all 31").focus()
     page.keyboard.press("Enter")
     report.get_by_text("20130131", exact=True).wait_for()
+    report.get_by_role("button", name="Show the files").click()
+    report.get_by_text("flights/dt=2013-01-31/", exact=False).first.wait_for()
     take_pictures(page, report, "load")
     assert {url.split("/")[2] for url in asked if url.startswith("http")} == {run.api.address.split("/")[2]}
 
