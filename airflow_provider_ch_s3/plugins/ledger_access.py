@@ -25,11 +25,12 @@ SETTINGS = {"readonly": 2, "max_execution_time": 15}
 class FoundLedger:
     """A ledger that can be read.
 
-    :param others: names of all ledgers on the connected server, this one among them.
+    :param view: reads it.
+    :param ledgers: names of all ledgers on the connected server.
     """
 
     view: LedgerView
-    others: list[str]
+    ledgers: list[str]
 
 
 @contextmanager
@@ -45,15 +46,17 @@ def reading_ledger(conn_id: str, name: str = "") -> Iterator[FoundLedger]:
     hook = ClickHouseS3Hook(clickhouse_conn_id=conn_id, session_settings=SETTINGS, client_kwargs=TIMEOUTS)
     with closing(hook):
         declared = hook.declaration
-        ledgers = find_ledgers(hook)
-        known = {str(ledger): ledger for ledger in ledgers}
+        comments = find_ledgers(hook)
+        known = {str(ledger): ledger for ledger in comments}
         own = str(ledger_name(declared.ledger_table, read_server(hook).database))
         chosen = name or (own if own in known else min(known, default=own))
         if chosen not in known:
             raise ConfigError(_describe_missing(chosen, conn_id, sorted(known)))
         ledger = known[chosen]
-        check_schema(ledger, ledger.table, ledgers[ledger])
-        yield FoundLedger(view=LedgerView(client=hook, cluster=declared.cluster, ledger=ledger), others=sorted(known))
+        check_schema(ledger, ledger.table, comments[ledger])
+        yield FoundLedger(
+            view=LedgerView(client=hook, cluster=declared.cluster, ledger=ledger), ledgers=sorted(known)
+        )
 
 
 def _check_connection(conn_id: str) -> None:

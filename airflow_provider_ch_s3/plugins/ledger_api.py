@@ -75,7 +75,7 @@ def read_loads(
     """Read a page of the history."""
     selection = Selection(table=table, states=STATES[state], days=days, after=after, limit=limit)
     with _reading(conn_id, ledger) as found:
-        return {**asdict(found.view.page(selection)), "ledgers": found.others}
+        return {**asdict(found.view.page(selection)), "ledgers": found.ledgers}
 
 
 @app.get("/load_files")

@@ -113,7 +113,7 @@ def test_the_page_in_airflow_reads_only(lab: Lab) -> None:
     lab.put("in/a.csv", b"2013-01-01,1\n")
     lab.load("in/*.csv", table, **CSV)
     with reading_ledger("ch", f"{lab.database}.ch_s3_ledger") as found:
-        assert f"{lab.database}.ch_s3_ledger" in found.others
+        assert f"{lab.database}.ch_s3_ledger" in found.ledgers
         assert len(found.view.page(Selection()).loads) == 1
         settings = found.view.client.query(
             Statement(text="SELECT getSetting('readonly') AS readonly, getSetting('max_execution_time') AS seconds")
