@@ -206,5 +206,6 @@ def _with_selected(
         return tuple(wanted)
     typed = replace(source, columns=type_path_columns(source.columns, source.files, ()))
     selected = read_select_types(client, typed, request.select, request.settings)
-    computed = [NewColumn(name=name, type=kind) for name, kind in selected.items()]
-    return (*(column for column in wanted if column.name not in selected), *computed)
+    computed = {name: NewColumn(name=name, type=kind) for name, kind in selected.items()}
+    in_place = [computed.pop(column.name, column) for column in wanted]
+    return (*in_place, *computed.values())
