@@ -13,7 +13,7 @@ import pytest
 
 from tests.faults.harness import other_names
 from tests.faults.judge import Outcome
-from tests.faults.oracle import MODES, Difference, Row, between, closest, expected, file_rows
+from tests.faults.oracle import MODES, Difference, Row, between, closest, expected
 from tests.faults.plans import DURING_INSERT, REPLICATED_WEIGHTS, WEIGHTS, Kind, Plan, Points, random_plan
 from tests.faults.points import boundaries
 from tests.faults.proxies import Loop, Proxy
@@ -141,10 +141,12 @@ def test_the_oracle_takes_no_mixture_of_two_versions() -> None:
         pytest.param("replace_partitions", 25 + 60, id="replace_partitions"),
         pytest.param("replace_where", 90 + 60, id="replace_where"),
         pytest.param("replace_table", 60, id="replace_table"),
+        pytest.param("append_reject", 175 + 60 + 3, id="append_reject"),
+        pytest.param("append_new_table", 60, id="append_new_table"),
     ],
 )
 def test_what_each_mode_must_leave(mode: str, rows: int) -> None:
-    assert expected(mode, 2, file_rows(0)).total() == rows
+    assert expected(mode, 2, {0: 0}).total() == rows
 
 
 @pytest.mark.parametrize("weights", [WEIGHTS, REPLICATED_WEIGHTS], ids=["shards", "replicas"])
@@ -240,5 +242,5 @@ def test_the_report_of_a_bad_run() -> None:
 def test_a_run_without_a_verdict_is_no_good_run(state: str) -> None:
     assert not is_good([outcome(state)])
     first, *_, last = format_report([outcome(state, notes=["why"])]).splitlines()
-    assert first.startswith(f"{state}: r append/worker kill_node")
+    assert first.startswith(f"{state}: r append/worker s3 kill_node")
     assert last == f"faults: FAILED runs=1 committed=0 failed_clean=0 {state}=1 lost=0 doubled=0 leftovers=0"
