@@ -23,7 +23,7 @@ from tests.sandbox.processes import all_answer
 END_SECONDS = 240.0
 LEFTOVER_SECONDS = 5.0
 FIRST_VERSIONS = dict.fromkeys(range(oracle.FILES), 0)
-REMEDY = ("clear the task", "then", "use ", "give ", "check", "correct", "look", "raise", "wait", "restore")
+REMEDY = ("clear the task", "then", "use ", "give ", "check", "correct", "look", "raise", "wait", "restore", "allow")
 
 
 @dataclass(kw_only=True)
