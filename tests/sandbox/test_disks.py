@@ -11,6 +11,7 @@ from tests.marks import thorough
 from tests.sandbox.conftest import Freeze, Lab, bag, start_worker
 from tests.sandbox.few import die_before, is_clean
 from tests.sandbox.gates import Gate
+from tests.sandbox.topologies import topologies
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
@@ -90,3 +91,16 @@ def test_rows_are_staged_where_they_will_stay(lab: Lab, freeze: Freeze) -> None:
     assert disks(lab, f"{lab.database}.ch_s3_stage_") == BY_AGE
     assert gate.wake() is None
     assert disks(lab, table) == BY_AGE
+
+
+@topologies("on-cluster")
+@pytest.mark.thorough
+def test_replicas_with_disks_of_their_own(replicated_lab: Lab) -> None:
+    lab = replicated_lab
+    for number in range(3):
+        lab.put(f"in/{number}.csv", "".join(["n\n", *(f"{row['n']}\n" for row in ROWS[number::3])]).encode())
+    table = lab.distribute(lab.create("t", "n UInt32", f"MergeTree PARTITION BY n % 2 ORDER BY n {S3_DISK}"))
+    lab.load("in/*.csv", table)
+    lab.load("in/*.csv", table, task_id="again", load_mode="replace_partitions")
+    assert bag(lab.rows(f"{lab.database}.t")) == bag({"n": row["n"]} for row in ROWS)
+    assert is_clean(lab)
