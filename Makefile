@@ -11,7 +11,7 @@ PARALLEL := --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # The packages that build the site, and nothing else.
 DOCS := .venv-docs
 
-.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning bench-history bench-concurrency bench-many-files bench-in-place bench-shared-memory deferral-scale docs docs-pictures lint clean
+.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning bench-history bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs docs-pictures lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -52,13 +52,17 @@ faults-points: $(READY)
 bench-concurrency: $(READY)
 	$(BIN)/python -m bench.concurrency
 
-# A million objects, loaded by one task that is killed five times; takes half an hour, and needs Go.
+# A million objects, loaded by one task that is killed five times; takes five minutes, and needs Go.
 bench-many-files: $(READY)
 	$(BIN)/python -m bench.many_files
 
 # Threads for a SELECT over files in place, near to and far from the store; takes ten minutes.
 bench-in-place: $(READY)
 	$(BIN)/python -m bench.in_place
+
+# Delayed streams for loads into a table on an S3 disk; takes five minutes.
+bench-s3-disk: $(READY)
+	$(BIN)/python -m bench.s3_disk
 
 # How the time of a load grows with the history of its table.
 bench-history: $(READY)

@@ -67,6 +67,7 @@ class Arena:
             engine=engine or workload.engine,
             order_by=() if engine else workload.order_by,
             partition_by="" if engine else workload.partition_by,
+            storage_policy="" if engine else workload.hardware.storage_policy,
         )
         with scratch_table(self.hook, table, create):
             yield table

@@ -1,4 +1,4 @@
-"""Fourteen workloads over seven datasets, as values. Each row is a function of its number."""
+"""Fifteen workloads over eight datasets, as values. Each row is a function of its number."""
 
 from __future__ import annotations
 
@@ -66,12 +66,14 @@ class Hardware:
     :param is_clustered: whether all nodes read, with ``s3Cluster``; otherwise one server reads, with ``s3``.
     :param memory_bytes: memory per node; None for the sandbox's default.
     :param latency_seconds: latency added to each S3 request.
+    :param storage_policy: of the table; '' for the server's default.
     """
 
     nodes: int = 1
     is_clustered: bool = True
     memory_bytes: int | None = None
     latency_seconds: float = 0.0
+    storage_policy: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +126,14 @@ _ALL = (
     Workload(name="W13", title="120 M rows by day", dataset=_MANY_EVENTS, partition_by="toDate(ts)"),
     Workload(
         name="W14", title="120 M rows, 2 GiB of memory", dataset=_MANY_EVENTS, hardware=Hardware(memory_bytes=2 * GIB)
+    ),
+    # fewer rows: the store that the disk is in is the sandbox's own, written in Python
+    Workload(
+        name="W15",
+        title="table on an S3 disk, 12 partitions",
+        dataset=Dataset(name="few-events", row_count=ROWS // 10),
+        partition_by="toYYYYMM(ts)",
+        hardware=Hardware(storage_policy="s3"),
     ),
 )
 LARGE = frozenset({"W13", "W14"})

@@ -40,7 +40,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--quick", action="store_true", help="some workloads with fewer rows, under 10 minutes")
     parser.add_argument(
-        "--workload", action="append", metavar="NAME", help="W1 to W14; repeatable; default: W1 to W12"
+        "--workload", action="append", metavar="NAME", help="W1 to W15; repeatable; default: all but W13 and W14"
     )
     parser.add_argument("--rounds", type=int, help="loads of each candidate (5; with --quick 3)")
     parser.add_argument("--scale", type=float, help="share of the rows (1; with --quick 0.5)")

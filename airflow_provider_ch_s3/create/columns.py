@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.create.observe import (
     is_scalar,
     observe_texts,
 )
-from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.inspect.files import query_files, read_select_types, read_source, with_delimiter
 from airflow_provider_ch_s3.inspect.schemas import read_schemas, spread
 from airflow_provider_ch_s3.names import show_name
@@ -66,7 +66,40 @@ def read_new_columns(
         found = _choose_text(client, source, in_files, request)
     columns = [NewColumn(name=name, type=kind) for name, kind in found.items()]
     columns += _folder_columns(source, found)
-    return _with_selected(client, source, columns, request)
+    chosen = _with_selected(client, source, columns, request)
+    _check_nested(client, source, [c for c in chosen if c in columns], request.settings)
+    return chosen
+
+
+def _check_nested(
+    client: ClickHouseClient,
+    source: SourceSpec,
+    columns: Sequence[NewColumn],
+    settings: Mapping[str, SettingValue],
+) -> None:
+    """Check that lists named ``a.b`` and ``a.c``, which are one Nested column in a table, are equally long.
+
+    :raises SourceError: if they are not.
+    """
+    lists: dict[str, list[str]] = {}
+    for column in columns:
+        prefix, dot, _ = column.name.partition(".")
+        if dot and column.type.startswith("Array("):
+            lists.setdefault(prefix, []).append(column.name)
+    pairs = [(first, other) for first, *others in lists.values() for other in others]
+    if not pairs:
+        return
+    typed = replace(source, columns=tuple(FileColumn(name=column.name, type=column.type) for column in columns))
+    statement = table_queries.render_count_uneven(
+        typed, spread(source.files, SAMPLE_FILES), pairs, limit_rows=SAMPLE_ROWS_PER_FILE, settings=settings
+    )
+    if uneven := query_files(client, statement, source):
+        first, other = uneven[0]["first"], uneven[0]["other"]
+        raise SourceError(
+            f"{first!r} and {other!r} are lists of different lengths in {source.pattern}, and in a table they are one"
+            " Nested column, whose lists are equally long; give one of them a name without a dot: leave it out of"
+            f" columns=[…], and add select={{{other.replace('.', '_')!r}: '`{other}`'}}"
+        )
 
 
 def _choose_typed(
@@ -206,5 +239,6 @@ def _with_selected(
         return tuple(wanted)
     typed = replace(source, columns=type_path_columns(source.columns, source.files, ()))
     selected = read_select_types(client, typed, request.select, request.settings)
-    computed = [NewColumn(name=name, type=kind) for name, kind in selected.items()]
-    return (*(column for column in wanted if column.name not in selected), *computed)
+    computed = {name: NewColumn(name=name, type=kind) for name, kind in selected.items()}
+    in_place = [computed.pop(column.name, column) for column in wanted]
+    return (*in_place, *computed.values())

@@ -19,7 +19,15 @@ from airflow_provider_ch_s3.batches import batches
 from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
-from airflow_provider_ch_s3.exactly_once.moved import Before, Part, find_moved, has_arrived, has_changed, parse_part
+from airflow_provider_ch_s3.exactly_once.moved import (
+    Before,
+    Part,
+    count_lost,
+    find_moved,
+    has_arrived,
+    has_changed,
+    parse_part,
+)
 from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
 from airflow_provider_ch_s3.exactly_once.survivors import Survivors
 from airflow_provider_ch_s3.protocols import ClickHouseClient
@@ -120,6 +128,7 @@ class Commit:
                 log.info("continuing with the rows that %s set aside before", self.attempt.query_id)
             case _:
                 self.prepare()
+                self._check_nothing_lost()
 
     def has_changed_nothing(self) -> bool:
         """Whether no step has reached the target: no staged part has arrived, or nothing has changed there at all."""
@@ -218,8 +227,10 @@ class Commit:
         for (node, partition), before in self._before(role):
             parts = [part for part in staged.get((node, partition), ()) if part.is_active and part.rows]
             keeps_all_rows = self.plan.keeps_all_rows and not role
+            arrived = target.get((node, partition), ())
+            if keeps_all_rows and (lost := count_lost(parts, arrived, before)):
+                raise self._rows_lost(node, partition, lost)
             try:
-                arrived = target.get((node, partition), ())
                 moved = find_moved(parts, arrived, before, keeps_all_rows=keeps_all_rows)
             except UnknownStateError as error:
                 raise UnknownStateError(
@@ -230,6 +241,28 @@ class Commit:
             if moved:
                 found.append((node, moved))
         return found
+
+    def _rows_lost(self, node: str, partition: str, lost: int) -> UnknownStateError:
+        return UnknownStateError(
+            f"{node} died while partition {partition} was committed, and {count_of(lost, 'row')} of it are in neither"
+            f" {self._staged()} nor {self.staging.target}: ClickHouse may have set a part aside as broken, as happens"
+            " on S3 disks; look at system.detached_parts there, and attach what can be repaired, or load the files of"
+            " this partition again with load_mode='replace_partitions'"
+        )
+
+    def _check_nothing_lost(self) -> None:
+        """Check that an interrupted commit that replaces partitions still has all rows to replace them with.
+
+        :raises UnknownStateError: if some are gone.
+        """
+        staged: Counter[str] = Counter()
+        nodes: dict[str, str] = {}
+        for (node, partition), before in self._before(""):
+            staged[partition] += before.staged_rows
+            nodes[partition] = node
+        for partition, rows in self.plan.partitions.items():
+            if self.plan.keeps_all_rows and staged[partition] < rows:
+                raise self._rows_lost(nodes.get(partition, "a node"), partition, rows - staged[partition])
 
     def _is_all_staged(self) -> bool:
         found = [(self._read_partitions(self._staged(role), role), role) for role in self.plan.before]

@@ -104,6 +104,19 @@ def find_moved(
     )
 
 
+def count_lost(staged: Iterable[Part], target: Iterable[Part], before: Before) -> int:
+    """Count the rows that are not staged any more and have not arrived either, if merges of the target keep all rows.
+
+    A node that is killed while it removes a moved part from an S3 disk may break the clone, too: both have the same
+    files of metadata (https://github.com/ClickHouse/ClickHouse/issues/113179).
+
+    :param staged: active parts of the staging table; ``target``: all parts of the target, active or not.
+    """
+    moved_rows = before.staged_rows - _count(staged)
+    gained_rows = _count(part for part in target if part.is_active) - before.rows
+    return max(0, moved_rows - max(0, gained_rows))
+
+
 def has_changed(target: Iterable[Part], before: Before) -> bool:
     """Whether a partition of the target has been changed since."""
     target = tuple(target)

@@ -111,6 +111,11 @@ def _other_remedy(code: str, message: str, endpoint: str) -> str:
             "check that the servers may read the container: with its account's key, or with a SAS token of the"
             " account for services, containers and objects; that of a container alone is not enough for ClickHouse"
         )
+    if "of Nested data structure" in message:
+        return (
+            "columns of the table whose names begin alike up to a dot are one Nested column, whose lists are equally"
+            " long in each row; give the table other names, and load with select={'a_b': '`a.b`'}"
+        )
     if "HTTP status code: " in message:
         return f"check that the servers reach {endpoint}, and that it sends these files to everybody, also in parts"
     if code in _ACCESS:

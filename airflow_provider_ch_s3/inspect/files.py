@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -212,8 +213,23 @@ def query_files(
         raise unreadable(source, error, target) from error
 
 
+def _in_file_and_folder(source: SourceSpec, error: ServerError) -> str:
+    """Name of the column that text files should not have, because their folders have it; '' if there is none."""
+    match = re.search(
+        r"Unknown field found (?:in format header: '(.+?)' at|while parsing \w+ format: (.+?): )", str(error)
+    )
+    name = (match[1] or match[2]) if match else ""
+    return name if name in path_column_names(source.files) else ""
+
+
 def unreadable(source: SourceSpec, error: ServerError, target: TargetSpec | None = None) -> SourceError:
     """Build the error for files that the servers cannot read, or cannot read as requested."""
     types = target.column_types if target else {}
+    if twice := _in_file_and_folder(source, error):
+        return SourceError(
+            f"{source.pattern} has a column {twice!r} in its files and in the names of its folders ({twice}=…), and"
+            f" ClickHouse reads only that of the folders from {source.data_format}; give"
+            " settings={'input_format_skip_unknown_fields': 1} to leave out what is in the files"
+        )
     explained = explain(str(error), types, endpoint=source.access.endpoint_url or source.pattern.bucket)
     return SourceError(f"ClickHouse cannot read {source.pattern} as {source.data_format}: {explained}")

@@ -25,7 +25,8 @@ QUERY_TIMEOUT_SECONDS = 300
 class Sandbox:
     """A running sandbox: its addresses and its credentials.
 
-    The nodes have a named collection ``sandbox_s3``, and ``s3()`` without keys uses the nodes' own keys.
+    The nodes have a named collection ``sandbox_s3``, and ``s3()`` without keys uses the nodes' own keys. Tables may
+    have the storage policy ``s3``, or ``tiered`` (volumes ``hot``, which is local, and ``cold``).
     Anyone may read the bucket ``public`` (``NOSIGN``).
 
     :param host: the host on which all nodes listen.

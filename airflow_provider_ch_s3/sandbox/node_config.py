@@ -9,6 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.sandbox.object_store import DISKS_BUCKET
 from airflow_provider_ch_s3.sandbox.process import LOG_NAME
 from airflow_provider_ch_s3.units import KIB
 
@@ -47,6 +48,7 @@ class NodeConfig:
             **vars(self),
             directory=directory,
             config_name=CONFIG_NAME,
+            disks_bucket=DISKS_BUCKET,
             log_path=directory / LOG_NAME,
             password_sha256=hashlib.sha256(self.sandbox.password.encode()).hexdigest(),
         )

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 PUBLIC_BUCKET = "public"
+DISKS_BUCKET = "disks"
+"""Where the nodes keep the tables whose storage policy says so."""
 
 _AUTHORIZATION = re.compile(
     r"AWS4-HMAC-SHA256 Credential=(?P<access_key>[^/]+)/\d{8}/(?P<region>[^/]+)/s3/aws4_request, ?"
@@ -77,7 +79,8 @@ def start_object_store(*, port: int, access_key: str, secret_key: str) -> None:
             """Log nothing: requests carry credentials."""
 
     store = create_backend_app("s3")
-    Client(store).put(f"/{PUBLIC_BUCKET}", base_url=f"http://127.0.0.1:{port}", content_length=0)
+    for bucket in (PUBLIC_BUCKET, DISKS_BUCKET):
+        Client(store).put(f"/{bucket}", base_url=f"http://127.0.0.1:{port}", content_length=0)
     gate = SignatureGate(store, access_key=access_key, secret_key=secret_key)
     # Its own socket: if the port were taken, make_server would exit the whole process.
     with socket.create_server(("127.0.0.1", port)) as listener:

@@ -38,6 +38,7 @@ def render_create_bench_table(
     engine: str,
     order_by: Sequence[str] = (),
     partition_by: str = "",
+    storage_policy: str = "",
 ) -> Statement:
     """A new table.
 
@@ -51,4 +52,5 @@ def render_create_bench_table(
         engine=engine,
         order_by=order_by,
         partition_by=partition_by,
+        storage_policy=storage_policy,
     )

@@ -41,6 +41,30 @@ def render_observe_values(
     )
 
 
+def render_count_uneven(
+    source: SourceSpec,
+    files: Sequence[SourceFile],
+    pairs: Sequence[tuple[str, str]],
+    *,
+    limit_rows: int,
+    settings: Mapping[str, SettingValue],
+) -> Statement:
+    """In how many of the first rows of some files two lists differ in length.
+
+    :param pairs: columns of the files.
+    """
+    return render(
+        "count_uneven",
+        parameters=source.access.parameters,
+        sources=[replace(source, files=(file,)) for file in files],
+        pairs=pairs,
+        limit_rows=limit_rows,
+        data_format=source.data_format,
+        structure=source.structure,
+        settings=settings,
+    )
+
+
 def render_count_nulls(source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]) -> Statement:
     """Number of missing values in each column of all Parquet files, from their footers."""
     return render(

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from airflow_provider_ch_s3.sandbox import SandboxConfig
 from tests.faults.harness import Harness, running_harness
 from tests.faults.judge import Outcome
-from tests.faults.oracle import MODES
-from tests.faults.plans import CLOUD_WEIGHTS, REPLICATED_WEIGHTS, WEIGHTS, Kind, Plan, random_plan
-from tests.faults.points import kill_plans, trace_loads
+from tests.faults.oracle import MODES, REJECT
+from tests.faults.plans import CLOUD_WEIGHTS, REPLICATED_WEIGHTS, WEIGHTS, Kind, Plan, random_plan, random_way
+from tests.faults.points import Traces, kill_plans
 from tests.faults.report import format_report, is_good
 from tests.sandbox.topologies import CLOUD, TOPOLOGIES
 
@@ -52,25 +52,40 @@ def main() -> int:
     is_balanced = options.cluster == "cloud"
     with running_harness(config, has_airflow=not options.forked, is_balanced=is_balanced) as harness:
         if options.points:
-            plans = point_plans(harness)
+            plans = point_plans(harness, [options.mode] if options.mode else modes_of(harness))
         else:
             print(f"seed {seed}", flush=True)
             numbers = range(options.runs) if options.only is None else [options.only]
-            plans = random_plans(harness, seed, numbers, weights)
-            plans = [plan for plan in plans if not (options.forked and plan.kind.needs_airflow)]
-        plans = [plan for plan in plans if options.mode in (None, plan.mode)]
+            plans = random_plans(harness, seed, numbers, weights, options)
         outcomes = harness.run_all(plans, on_outcome=say)
     print(format_report(outcomes))
     return 0 if is_good(outcomes) else 1
 
 
-def random_plans(harness: Harness, seed: int, numbers: range | list[int], weights: Mapping[Kind, int]) -> list[Plan]:
-    points = trace_loads(harness)
-    return [random_plan(seed, number, points, weights) for number in numbers]
+def modes_of(harness: Harness) -> list[str]:
+    """List the modes that the cluster can run: older servers do not number the lines of a file."""
+    return [mode for mode in MODES if mode != REJECT or harness.sandbox.replicas == 1]
 
 
-def point_plans(harness: Harness) -> list[Plan]:
-    points = trace_loads(harness)
+def random_plans(
+    harness: Harness,
+    seed: int,
+    numbers: range | list[int],
+    weights: Mapping[Kind, int],
+    options: argparse.Namespace,
+) -> list[Plan]:
+    modes = modes_of(harness)
+    chosen = {}
+    for number in numbers:
+        kind, way = random_way(seed, number, weights, modes)
+        if options.mode in (None, way[0]) and not (options.forked and kind.needs_airflow):
+            chosen[number] = way
+    points = Traces(harness=harness).of(chosen.values())
+    return [random_plan(seed, number, points, weights, modes) for number in chosen]
+
+
+def point_plans(harness: Harness, modes: list[str]) -> list[Plan]:
+    points = Traces(harness=harness).of((mode, is_deferred) for mode in modes for is_deferred in (False, True))
     return [plan for (mode, way), found in points.items() for plan in kill_plans(mode, way, found.writes)]
 
 

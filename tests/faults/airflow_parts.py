@@ -27,7 +27,7 @@ STOP_SECONDS = 10.0
 LOCKED = "database is locked"
 MAX_RESTARTS = 5
 
-DAG_ID, TASK_ID, RETRIES = "faulty_load", "load", 3
+DAG_ID, TASK_ID, RETRIES = "faulty_task", "load", 3
 
 # Imports what task processes need once, in the scheduler that forks them, which saves seconds for each try. And after
 # the triggerer is killed, the others may block each other until SQLite times out, which should not take a minute.
@@ -41,7 +41,7 @@ def be_less_patient(connection, record):
 
 
 if any(name in sys.argv for name in ("scheduler", "triggerer")):
-    from tests.faults.faulty_load import warm_up
+    from tests.faults.faulty_task import warm_up
 
     warm_up()
 """

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pytest
 
 from tests.faults.harness import Harness, running_harness
-from tests.faults.plans import Points
-from tests.faults.points import trace_loads
+from tests.faults.points import Traces
 
 
 @pytest.fixture(scope="package")
@@ -19,9 +18,9 @@ def forking() -> Iterator[Harness]:
 
 
 @pytest.fixture(scope="package")
-def points(forking: Harness) -> Mapping[tuple[str, bool], Points]:
-    """The points of a load, by mode and whether the task defers."""
-    return trace_loads(forking)
+def traces(forking: Harness) -> Traces:
+    """The points of loads without faults."""
+    return Traces(harness=forking)
 
 
 @pytest.fixture

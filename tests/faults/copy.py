@@ -6,15 +6,15 @@ import json
 import sys
 from pathlib import Path
 
-from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.faults.airflow_parts import RETRIES, TASK_ID
+from tests.faults.faulty_task import make_operator
 from tests.faults.nursery import make_context
 
 
 def main(run_file: str, identity: str) -> None:
-    arguments = json.loads(Path(run_file).read_text())["arguments"]
+    spec = json.loads(Path(run_file).read_text())
     # it has no triggerer, so it waits in its process
-    operator = S3ToClickHouseOperator(task_id=TASK_ID, retries=RETRIES, **{**arguments, "deferrable": False})
+    operator = make_operator(spec, task_id=TASK_ID, retries=RETRIES, deferrable=False)
     operator.execute(make_context(operator, json.loads(identity)))
 
 

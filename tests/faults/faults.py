@@ -15,10 +15,10 @@ from typing import Any
 
 from airflow_provider_ch_s3.errors import ServerError
 from tests.faults import oracle
-from tests.faults.oracle import FILES, file_rows, write_parquet
+from tests.faults.oracle import FILES, write_file
 from tests.faults.plans import Kind
 from tests.faults.proxies import Proxy
-from tests.faults.scene import BUCKET, WAIT_SECONDS, Scene, key, wait_for
+from tests.faults.scene import WAIT_SECONDS, Scene, wait_for
 from tests.sandbox import processes
 
 COPY_SECONDS = 20.0
@@ -176,28 +176,27 @@ def _with_network(scene: Scene, disturb: Callable[[Proxy], None]) -> None:
 
 
 def trouble_store(scene: Scene) -> None:
-    scene.slot.store.trouble(scene.plan.kind.trouble, 10_000 if scene.plan.lasts_to_the_end else scene.plan.amount)
+    requests = 10_000 if scene.plan.lasts_to_the_end else scene.plan.amount
+    scene.slot.stores[scene.plan.store].trouble(scene.plan.kind.trouble, requests)
     scene.go()
 
 
 def change_object(scene: Scene) -> None:
     scene.wait_for_the_insert()
     number = scene.plan.amount % FILES
-    s3 = scene.sandbox.s3_client()
     match scene.plan.kind:
         case Kind.OBJECT_CHANGED:
             replace_object(scene, number)
         case Kind.OBJECT_DELETED:
-            s3.delete_object(Bucket=BUCKET, Key=key(scene.prefix, number))
+            scene.objects.delete(scene.key(number))
         case Kind.OBJECT_NEW:
-            s3.put_object(Bucket=BUCKET, Key=key(scene.prefix, FILES), Body=write_parquet(file_rows(FILES)))
+            scene.objects.put(scene.key(FILES), write_file(FILES, 0, scene.ending))
     scene.go()
 
 
 def replace_object(scene: Scene, number: int) -> None:
     """Replace one of the run's objects with another version."""
-    body = write_parquet(file_rows(number, 1))
-    scene.sandbox.s3_client().put_object(Bucket=BUCKET, Key=key(scene.prefix, number), Body=body)
+    scene.objects.put(scene.key(number), write_file(number, 1, scene.ending))
 
 
 def ledger_away(scene: Scene) -> None:

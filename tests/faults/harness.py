@@ -25,17 +25,15 @@ from tests.faults.perform import ACTIONS, PERFORM
 from tests.faults.plans import Kind, Plan
 from tests.faults.proxies import Loop, Proxy
 from tests.faults.runners import AirflowRunner, ForkRunner, Runner
-from tests.faults.scene import BUCKET, Scene, Slot, key, wait_for
+from tests.faults.scene import Scene, Slot, key, wait_for
+from tests.faults.sources import FEW_REQUESTS, Objects, running_stores
+from tests.faults.tasks import CONNECTION_ARGUMENTS, export_arguments, load_arguments
 from tests.sandbox.balancer import balancer
 from tests.sandbox.processes import all_answer
 
 SLOTS = 4
 POLL_SECONDS = 0.05
-SHARED = "shared"
-# 60 rows per file, two files per node: about three seconds
-SLOW = "sleepEachRow(0.02) = 0"
-# by default ClickHouse retries a request to the object store 500 times: it has to stop for a load to fail
-SETTINGS = {"s3_retry_attempts": 3, "max_threads": 2, "max_insert_threads": 1, "max_block_size": 20}
+SETTINGS = {"max_threads": 2, "max_insert_threads": 1, "max_block_size": 20}
 # two rows per part, so that a MOVE takes long enough to be hit
 MANY_PARTS = {"max_block_size": 2, "input_format_parquet_max_block_size": 2, "min_insert_block_size_rows": 2}
 
@@ -66,6 +64,7 @@ class Harness:
     """
 
     sandbox: Sandbox
+    stores: Mapping[str, Objects]
     runner: Runner
     environment: Mapping[str, str]
     airflow: AirflowParts | None
@@ -137,21 +136,28 @@ class Harness:
                 scene.copy.kill()
         outcome.reached = scene.hit is not None
         outcome.seconds = time.monotonic() - started
+        # a node of the sandbox may end by itself after another one was killed
+        wait_for(lambda: all_answer(self.sandbox))
         oracle.drop_tables(self.sandbox, scene.database)
         return outcome
 
     def _set_up(self, plan: Plan, slot: Slot) -> Scene:
         name = self._database(plan)
-        prefix = SHARED
-        if plan.kind.changes_objects:
-            prefix = plan.name
-            put_files(self.sandbox, prefix)
-        table = oracle.make_tables(self.sandbox, name, has_slow_fetches=plan.kind is Kind.SLOW_REPLICA)
+        ending, objects = oracle.file_ending(plan.mode), self.stores[plan.store]
+        prefix = shared_prefix(ending)
+        if plan.is_export:
+            prefix = name
+        elif plan.kind.changes_objects or plan.mode == oracle.DELETE:
+            prefix = name
+            put_files(objects, prefix, ending)
+        table = oracle.make_tables(self.sandbox, name, plan.mode, has_slow_fetches=plan.kind is Kind.SLOW_REPLICA)
         scene = Scene(
             plan=plan,
             run_file=self.run_file(plan),
             database=name,
             prefix=prefix,
+            ending=ending,
+            objects=objects,
             sandbox=self.sandbox,
             runner=self.runner,
             environment=self.environment,
@@ -166,26 +172,31 @@ class Harness:
 
     def _spec(self, scene: Scene, table: str, mark: str) -> dict[str, Any]:
         plan = scene.plan
-        settings = dict(SETTINGS)
+        settings = {**SETTINGS, **FEW_REQUESTS[plan.store]}
         if plan.kind is Kind.OUT_OF_MEMORY:
             settings["max_memory_usage"] = 1_000_000
         if plan.kind is Kind.KILL_IN_MOVE:
             settings.update(MANY_PARTS)
-        arguments = {
-            "source": f"s3://{BUCKET}/{scene.prefix}/*.parquet",
-            "table": table,
-            "clickhouse_conn_id": f"faults_ch_{scene.slot.number}",
-            "aws_conn_id": f"faults_aws_{scene.slot.number}",
-            "load_mode": "append" if plan.mode == oracle.CHUNKS else plan.mode,
-            "max_files_per_chunk": oracle.FILES_PER_CHUNK if plan.mode == oracle.CHUNKS else oracle.FILES,
-            "replace_where": oracle.REPLACE_WHERE if plan.mode == "replace_where" else "",
-            "on_partial_partitions": "replace" if plan.mode == "replace_partitions" else "fail",
+        number = scene.slot.number
+        arguments: dict[str, Any] = {
+            "clickhouse_conn_id": f"faults_ch_{number}",
             "deferrable": plan.is_deferred,
-            "where": SLOW if plan.has_slow_insert else "",
             "settings": settings,
             "poll_interval": 0.25,
         }
+        if plan.store in CONNECTION_ARGUMENTS:
+            arguments[CONNECTION_ARGUMENTS[plan.store]] = f"faults_{plan.store}_{number}"
+        if plan.is_export:
+            is_partitioned = bool(plan.amount % 2)
+            arguments |= export_arguments(
+                table, scene.prefix, is_slow=plan.has_slow_insert, is_partitioned=is_partitioned
+            )
+        else:
+            port = scene.slot.stores[plan.store].port
+            arguments["source"] = scene.objects.source(port, scene.prefix, scene.ending)
+            arguments |= load_arguments(plan.mode, table, is_slow=plan.has_slow_insert)
         return {
+            "operator": oracle.EXPORT if plan.is_export else plan.store,
             "arguments": arguments,
             "point": plan.point,
             "action": ACTIONS.get(plan.kind, "wait"),
@@ -216,10 +227,14 @@ class Harness:
             time.sleep(POLL_SECONDS)
 
 
-def put_files(sandbox: Sandbox, prefix: str) -> None:
-    s3 = sandbox.s3_client()
+def shared_prefix(ending: str) -> str:
+    """Return where the files of all runs are that do not change them."""
+    return f"shared-{ending}"
+
+
+def put_files(objects: Objects, prefix: str, ending: str) -> None:
     for number in range(oracle.FILES):
-        s3.put_object(Bucket=BUCKET, Key=key(prefix, number), Body=oracle.write_parquet(oracle.file_rows(number)))
+        objects.put(key(prefix, number, ending), oracle.write_file(number, 0, ending))
 
 
 @contextmanager
@@ -235,8 +250,10 @@ def running_harness(
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ch-s3-faults-")))
         sandbox = stack.enter_context(running_sandbox(config or SandboxConfig()))
-        sandbox.s3_client().create_bucket(Bucket=BUCKET)
-        put_files(sandbox, SHARED)
+        stores = stack.enter_context(running_stores(sandbox))
+        for objects in stores.values():
+            for ending in oracle.ENDINGS:
+                put_files(objects, shared_prefix(ending), ending)
         loop = Loop()
         stack.callback(loop.close)
         slots: SimpleQueue[Slot] = SimpleQueue()
@@ -245,8 +262,8 @@ def running_harness(
         if is_balanced:
             ports = [stack.enter_context(balancer(ports))]
         for number in range(SLOTS):
-            slot = make_slot(sandbox, loop, number, ports)
-            environment.update(connections(sandbox, slot))
+            slot = make_slot(stores, loop, number, ports)
+            environment.update(connections(sandbox, stores, slot))
             slots.put(slot)
         for name in ("airflow", "runs"):
             (directory / name).mkdir()
@@ -265,6 +282,7 @@ def running_harness(
             stack.callback(runner.close)
         yield Harness(
             sandbox=sandbox,
+            stores=stores,
             runner=runner,
             environment=environment,
             airflow=parts,
@@ -273,16 +291,16 @@ def running_harness(
         )
 
 
-def make_slot(sandbox: Sandbox, loop: Loop, number: int, ports: Sequence[int]) -> Slot:
+def make_slot(stores: Mapping[str, Objects], loop: Loop, number: int, ports: Sequence[int]) -> Slot:
     nodes = [Proxy(loop, port) for port in ports]
-    store = Proxy(loop, int(sandbox.s3_endpoint.rpartition(":")[2]))
-    for proxy in (*nodes, store):
+    before_stores = {name: Proxy(loop, objects.port) for name, objects in stores.items()}
+    for proxy in (*nodes, *before_stores.values()):
         proxy.start()
-    return Slot(number=number, nodes=nodes, store=store)
+    return Slot(number=number, nodes=nodes, stores=before_stores)
 
 
-def connections(sandbox: Sandbox, slot: Slot) -> Mapping[str, str]:
-    """Build the slot's Airflow connections: the same cluster and store, through its proxies."""
+def connections(sandbox: Sandbox, stores: Mapping[str, Objects], slot: Slot) -> Mapping[str, str]:
+    """Build the slot's Airflow connections: the same cluster and stores, through its proxies."""
     clickhouse = json.loads(sandbox.airflow_conn_clickhouse)
     clickhouse["port"] = slot.nodes[0].port
     is_balanced = len(slot.nodes) < sandbox.nodes
@@ -290,12 +308,15 @@ def connections(sandbox: Sandbox, slot: Slot) -> Mapping[str, str]:
     clickhouse["extra"]["http_endpoints"] = endpoints
     other = json.loads(json.dumps(clickhouse))
     other["extra"]["http_endpoints"] = other_names(endpoints) if endpoints else []
-    aws = json.loads(sandbox.airflow_conn_aws)
-    aws["extra"]["endpoint_url"] = f"http://127.0.0.1:{slot.store.port}"
+    made = {name: objects.connection(slot.stores[name].port) for name, objects in stores.items()}
     return {
         f"AIRFLOW_CONN_FAULTS_CH_{slot.number}": json.dumps(clickhouse),
         f"AIRFLOW_CONN_FAULTS_CH_OTHER_{slot.number}": json.dumps(other),
-        f"AIRFLOW_CONN_FAULTS_AWS_{slot.number}": json.dumps(aws),
+        **{
+            f"AIRFLOW_CONN_FAULTS_{name.upper()}_{slot.number}": json.dumps(connection)
+            for name, connection in made.items()
+            if connection
+        },
     }
 
 

@@ -14,6 +14,7 @@ from airflow_provider_ch_s3.errors import UnknownStateError
 from airflow_provider_ch_s3.units import count_of
 from tests.faults import oracle
 from tests.faults.faults import replace_object
+from tests.faults.folder_judge import Folder
 from tests.faults.plans import Kind, Plan
 from tests.faults.runners import OVER
 from tests.faults.scene import Scene, read_lines, wait_for
@@ -21,7 +22,8 @@ from tests.sandbox.processes import all_answer
 
 END_SECONDS = 240.0
 LEFTOVER_SECONDS = 5.0
-REMEDY = ("clear the task", "then", "use ", "give ", "check", "correct", "look", "raise", "wait", "restore")
+FIRST_VERSIONS = dict.fromkeys(range(oracle.FILES), 0)
+REMEDY = ("clear the task", "then", "use ", "give ", "check", "correct", "look", "raise", "wait", "restore", "allow")
 
 
 @dataclass(kw_only=True)
@@ -78,16 +80,16 @@ class Judge:
         if scene.has_outlasted_the_load:
             # Only the next load can remove what arrives after the end: it has to, and rows must not change.
             self._check_clear("after the next load")
-        if outcome.state != "unknown":
-            self._check_leftovers()
-        if shared := oracle.find_shared_epochs(scene.sandbox, scene.database):
-            self._note(f"the lock had more than one owner in epochs {shared}")
+        self._check_what_is_left(is_over=state == "success")
         if outcome.notes:
             outcome.state = "wrong"
             outcome.notes += [f"try {e['try']}: {e['type']}: {e['message'][:300]}" for e in read_errors(scene)]
 
     def _judge_success(self) -> None:
         self.outcome.state = "committed"
+        if self.scene.plan.is_export:
+            self._check_folder(must_be_complete=True)
+            return
         self._compare(self._allowed(), "after the load")
         if wrong := oracle.find_wrong_defaults(self.scene.sandbox, self.scene.database):
             self._note(f"{count_of(wrong, 'row')} without the default of the added column")
@@ -98,9 +100,9 @@ class Judge:
         """Check that no row is there twice: it cannot always be known what a killed node has kept of a MOVE."""
         self.outcome.state = "unknown"
         self._check_error()
-        old = oracle.bag(self._old_rows())
+        old = self._before()
         (new,) = self._allowed()
-        found = oracle.read_rows(self.scene.sandbox, self.scene.database)
+        found = self._read_rows()
         self._add(oracle.between(found, old & new, old | new), "after the failed load")
 
     def _judge_unfinished(self) -> None:
@@ -118,9 +120,14 @@ class Judge:
         plan = self.scene.plan
         self.outcome.state = "failed_clean"
         self._check_error()
-        # The commit may be complete, and the fault may have kept every later try from finding that out.
-        after = self._allowed() if plan.kind.takes_servers_away else []
-        self._compare([oracle.bag(self._old_rows()), *self._first_chunks(), *after], "after the failed load")
+        if plan.is_export:
+            self._check_folder(must_be_complete=False)
+        else:
+            # The commit may be complete, and the fault may have kept every later try from finding that out, or from
+            # deleting the files.
+            may_be_done = plan.kind.takes_servers_away or (plan.mode == oracle.DELETE and plan.kind.trouble)
+            after = self._allowed() if may_be_done else []
+            self._compare([self._before(), *self._first_chunks(), *after], "after the failed load")
         # A scheduler that takes the end of a deferral for the end of the task kills it, even in its last try.
         if plan.kind.leaves_servers_alone and self._last_error().get("try") == self.outcome.tries:
             self._check_leftovers()
@@ -132,20 +139,20 @@ class Judge:
         In between, an object changes, or the table is re-created, or nothing happens.
         """
         scene = self.scene
-        is_append = scene.plan.mode in ("append", oracle.CHUNKS)
+        is_append = scene.plan.mode.startswith("append")
         number = scene.plan.amount % oracle.FILES
         wanted, end = self._allowed(), "success"
         oracle.age_ledger(scene.sandbox, scene.database)
         match scene.plan.amount % 3:
             case 0:
                 oracle.drop_table(scene.sandbox, scene.database)
-                oracle.make_tables(scene.sandbox, scene.database)
+                oracle.make_tables(scene.sandbox, scene.database, scene.plan.mode)
             case 1:
                 replace_object(scene, number)
                 if is_append:
                     end = "failed"  # the rows of the old version would stay
                 else:
-                    wanted = [self._expected({**plain_files(), number: oracle.file_rows(number, 1)})]
+                    wanted = [self._expected({**FIRST_VERSIONS, number: 1})]
         scene.runner.start_again(scene.run_id, scene.run_file)
         self._wait_for_the_end()
         if (state := scene.runner.state(scene.run_id)[0]) != end:
@@ -157,11 +164,59 @@ class Judge:
         self._wait_for_the_end()
         if self.scene.runner.state(self.scene.run_id)[0] != "success":
             self._note(f"{when}, without the fault: {self._last_error()}")
-        self._compare(self._allowed(), when)
+        if self.scene.plan.is_export:
+            self._check_folder(must_be_complete=True)
+        else:
+            self._compare(self._allowed(), when)
+
+    def _check_folder(self, *, must_be_complete: bool) -> None:
+        """Check that the folder of an export is complete, or does not claim to be, and holds nothing else then."""
+        plan, folder = self.scene.plan, Folder.read(self.scene.objects, self.scene.prefix)
+        if not folder.is_complete:
+            if must_be_complete:
+                self._note(f"no complete folder, but {sorted(folder.objects)}")
+            elif plan.kind.leaves_servers_alone and not plan.kind.trouble and folder.objects:
+                self._note(f"left in the folder: {sorted(folder.objects)}")
+            return
+        wanted = self._before()
+        difference, notes = folder.find_wrong(wanted)
+        self.outcome.notes += notes
+        self._add(difference, "in the folder")
+        # A statement of a dead process may arrive after the end.
+        if plan.kind is not Kind.LATE_STATEMENT and (doubled := folder.find_doubled(wanted)):
+            self._add(oracle.Difference(lost=0, extra=doubled), "in all files of the folder")
+
+    def _check_deleted(self, *, is_over: bool) -> None:
+        """Check that exactly the files whose rows are in the table have been deleted.
+
+        :param is_over: whether the load has had its chance to delete them.
+        """
+        scene, found = self.scene, self._read_rows()
+        there = scene.objects.read(scene.prefix)
+
+        def is_loaded(number: int, version: int) -> bool:
+            return oracle.file_rows(number, version)[1].text in found
+
+        for number in range(oracle.FILES):
+            body = there.get(scene.key(number))
+            versions = [v for v in (0, 1) if body == oracle.write_file(number, v, scene.ending)]
+            if body is None and not is_loaded(number, 0) and not is_loaded(number, 1):
+                if scene.plan.kind is not Kind.OBJECT_DELETED or number != scene.plan.amount % oracle.FILES:
+                    self._note(f"file {number} is gone, and its rows are not in the table")
+            elif is_over and any(is_loaded(number, version) for version in versions):
+                self._note(f"file {number} was loaded and is still there")
 
     def _wait_for_the_end(self) -> None:
         wait_for(lambda: not self.scene.has_ended(), 10)
         wait_for(self.scene.has_ended, END_SECONDS)
+
+    def _check_what_is_left(self, *, is_over: bool) -> None:
+        if self.outcome.state != "unknown":
+            self._check_leftovers()
+        if self.scene.plan.mode == oracle.DELETE:
+            self._check_deleted(is_over=is_over)
+        if shared := oracle.find_shared_epochs(self.scene.sandbox, self.scene.database):
+            self._note(f"the lock had more than one owner in epochs {shared}")
 
     def _check_leftovers(self) -> None:
         found: list[str] = []
@@ -182,7 +237,7 @@ class Judge:
             self._note(f"the error does not say what to do: {error}")
 
     def _compare(self, allowed: list[oracle.Bag], when: str) -> None:
-        self._add(oracle.closest(oracle.read_rows(self.scene.sandbox, self.scene.database), allowed), when)
+        self._add(oracle.closest(self._read_rows(), allowed), when)
 
     def _add(self, difference: oracle.Difference, when: str) -> None:
         if difference:
@@ -196,31 +251,32 @@ class Judge:
     def _allowed(self) -> list[oracle.Bag]:
         """List what the table may hold after a load: the objects before or after their change, never a mixture."""
         plan = self.scene.plan
-        files = plain_files()
-        versions = [files]
+        listed = [FIRST_VERSIONS]
         number = plan.amount % oracle.FILES
         match plan.kind:
             case Kind.OBJECT_CHANGED:
-                versions.append({**files, number: oracle.file_rows(number, 1)})
+                listed.append({**FIRST_VERSIONS, number: 1})
             case Kind.OBJECT_DELETED:
-                versions.append({n: rows for n, rows in files.items() if n != number})
+                listed.append({n: version for n, version in FIRST_VERSIONS.items() if n != number})
             case Kind.OBJECT_NEW:
-                versions.append({**files, oracle.FILES: oracle.file_rows(oracle.FILES)})
-        return [self._expected(version) for version in versions]
+                listed.append({**FIRST_VERSIONS, oracle.FILES: 0})
+        return [self._expected(versions) for versions in listed]
 
     def _first_chunks(self) -> list[oracle.Bag]:
         """List what the table may hold after a load in chunks that failed with a later one."""
         if self.scene.plan.mode != oracle.CHUNKS:
             return []
         ends = range(oracle.FILES_PER_CHUNK, oracle.FILES, oracle.FILES_PER_CHUNK)
-        return [self._expected(dict(list(plain_files().items())[:end])) for end in ends]
+        return [self._expected(dict.fromkeys(range(end), 0)) for end in ends]
 
-    def _expected(self, files: Mapping[int, list[oracle.Row]]) -> oracle.Bag:
-        shards = self.scene.sandbox.shards
-        return oracle.expected(self.scene.plan.mode, shards, [row for rows in files.values() for row in rows])
+    def _expected(self, versions: Mapping[int, int]) -> oracle.Bag:
+        return oracle.expected(self.scene.plan.mode, self.scene.sandbox.shards, versions)
 
-    def _old_rows(self) -> list[oracle.Row]:
-        return [row for rows in oracle.old_rows(self.scene.sandbox.shards) for row in rows]
+    def _before(self) -> oracle.Bag:
+        return oracle.before(self.scene.plan.mode, self.scene.sandbox.shards)
+
+    def _read_rows(self) -> oracle.Bag:
+        return oracle.read_rows(self.scene.sandbox, self.scene.database, self.scene.plan.mode)
 
     def _last_error(self) -> dict[str, Any]:
         return next(reversed(read_errors(self.scene)), {})
@@ -250,7 +306,3 @@ def judge_copy(copy: subprocess.Popen[bytes], log: Path) -> list[str]:
     if copy.returncode and not any(line.startswith("airflow_provider_ch_s3.errors.") for line in last):
         return [f"the second copy crashed: {last}"]
     return []
-
-
-def plain_files() -> dict[int, list[oracle.Row]]:
-    return {number: oracle.file_rows(number) for number in range(oracle.FILES)}

@@ -17,7 +17,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import TaskDeferred
 
 from tests.faults.airflow_parts import DAG_ID, RETRIES, TASK_ID
-from tests.faults.faulty_load import FaultyLoad, warm_up
+from tests.faults.faulty_task import FaultyTask, warm_up
 from tests.faults.runners import DEFERRED
 
 LOOK_SECONDS = 0.02
@@ -69,11 +69,11 @@ def _work(what: str, run_file: Path, identity: Mapping[str, Any]) -> None:
 
 def run_task(what: str, run_file: Path, identity: Mapping[str, Any]) -> int:
     """Run one process of a task; it ends in success, failure or a deferral."""
-    operator = FaultyLoad(task_id=TASK_ID, retries=RETRIES, run_file=str(run_file), source="", table="")
+    operator = FaultyTask(task_id=TASK_ID, retries=RETRIES, run_file=str(run_file))
     context = make_context(operator, identity)
     try:
         if what == "resume":
-            operator.execute_complete(context, json.loads(run_file.with_suffix(".event").read_text()))
+            operator.execute_complete(context, event=json.loads(run_file.with_suffix(".event").read_text()))
         else:
             operator.execute(context)
     except TaskDeferred as deferral:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,11 +26,27 @@ NAMES = ("id", "p", "kind", "amount", "at", "note")
 REPLICATION_SECONDS = 60.0
 CHUNKS = "append_chunks"
 FILES_PER_CHUNK = 2
-MODES = ("append", CHUNKS, "replace_partitions", "replace_where", "replace_table")
-"""Load modes; ``append_chunks`` is ``append`` with chunks of two files."""
+DELETE, REJECT, NEW_COLUMNS, NEW_TABLE = "append_delete", "append_reject", "append_new_columns", "append_new_table"
+EXPORT = "export"
+MODES = (
+    "append",
+    CHUNKS,
+    "replace_partitions",
+    "replace_where",
+    "replace_table",
+    DELETE,
+    REJECT,
+    NEW_COLUMNS,
+    NEW_TABLE,
+    EXPORT,
+)
+"""Load modes, and exports. ``append`` with chunks of two files; with files that are deleted after the load; with bad
+rows; with a column that the table lacks; into a table that does not exist."""
 REPLACE_WHERE = "kind = 'loaded'"
 
 ADDED_COLUMN, ADDED_DEFAULT = "added", 7
+EXTRA_COLUMN = "extra"
+REJECTED_MARK = "rejected: "
 
 Bag = Counter[str]
 
@@ -54,10 +71,15 @@ class Row:
         return f"v{self.version} of {self.id}" * (self.id % 4)
 
     @property
+    def extra(self) -> int:
+        """Value of the column that only files have."""
+        return self.id * 7
+
+    @property
     def text(self) -> str:
-        amount = r"\N" if self.amount is None else str(self.amount)
-        at = self.at.isoformat(" ", "milliseconds").removesuffix("+00:00")
-        return "\t".join((str(self.id), str(self.p), self.kind, amount, at, self.note))
+        return "\t".join(
+            (str(self.id), str(self.p), self.kind, _text_or_null(self.amount), _time(self.at), self.note)
+        )
 
 
 def file_rows(number: int, version: int = 0) -> list[Row]:
@@ -67,21 +89,59 @@ def file_rows(number: int, version: int = 0) -> list[Row]:
     return [Row(id=first + n, p=partition, kind="loaded", version=version) for n in range(ROWS_PER_FILE)]
 
 
-def write_parquet(rows: list[Row]) -> bytes:
-    schema = pa.schema(
-        [
-            ("id", pa.uint64()),
-            ("p", pa.uint8()),
-            ("kind", pa.string()),
-            ("amount", pa.int32()),
-            ("at", pa.timestamp("ms", tz="UTC")),
-            ("note", pa.string()),
-        ]
-    )
-    columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in schema.names}
+def file_ending(mode: str) -> str:
+    """Return how the names of the files of a mode end; modes with the same ending have the same files."""
+    return {REJECT: "csv", NEW_COLUMNS: "wide.parquet"}.get(mode, "parquet")
+
+
+ENDINGS = sorted({file_ending(mode) for mode in MODES})
+
+
+def write_file(number: int, version: int, ending: str) -> bytes:
+    """Write one file; always the same bytes for the same number and version."""
+    rows = file_rows(number, version)
+    if ending == "csv":
+        lines = [",".join(NAMES), *(row.text.replace("\t", ",") for row in rows)]
+        for place, line in enumerate(bad_lines(number, version)):
+            lines.insert(3 + 5 * place, line)
+        return "\n".join([*lines, ""]).encode()
+    types = {
+        "id": pa.uint64(),
+        "p": pa.uint8(),
+        "kind": pa.string(),
+        "amount": pa.int32(),
+        "at": pa.timestamp("ms", tz="UTC"),
+        "note": pa.string(),
+        **({EXTRA_COLUMN: pa.int64()} if ending.startswith("wide") else {}),
+    }
+    columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in types}
     buffer = io.BytesIO()
-    pa.parquet.write_table(pa.table(columns, schema=schema), buffer)
+    pa.parquet.write_table(pa.table(columns, schema=pa.schema(types)), buffer)
     return buffer.getvalue()
+
+
+def bad_lines(number: int, version: int = 0) -> list[str]:
+    """Generate lines that are no rows: too few fields, no number, a number that does not fit."""
+    name = f"{number} v{version}"
+    return [f"1,{name}", f"x{name},1,loaded,1,2026-01-01 00:00:00,", f"1,300,loaded {name},1,2026-01-01 00:00:00,"]
+
+
+def read_parquet(body: bytes) -> list[str]:
+    """Read the rows of a Parquet file, as lines of TSV."""
+    return [
+        "\t".join(
+            (str(row["id"]), str(row["p"]), row["kind"], _text_or_null(row["amount"]), _time(row["at"]), row["note"])
+        )
+        for row in pa.parquet.read_table(io.BytesIO(body)).to_pylist()
+    ]
+
+
+def _text_or_null(value: object) -> str:
+    return r"\N" if value is None else str(value)
+
+
+def _time(at: datetime) -> str:
+    return at.isoformat(" ", "milliseconds").removesuffix("+00:00")
 
 
 def old_rows(shards: int) -> list[list[Row]]:
@@ -98,15 +158,31 @@ def old_rows(shards: int) -> list[list[Row]]:
     return old
 
 
-def bag(rows: list[Row]) -> Bag:
-    return Counter(row.text for row in rows)
+def rows_before(mode: str, shards: int) -> list[Row]:
+    """List all rows that the table holds before."""
+    return [] if mode == NEW_TABLE else [row for rows in old_rows(shards) for row in rows]
 
 
-def expected(mode: str, shards: int, loaded: list[Row]) -> Bag:
-    """Compute what the table has to hold after a load of these rows."""
-    old = [row for rows in old_rows(shards) for row in rows]
+def before(mode: str, shards: int) -> Bag:
+    """Compute what the table holds before."""
+    extra = "\t\\N" if mode == NEW_COLUMNS else ""
+    return Counter(f"{row.text}{extra}" for row in rows_before(mode, shards))
+
+
+def expected(mode: str, shards: int, versions: Mapping[int, int]) -> Bag:
+    """Compute what the table, and that of the rejected lines, have to hold after a load of these files.
+
+    :param versions: number of a file → its version.
+    """
+    loaded = [row for number, version in versions.items() for row in file_rows(number, version)]
+    old = rows_before(mode, shards)
     match mode:
-        case "append" | "append_chunks":
+        case "append_new_columns":
+            return before(mode, shards) + Counter(f"{row.text}\t{row.extra}" for row in loaded)
+        case "append_reject":
+            bad = [line for number, version in versions.items() for line in bad_lines(number, version)]
+            return bag(old + loaded) + Counter(f"{REJECTED_MARK}{line}" for line in bad)
+        case _ if mode.startswith("append"):
             kept = old
         case "replace_partitions":
             kept = [row for row in old if row.p not in LOADED_PARTITIONS]
@@ -119,14 +195,19 @@ def expected(mode: str, shards: int, loaded: list[Row]) -> Bag:
     return bag(kept + loaded)
 
 
+def bag(rows: list[Row]) -> Bag:
+    return Counter(row.text for row in rows)
+
+
 def first_replicas(sandbox: Sandbox) -> range:
     """List the number of the first node of each shard."""
     return range(0, sandbox.nodes, sandbox.replicas)
 
 
-def make_tables(sandbox: Sandbox, database: str, *, has_slow_fetches: bool = False) -> str:
+def make_tables(sandbox: Sandbox, database: str, mode: str, *, has_slow_fetches: bool = False) -> str:
     """Create a Distributed table ``events`` over local ones that hold the old rows; returns its name.
 
+    :param mode: one of ``MODES``; for a load that creates its table, only the database is created.
     :param has_slow_fetches: whether a part takes seconds to reach the other replicas.
     """
     local = f"{database}.events_local"
@@ -138,6 +219,8 @@ def make_tables(sandbox: Sandbox, database: str, *, has_slow_fetches: bool = Fal
     all_engine = f"Distributed('{sandbox.cluster}', '{database}', 'events_local', rand())"
     for node in range(sandbox.nodes):
         sandbox.create_database(database, node=node)
+    if mode == NEW_TABLE:
+        return f"{database}.events"
     run_everywhere(
         sandbox,
         f"CREATE TABLE {local} {{}} ({COLUMNS}) ENGINE = {engine}",
@@ -163,7 +246,9 @@ def run_everywhere(sandbox: Sandbox, *statements: str) -> None:
 
 def drop_table(sandbox: Sandbox, database: str) -> None:
     """Drop the target and keep the ledger."""
-    run_everywhere(sandbox, *(f"DROP TABLE {database}.{table} {{}} SYNC" for table in ("events", "events_local")))
+    run_everywhere(
+        sandbox, *(f"DROP TABLE IF EXISTS {database}.{table} {{}} SYNC" for table in ("events", "events_local"))
+    )
 
 
 def drop_tables(sandbox: Sandbox, database: str) -> None:
@@ -171,26 +256,43 @@ def drop_tables(sandbox: Sandbox, database: str) -> None:
         sandbox.query(f"DROP DATABASE IF EXISTS {database} SYNC", node=node)
 
 
-def read_rows(sandbox: Sandbox, database: str) -> Bag:
-    """Read all rows of the local tables of all shards, without columns added in the meantime.
+def read_rows(sandbox: Sandbox, database: str, mode: str) -> Bag:
+    """Read all rows of the local tables of all shards, without columns that others have added in the meantime.
 
     :raises AssertionError: if the replicas of a shard do not hold the same rows after some time.
     """
-    sql = f"SELECT formatRowNoNewline('TSV', {', '.join(NAMES)}) AS line FROM {database}.events_local"
     found: Bag = Counter()
     for first in first_replicas(sandbox):
         deadline = time.monotonic() + REPLICATION_SECONDS
         while True:
-            bags = [
-                Counter(row["line"] for row in sandbox.query(sql, node=node))
-                for node in range(first, first + sandbox.replicas)
-            ]
+            bags = [_read_node(sandbox, database, mode, node) for node in range(first, first + sandbox.replicas)]
             if all(bag == bags[0] for bag in bags):
                 break
             assert time.monotonic() < deadline, f"replicas hold {[bag.total() for bag in bags]} rows"
             time.sleep(0.2)
         found += bags[0]
     return found
+
+
+def _read_node(sandbox: Sandbox, database: str, mode: str, node: int) -> Bag:
+    """Read the rows of one node, and the lines that were rejected there."""
+    columns = _columns(sandbox, f"{database}.events_local", node)
+    if not columns:
+        return Counter()
+    names = list(NAMES)
+    if mode == NEW_COLUMNS:
+        names.append(EXTRA_COLUMN if EXTRA_COLUMN in columns else "NULL")
+    sql = f"SELECT formatRowNoNewline('TSV', {', '.join(names)}) AS line FROM {database}.events_local"
+    if _columns(sandbox, f"{database}.events_local_rejected", node):
+        sql += f" UNION ALL SELECT '{REJECTED_MARK}' || line FROM {database}.events_local_rejected"
+    return Counter(row["line"] for row in sandbox.query(sql, node=node))
+
+
+def _columns(sandbox: Sandbox, table: str, node: int) -> list[str]:
+    """List the columns of a table on a node; none if it does not exist there."""
+    database, _, name = table.partition(".")
+    where = f"database = '{database}' AND table = '{name}'"
+    return [row["name"] for row in sandbox.query(f"SELECT name FROM system.columns WHERE {where}", node=node)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,11 +322,10 @@ def between(found: Bag, least: Bag, most: Bag) -> Difference:
 
 def find_wrong_defaults(sandbox: Sandbox, database: str) -> int:
     """Count rows without the default of the added column, on the nodes that have it."""
-    table = f"database = '{database}' AND table = 'events_local'"
-    has_it = f"SELECT 1 AS yes FROM system.columns WHERE {table} AND name = '{ADDED_COLUMN}'"
-    wrong = f"SELECT countIf({ADDED_COLUMN} != {ADDED_DEFAULT}) AS n FROM {database}.events_local"
-    nodes = range(sandbox.nodes)
-    return sum(int(sandbox.query(wrong, node=node)[0]["n"]) for node in nodes if sandbox.query(has_it, node=node))
+    table = f"{database}.events_local"
+    wrong = f"SELECT countIf({ADDED_COLUMN} != {ADDED_DEFAULT}) AS n FROM {table}"
+    altered = [node for node in range(sandbox.nodes) if ADDED_COLUMN in _columns(sandbox, table, node)]
+    return sum(int(sandbox.query(wrong, node=node)[0]["n"]) for node in altered)
 
 
 def age_ledger(sandbox: Sandbox, database: str) -> None:

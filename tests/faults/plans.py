@@ -8,10 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from tests.faults import oracle
 from tests.faults.oracle import MODES
+from tests.faults.sources import AZURE, S3, STORES
 
-INSERT = "insert_load#1"
-DURING_INSERT = f"execute:during:{INSERT}"
+DURING_INSERT = "execute:during:insert_load#1"
+DURING_EXPORT = "execute:during:insert_export#1"
+STORE = "store_"
+"""With which the names of statements begin that are requests to a store."""
 CREATE_LOCK = "execute:before:create_lock#1"
 
 
@@ -29,11 +33,11 @@ class Kind(Enum):
     KILL_CLUSTER = "kill_cluster"
     CUT_NETWORK = "cut_network"
     STALL_NETWORK = "stall_network"
-    S3_500 = "s3_500"
-    S3_503 = "s3_503"
-    S3_SLOW = "s3_slow"
-    S3_RESET = "s3_reset"
-    S3_TRUNCATED = "s3_truncated"
+    STORE_500 = "store_500"
+    STORE_503 = "store_503"
+    STORE_SLOW = "store_slow"
+    STORE_RESET = "store_reset"
+    STORE_TRUNCATED = "store_truncated"
     OBJECT_CHANGED = "object_changed"
     OBJECT_DELETED = "object_deleted"
     OBJECT_NEW = "object_new"
@@ -90,7 +94,7 @@ class Kind(Enum):
     @property
     def trouble(self) -> str:
         """How the object store's proxy responds."""
-        return self.value.removeprefix("s3_") if self.value.startswith("s3_") else ""
+        return self.value.removeprefix("store_") if self.value.startswith("store_") else ""
 
 
 WEIGHTS = {
@@ -104,11 +108,11 @@ WEIGHTS = {
     Kind.KILL_CLUSTER: 2,
     Kind.CUT_NETWORK: 2,
     Kind.STALL_NETWORK: 2,
-    Kind.S3_500: 1,
-    Kind.S3_503: 1,
-    Kind.S3_SLOW: 1,
-    Kind.S3_RESET: 1,
-    Kind.S3_TRUNCATED: 1,
+    Kind.STORE_500: 1,
+    Kind.STORE_503: 1,
+    Kind.STORE_SLOW: 1,
+    Kind.STORE_RESET: 1,
+    Kind.STORE_TRUNCATED: 1,
     Kind.OBJECT_CHANGED: 2,
     Kind.OBJECT_DELETED: 1,
     Kind.OBJECT_NEW: 1,
@@ -138,7 +142,8 @@ CLOUD_WEIGHTS = {kind: weight for kind, weight in REPLICATED_WEIGHTS.items() if 
 class Plan:
     """One run.
 
-    :param point: where the fault hits, ``phase:when:statement#n``; see ``faulty_load``.
+    :param store: where the files are, one of ``STORES``.
+    :param point: where the fault hits, ``phase:when:statement#n``; see ``faulty_task``.
     :param seconds: how long the fault lasts, for faults that last.
     :param amount: how many requests it hits, which node or file, or how far the retry gets.
     :param lasts_to_the_end: whether it lasts until the load has ended.
@@ -147,6 +152,7 @@ class Plan:
     name: str
     mode: str
     is_deferred: bool
+    store: str = S3
     kind: Kind = Kind.NONE
     point: str = ""
     seconds: float = 1.0
@@ -155,12 +161,17 @@ class Plan:
 
     @property
     def has_slow_insert(self) -> bool:
-        return self.point == DURING_INSERT
+        return self.point in (DURING_INSERT, DURING_EXPORT)
+
+    @property
+    def is_export(self) -> bool:
+        return self.mode == oracle.EXPORT
 
     def __str__(self) -> str:
         how = "deferred" if self.is_deferred else "worker"
         end = " to the end" if self.lasts_to_the_end else ""
-        return f"{self.name} {self.mode}/{how} {self.kind.value} at {self.point} {self.seconds} s x{self.amount}{end}"
+        what = f"{self.name} {self.mode}/{how} {self.store} {self.kind.value}"
+        return f"{what} at {self.point} {self.seconds} s x{self.amount}{end}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,18 +186,31 @@ class Points:
     writes: Sequence[str]
 
 
+Way = tuple[str, bool]
+"""A mode, and whether the task defers: what decides which points a load passes."""
+
+_OF_LOADS = {
+    *(Kind.OBJECT_CHANGED, Kind.OBJECT_DELETED, Kind.OBJECT_NEW, Kind.SAME_RUN_AGAIN, Kind.LEDGER_AWAY),
+    *(Kind.KILL_IN_MOVE, Kind.ALTER_TABLE, Kind.OTHER_NAMES, Kind.SLOW_REPLICA),
+}
+"""Faults that hit what an export does not have: files to load, a ledger, a lock, a commit, or all replicas."""
+
+
 def random_plan(
-    seed: int, number: int, points: Mapping[tuple[str, bool], Points], weights: Mapping[Kind, int] = WEIGHTS
+    seed: int,
+    number: int,
+    points: Mapping[Way, Points],
+    weights: Mapping[Kind, int] = WEIGHTS,
+    modes: Sequence[str] = MODES,
 ) -> Plan:
     """Choose a plan at random: always the same for a seed and number, as long as the load sends the same statements.
 
     The first plans of a series have each kind once.
+
+    :param points: of the way that :func:`random_way` chooses, at least.
     """
     chance = random.Random(f"{seed}/{number}")
-    kinds = list(weights)
-    kind = kinds[number] if number < len(kinds) else chance.choices(kinds, list(weights.values()))[0]
-    mode = "append" if kind is Kind.KILL_IN_MOVE else chance.choice(MODES)
-    is_deferred = kind is Kind.KILL_TRIGGERER or chance.random() < 0.5
+    kind, (mode, is_deferred) = _random_way(chance, number, weights, modes)
     return Plan(
         name=f"random_{number}",
         mode=mode,
@@ -196,16 +220,56 @@ def random_plan(
         seconds=round(chance.uniform(0.2, 3.0), 1),
         amount=chance.randint(1, 12),
         lasts_to_the_end=chance.random() < 0.3,
+        store=chance.choice(stores_of(mode)),
     )
+
+
+def random_way(
+    seed: int, number: int, weights: Mapping[Kind, int] = WEIGHTS, modes: Sequence[str] = MODES
+) -> tuple[Kind, Way]:
+    """Choose the kind of fault and the way of the load, as :func:`random_plan` does."""
+    return _random_way(random.Random(f"{seed}/{number}"), number, weights, modes)
+
+
+def _random_way(
+    chance: random.Random, number: int, weights: Mapping[Kind, int], modes: Sequence[str]
+) -> tuple[Kind, Way]:
+    kinds = list(weights)
+    kind = kinds[number] if number < len(kinds) else chance.choices(kinds, list(weights.values()))[0]
+    mode = chance.choice([mode for mode in modes if suits(kind, mode)])
+    return kind, (mode, kind is Kind.KILL_TRIGGERER or chance.random() < 0.5)
+
+
+def suits(kind: Kind, mode: str) -> bool:
+    """Whether a kind of fault can hit a mode, and the outcome be judged."""
+    match mode:
+        case oracle.EXPORT:
+            return kind not in _OF_LOADS
+        case oracle.DELETE if kind is Kind.SAME_RUN_AGAIN:
+            return False  # it loads files that are gone
+        case oracle.NEW_TABLE if kind is Kind.SLOW_REPLICA:
+            return False  # replicas are slow by a setting of the table
+    return kind is not Kind.KILL_IN_MOVE or mode == "append"
+
+
+def stores_of(mode: str) -> Sequence[str]:
+    """List the stores that a mode can load from, or export to."""
+    match mode:
+        case oracle.EXPORT:
+            return (S3,)
+        case oracle.DELETE:
+            return (S3, AZURE)
+    return STORES
 
 
 def _random_point(chance: random.Random, kind: Kind, points: Points) -> str:
     is_during = chance.random() < 0.4
     point = chance.choice([*points.all, *points.writes])
-    late = chance.choice([point for point in points.writes if ":before:" in point])
+    late = chance.choice([point for point in points.writes if ":before:" in point and f":{STORE}" not in point])
+    during = DURING_EXPORT if any(":insert_export#" in point for point in points.writes) else DURING_INSERT
     match kind:
         case Kind.KILL_TRIGGERER:
-            return DURING_INSERT
+            return during
         case Kind.LATE_STATEMENT:
             return late
         case Kind.STOP_WORKER | Kind.KILL_TWICE:
@@ -213,13 +277,13 @@ def _random_point(chance: random.Random, kind: Kind, points: Points) -> str:
         case Kind.KILL_IN_MOVE:
             return next(point for point in points.writes if ":before:move_partitions#" in point)
         case Kind.ALTER_TABLE:
-            return chance.choice([DURING_INSERT, *_before_the_commit(points.writes)])
+            return chance.choice([during, *_before_the_commit(points.writes)])
         case Kind.OTHER_NAMES:
             return chance.choice([CREATE_LOCK, late])
         case Kind.SAME_RUN_AGAIN | Kind.SLOW_REPLICA:
             return ""
         case _:
-            return DURING_INSERT if is_during else point
+            return during if is_during else point
 
 
 def _before_the_commit(writes: Sequence[str]) -> Sequence[str]:

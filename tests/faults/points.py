@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.faults.harness import Harness
-from tests.faults.oracle import MODES
-from tests.faults.plans import Kind, Plan, Points
+from tests.faults.plans import Kind, Plan, Points, Way
 from tests.faults.scene import read_lines
 
-WAYS = (False, True)
 # points of polls: how many there are depends on timing
 FEW = 3
 # as does whether the owner of the lock writes a heartbeat
 BY_THE_CLOCK = "write_event_alive"
 
 
-def trace_loads(harness: Harness) -> dict[tuple[str, bool], Points]:
-    """Load once in each mode, deferred and not, without a fault; returns the points that each load passed.
+@dataclass(frozen=True, kw_only=True)
+class Traces:
+    """The points of loads without faults, each of which runs when it is first asked for."""
 
-    :raises AssertionError: if one of these loads fails.
-    """
-    plans = [
-        Plan(name=f"trace_{mode}_{'deferred' if is_deferred else 'worker'}", mode=mode, is_deferred=is_deferred)
-        for mode in MODES
-        for is_deferred in WAYS
-    ]
-    for outcome in harness.run_all(plans, on_outcome=lambda _: None):
-        assert outcome.state == "committed", str(outcome)
-    return {
-        (plan.mode, plan.is_deferred): read_points(harness.run_file(plan).with_suffix(".trace")) for plan in plans
-    }
+    harness: Harness
+    _known: dict[Way, Points] = field(default_factory=dict)
+
+    def of(self, ways: Iterable[Way]) -> Mapping[Way, Points]:
+        """Load once in each way; returns the points that each load passed.
+
+        :raises AssertionError: if one of these loads fails.
+        """
+        plans = [
+            Plan(name=f"trace_{mode}_{'deferred' if is_deferred else 'worker'}", mode=mode, is_deferred=is_deferred)
+            for mode, is_deferred in sorted({*ways} - {*self._known})
+        ]
+        for outcome in self.harness.run_all(plans, on_outcome=lambda _: None):
+            assert outcome.state == "committed", str(outcome)
+        for plan in plans:
+            trace = self.harness.run_file(plan).with_suffix(".trace")
+            self._known[plan.mode, plan.is_deferred] = read_points(trace)
+        return self._known
 
 
 def read_points(trace: Path) -> Points:

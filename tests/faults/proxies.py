@@ -198,7 +198,7 @@ class Proxy:
                 await writer.drain()
                 writer.close()
             case status:
-                body = b"<?xml version='1.0'?><Error><Code>%s</Code></Error>" % _CODE[status]
+                body = b"<?xml version='1.0'?><Error><Code>%s</Code><Message>Later.</Message></Error>" % _CODE[status]
                 head = b"HTTP/1.1 %s\r\nContent-Type: application/xml\r\nContent-Length: %d\r\n\r\n"
                 writer.write(head % (_STATUS[status], len(body)) + (b"" if request.startswith(b"HEAD") else body))
                 await writer.drain()

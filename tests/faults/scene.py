@@ -15,8 +15,8 @@ from tests.faults.airflow_parts import AirflowParts
 from tests.faults.plans import Plan
 from tests.faults.proxies import Hold, Proxy
 from tests.faults.runners import OVER, Runner
+from tests.faults.sources import Objects
 
-BUCKET = "faults"
 WAIT_SECONDS = 120.0
 POLL_SECONDS = 0.02
 
@@ -32,10 +32,10 @@ class Slot:
 
     number: int
     nodes: list[Proxy]
-    store: Proxy
+    stores: Mapping[str, Proxy]
 
     def heal(self) -> None:
-        for proxy in (*self.nodes, self.store):
+        for proxy in (*self.nodes, *self.stores.values()):
             proxy.heal()
 
 
@@ -44,13 +44,17 @@ class Scene:
     """One run, from the point of view of a fault.
 
     :param airflow: None if the runner is not a real Airflow.
-    :param prefix: prefix of the run's objects.
+    :param prefix: prefix of the run's objects; of an export, its folder.
+    :param ending: of the names of the run's objects.
+    :param objects: the store that they are in.
     """
 
     plan: Plan
     run_file: Path
     database: str
     prefix: str
+    ending: str
+    objects: Objects
     sandbox: Sandbox
     runner: Runner
     environment: Mapping[str, str]
@@ -71,6 +75,10 @@ class Scene:
         """Let the task continue."""
         self.run_file.with_suffix(".go").touch()
 
+    def key(self, number: int) -> str:
+        """Return the key of one of the run's objects."""
+        return key(self.prefix, number, self.ending)
+
     def has_ended(self) -> bool:
         return self.runner.state(self.run_id)[0] in OVER
 
@@ -83,8 +91,8 @@ class Scene:
     def wait_for_the_insert(self) -> None:
         """Wait until the server runs the INSERT, if the fault hits in the middle of it."""
         if self.plan.has_slow_insert:
-            like = f"query_id LIKE 'ch-s3-%-insert' AND position(query, '{self.database}') > 0"
-            wait_for(lambda: self.sandbox.query(f"SELECT 1 FROM system.processes WHERE {like}"), 5)
+            ours = f"query_id LIKE 'ch-s3-%' AND query_kind = 'Insert' AND position(query, '{self.database}') > 0"
+            wait_for(lambda: self.sandbox.query(f"SELECT 1 FROM system.processes WHERE {ours}"), 5)
 
     def wait_until_the_retry(self) -> None:
         """Wait until a retry has got as far as planned, or has ended."""
@@ -94,8 +102,8 @@ class Scene:
             wait_for(lambda: self.has_ended() or self.retry_statements() > 2 * self.plan.amount)
 
 
-def key(prefix: str, number: int) -> str:
-    return f"{prefix}/part-{number:02}.parquet"
+def key(prefix: str, number: int, ending: str) -> str:
+    return f"{prefix}/part-{number:02}.{ending}"
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

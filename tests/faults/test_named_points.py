@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from tests.faults.harness import Harness
 from tests.faults.oracle import CHUNKS
-from tests.faults.plans import Points
-from tests.faults.points import boundaries, kill_plans
+from tests.faults.points import Traces, boundaries, kill_plans
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.faults, pytest.mark.timeout(900)]
 
@@ -48,18 +47,21 @@ def step(point: str) -> str:
 
 
 @pytest.mark.thorough
-def test_a_worker_killed_at_each_named_point(forking: Harness, points: Mapping[tuple[str, bool], Points]) -> None:
+def test_a_worker_killed_at_each_named_point(forking: Harness, traces: Traces) -> None:
     """Kill at each step in two of the ten kinds of load; ``make faults-points`` kills at every point of each."""
     by_step: dict[str, list[tuple[str, bool, str]]] = {}
-    for (mode, is_deferred), found in points.items():
+    ways = [(mode, is_deferred) for mode in COMMIT_STEPS for is_deferred in (False, True)]
+    points = traces.of(ways)
+    for mode, is_deferred in ways:
+        found = points[mode, is_deferred]
         assert steps(found.writes) >= STEPS | COMMIT_STEPS[mode]
         last = "move_partitions" if mode in ("append", CHUNKS) else "replace_partitions"
         assert sum(f":after:{last}#" in point for point in found.writes) >= forking.nodes
         for point in boundaries(found.writes, is_deferred=is_deferred):
             by_step.setdefault(step(point), []).append((mode, is_deferred, point))
     chosen = {
-        ways[(place * 7 + half * len(ways) // 2) % len(ways)]
-        for place, ways in enumerate(by_step.values())
+        same[(place * 7 + half * len(same) // 2) % len(same)]
+        for place, same in enumerate(by_step.values())
         for half in (0, 1)
     }
     plans = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,10 +12,32 @@ from typing import Any
 
 import pytest
 
+from tests.faults.folder_judge import Folder
 from tests.faults.harness import other_names
 from tests.faults.judge import Outcome
-from tests.faults.oracle import MODES, Difference, Row, between, closest, expected, file_rows
-from tests.faults.plans import DURING_INSERT, REPLICATED_WEIGHTS, WEIGHTS, Kind, Plan, Points, random_plan
+from tests.faults.oracle import (
+    DELETE,
+    EXPORT,
+    MODES,
+    Difference,
+    Row,
+    between,
+    closest,
+    expected,
+    file_rows,
+    write_file,
+)
+from tests.faults.plans import (
+    DURING_INSERT,
+    REPLICATED_WEIGHTS,
+    WEIGHTS,
+    Kind,
+    Plan,
+    Points,
+    random_plan,
+    random_way,
+    stores_of,
+)
 from tests.faults.points import boundaries
 from tests.faults.proxies import Loop, Proxy
 from tests.faults.report import format_report, is_good
@@ -141,10 +164,12 @@ def test_the_oracle_takes_no_mixture_of_two_versions() -> None:
         pytest.param("replace_partitions", 25 + 60, id="replace_partitions"),
         pytest.param("replace_where", 90 + 60, id="replace_where"),
         pytest.param("replace_table", 60, id="replace_table"),
+        pytest.param("append_reject", 175 + 60 + 3, id="append_reject"),
+        pytest.param("append_new_table", 60, id="append_new_table"),
     ],
 )
 def test_what_each_mode_must_leave(mode: str, rows: int) -> None:
-    assert expected(mode, 2, file_rows(0)).total() == rows
+    assert expected(mode, 2, {0: 0}).total() == rows
 
 
 @pytest.mark.parametrize("weights", [WEIGHTS, REPLICATED_WEIGHTS], ids=["shards", "replicas"])
@@ -163,6 +188,38 @@ def test_a_plan_repeats_and_numbers_differ(weights: Mapping[Kind, int]) -> None:
     assert first == again
     assert {plan.kind for plan in first} == set(weights)
     assert first != other
+
+
+def test_every_mode_and_store_happens_and_no_fault_hits_what_is_not_there() -> None:
+    ways = [random_way(7, number, REPLICATED_WEIGHTS) for number in range(500)]
+    assert {mode for _, (mode, _) in ways} == set(MODES)
+    assert not [mode for kind, (mode, _) in ways if kind.changes_objects and mode == EXPORT]
+    assert {mode: set(stores_of(mode)) for mode in (EXPORT, DELETE, "append")} == {
+        EXPORT: {"s3"},
+        DELETE: {"s3", "azure"},
+        "append": {"s3", "azure", "http"},
+    }
+
+
+def test_readers_of_a_folder_see_what_is_missing_or_doubled() -> None:
+    body = write_file(0, 0, "parquet")
+    wanted = Counter(row.text for row in file_rows(0))
+    manifest = {"query_id": "q-1", "rows": 60, "files": [{"key": "out/a.parquet"}]}
+    objects = {"a.parquet": body, "_manifest.json": json.dumps(manifest).encode(), "_SUCCESS": b"q-1\n"}
+    good = Folder(objects=objects)
+    assert (good.is_complete, good.find_wrong(wanted), good.find_doubled(wanted)) == (
+        True,
+        (Difference(lost=0, extra=0), []),
+        0,
+    )
+    assert Folder(objects={**objects, "b.parquet": body}).find_doubled(wanted) == 60
+    gone = {name: content for name, content in objects.items() if name != "a.parquet"}
+    difference, notes = Folder(objects=gone).find_wrong(wanted)
+    assert (difference.lost, notes) == (60, ["the manifest says 60 rows, and its files hold 0"])
+    assert Folder(objects={**objects, "_SUCCESS": b"q-2\n"}).find_wrong(wanted)[1] == [
+        "_SUCCESS is not that of the manifest"
+    ]
+    assert not Folder(objects={"a.parquet": body}).is_complete
 
 
 def test_every_kind_happens_somewhere() -> None:
@@ -240,5 +297,5 @@ def test_the_report_of_a_bad_run() -> None:
 def test_a_run_without_a_verdict_is_no_good_run(state: str) -> None:
     assert not is_good([outcome(state)])
     first, *_, last = format_report([outcome(state, notes=["why"])]).splitlines()
-    assert first.startswith(f"{state}: r append/worker kill_node")
+    assert first.startswith(f"{state}: r append/worker s3 kill_node")
     assert last == f"faults: FAILED runs=1 committed=0 failed_clean=0 {state}=1 lost=0 doubled=0 leftovers=0"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 import pytest
 
 from tests.faults.harness import Harness
-from tests.faults.plans import WEIGHTS, Kind, Points, random_plan
+from tests.faults.plans import WEIGHTS, Kind, random_plan, random_way
+from tests.faults.points import Traces
 from tests.faults.report import format_report, is_good
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.faults, pytest.mark.timeout(900)]
@@ -17,9 +17,11 @@ SEED = int(os.environ["CH_S3_FAULTS_SEED"])  # tests/conftest.py
 KINDS = list(WEIGHTS)
 
 
-def check(harness: Harness, points: Mapping[tuple[str, bool], Points], kinds: set[Kind]) -> None:
+def check(harness: Harness, traces: Traces, kinds: set[Kind]) -> None:
     # the first plans of a seed are one of each kind
-    plans = [random_plan(SEED, number, points) for number, kind in enumerate(KINDS) if kind in kinds]
+    numbers = [number for number, kind in enumerate(KINDS) if kind in kinds]
+    points = traces.of(random_way(SEED, number)[1] for number in numbers)
+    plans = [random_plan(SEED, number, points) for number in numbers]
     outcomes = harness.run_all(plans, on_outcome=lambda _: None)
     assert is_good(outcomes), f"CH_S3_FAULTS_SEED={SEED}\n{format_report(outcomes)}"
     assert {outcome.plan.kind for outcome in outcomes} == kinds
@@ -27,9 +29,9 @@ def check(harness: Harness, points: Mapping[tuple[str, bool], Points], kinds: se
 
 # similar to other kinds
 SIMILAR = {
-    Kind.S3_503,
-    Kind.S3_SLOW,
-    Kind.S3_RESET,
+    Kind.STORE_503,
+    Kind.STORE_SLOW,
+    Kind.STORE_RESET,
     Kind.OBJECT_DELETED,
     Kind.OBJECT_NEW,
     Kind.KILL_WORKER,
@@ -39,17 +41,17 @@ SIMILAR = {
 }
 
 
-def test_in_forked_processes(forking: Harness, points: Mapping[tuple[str, bool], Points]) -> None:
-    check(forking, points, {kind for kind in KINDS if not kind.needs_airflow} - SIMILAR)
+def test_in_forked_processes(forking: Harness, traces: Traces) -> None:
+    check(forking, traces, {kind for kind in KINDS if not kind.needs_airflow} - SIMILAR)
 
 
 @pytest.mark.thorough
-def test_similar_ones_in_forked_processes(forking: Harness, points: Mapping[tuple[str, bool], Points]) -> None:
-    check(forking, points, SIMILAR)
+def test_similar_ones_in_forked_processes(forking: Harness, traces: Traces) -> None:
+    check(forking, traces, SIMILAR)
 
 
 @pytest.mark.airflow_run
 @pytest.mark.thorough
-def test_of_a_real_airflow(scheduling: Harness, points: Mapping[tuple[str, bool], Points]) -> None:
+def test_of_a_real_airflow(scheduling: Harness, traces: Traces) -> None:
     needed = {kind for kind in KINDS if kind.needs_airflow}
-    check(scheduling, points, {*needed, Kind.KILL_WORKER})
+    check(scheduling, traces, {*needed, Kind.KILL_WORKER})

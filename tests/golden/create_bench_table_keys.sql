@@ -6,3 +6,4 @@ CREATE TABLE `it's`.`a\`b` ON CLUSTER `it's`
 ENGINE = ReplacingMergeTree
 ORDER BY (`id`, `name`)
 PARTITION BY toDate(id)
+SETTINGS storage_policy = 'it\'s'

@@ -24,21 +24,23 @@ NO_MERGES = "max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_
 
 
 @pytest.mark.parametrize(
-    ("partitions", "after_parts"),
+    ("partitions", "after_parts", "policy"),
     [
-        thorough(1, 1, id="first-part"),
-        thorough(1, PARTS_PER_NODE, id="half-way"),
-        pytest.param(4, PARTS_PER_NODE * 5 // 8, id="third-partition"),
+        thorough(1, 1, "default", id="first-part"),
+        thorough(1, PARTS_PER_NODE, "default", id="half-way"),
+        pytest.param(4, PARTS_PER_NODE * 5 // 8, "default", id="third-partition"),
+        thorough(4, PARTS_PER_NODE * 5 // 8, "s3", id="on-an-s3-disk"),
     ],
 )
 def test_each_row_arrives_once_or_the_load_says_that_it_does_not_know(
-    fragile_lab: Lab, partitions: int, after_parts: int
+    fragile_lab: Lab, partitions: int, after_parts: int, policy: str
 ) -> None:
     lab = fragile_lab
     for node in range(NODES):
         put_numbers(lab, f"in/{node}.csv", ROWS[node::NODES])
     key = f"intDiv(n, {len(ROWS) // partitions})"
-    table = lab.create("t", "n UInt32", f"MergeTree PARTITION BY {key} ORDER BY n SETTINGS {NO_MERGES}")
+    settings_of_table = f"{NO_MERGES}, storage_policy = '{policy}'"
+    table = lab.create("t", "n UInt32", f"MergeTree PARTITION BY {key} ORDER BY n SETTINGS {settings_of_table}")
     # blocks of ten rows, each of which becomes a part
     settings = {"max_threads": 1, "max_insert_threads": 1, "max_block_size": 10, "min_insert_block_size_rows": 10}
     killer = MoveKiller(lab.sandbox, table, partial(kill_node, lab.sandbox), after_parts=after_parts)

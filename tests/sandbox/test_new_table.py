@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SourceError, T
 from airflow_provider_ch_s3.new_table import CreateTable
 from tests.sandbox.conftest import Background, Lab, bag
 from tests.sandbox.topologies import topologies
+from tests.sandbox.written import parquet_file
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
@@ -312,3 +313,42 @@ def test_tables_with_replicas(replicated_lab: Lab) -> None:
     assert bag(lab.rows(f"{lab.database}.{local}")) == bag([{"n": n, "dt": "2013-01-30"} for n in range(100)])
     with pytest.raises(ConfigError, match="write ReplicatedReplacingMergeTree"):
         lab.load("in/*/*.csv", "other", create_table={"engine": "ReplacingMergeTree"})
+
+
+def test_lists_that_would_be_one_nested_column(lab: Lab) -> None:
+    uneven = pa.table({"n": [1, 2], "a.b": [[1, 2], [3]], "a.c": [["x"], ["y", "z"]]})
+    lab.put_parquet("even/a.parquet", {"n": [1, 2], "a.b": [[1, 2], [3]], "a.c": [["x", "y"], ["z"]]})
+    lab.put_parquet("in/a.parquet", uneven)
+    with pytest.raises(SourceError, match=r"'a\.b' and 'a\.c' are lists of different lengths in .*select=\{'a_c'"):
+        lab.load("in/*", "made", create_table="auto")
+    assert definition(lab, "made_local") == ""
+    lab.load("in/*", "made", create_table="auto", columns=["n", "a.b"], select={"a_c": "`a.c`"})
+    rows = lab.query(f"SELECT * FROM {lab.database}.made ORDER BY n")
+    assert [list(row.values()) for row in rows] == [[1, [1, 2], ["x"]], [2, [3], ["y", "z"]]]
+    lab.load("even/*", "nested", create_table="auto", task_id="even")
+    assert len(lab.query(f"SELECT * FROM {lab.database}.nested")) == 2
+    with pytest.raises(ChS3Error, match="give the table other names"):
+        lab.load("in/*", "nested", task_id="uneven")
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        pytest.param("a.csv", b"dt,n\n2013-05-01,1\n2013-05-01,2\n", id="csv"),
+        pytest.param("a.jsonl", b'{"dt":"2013-05-01","n":1}\n{"dt":"2013-05-01","n":2}\n', id="json"),
+        pytest.param("a.parquet", parquet_file(pa.table({"dt": ["2013-05-01"] * 2, "n": [1, 2]})), id="parquet"),
+    ],
+)
+def test_a_column_that_folders_and_files_have(lab: Lab, name: str, body: bytes) -> None:
+    """The folders' value counts."""
+    lab.put(f"in/dt=2013-01-30/{name}", body)
+    settings = {}
+    if not name.endswith("parquet"):
+        with pytest.raises(SourceError, match=r"has a column 'dt' in its files and in the names of its folders"):
+            lab.load("in/**", "made", create_table="auto")
+        assert definition(lab, "made_local") == ""
+        settings = {"input_format_skip_unknown_fields": 1}
+    lab.load("in/**", "made", create_table="auto", settings=settings)
+    assert types_of(lab, "made") == {"n": "Int64", "dt": "Date"}
+    found = lab.query(f"SELECT n, dt FROM {lab.database}.made ORDER BY n")
+    assert found == [{"n": n, "dt": "2013-01-30"} for n in (1, 2)]

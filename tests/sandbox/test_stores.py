@@ -1,8 +1,9 @@
-"""Loads from other stores than S3: Google Cloud Storage by its S3 protocol, Azure's emulator, a plain HTTP server."""
+"""Loads from each kind of store: S3, Google Cloud Storage by its S3 protocol, Azure's emulator, an HTTP server."""
 
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import re
 import secrets
@@ -22,6 +23,7 @@ from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobS
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from airflow_provider_ch_s3.transfers.gcs_to_clickhouse import GCSToClickHouseOperator
 from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouseOperator
+from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.other_stores import (
@@ -101,6 +103,13 @@ def azure(lab: Lab, azurite: Azurite) -> Store:
 
 
 @pytest.fixture
+def s3(lab: Lab) -> Store:
+    return Store(
+        put=lab.put, operator=S3ToClickHouseOperator, start=f"s3://{lab.bucket}/", arguments={"aws_conn_id": "aws"}
+    )
+
+
+@pytest.fixture
 def gcs(lab: Lab) -> Store:
     """The sandbox's S3 server: Google's emulator answers in the same words, and checks no signature."""
     return Store(
@@ -164,22 +173,22 @@ def rows_in(lab: Lab, table: str) -> Any:
 
 
 FORMATS = {"parquet": parquet, "csv.gz": csv_gz, "jsonl.zst": json_zst}
+OTHERS = ("gcs", "azure", "http")
 PUSHED = {
-    ("parquet", "replace_partitions"),
-    ("csv.gz", "append"),
-    ("jsonl.zst", "append"),
+    ("s3", "jsonl.zst", "replace_partitions"),
+    *((store, "parquet", "replace_partitions") for store in OTHERS),
+    *((store, ending, "append") for store in OTHERS for ending in ("csv.gz", "jsonl.zst")),
 }
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize("store", ["gcs", "azure", "http"], indirect=True)
 @pytest.mark.parametrize(
-    ("ending", "mode"),
+    ("store", "ending", "mode"),
     [
-        (pytest.param if (ending, mode) in PUSHED else thorough)(ending, mode, id=f"{ending}-{mode}")
-        for ending in FORMATS
-        for mode in ("append", "replace_partitions")
+        (pytest.param if case in PUSHED else thorough)(*case, id="-".join(case))
+        for case in itertools.product(("s3", *OTHERS), FORMATS, ("append", "replace_partitions"))
     ],
+    indirect=["store"],
 )
 def test_each_row_arrives_once(lab: Lab, store: Store, ending: str, mode: str) -> None:
     write, table = FORMATS[ending], create(lab)

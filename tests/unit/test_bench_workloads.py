@@ -5,8 +5,8 @@ from __future__ import annotations
 from airflow_provider_ch_s3.bench.workloads import workloads
 
 
-def test_there_are_fourteen() -> None:
-    assert list(workloads()) == [f"W{number}" for number in range(1, 15)]
+def test_there_are_fifteen() -> None:
+    assert list(workloads()) == [f"W{number}" for number in range(1, 16)]
 
 
 def test_files_share_the_rows_without_a_gap() -> None:
@@ -18,7 +18,7 @@ def test_files_share_the_rows_without_a_gap() -> None:
 def test_another_recipe_has_another_prefix() -> None:
     # so that files of an earlier version in the cache are never taken for these
     prefixes = {workload.dataset.prefix for scale in (1, 0.5) for workload in workloads(scale=scale).values()}
-    assert len(prefixes) == 14
+    assert len(prefixes) == 16
     assert workloads()["W1"].dataset.prefix == workloads()["W6"].dataset.prefix
 
 

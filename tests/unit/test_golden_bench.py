@@ -32,6 +32,7 @@ CASES: dict[str, Statement] = {
         engine="ReplacingMergeTree",
         order_by=("id", "name"),
         partition_by="toDate(id)",
+        storage_policy="it's",
     ),
     "create_bench_table_none": bench_queries.render_create_bench_table(
         TABLE, None, columns={"id": "UInt64"}, engine="Null"

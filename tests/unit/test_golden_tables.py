@@ -42,6 +42,9 @@ CASES: dict[str, Statement] = {
     "observe_values_unsafe_path": table_queries.render_observe_values(
         UNSAFE, UNSAFE.files[:1], ["id"], patterns=PATTERNS, limit_rows=10, settings={"max_threads": 1}
     ),
+    "count_uneven_text": table_queries.render_count_uneven(
+        TEXT, FILES, [("id", "tail`num")], limit_rows=10, settings={"max_threads": 1}
+    ),
     "count_nulls_cluster": table_queries.render_count_nulls(source(KEYS), CLUSTER, {"max_threads": 1}),
     "count_nulls_single": table_queries.render_count_nulls(source(KEYS), None, {}),
     "create_table_full": table_queries.render_create_table(FULL, CLUSTER),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ch_s3.errors import UnknownStateError
-from airflow_provider_ch_s3.exactly_once.moved import Before, Part, find_moved, has_arrived, has_changed
+from airflow_provider_ch_s3.exactly_once.moved import Before, Part, count_lost, find_moved, has_arrived, has_changed
 
 
 def part(digest: str, first: int, last: int | None = None, *, rows: int = 10, **more: bool) -> Part:
@@ -109,6 +109,21 @@ def test_what_somebody_dropped_by_hand_is_no_longer_unknown() -> None:
 def test_some_were_retired_already(keeps_all_rows: bool) -> None:
     target = [*OLD, *(part(f"s{n}", 7 + n) for n in (1, 2, 3))]
     assert find_moved(STAGED[1:], target, BEFORE, keeps_all_rows=keeps_all_rows) == ("p_2_2", "p_5_5")
+
+
+@pytest.mark.parametrize(
+    ("staged", "target", "lost"),
+    [
+        pytest.param(STAGED, OLD, 0, id="nothing-moved"),
+        pytest.param(STAGED, [], 0, id="others-removed-old-rows"),
+        pytest.param(STAGED[2:], [*OLD, part("s1", 8), part("s2", 9)], 0, id="two-moved"),
+        pytest.param(STAGED[2:], [*OLD, part("s2", 9)], 10, id="one-of-two-broken"),
+        pytest.param([], OLD, 30, id="all-broken"),
+        pytest.param([], [*OLD, part("s1", 8), part("s2", 9), part("s3", 10), part("x", 11)], 0, id="others-wrote"),
+    ],
+)
+def test_what_is_in_neither_table(staged: list[Part], target: list[Part], lost: int) -> None:
+    assert count_lost(staged, target, BEFORE) == lost
 
 
 def test_a_partition_that_did_not_exist() -> None:

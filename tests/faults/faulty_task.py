@@ -1,8 +1,9 @@
-"""The code of the task's process: the operator, with a probe that traces every statement and fires a fault at one.
+"""The code of the task's process: an operator, with a probe that traces every statement and fires a fault at one.
 
 A *point* is a place between two statements, named after its neighbour: ``execute:before:write_event_planned#1``.
 ``execute`` and ``execute_complete`` are the two processes of a deferred task; ``#n`` counts the statements with
-that name in one process. ``before`` and ``after`` stop the process at that place, ``during`` does not.
+that name in one process. ``before`` and ``after`` stop the process at that place, ``during`` does not. Requests
+that change a store have points, too: ``execute:after:store_write#1``.
 """
 
 from __future__ import annotations
@@ -21,13 +22,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
-from airflow.providers.common.compat.sdk import TaskDeferred
+from airflow.providers.common.compat.sdk import BaseOperator, TaskDeferred
 from botocore.loaders import JSONFileLoader
 
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
+from airflow_provider_ch_s3.stores.s3 import S3FileStore
+from airflow_provider_ch_s3.stores.s3_export import S3ExportStore
+from tests.faults.plans import STORE
+from tests.faults.tasks import OPERATORS
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -120,33 +125,37 @@ class Probe:
         _append(self.path.with_suffix(".trace"), {**line, "try": self.try_number, "pid": os.getpid()})
 
 
-class FaultyLoad(S3ToClickHouseOperator):
-    """The operator, with the arguments of one run.
+class FaultyTask(BaseOperator):  # type: ignore[misc]
+    """The operator of one run, with its arguments.
 
-    :param run_file: JSON with the operator's ``arguments`` and, for a fault, ``point`` and ``action``. (templated)
+    :param run_file: JSON with the ``operator``, its ``arguments`` and, for a fault, ``point`` and ``action``.
+        (templated)
     """
 
-    template_fields = (*S3ToClickHouseOperator.template_fields, "run_file")
+    template_fields = ("run_file",)
 
     def __init__(self, *, run_file: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.run_file = run_file
+        self._operator: Any = None
 
     def execute(self, context: Context) -> Any:
-        return self._watched("execute", context, lambda: super(FaultyLoad, self).execute(context))
+        return self._watched("execute", context, lambda operator: operator.execute(context))
 
-    def execute_complete(self, context: Context, event: Mapping[str, Any], sql: str = "") -> Any:
-        resume = super().execute_complete
-        return self._watched("execute_complete", context, lambda: resume(context, event, sql))
+    def execute_complete(self, context: Context, **resumed: Any) -> Any:
+        return self._watched("execute_complete", context, lambda it: it.execute_complete(context, **resumed))
 
-    def _watched(self, phase: str, context: Context, run: Callable[[], Any]) -> Any:
+    def on_kill(self) -> None:
+        if self._operator is not None:
+            self._operator.on_kill()
+
+    def _watched(self, phase: str, context: Context, run: Callable[[Any], Any]) -> Any:
         global _probe
         probe = Probe(Path(self.run_file), phase, context["ti"].try_number)
-        for name, value in probe.spec["arguments"].items():
-            setattr(self, name, value)
+        self._operator = make_operator(probe.spec, task_id=self.task_id, retries=self.retries)
         _probe = probe
         try:
-            return run()
+            return run(self._operator)
         except TaskDeferred:
             raise
         except Exception as error:
@@ -154,6 +163,16 @@ class FaultyLoad(S3ToClickHouseOperator):
             raise
         finally:
             _probe = None
+
+
+def make_operator(spec: Mapping[str, Any], **given: Any) -> Any:
+    """Make the operator of a run.
+
+    :param spec: the content of its file.
+    """
+    module, _, name = OPERATORS[spec["operator"]].rpartition(".")
+    operator = getattr(importlib.import_module(f"airflow_provider_ch_s3.{module}"), name)
+    return operator(**{**spec["arguments"], **given})
 
 
 _probe: Probe | None = None
@@ -174,13 +193,28 @@ def _watch(method: Callable[..., Any], position: int) -> Callable[..., Any]:
     return watched
 
 
+def _watch_store(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a method that changes a store, as if it were a statement."""
+
+    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if _probe is None:
+            return method(self, *args, **kwargs)
+        statement = Statement(text="", name=f"{STORE}{method.__name__}")
+        return _probe.watch(statement, lambda _: method(self, *args, **kwargs))
+
+    return watched
+
+
+for _store, _name in ((S3ExportStore, "write"), (S3FileStore, "delete"), (AzureBlobFileStore, "delete")):
+    setattr(_store, _name, _watch_store(getattr(_store, _name)))
 ClickHouseS3Hook._execute_at = _watch(ClickHouseS3Hook._execute_at, 1)  # type: ignore[method-assign]
 ClickHouseS3Hook.query = _watch(ClickHouseS3Hook.query, 0)  # type: ignore[method-assign]
 
 
 def warm_up() -> None:
     """Load what each task would otherwise load again, such as botocore's S3 model, into a process that forks them."""
-    for module in ("stores.s3", "load.staged", "triggers.load"):
+    modules = [operator.rpartition(".")[0] for operator in OPERATORS.values()]
+    for module in (*modules, "stores.http", "load.staged", "export.run", "triggers.load", "triggers.export"):
         importlib.import_module(f"airflow_provider_ch_s3.{module}")
     JSONFileLoader.load_file = functools.cache(JSONFileLoader.load_file)
     boto3.client("s3", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none")

@@ -1,0 +1,50 @@
+"""The operator that each mode runs, and its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.faults import oracle
+from tests.faults.sources import AZURE, BUCKET, HTTP, S3
+
+OPERATORS = {
+    S3: "transfers.s3_to_clickhouse.S3ToClickHouseOperator",
+    AZURE: "transfers.azure_blob_to_clickhouse.AzureBlobStorageToClickHouseOperator",
+    HTTP: "transfers.http_to_clickhouse.HttpToClickHouseOperator",
+    oracle.EXPORT: "transfers.clickhouse_to_s3.ClickHouseToS3Operator",
+}
+CONNECTION_ARGUMENTS = {S3: "aws_conn_id", AZURE: "wasb_conn_id"}
+
+# 60 rows per file, two files per node: about three seconds
+SLOW = "sleepEachRow(0.02) = 0"
+
+LOADS: Mapping[str, Mapping[str, Any]] = {
+    "append": {},
+    oracle.CHUNKS: {"max_files_per_chunk": oracle.FILES_PER_CHUNK},
+    oracle.DELETE: {"after_load": "delete", "on_no_files": "succeed"},
+    oracle.REJECT: {"on_bad_rows": "reject"},
+    oracle.NEW_COLUMNS: {"on_new_columns": "add"},
+    oracle.NEW_TABLE: {"create_table": "auto"},
+    "replace_partitions": {"on_partial_partitions": "replace"},
+    "replace_where": {"replace_where": oracle.REPLACE_WHERE},
+    "replace_table": {},
+}
+"""Arguments of the operator; modes that begin with ``append`` are variants of ``append``."""
+
+
+def load_arguments(mode: str, table: str, *, is_slow: bool) -> dict[str, Any]:
+    """Build the arguments of a load, without those of its source.
+
+    :param is_slow: whether the INSERT takes some seconds; lines that are taken apart cannot be filtered.
+    """
+    load_mode = "append" if mode.startswith("append") else mode
+    slow = {"where": SLOW} if is_slow and mode != oracle.REJECT else {}
+    return {"table": table, "load_mode": load_mode, **LOADS[mode], **slow}
+
+
+def export_arguments(table: str, folder: str, *, is_slow: bool, is_partitioned: bool) -> dict[str, Any]:
+    """Build the arguments of an export of a table into a folder."""
+    slow = {"table": "", "query": f"SELECT * FROM {table} WHERE {SLOW}"} if is_slow else {}
+    folders = {"partition_by": {"part": "p"}} if is_partitioned else {}
+    return {"table": table, "destination": f"s3://{BUCKET}/{folder}/", **slow, **folders}

@@ -1,0 +1,106 @@
+"""Tables whose parts are on an S3 disk, or move there when they are old: staging has the same storage policy."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+
+from tests.marks import thorough
+from tests.sandbox.conftest import Freeze, Lab, bag, start_worker
+from tests.sandbox.few import die_before, is_clean
+from tests.sandbox.gates import Gate
+from tests.sandbox.topologies import topologies
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+
+OLD_DAY, NEW_DAY = "2013-01-01", "2100-01-01"
+ROWS = [{"n": n, "day": (OLD_DAY, NEW_DAY)[n % 2]} for n in range(60)]
+BEFORE = [{"n": n, "day": OLD_DAY} for n in range(1000, 1010)]
+COLUMNS = "toString(day) AS day, n"
+
+
+def make_table(lab: Lab, settings: str) -> str:
+    """Create a table with a partition for each day, that of the old one with rows; and three files for both days."""
+    for number in range(3):
+        lines = [f"{row['n']},{row['day']}\n" for row in ROWS[number::3]]
+        lab.put(f"in/{number}.csv", "".join(["n,day\n", *lines]).encode())
+    table = lab.create("t", "n UInt32, day Date", f"MergeTree PARTITION BY day ORDER BY n {settings}")
+    values = ", ".join(f"({row['n']}, '{row['day']}')" for row in BEFORE)
+    lab.query(f"INSERT INTO {table} VALUES {values}")
+    return table
+
+
+def disks(lab: Lab, table: str) -> dict[str, set[str]]:
+    """The disks on which the parts of each partition are, on any node; in tables whose names begin like this."""
+    database, _, name = table.partition(".")
+    rows = lab.everywhere(
+        "SELECT partition, groupUniqArray(disk_name) AS disks FROM system.parts"
+        f" WHERE active AND rows > 0 AND database = '{database}' AND startsWith(table, '{name}') GROUP BY partition"
+    )
+    return {
+        day: {disk for row in rows if row["partition"] == day for disk in row["disks"]} for day in (OLD_DAY, NEW_DAY)
+    }
+
+
+ON_S3 = {OLD_DAY: {"s3"}, NEW_DAY: {"s3"}}
+BY_AGE = {OLD_DAY: {"s3"}, NEW_DAY: {"default"}}
+S3_DISK = "SETTINGS storage_policy = 's3'"
+TIERS = "TTL day + INTERVAL 1 MONTH TO VOLUME 'cold' SETTINGS storage_policy = 'tiered'"
+
+
+@pytest.mark.parametrize(
+    ("settings", "where", "mode"),
+    [
+        pytest.param(S3_DISK, ON_S3, "append", id="s3-append"),
+        pytest.param(TIERS, BY_AGE, "replace_partitions", id="tiers-replace_partitions"),
+        thorough(S3_DISK, ON_S3, "replace_partitions", id="s3-replace_partitions"),
+        thorough(S3_DISK, ON_S3, "replace_where", id="s3-replace_where"),
+        thorough(S3_DISK, ON_S3, "replace_table", id="s3-replace_table"),
+        thorough(TIERS, BY_AGE, "append", id="tiers-append"),
+        thorough(TIERS, BY_AGE, "replace_where", id="tiers-replace_where"),
+    ],
+)
+def test_a_worker_that_dies_in_the_commit(lab: Lab, settings: str, where: Any, mode: str) -> None:
+    """It dies before the second node's statement; the retry completes the commit, on the same disks."""
+    table = make_table(lab, settings)
+    change = "move_partitions" if mode == "append" else "replace_partitions"
+    given: dict[str, Any] = {"load_mode": mode, "on_partial_partitions": "replace", "retries": 1}
+    if mode == "replace_where":
+        given["replace_where"] = f"day IN ('{OLD_DAY}', '{NEW_DAY}')"
+    if mode != "replace_partitions":
+        del given["on_partial_partitions"]
+    died = die_before(change, 2, signal.SIGKILL)
+    with start_worker(lab, table, max_tries=1, before=died, **given) as worker:
+        assert worker.wait(60) == -signal.SIGKILL, worker.errors()
+    assert disks(lab, f"{lab.database}.ch_s3_stage_") != {OLD_DAY: set(), NEW_DAY: set()}
+    lab.load("in/*.csv", table, try_number=2, max_tries=1, **given)
+    assert bag(lab.rows(table, columns=COLUMNS)) == bag(ROWS + (BEFORE if mode == "append" else []))
+    assert disks(lab, table) == where
+    assert is_clean(lab)
+
+
+def test_rows_are_staged_where_they_will_stay(lab: Lab, freeze: Freeze) -> None:
+    """Within a disk a commit links files; between disks it would copy them."""
+    table = make_table(lab, TIERS)
+    gate = freeze(Gate("move_partitions"), "in/*.csv", table)
+    stage = f"database = '{lab.database}' AND startsWith(name, 'ch_s3_stage_')"
+    policies = lab.everywhere(f"SELECT storage_policy AS policy FROM system.tables WHERE {stage}")
+    assert {row["policy"] for row in policies} == {"tiered"}
+    assert disks(lab, f"{lab.database}.ch_s3_stage_") == BY_AGE
+    assert gate.wake() is None
+    assert disks(lab, table) == BY_AGE
+
+
+@topologies("on-cluster")
+@pytest.mark.thorough
+def test_replicas_with_disks_of_their_own(replicated_lab: Lab) -> None:
+    lab = replicated_lab
+    for number in range(3):
+        lab.put(f"in/{number}.csv", "".join(["n\n", *(f"{row['n']}\n" for row in ROWS[number::3])]).encode())
+    table = lab.distribute(lab.create("t", "n UInt32", f"MergeTree PARTITION BY n % 2 ORDER BY n {S3_DISK}"))
+    lab.load("in/*.csv", table)
+    lab.load("in/*.csv", table, task_id="again", load_mode="replace_partitions")
+    assert bag(lab.rows(f"{lab.database}.t")) == bag({"n": row["n"]} for row in ROWS)
+    assert is_clean(lab)
