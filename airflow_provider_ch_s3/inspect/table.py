@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import defaultdict
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
-from airflow_provider_ch_s3.errors import ColumnsDifferError, ConfigError, TargetError
+from airflow_provider_ch_s3.errors import ColumnsDifferError, ConfigError, ServerError, TargetError
 from airflow_provider_ch_s3.inspect.definition import fingerprint
 from airflow_provider_ch_s3.inspect.server import ConnectedServer, read_server
 from airflow_provider_ch_s3.protocols import ClickHouseClient
@@ -25,6 +26,10 @@ from airflow_provider_ch_s3.target import (
 )
 from airflow_provider_ch_s3.units import count_of
 
+log = logging.getLogger(__name__)
+
+# Of tables without parts, and of those that name none.
+LOCAL_POLICIES = frozenset({"", "default"})
 # Engines besides the MergeTree family that accept inserts from several threads and nodes at once.
 _PARALLEL_ENGINES = frozenset({"Memory", "Log", "TinyLog", "StripeLog", "Null"})
 
@@ -173,8 +178,21 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
         uuids=tuple(sorted({row["uuid"] for row in tables.values()})),
         views=tuple(sorted({*found.views, *(v for row in tables.values() for v in _read_views(row))}, key=str)),
         has_ttl=any(row["has_ttl"] for row in tables.values()),
+        is_remote=_is_remote(client, {row["storage_policy"] for row in tables.values()}, cluster.name),
         definition=fingerprint(tables.values()),
     )
+
+
+def _is_remote(client: ClickHouseClient, policies: set[str], cluster: str | None) -> bool:
+    """Whether one of the policies puts new parts into an object store; False where this user may not know."""
+    try:
+        return any(
+            client.query(load_queries.render_read_remote_disks(policy, cluster))
+            for policy in sorted(policies - LOCAL_POLICIES)
+        )
+    except ServerError as error:
+        log.info("the disks of the storage policies %s remain unknown: %s", ", ".join(sorted(policies)), error)
+        return False
 
 
 def _check_addressable(table: TableName, cluster: ClusterSpec) -> None:

@@ -273,6 +273,7 @@ def _facts(
         volume_bytes=int(source.size_bytes * past.volume_ratio) if past else sample.estimate_volume_bytes(source),
         data_format=source.data_format,
         store=source.access.function,
+        is_remote=target.is_remote,
         redirects=source.access.redirects,
         column_count=len(target.columns),
         is_clustered=cluster.name is not None,

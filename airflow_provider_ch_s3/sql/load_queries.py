@@ -20,6 +20,11 @@ def render_read_table(table: TableName, cluster: str | None) -> Statement:
     return render("read_table", table=table, cluster=cluster)
 
 
+def render_read_remote_disks(policy: str, cluster: str | None) -> Statement:
+    """Names of the disks where a storage policy puts new parts, if they are not the server's own; of all nodes."""
+    return render("read_remote_disks", policy=policy, cluster=cluster)
+
+
 def render_read_columns(table: TableName, cluster: str | None) -> Statement:
     """Columns of a table in their order, for each node that has it."""
     return render("read_columns", table=table, cluster=cluster)

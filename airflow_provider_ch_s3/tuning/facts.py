@@ -52,6 +52,7 @@ class LoadFacts:
     :param has_path_columns: folders are named ``name=value/``.
     :param parses_times: text is converted to dates or times.
     :param waits_for_replicas: the load itself waits until all replicas have the rows, whatever the INSERT waited for.
+    :param is_remote: new parts of the table go to an object store.
     :param redirects: redirects on the way to the files, over HTTP.
     :param timeout_seconds: the task's ``execution_timeout``.
     """
@@ -81,6 +82,7 @@ class LoadFacts:
     has_path_columns: bool = False
     parses_times: bool = False
     waits_for_replicas: bool = False
+    is_remote: bool = False
     redirects: int = 0
     timeout_seconds: float | None = None
 

@@ -59,9 +59,9 @@ def min_insert_block_size_bytes(facts: LoadFacts) -> Decision:
     (https://github.com/ClickHouse/ClickHouse/issues/88556), so the buffers and 15 % are subtracted first.
     """
     threads = count_insert_threads(facts)
-    held_bytes = min(buffer_bytes(facts, threads=threads), facts.share_bytes * MAX_BUFFER_RATIO)
+    held_bytes = _held_bytes(facts, threads)
     in_memory = blocks_in_memory(facts, threads=threads)
-    ceiling_bytes = int((facts.share_bytes * BLOCKS_SHARE - held_bytes) / in_memory)
+    ceiling_bytes = _ceiling_bytes(facts, threads)
     blocks = _count_blocks(facts, threads)
     share_bytes = int(facts.node_volume_bytes / blocks)
     block_bytes = min(ceiling_bytes, max(MIN_BLOCK_BYTES, share_bytes))
@@ -81,6 +81,34 @@ def min_insert_block_size_bytes(facts: LoadFacts) -> Decision:
     else:
         reason = f"{data}, so that few parts are left to merge; {memory}"
     return Decision(block_bytes, reason)
+
+
+def max_insert_delayed_streams_for_parallel_write(facts: LoadFacts) -> Decision:
+    """Off (0) for a table in an object store if memory is the limit; otherwise the server decides by the disk.
+
+    The uploads that it keeps open, up to 100, took two to five times the memory, and no less time.
+    """
+    if not facts.is_remote:
+        return Decision(None, "new parts of the table are on local disks, or nobody knows where")
+    threads = count_insert_threads(facts)
+    if min_insert_block_size_bytes(facts).value != _ceiling_bytes(facts, threads):
+        return Decision(None, "there is memory for the uploads that the server keeps open")
+    return Decision(
+        0,
+        "the table is in an object store, where the server keeps up to 100 uploads open, and memory is the limit: one"
+        " after the other they need less of it",
+    )
+
+
+def _held_bytes(facts: LoadFacts, threads: int) -> float:
+    """Memory that is not left for blocks."""
+    return min(buffer_bytes(facts, threads=threads), facts.share_bytes * MAX_BUFFER_RATIO)
+
+
+def _ceiling_bytes(facts: LoadFacts, threads: int) -> int:
+    """The largest block that memory allows."""
+    in_memory = blocks_in_memory(facts, threads=threads)
+    return int((facts.share_bytes * BLOCKS_SHARE - _held_bytes(facts, threads)) / in_memory)
 
 
 def _among(facts: LoadFacts) -> str:

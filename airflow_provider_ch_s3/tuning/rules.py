@@ -69,6 +69,7 @@ RULES: tuple[Rule[LoadFacts], ...] = (
     ),
     fixed("deduplicate_insert", "disable", _OVERRIDES, protects_data=True),
     fixed("deduplicate_insert_select", "disable", _OVERRIDES, protects_data=True),
+    computed(insert.max_insert_delayed_streams_for_parallel_write, source=MEASURED),
     computed(insert.insert_quorum),
     fixed("insert_null_as_default", 0, _NULLS, protects_data=True),
     fixed(

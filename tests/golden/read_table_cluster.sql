@@ -5,6 +5,7 @@ SELECT
     create_table_query,
     partition_key,
     sorting_key,
+    storage_policy,
     toString(uuid) AS uuid,
     arrayZip(dependencies_database, dependencies_table) AS views,
     position(create_table_query, ' TTL ') > 0 AS has_ttl

@@ -93,6 +93,15 @@ def test_rows_are_staged_where_they_will_stay(lab: Lab, freeze: Freeze) -> None:
     assert disks(lab, table) == BY_AGE
 
 
+def test_a_plan_with_little_memory_knows_where_the_parts_are(lab: Lab) -> None:
+    lab.connect_clickhouse({"memory_gib_per_node": 0.5, "ingest_memory_ratio": 0.1})
+    setting = "max_insert_delayed_streams_for_parallel_write"
+    for settings, origin in ((S3_DISK, "computed"), (TIERS, "server default")):
+        table = make_table(lab, settings)
+        assert lab.load("in/*.csv", table)["settings"][setting]["origin"] == origin
+        lab.ddl(f"DROP TABLE {table} SYNC")
+
+
 @topologies("on-cluster")
 @pytest.mark.thorough
 def test_replicas_with_disks_of_their_own(replicated_lab: Lab) -> None:

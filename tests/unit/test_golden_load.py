@@ -191,6 +191,8 @@ CASES: dict[str, Statement] = {
     "parquet_footers_cluster": load_queries.render_parquet_footers(source(KEYS), CLUSTER, {"s3_retry_attempts": 12}),
     "parquet_footers_single": load_queries.render_parquet_footers(source(KEYS), None, {}),
     "parquet_footers_path_filter": load_queries.render_parquet_footers(UNSAFE, CLUSTER, {}),
+    "read_remote_disks_cluster": load_queries.render_read_remote_disks("it's", CLUSTER),
+    "read_remote_disks_single": load_queries.render_read_remote_disks("it's", None),
     "read_table_cluster": load_queries.render_read_table(TABLE, CLUSTER),
     "read_table_single": load_queries.render_read_table(TABLE, None),
     "read_columns_cluster": load_queries.render_read_columns(TABLE, CLUSTER),

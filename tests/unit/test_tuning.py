@@ -27,6 +27,7 @@ from airflow_provider_ch_s3.tuning import (
 from airflow_provider_ch_s3.tuning.keep import KEPT
 from airflow_provider_ch_s3.tuning.rules import RULES
 
+DELAYED_STREAMS = "max_insert_delayed_streams_for_parallel_write"
 MIB = 1_048_576
 GIB = 1_073_741_824
 
@@ -167,6 +168,9 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
             id="free-memory-of-a-thread",
         ),
         pytest.param("max_partitions_per_insert_block", {}, None, id="no-partitions"),
+        pytest.param(DELAYED_STREAMS, {}, None, id="local-disks"),
+        pytest.param(DELAYED_STREAMS, {"is_remote": True}, 0, id="remote-and-memory-is-the-limit"),
+        pytest.param(DELAYED_STREAMS, {"is_remote": True, "volume_bytes": GIB}, None, id="remote-with-memory-left"),
         pytest.param(
             "max_partitions_per_insert_block", {"partition_key": "toDate(ts)"}, 0, id="any-number-of-partitions"
         ),
