@@ -44,7 +44,7 @@ def serve_ui(sandbox: Sandbox, home: Path, dags: Path) -> int:
         signal.signal(signum, lambda *_: stop.set())
     print("airflow: creating its database", flush=True)
     airflow = store_connections(make_airflow(home, dags, sandbox), example_connections(sandbox))
-    print("airflow: starting, which takes about 20 s", flush=True)
+    print("airflow: starting, which takes 20 s or more", flush=True)
     with serving_airflow(airflow, stop.is_set) as address:
         if not stop.is_set():
             print(format_guide(sandbox, address), flush=True)

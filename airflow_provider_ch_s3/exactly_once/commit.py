@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Any
 
 from airflow_provider_ch_s3.batches import batches
-from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
+from airflow_provider_ch_s3.errors import LoadError, ServerError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.moved import (
@@ -229,7 +229,7 @@ class Commit:
             keeps_all_rows = self.plan.keeps_all_rows and not role
             arrived = target.get((node, partition), ())
             if keeps_all_rows and (lost := count_lost(parts, arrived, before)):
-                raise self._rows_lost(node, partition, lost)
+                self._check_not_broken(node, partition, lost)
             try:
                 moved = find_moved(parts, arrived, before, keeps_all_rows=keeps_all_rows)
             except UnknownStateError as error:
@@ -242,12 +242,37 @@ class Commit:
                 found.append((node, moved))
         return found
 
+    def _check_not_broken(self, node: str, partition: str, lost: int) -> None:
+        """Check that rows which are in neither table were not lost with a part that the server could not read.
+
+        Otherwise somebody has deleted them since, or a merge has removed what was deleted before.
+
+        :raises UnknownStateError: if they were.
+        """
+        tables = [self._staged(), self.staging.target]
+        try:
+            rows = self.client.query(
+                staging_queries.render_read_broken_parts(tables, self.staging.cluster, partition=partition)
+            )
+        except ServerError as error:
+            log.warning("nobody knows whether %s has set parts aside as broken: %s", node, error)
+            rows = []
+        if any(row["node"] == node for row in rows):
+            raise self._rows_lost(node, partition, lost)
+        log.warning(
+            "%s: partition %s has %s fewer than it had with those that were moved: they were deleted meanwhile",
+            node,
+            partition,
+            count_of(lost, "row"),
+        )
+
     def _rows_lost(self, node: str, partition: str, lost: int) -> UnknownStateError:
         return UnknownStateError(
             f"{node} died while partition {partition} was committed, and {count_of(lost, 'row')} of it are in neither"
-            f" {self._staged()} nor {self.staging.target}: ClickHouse may have set a part aside as broken, as happens"
-            " on S3 disks; look at system.detached_parts there, and attach what can be repaired, or load the files of"
-            " this partition again with load_mode='replace_partitions'"
+            f" {self._staged()} nor {self.staging.target}: ClickHouse has set a part aside as broken, as happens on"
+            " S3 disks; look at system.detached_parts there, and attach what can be repaired, then load again; or"
+            f" give the rest of this commit up: drop {self._staged()} on every node, then load the files of its"
+            " partitions with load_mode='replace_partitions'"
         )
 
     def _check_nothing_lost(self) -> None:

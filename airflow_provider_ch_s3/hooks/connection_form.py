@@ -39,6 +39,6 @@ def _build_schema(field: ConnectionField) -> dict[str, Any]:
 def _form_type(field: ConnectionField) -> str:
     """Return the JSON type of a field in the form; a number is a text, which the hook checks.
 
-    Airflow's own fields for numbers change in silence what they do not accept: "0,7" becomes the minimum.
+    Airflow's own fields for numbers silently change what they do not accept: "0,7" becomes the minimum.
     """
     return "string" if field.kind in (FieldKind.INTEGER, FieldKind.NUMBER) else field.kind.value

@@ -33,7 +33,8 @@ def read_parts_history(
 ) -> dict[str, list[Point]]:
     """Read how inserts, commits and merges changed the parts of a table; nodes without changes are left out.
 
-    Parts that a commit replaced are not counted, and servers write what has changed some seconds later.
+    The first point is a second before the first change. Parts that a commit replaced, or that a replica fetched
+    merged, are not taken off, and servers write what has changed some seconds later.
 
     :param parts: node → active parts as they are now, from which the earlier numbers are counted back.
     :param partitions: only those of these partitions; None for all.
@@ -60,5 +61,6 @@ def _points(changes: _Changes, parts_now: int, limit: int) -> list[Point]:
         points.append([at, max(parts, 0), merges])
         change, ended = changes[at]
         parts, merges = parts - change, merges - ended
+    before = [min(changes) - 1, max(parts, 0), merges]
     # Counted from the latest one, which is what the table has now.
-    return points[:: math.ceil(len(points) / limit)][::-1]
+    return [before, *points[:: math.ceil(len(points) / limit)][::-1]]

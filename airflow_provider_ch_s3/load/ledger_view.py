@@ -6,6 +6,7 @@ Every statement is bounded: a ledger may have the loads of years.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -96,8 +97,7 @@ class LedgerView:
         found = self._histories([*latest, *still_open])
         records = {(table, *attempt.id.key): LoadRecord.of(table, attempt) for table, attempt in found}
         loads = [records[key] for key in map(_key, latest) if key in records]
-        # What is forgotten is older than the rest: there is nothing to see after a page of it.
-        is_last = len(latest) < selection.limit or not loads
+        is_last = len(latest) < selection.limit
         targets = self.query(ledger_queries.render_read_targets, limit=MAX_TABLES)
         return LoadsPage(
             ledger=str(self.ledger),
@@ -302,8 +302,12 @@ def _parse_place(text: str, types: tuple[type, ...]) -> Any:
         return None
     try:
         values = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         values = None
-    if not isinstance(values, list) or [type(value) for value in values] != list(types):
+    if (
+        not isinstance(values, list)
+        or [type(value) for value in values] != list(types)
+        or any(isinstance(value, float) and not math.isfinite(value) for value in values)
+    ):
         raise ConfigError(f"{text!r} is no place where a page begins; pass what the page before it says")
     return tuple(values)

@@ -7,6 +7,7 @@ import datetime
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import (
@@ -47,6 +48,11 @@ log = logging.getLogger(__name__)
 
 # A run that is older, such as one of `airflow dags test`, did not write the parts that are waited for when it began.
 HISTORY_SECONDS = 86_400
+# Nobody waits long for what is nice to know.
+HISTORY_LIMITS: dict[str, Any] = {
+    "session_settings": {"max_execution_time": 15},
+    "client_kwargs": {"connect_timeout": 5, "send_receive_timeout": 20},
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -222,16 +228,14 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
     ) -> dict[str, Any]:
         """Add what the servers' logs tell of the way there; whoever waits does not depend on it."""
         parts = {node["node"]: node["active_parts"] for node in result["nodes"]}
-        hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
         try:
-            history = read_parts_history(
-                hook, table, cluster, parts, partitions=self._partitions, since=_began(context)
-            )
-        except ChS3Error as error:
-            log.debug("no history of the parts of %s: %s", table, error)
+            with closing(ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id, **HISTORY_LIMITS)) as hook:
+                history = read_parts_history(
+                    hook, table, cluster, parts, partitions=self._partitions, since=_began(context)
+                )
+        except Exception as error:  # whatever it is: the parts have settled
+            log.info("no history of the parts of %s: %s", table, error)
             history = {}
-        finally:
-            hook.close()
         return {**result, "history": history}
 
     def _check_a_last_time(self, context: Context, reason: str) -> dict[str, Any]:

@@ -58,6 +58,11 @@ def render_read_parts(table: TableName, cluster: str | None, *, partitions: Sequ
     return render("read_parts", table=table, cluster=cluster, partitions=partitions)
 
 
+def render_read_broken_parts(tables: Sequence[TableName], cluster: str | None, *, partition: str) -> Statement:
+    """Read which parts of a partition the servers have set aside as broken; the tables are in one database."""
+    return render("read_broken_parts", tables=tables, cluster=cluster, partition=partition)
+
+
 def render_drop_parts(staging: TableName, *, parts: Sequence[str]) -> Statement:
     """Drop parts of a staging table on one node."""
     return render("drop_parts", staging=staging, parts=parts)

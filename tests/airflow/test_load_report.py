@@ -149,8 +149,8 @@ def test_a_running_load_shows_its_progress_and_how_it_ended(
     report = running.open_tab(page, "load")
     report.get_by_text("Rows over time").wait_for()
     report.get_by_text(re.compile(r"^\d+%, [\d,]+ rows, .* at work")).wait_for()
-    first = report.locator("circle title").all_inner_texts()
-    page.wait_for_function(f"document.querySelectorAll('.ch-s3-report circle').length > {len(first) + 2}")
+    first = report.locator("circle").count()
+    page.wait_for_function(f"document.querySelectorAll('.ch-s3-report circle').length > {first + 2}")
     take_pictures(page, report, "running")
     task = f"dags/{running.dag}/dagRuns/{running.run_id}/taskInstances/load"
     running.api.call("PATCH", task, {"new_state": "failed"})
@@ -169,7 +169,7 @@ def test_a_sensor_shows_what_it_waits_for_and_the_merges(page: Page, running: Ru
         flights_sandbox.query(f"SYSTEM START MERGES {MERGING}", node=node)
         flights_sandbox.query(f"OPTIMIZE TABLE {MERGING} FINAL", node=node)
     report.get_by_text(re.compile(r"^Settled: 3 parts on 3 nodes, 90 rows")).wait_for()
-    shown = report.locator("circle title").all_inner_texts()
+    shown = report.locator("circle title").all_text_contents()
     result = running.api.result(running.dag, running.run_id, "merges")
     assert sorted(result["history"]) == sorted(node["node"] for node in result["nodes"])
     for node, points in result["history"].items():

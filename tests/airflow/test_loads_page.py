@@ -30,7 +30,10 @@ from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOper
 from tests.airflow.conftest import ROOT, AirflowApi, wait_for
 from tests.sandbox.gates import Gate, watch_statements
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
+MODULE_SECONDS = 900
+"""For as long as the tests need their load that stands still."""
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run, pytest.mark.timeout(MODULE_SECONDS)]
 
 DAG = "loads_page"
 DATABASE = "listed"
@@ -71,7 +74,7 @@ def run_id(airflow_api: AirflowApi, flights_sandbox: Sandbox) -> Iterator[str]:
         load("fails", "s3://flights/dt=2013-02-01/*.parquet", flights_sandbox, min_rows=1_000_000)
     gate, gates = Gate("create_staging"), {}
     with pytest.MonkeyPatch.context() as monkeypatch, ThreadPoolExecutor(1) as pool:
-        monkeypatch.setattr("tests.sandbox.gates.GATE_SECONDS", 24 * 3600)  # for as long as the tests need it
+        monkeypatch.setattr("tests.sandbox.gates.GATE_SECONDS", MODULE_SECONDS)
         watch_statements(monkeypatch, gates)
 
         def stay() -> None:
@@ -79,9 +82,11 @@ def run_id(airflow_api: AirflowApi, flights_sandbox: Sandbox) -> Iterator[str]:
             load("stays", "s3://flights/dt=2013-03-01/*.parquet", flights_sandbox)
 
         gate.task = pool.submit(stay)
-        wait_for(lambda: gate.reached.is_set() or gate.task.done(), "a load that holds the lock")
-        yield run_id
-        gate.opened.set()
+        try:
+            wait_for(lambda: gate.reached.is_set() or gate.task.done(), "a load that holds the lock")
+            yield run_id
+        finally:
+            gate.opened.set()
     for conn_id in (DOWN, OTHER_TYPE, QUOTED):
         airflow_api.call("DELETE", f"connections/{conn_id}")
     for node in range(flights_sandbox.nodes):

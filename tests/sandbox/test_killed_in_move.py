@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from functools import partial
 
@@ -62,6 +63,8 @@ def test_each_row_arrives_once_or_the_load_says_that_it_does_not_know(
     else:
         assert table in str(error)
         assert max(bag(lab.rows(table)).values(), default=0) == 1
+        if staged := re.search(r"or give the rest of this commit up: drop (\S+) on every node", str(error)):
+            lab.everywhere(f"DROP TABLE {staged[1]} SYNC")
     # whatever the outcome, other loads continue, and do not change it
     held = bag(lab.rows(table))
     put_numbers(lab, "other/a.csv", [{"n": 10**6}])

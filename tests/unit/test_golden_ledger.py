@@ -182,6 +182,12 @@ CASES: dict[str, Statement] = {
     "read_partitions_single": staging_queries.render_read_partitions(TARGET, None),
     "read_blocks_cluster": staging_queries.render_read_blocks(TARGET, CLUSTER),
     "read_blocks_single": staging_queries.render_read_blocks(TARGET, None),
+    "read_broken_parts_cluster": staging_queries.render_read_broken_parts(
+        [STAGING, TARGET], CLUSTER, partition=PARTITION
+    ),
+    "read_broken_parts_single": staging_queries.render_read_broken_parts(
+        [STAGING, TARGET], None, partition=PARTITION
+    ),
     "read_parts_cluster": staging_queries.render_read_parts(TARGET, CLUSTER, partitions=["all", PARTITION]),
     "read_parts_single": staging_queries.render_read_parts(TARGET, None, partitions=["all"]),
     "drop_parts": staging_queries.render_drop_parts(STAGING, parts=["all_1_1_0", HOSTILE]),
@@ -292,6 +298,7 @@ def test_a_statement_is_called_as_its_template() -> None:
         "drop_staging",
         "read_partitions",
         "read_blocks",
+        "read_broken_parts",
         "read_parts",
         "drop_parts",
         "read_idle_seconds",

@@ -20,7 +20,7 @@ function usePolled(read, dependencies) {
     let timer = null;
     let isGone = false;
     async function poll() {
-      const next = await read().catch((error) => ({ failure: error.message, isOver: true }));
+      const next = await read().catch((error) => ({ failure: error.message }));
       if (!isGone) {
         setFound(next);
         timer = next.isOver ? null : setTimeout(poll, POLL_MILLISECONDS);

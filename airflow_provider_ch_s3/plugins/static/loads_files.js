@@ -39,7 +39,7 @@ function Story({ attempt }) {
     { className: "story" },
     h("p", null, h("code", null, attempt.query_id), h(CopyButton, { text: attempt.query_id, what: "the query id" })),
     h("p", null, h("code", null, attempt.source)),
-    h("ol", null, events.map((event) => h("li", { key: event }, event))),
+    h("ol", null, events.map((event, index) => h("li", { key: index }, event))),
   );
 }
 

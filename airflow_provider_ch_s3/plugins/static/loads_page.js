@@ -26,19 +26,19 @@ function writeFilters(filters) {
 
 // The page that was asked for last, whichever answer comes last; the one before stays until then.
 function usePage(filters, after, refreshed) {
-  const [answer, setAnswer] = useState({ page: null, failure: "", isPending: true });
+  const [answer, setAnswer] = useState({ page: null, failure: "", asked: null });
+  const asked = JSON.stringify([filters, after, refreshed]);
   useEffect(() => {
     let isGone = false;
-    setAnswer((before) => ({ ...before, isPending: true }));
     readLoads({ ...filters, after })
       .then((page) => ({ page, failure: "" }))
       .catch((error) => ({ page: null, failure: error.message }))
-      .then((found) => isGone || setAnswer({ ...found, isPending: false }));
+      .then((found) => isGone || setAnswer({ ...found, asked }));
     return () => {
       isGone = true;
     };
-  }, [...Object.values(filters), after, refreshed]);
-  return answer;
+  }, [asked]);
+  return { ...answer, isPending: answer.asked !== asked };
 }
 
 function LoadsPage() {

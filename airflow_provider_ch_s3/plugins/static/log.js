@@ -1,6 +1,6 @@
 // What the log of a task tells while there is no result yet: the same lines that people read there.
 
-const PROGRESS = /^(?:ch-s3-\S+: )?((?:chunk [^:]*?, )?(?:\d+%, )?([\d,]+) rows?, [\d,]+ rows?\/s, .* at work.*)$/;
+const PROGRESS = /^(?:ch-s3-\S+: )?((?:chunk ([\d,]+) of [^:]*?, )?(?:\d+%, )?([\d,]+) rows?, [\d,]+ rows?\/s, .* at work.*)$/;
 const PARTS = /: (?:settled: )?([\d,]+) parts? on [\d,]+ nodes?, ([\d,]+) merges? running(?:.*?; waiting for (.*))?$/;
 
 function number(text) {
@@ -15,13 +15,10 @@ function matches(log, pattern) {
 
 // [{ at: Unix time, rows: of all chunks so far, text }]
 export function readProgress(log) {
-  let [before, last] = [0, 0];
-  return matches(log, PROGRESS).map(({ at, found: [, text, count] }) => {
-    const rows = number(count);
-    // Each chunk is a query of its own, which begins at 0.
-    before += rows < last ? last : 0;
-    last = rows;
-    return { at, rows: before + rows, text };
+  const rowsOf = new Map(); // chunk → rows: each is a query of its own, which begins at 0
+  return matches(log, PROGRESS).map(({ at, found: [, text, chunk = "1", count] }) => {
+    rowsOf.set(chunk, number(count));
+    return { at, rows: [...rowsOf.values()].reduce((sum, rows) => sum + rows, 0), text };
   });
 }
 

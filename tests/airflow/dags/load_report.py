@@ -44,7 +44,7 @@ with DAG(dag_id="load_report_running", schedule=None):
         task_id="load",
         source="s3://flights/**/*.parquet",
         where="sleepEachRow(0.003) = 0",  # minutes, with one thread on each node
-        settings={"max_threads": 1},
+        settings={"max_threads": 1, "function_sleep_max_microseconds_per_block": 0},
         poll_interval=1,
         **TABLE,
     )
@@ -52,6 +52,7 @@ with DAG(dag_id="load_report_running", schedule=None):
         task_id="merges",
         table="{{ dag_run.conf['merging'] }}",
         max_parts=5,
+        stalled_seconds=86_400,
         poke_interval=1,
         deferrable=True,
     )
