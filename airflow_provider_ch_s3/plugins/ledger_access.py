@@ -34,11 +34,12 @@ class FoundLedger:
 
 
 @contextmanager
-def reading_ledger(conn_id: str, name: str = "") -> Iterator[FoundLedger]:
+def reading_ledger(conn_id: str, name: str = "", *, database: str = "") -> Iterator[FoundLedger]:
     """Open a ledger for the length of a block.
 
     :param conn_id: an Airflow connection of one of our own types.
-    :param name: ``database.table``; '' for that of the connection's own database, or else the first one there is.
+    :param name: ``database.table``; '' for that of a database, or else the first one there is.
+    :param database: whose tables are loaded; '' for the connection's own.
     :raises ConfigError: if there is no such connection, or no such ledger, or the connection is wrong.
     :raises ChS3Error: if ClickHouse does not answer, or refuses.
     """
@@ -48,7 +49,7 @@ def reading_ledger(conn_id: str, name: str = "") -> Iterator[FoundLedger]:
         declared = hook.declaration
         comments = find_ledgers(hook)
         known = {str(ledger): ledger for ledger in comments}
-        own = str(ledger_name(declared.ledger_table, read_server(hook).database))
+        own = str(ledger_name(declared.ledger_table, database or read_server(hook).database))
         chosen = name or (own if own in known else min(known, default=own))
         if chosen not in known:
             raise ConfigError(_describe_missing(chosen, conn_id, sorted(known)))

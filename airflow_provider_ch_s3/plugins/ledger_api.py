@@ -9,9 +9,10 @@ Statements are read-only and bounded. A release may add fields; it neither renam
     A page of the history, the newest first: a ``LoadsPage`` (``load/ledger_records.py``), and ``ledgers``, the names
     of all ledgers on the server. ``state`` is ``open``, ``committed`` or ``abandoned``; ``limit`` is at most 500.
 
-``GET /ch-s3/api/load_files?load=``
+``GET /ch-s3/api/load_files?load=&database=``
     The files of one load: a ``LoadFiles``. ``load`` is the id of a load, which names all of its attempts, or the
-    query id of an INSERT, which names one. ``attempts`` has their ids and what they did, the newest first; ``files``
+    query id of an INSERT, which names one; ``database`` that of the loaded table, whose ledger is meant where
+    ``ledger`` names none. ``attempts`` has their ids and what they did, the newest first; ``files``
     at most 1,000 files with ``path``, ``etag``, ``size_bytes``, ``rows`` (None unless known), ``load_id``,
     ``attempt``, ``state`` (``held``, ``replaced``, ``open``, ``abandoned``) and ``why``; ``is_cut`` whether there are
     more; ``skipped`` how many listed files were not loaded (``files``), and ``why``: the ledger does not name these.
@@ -86,9 +87,11 @@ def read_loads(
 
 
 @app.get("/load_files")
-def read_load_files(load: Text, conn_id: Connection = "clickhouse_s3_default", ledger: Text = "") -> dict[str, Any]:
+def read_load_files(
+    load: Text, conn_id: Connection = "clickhouse_s3_default", ledger: Text = "", database: Text = ""
+) -> dict[str, Any]:
     """Read the files of one load."""
-    with _reading(conn_id, ledger) as found:
+    with _reading(conn_id, ledger, database) as found:
         return asdict(found.view.load_files(load))
 
 
@@ -106,9 +109,9 @@ def read_table_files(
 
 
 @contextmanager
-def _reading(conn_id: str, ledger: str) -> Iterator[FoundLedger]:
+def _reading(conn_id: str, ledger: str, database: str = "") -> Iterator[FoundLedger]:
     try:
-        with reading_ledger(conn_id, ledger) as found:
+        with reading_ledger(conn_id, ledger, database=database) as found:
             yield found
     except ConfigError as error:
         raise HTTPException(404, str(error)) from None

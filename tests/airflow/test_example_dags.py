@@ -151,6 +151,7 @@ def folders(s3: Any) -> list[str]:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.thorough
 def test_new_files_are_loaded_as_they_arrive_and_each_step_is_a_span_of_its_task(
     airflow_api: AirflowApi, flights_sandbox: Sandbox, collector: SpanCollector
 ) -> None:

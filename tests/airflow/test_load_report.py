@@ -110,6 +110,7 @@ def test_a_failed_load_shows_its_error(page: Page, run: Run) -> None:
     take_pictures(page, report, "failed")
 
 
+@pytest.mark.thorough
 def test_a_mapped_load_shows_its_own_report(page: Page, run: Run) -> None:
     report = run.open_tab(page, "mapped/mapped/1")
     report.get_by_text("s3://flights/dt=2013-02-02/*.parquet", exact=True).wait_for()
@@ -183,6 +184,7 @@ def test_a_load_shows_the_parts_that_its_sensor_saw(page: Page, run: Run) -> Non
     report.get_by_text("settled: 31 parts on 3 nodes, 0 merges", exact=True).wait_for()
 
 
+@pytest.mark.thorough
 def test_another_task_has_no_report(page: Page, run: Run) -> None:
     report = run.open_tab(page, "other")
     report.get_by_text("This task is no load into ClickHouse: it has no report.").wait_for()

@@ -276,6 +276,7 @@ def test_the_page_shows_loads_locks_and_files(
 
 
 @pytest.mark.usefixtures("run_id")
+@pytest.mark.thorough
 def test_many_loads_come_page_by_page(page: Page, airflow_api: AirflowApi) -> None:
     shown = open_page(page, airflow_api, ledger=f"{MANY}.ch_s3_ledger")
     loads = shown.get_by_role("region", name="Loads", exact=True)
@@ -298,6 +299,7 @@ def test_many_loads_come_page_by_page(page: Page, airflow_api: AirflowApi) -> No
 
 
 @pytest.mark.usefixtures("run_id")
+@pytest.mark.thorough
 def test_a_page_without_a_ledger_says_why(page: Page, airflow_api: AirflowApi) -> None:
     shown = open_page(page, airflow_api, conn_id=DOWN)
     shown.get_by_role("alert").get_by_text("no answer from ClickHouse at 127.0.0.1:1").wait_for()

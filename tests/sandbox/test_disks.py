@@ -54,7 +54,7 @@ TIERS = "TTL day + INTERVAL 1 MONTH TO VOLUME 'cold' SETTINGS storage_policy = '
     ("settings", "where", "mode"),
     [
         pytest.param(S3_DISK, ON_S3, "append", id="s3-append"),
-        pytest.param(TIERS, BY_AGE, "replace_partitions", id="tiers-replace_partitions"),
+        thorough(TIERS, BY_AGE, "replace_partitions", id="tiers-replace_partitions"),
         thorough(S3_DISK, ON_S3, "replace_partitions", id="s3-replace_partitions"),
         thorough(S3_DISK, ON_S3, "replace_where", id="s3-replace_where"),
         thorough(S3_DISK, ON_S3, "replace_table", id="s3-replace_table"),

@@ -124,6 +124,7 @@ def without_low_cardinality(types: Mapping[str, str]) -> dict[str, str]:
     return {name: re.sub(r"^LowCardinality\((.*)\)$", r"\1", kind) for name, kind in types.items()}
 
 
+@pytest.mark.thorough
 def test_hits_as_parquet(lab: Lab) -> None:
     columns = hits()
     lab.put_parquet("in/hits_0.parquet", hits_parquet({name: v[: ROWS // 2] for name, v in columns.items()}))
@@ -217,6 +218,7 @@ def trips() -> Columns:
     return {name: [value(name, row) for row in range(ROWS)] for name in TRIPS}
 
 
+@pytest.mark.thorough
 def test_trips(lab: Lab) -> None:
     """The published files are named ``trips_0.gz``, so their format has to be said."""
     columns = trips()

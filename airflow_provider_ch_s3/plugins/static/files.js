@@ -16,5 +16,7 @@ export function Files({ report, connection }) {
   }
   // The chunks of a load are attempts of their own, which the id of the load names together.
   const load = report.chunks > 1 ? report.query_id.replace(/-\d+-\d+-insert$/, "") : report.query_id;
-  return h(LoadFiles, { load, where: { conn_id: connection } });
+  // The ledger is in the database of the table, unless the connection names another one.
+  const [database, table] = report.table.split(".");
+  return h(LoadFiles, { load, where: { conn_id: connection, database: table ? database : "" } });
 }
