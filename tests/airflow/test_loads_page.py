@@ -209,12 +209,13 @@ def test_what_prevents_an_answer_is_a_sentence_without_secrets(
         ({"conn_id": "nothing"}, 404, "Airflow has no connection 'nothing' to ClickHouse"),
         ({"conn_id": OTHER_TYPE}, 404, f"Airflow has no connection '{OTHER_TYPE}' to ClickHouse"),
         ({"conn_id": DOWN}, 502, "no answer from ClickHouse at 127.0.0.1:1"),
-        ({"conn_id": QUOTED}, 502, "Database `***` does not exist"),
+        ({"conn_id": QUOTED}, 502, "Database *** does not exist"),
         ({"ledger": "listed.flights"}, 404, "there is no ledger listed.flights on the server of the connection"),
         ({"ledger": LEDGER, "after": "0"}, 404, "'0' is no place where a page begins"),
     ):
         answered, text = ask(airflow_api.address, "loads", **values)
-        assert (answered, sentence in json.loads(text)["detail"]) == (status, True), text
+        detail = json.loads(text)["detail"].replace("`", "")  # the server quotes some passwords, but not all
+        assert (answered, sentence in detail) == (status, True), text
         assert not [secret for secret in (CANARY, flights_sandbox.password) if secret in text]
     assert ask(airflow_api.address, "loads", state="broken")[0] == 422
     assert ask(airflow_api.address, "load_files", ledger=LEDGER, load="ch-s3-nothing")[0] == 404
