@@ -53,6 +53,7 @@ def test_form_shows_every_field_and_what_it_saves_keeps_tls_verified(
     assert "verify=false" not in hook.get_uri()
 
 
+@pytest.mark.thorough
 def test_a_number_is_a_text_that_the_form_does_not_change_and_the_test_button_checks(
     page: Page, look: Look, airflow_api: AirflowApi, flights_sandbox: Sandbox
 ) -> None:

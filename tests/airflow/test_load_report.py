@@ -118,6 +118,7 @@ def test_a_mapped_load_shows_its_own_report(page: Page, run: Run) -> None:
     take_pictures(page, report, "mapped")
 
 
+@pytest.mark.thorough
 def test_a_deferred_load_shows_its_sql_and_links_into_clickhouse(page: Page, run: Run) -> None:
     report = run.open_tab(page, "deferred")
     report.get_by_text("958 rows from 1 file").wait_for()

@@ -73,6 +73,7 @@ def test_retry_after_a_killed_worker_takes_the_running_query_over(
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.thorough
 def test_in_the_ui_mark_failed_ends_the_query_on_all_nodes_and_clear_starts_another(
     page: Page, look: Look, airflow_api: AirflowApi, flights_sandbox: Sandbox, table: str
 ) -> None:

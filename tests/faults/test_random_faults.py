@@ -27,8 +27,11 @@ def check(harness: Harness, traces: Traces, kinds: set[Kind]) -> None:
     assert {outcome.plan.kind for outcome in outcomes} == kinds
 
 
-# similar to other kinds
+# similar to other kinds, or tested elsewhere
 SIMILAR = {
+    Kind.STALL_NETWORK,
+    Kind.LEDGER_AWAY,
+    Kind.OTHER_NAMES,  # test_two_connections.py
     Kind.STORE_503,
     Kind.STORE_SLOW,
     Kind.STORE_RESET,

@@ -81,6 +81,7 @@ def test_a_worker_that_dies_in_the_commit(lab: Lab, settings: str, where: Any, m
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 def test_rows_are_staged_where_they_will_stay(lab: Lab, freeze: Freeze) -> None:
     """Within a disk a commit links files; between disks it would copy them."""
     table = make_table(lab, TIERS)

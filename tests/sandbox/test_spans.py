@@ -81,6 +81,7 @@ def test_each_step_is_a_child_of_the_task_in_whose_process_it_was(
     assert insert.end_time - insert.start_time == int(report["seconds"] * 1e9)
 
 
+@pytest.mark.thorough
 def test_a_step_that_fails_says_why_in_words_without_secrets(
     lab: Lab, table: str, tracer: Tracer, exporter: InMemorySpanExporter
 ) -> None:
