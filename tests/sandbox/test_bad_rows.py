@@ -20,7 +20,7 @@ from tests.sandbox.gates import Gate
 from tests.sandbox.test_new_table import put_csv
 from tests.sandbox.topologies import only_on
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+pytestmark = pytest.mark.sandbox
 
 COLUMNS = "id UInt8, name String, amount Nullable(Decimal(9, 2)), day Date, ok Bool"
 NAMES = ("id", "name", "amount", "day", "ok")

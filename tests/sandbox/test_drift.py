@@ -16,7 +16,7 @@ from tests.sandbox.conftest import Background, Lab, bag
 from tests.sandbox.test_new_table import put_csv, types_of
 from tests.sandbox.topologies import topologies
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+pytestmark = pytest.mark.sandbox
 
 
 def make_table(lab: Lab, columns: str = "id UInt32, name String") -> str:

@@ -17,7 +17,7 @@ from tests.sandbox.conftest import Background, Lab, bag
 from tests.sandbox.topologies import topologies
 from tests.sandbox.written import parquet_file
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+pytestmark = pytest.mark.sandbox
 
 DAYS = ("2013-01-30", "2013-02-01")
 

@@ -59,6 +59,7 @@ def test_the_memory_of_each_object() -> None:
     assert {name: size for name, size in per_object.items() if size > BYTES_PER_OBJECT} == {}
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("traced")
 def test_what_is_listed_behind_a_chunk_takes_no_memory() -> None:
     few, many = (highest_bytes(objects, run_chunks) for objects in (30_000, 40_000))

@@ -57,7 +57,7 @@ from tests.unit.cluster_model import (
     Thread,
 )
 
-EXAMPLES = int(os.environ.get("CH_S3_PROTOCOL_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("CH_S3_PROTOCOL_EXAMPLES", "150"))
 MAX_STEPS = 12_000
 MERGE_RATIO = 0.02
 ONE_CHUNK = 10
