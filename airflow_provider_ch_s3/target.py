@@ -88,7 +88,7 @@ class TargetSpec:
     :param uuids: UUIDs of ``local`` on the nodes; a table that is dropped and re-created gets new ones.
     :param views: materialized views that inserts into the table feed.
     :param has_ttl: its rows may expire.
-    :param is_remote: new parts go to an object store, not to a disk of the server.
+    :param storage_policies: of ``local`` on the nodes.
     :param definition: a fingerprint of the definition of ``local`` on all nodes.
     """
 
@@ -103,7 +103,7 @@ class TargetSpec:
     uuids: tuple[str, ...] = ()
     views: tuple[TableName, ...] = ()
     has_ttl: bool = False
-    is_remote: bool = False
+    storage_policies: frozenset[str] = frozenset()
     definition: str = ""
 
     @property

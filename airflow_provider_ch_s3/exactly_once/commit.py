@@ -90,9 +90,7 @@ class Commit:
 
         :raises LoadError: if the numbers of rows differ.
         """
-        staged: Counter[str] = Counter()
-        for (_, partition), before in self._before(""):
-            staged[partition] += before.staged_rows
+        staged = self._count_staged()
         if self.plan.keeps_all_rows and staged != Counter(self.plan.partitions):
             raise LoadError(
                 f"{self._staged()} holds {count_of(staged.total(), 'row')}, and held"
@@ -280,14 +278,18 @@ class Commit:
 
         :raises UnknownStateError: if some are gone.
         """
-        staged: Counter[str] = Counter()
-        nodes: dict[str, str] = {}
-        for (node, partition), before in self._before(""):
-            staged[partition] += before.staged_rows
-            nodes[partition] = node
+        staged = self._count_staged()
+        nodes = {partition: node for (node, partition), _ in self._before("")}
         for partition, rows in self.plan.partitions.items():
             if self.plan.keeps_all_rows and staged[partition] < rows:
                 raise self._rows_lost(nodes.get(partition, "a node"), partition, rows - staged[partition])
+
+    def _count_staged(self) -> Counter[str]:
+        """Count the staged rows of each partition, as they were when the commit was prepared."""
+        staged: Counter[str] = Counter()
+        for (_, partition), before in self._before(""):
+            staged[partition] += before.staged_rows
+        return staged
 
     def _is_all_staged(self) -> bool:
         found = [(self._read_partitions(self._staged(role), role), role) for role in self.plan.before]

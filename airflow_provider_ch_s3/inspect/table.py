@@ -178,20 +178,18 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
         uuids=tuple(sorted({row["uuid"] for row in tables.values()})),
         views=tuple(sorted({*found.views, *(v for row in tables.values() for v in _read_views(row))}, key=str)),
         has_ttl=any(row["has_ttl"] for row in tables.values()),
-        is_remote=_is_remote(client, {row["storage_policy"] for row in tables.values()}, cluster.name),
+        storage_policies=frozenset(row["storage_policy"] for row in tables.values()),
         definition=fingerprint(tables.values()),
     )
 
 
-def _is_remote(client: ClickHouseClient, policies: set[str], cluster: str | None) -> bool:
-    """Whether one of the policies puts new parts into an object store; False where this user may not know."""
+def is_remote(client: ClickHouseClient, target: TargetSpec, cluster: str | None) -> bool:
+    """Whether new parts of a table go to an object store on any node; False where this user may not know."""
+    policies = sorted(target.storage_policies - LOCAL_POLICIES)
     try:
-        return any(
-            client.query(load_queries.render_read_remote_disks(policy, cluster))
-            for policy in sorted(policies - LOCAL_POLICIES)
-        )
+        return any(client.query(load_queries.render_read_remote_disks(policy, cluster)) for policy in policies)
     except ServerError as error:
-        log.info("the disks of the storage policies %s remain unknown: %s", ", ".join(sorted(policies)), error)
+        log.info("the disks of the storage policies %s remain unknown: %s", ", ".join(policies), error)
         return False
 
 

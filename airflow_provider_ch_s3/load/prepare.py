@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.common_type import widened_type
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.file_schema import parse_structure
 from airflow_provider_ch_s3.inspect.files import read_select_types, read_source, with_delimiter
+from airflow_provider_ch_s3.inspect.table import is_remote
 from airflow_provider_ch_s3.load import sample
 from airflow_provider_ch_s3.mapping import MappedColumn, map_columns
 from airflow_provider_ch_s3.new_table import NewTable
@@ -144,10 +145,18 @@ def prepare_load(
         source = replace(source, columns=type_path_columns(source.columns, files, target.columns))
         mapping = _map(client, source, target, inspection)
 
+    writes_remotely = is_remote(client, target, cluster.name)
+
     def plan(source: SourceSpec, sharing: MemorySharing, calibration: Calibration) -> LoadPlan:
         facts = _facts(cluster, source, target, mapping, request, past.get(source.data_format))
         return plan_load(
-            replace(facts, calibration=calibration, sharing=sharing, waits_for_replicas=waits_for_replicas),
+            replace(
+                facts,
+                calibration=calibration,
+                sharing=sharing,
+                waits_for_replicas=waits_for_replicas,
+                is_remote=writes_remotely,
+            ),
             server=server,
             operator=request.settings,
             connection=request.connection_settings,
@@ -273,7 +282,6 @@ def _facts(
         volume_bytes=int(source.size_bytes * past.volume_ratio) if past else sample.estimate_volume_bytes(source),
         data_format=source.data_format,
         store=source.access.function,
-        is_remote=target.is_remote,
         redirects=source.access.redirects,
         column_count=len(target.columns),
         is_clustered=cluster.name is not None,

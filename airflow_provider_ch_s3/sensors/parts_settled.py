@@ -182,12 +182,9 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         )
 
     def _take_snapshot(self, rule: SettleRule) -> _Snapshot:
-        hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
-        try:
+        with closing(ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)) as hook:
             located = locate_table(hook, hook.declaration, self.table)
             nodes = read_parts(hook, located.found, located.cluster, self._partitions)
-        finally:
-            hook.close()
         verdict = judge_parts(rule, nodes)
         log.info("%s: %s", self.table, verdict.reason)
         return _Snapshot(table=located.found.local, cluster=located.cluster, nodes=nodes, verdict=verdict)

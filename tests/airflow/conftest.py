@@ -15,7 +15,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Locator, Page, sync_playwright
 
 from airflow_provider_ch_s3.cli.demo import EXAMPLES
 from airflow_provider_ch_s3.pace import poll
@@ -28,6 +28,8 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 SCREENSHOTS = ROOT / "build" / "screenshots"
+NARROW_PIXELS = 340
+"""Airflow's page is never narrower than 1280 pixels, but a user may move its divider."""
 CHROMIUM = shutil.which("chromium")
 UI_TIMEOUT_MS = 120_000
 """Long, because other tests may keep both cores busy."""
@@ -174,6 +176,18 @@ def page() -> Iterator[Page]:
         page.set_default_timeout(UI_TIMEOUT_MS)
         yield page
         browser.close()
+
+
+def take_pictures(page: Page, shown: Locator, name: str) -> None:
+    """Take pictures of one of our pages in light and dark mode, and of a narrow one, which must not be cut off."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    for mode in ("light", "dark"):
+        page.evaluate(f"document.documentElement.className = '{mode}'")
+        page.screenshot(path=SCREENSHOTS / f"{name}-{mode}.png")
+    style = page.add_style_tag(content=f".ch-s3-report {{ width: {NARROW_PIXELS}px }}")
+    page.screenshot(path=SCREENSHOTS / f"{name}-narrow.png")
+    assert shown.evaluate("element => element.scrollWidth") <= NARROW_PIXELS
+    style.evaluate("element => element.remove()")
 
 
 Look = Callable[[str], None]

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from airflow_provider_ch_s3.sandbox.info import Sandbox
-from tests.airflow.conftest import SCREENSHOTS, AirflowApi, wait_for
+from tests.airflow.conftest import AirflowApi, take_pictures, wait_for
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
@@ -23,8 +23,6 @@ MERGING = f"{DATABASE}.merging"
 WITH_PLAY = "clickhouse_with_play"
 PLAY_URL = "https://clickhouse.example.com:8443/play"
 ENDED = {"success", "failed"}
-NARROW_PIXELS = 340
-"""Airflow's page is never narrower than 1280 pixels, but a user may move its divider."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,17 +61,6 @@ def run(airflow_api: AirflowApi, flights_sandbox: Sandbox) -> Iterator[Run]:
     airflow_api.call("DELETE", f"connections/{WITH_PLAY}")
     for node in range(flights_sandbox.nodes):
         flights_sandbox.drop_database(DATABASE, node=node)
-
-
-def take_pictures(page: Page, report: Locator, name: str) -> None:
-    """Take pictures in light and dark mode, and of a narrow tab, which must not be cut off."""
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    for mode in ("light", "dark"):
-        page.evaluate(f"document.documentElement.className = '{mode}'")
-        page.screenshot(path=SCREENSHOTS / f"{name}-{mode}.png")
-    page.add_style_tag(content=f".ch-s3-report {{ width: {NARROW_PIXELS}px }}")
-    page.screenshot(path=SCREENSHOTS / f"{name}-narrow.png")
-    assert report.evaluate("element => element.scrollWidth") <= NARROW_PIXELS
 
 
 def test_a_finished_load_shows_its_numbers_and_asks_no_other_server(

@@ -27,7 +27,7 @@ from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
 from airflow_provider_ch_s3.sandbox.supervisor import free_ports
 from airflow_provider_ch_s3.target import TableName
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
-from tests.airflow.conftest import ROOT, AirflowApi, wait_for
+from tests.airflow.conftest import AirflowApi, take_pictures, wait_for
 from tests.sandbox.gates import Gate, watch_statements
 
 MODULE_SECONDS = 900
@@ -47,8 +47,6 @@ CANARY = "canary-fe1f7c0b52"
 DOWN = "clickhouse_down"
 OTHER_TYPE = "not_clickhouse"
 QUOTED = "clickhouse_quotes_its_password"
-SCREENSHOTS = ROOT / "build" / "screenshots"
-NARROW_PIXELS = 340
 
 
 @pytest.fixture(scope="module")
@@ -169,18 +167,6 @@ def open_page(page: Page, api: AirflowApi, **filters: str) -> Locator:
     shown = page.locator(".ch-s3-loads[aria-busy=false]")
     shown.wait_for()
     return shown
-
-
-def take_pictures(page: Page, shown: Locator, name: str) -> None:
-    """Take pictures in light and dark mode, and of a narrow page, which must not be cut off."""
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    for mode in ("light", "dark"):
-        page.evaluate(f"document.documentElement.className = '{mode}'")
-        page.screenshot(path=SCREENSHOTS / f"{name}-{mode}.png")
-    style = page.add_style_tag(content=f".ch-s3-loads {{ width: {NARROW_PIXELS}px }}")
-    page.screenshot(path=SCREENSHOTS / f"{name}-narrow.png")
-    assert shown.evaluate("element => element.scrollWidth") <= NARROW_PIXELS
-    style.evaluate("element => element.remove()")
 
 
 @pytest.mark.usefixtures("run_id")
