@@ -11,7 +11,7 @@ PARALLEL := --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # The packages that build the site, and nothing else.
 DOCS := .venv-docs
 
-.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning bench-history bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs lint clean
+.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning bench-history bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs docs-pictures lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -95,6 +95,10 @@ bench-shared-memory: $(READY)
 # Builds the documentation site in build/docs; a broken link fails.
 docs: $(DOCS)/.ready
 	$(DOCS)/bin/sphinx-build --fail-on-warning --keep-going --nitpicky --fresh-env --quiet docs build/docs
+
+# The pictures of docs/ui.md, from the example DAGs in a browser; takes five minutes.
+docs-pictures: $(READY)
+	$(BIN)/pytest tests/airflow/docs_pictures.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

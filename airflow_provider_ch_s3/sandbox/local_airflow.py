@@ -124,6 +124,8 @@ def make_airflow(home: Path, dags: Path, sandbox: Sandbox) -> LocalAirflow:
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__DAGS_FOLDER": str(dags.resolve()),
             "AIRFLOW__CORE__FERNET_KEY": "",
+            # enough for the INSERT into a table of many columns, in "Rendered Templates" and "Load report"
+            "AIRFLOW__CORE__MAX_TEMPLATED_FIELD_LENGTH": "65536",
             f"{CONNECTION_PREFIX}CLICKHOUSE_S3_DEFAULT": sandbox.airflow_conn_clickhouse,
             f"{CONNECTION_PREFIX}AWS_DEFAULT": sandbox.airflow_conn_aws,
         },

@@ -133,8 +133,9 @@ class AirflowApi:
         task: dict[str, Any] = self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}")
         return task
 
-    def result(self, dag_id: str, run_id: str, task_id: str) -> Any:
-        path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/return_value?deserialize=true"
+    def result(self, dag_id: str, run_id: str, task_id: str, map_index: int = -1) -> Any:
+        entry = f"xcomEntries/return_value?deserialize=true&map_index={map_index}"
+        path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/{entry}"
         return self.call("GET", path)["value"]
 
 

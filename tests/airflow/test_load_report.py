@@ -106,6 +106,33 @@ def test_a_mapped_load_shows_its_own_report(page: Page, run: Run) -> None:
 
 
 @pytest.mark.thorough
+def test_a_report_of_many_partitions_is_cut_until_all_is_asked_for(page: Page, run: Run) -> None:
+    """The report of the first mapped load, replaced by one of 1,000 partitions and 10,000 files."""
+    report = run.api.result(DAG, run.run_id, "mapped", map_index=0)
+    report["partitions"] = {f"{day:04}": day for day in range(1000)}
+    report["files_listed"] = report["files_read"] = 10_000
+    run.api.call(
+        "PATCH",
+        f"dags/{DAG}/dagRuns/{run.run_id}/taskInstances/mapped/xcomEntries/return_value",
+        {"value": report, "map_index": 0},
+    )
+    tab = run.open_tab(page, "mapped/mapped/0")
+    tab.get_by_text("1,000 partitions").wait_for()
+    rows = tab.get_by_role("region", name="Partitions").locator("tbody tr")
+    assert rows.count() == 20
+    show_all = tab.get_by_role("button", name="Show all 1,000")
+    # from the click to the next frame that the browser has drawn
+    milliseconds = show_all.evaluate(
+        "async button => { const began = performance.now(); button.click();"
+        " await new Promise(drawn => requestAnimationFrame(() => setTimeout(drawn)));"
+        " return performance.now() - began }"
+    )
+    print(f"1,000 partitions were drawn within {milliseconds:.0f} ms")
+    tab.get_by_text("0999", exact=True).wait_for()
+    assert rows.count() == 1000
+
+
+@pytest.mark.thorough
 def test_a_deferred_load_shows_its_sql_and_links_into_clickhouse(page: Page, run: Run) -> None:
     report = run.open_tab(page, "deferred")
     report.get_by_text("958 rows from 1 file").wait_for()
