@@ -110,10 +110,10 @@ class TaskLoad(ABC):
 
     def is_running(self, query_id: str) -> bool:
         """Whether any node is still running the query."""
-        return self._monitor.is_running(query_id)
+        return self.monitor.is_running(query_id)
 
     @cached_property
-    def _monitor(self) -> QueryMonitor:
+    def monitor(self) -> QueryMonitor:
         return QueryMonitor(
             client=self.client.within(dataclasses.replace(self.declaration, cluster=self.cluster.name)),
             cluster=self.cluster,
@@ -178,7 +178,7 @@ class TaskLoad(ABC):
         self.sql = shorten_lines(statement.text)
         log.info("submitting %s", query_id)
         log_folded(log, "the SQL", self.sql)
-        self._monitor.submit(statement, query_id)
+        self.monitor.submit(statement, query_id)
 
     def _warn_if_far(self, source: SourceSpec) -> None:
         nodes = (urlsplit(f"//{endpoint}").hostname or "" for endpoint in self.declaration.http_endpoints)

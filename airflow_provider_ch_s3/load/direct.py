@@ -77,7 +77,7 @@ class DirectLoadRun(TaskLoad):
         )
         check_list_after_loaded(self.request, is_staged=False)
         check_after_load(self.request, self.store, is_staged=False)
-        self._monitor.log.wait_until_there(self.sleep)
+        self.monitor.log.wait_until_there(self.sleep)
         earlier = self._resolve_earlier(cluster)
         if earlier is not None and earlier.state is not QueryState.FAILED:
             return self._take_over(earlier)
@@ -90,7 +90,7 @@ class DirectLoadRun(TaskLoad):
             planning.tell(rows=prepared.rows)
             self._plan_seconds = planning.seconds
         # While this process was preparing, another one of the same task may have come this far.
-        rival = self._monitor.find(query_id)
+        rival = self.monitor.find(query_id)
         if rival:
             return self._take_over(rival[query_id])
         self._submit(prepared, prepared.insert(self.identity), query_id)
@@ -106,9 +106,9 @@ class DirectLoadRun(TaskLoad):
         if status.state is QueryState.FAILED:
             raise failure(query_id, explain(status.error))
         report = build_report(
-            self._monitor.wait_for_logs(status),
+            self.monitor.wait_for_logs(status),
             table=self.request.table,
-            attached=self._monitor.submission is None,
+            attached=self.monitor.submission is None,
         )
         if self._prepared is not None and not report.attached:
             planned = describe_plan(self._prepared.plan)
@@ -136,7 +136,7 @@ class DirectLoadRun(TaskLoad):
             self.client,
             self.declaration.cluster,
             self.identity.generation_prefix,
-            submission=self._monitor.submission if "_monitor" in vars(self) else None,
+            submission=self.monitor.submission if "monitor" in vars(self) else None,
             sleep=self.sleep,
         )
         log.info("%s", describe_kill(nodes, self.request.table, ()))
@@ -181,7 +181,7 @@ class DirectLoadRun(TaskLoad):
 
     def _wait(self, query_id: str, *, until_seen: bool = False) -> QueryStatus:
         try:
-            return self._monitor.wait(query_id, until_seen=until_seen)
+            return self.monitor.wait(query_id, until_seen=until_seen)
         except UnknownStateError as error:
             raise UnknownStateError(
                 f"{error}; it may have loaded everything, so it is not submitted again: look for it in"
@@ -195,7 +195,7 @@ class DirectLoadRun(TaskLoad):
 
     def _resolve_earlier(self, cluster: ClusterSpec) -> QueryStatus | None:
         """Find the latest query of earlier tries of this generation; kill those of other generations."""
-        statuses = self._monitor.find(f"{self.identity.load_id}-")
+        statuses = self.monitor.find(f"{self.identity.load_id}-")
         own = {q: s for q, s in statuses.items() if q.startswith(self.identity.generation_prefix)}
         for query_id in statuses.keys() - own.keys():
             if statuses[query_id].state is QueryState.RUNNING:
@@ -224,7 +224,7 @@ class DirectLoadRun(TaskLoad):
             format_seconds(LOG_PATIENCE_SECONDS),
         )
         return poll(
-            lambda: self._monitor.find(self.identity.generation_prefix),
+            lambda: self.monitor.find(self.identity.generation_prefix),
             seconds=LOG_PATIENCE_SECONDS,
             pause_seconds=self.poll_seconds,
             sleep=self.sleep,
@@ -235,7 +235,7 @@ class DirectLoadRun(TaskLoad):
 
         :raises UnknownStateError: if one was.
         """
-        if restarted := self._monitor.restarted_node(time.time() - self.identity.since.timestamp()):
+        if restarted := self.monitor.restarted_node(time.time() - self.identity.since.timestamp()):
             raise UnknownStateError(
                 f"no node has a record of a query {self.identity.generation_prefix}…, but {restarted}, after this"
                 f" task began, and may have lost its log; check whether the rows are in {self.request.table}, then"

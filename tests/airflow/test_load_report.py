@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -106,7 +106,9 @@ def test_a_mapped_load_shows_its_own_report(page: Page, run: Run) -> None:
 
 
 @pytest.mark.thorough
-def test_a_report_of_many_partitions_is_cut_until_all_is_asked_for(page: Page, run: Run) -> None:
+def test_a_report_of_many_partitions_is_cut_until_all_is_asked_for(
+    page: Page, run: Run, record_property: Callable[[str, object], None]
+) -> None:
     """The report of the first mapped load, replaced by one of 1,000 partitions and 10,000 files."""
     report = run.api.result(DAG, run.run_id, "mapped", map_index=0)
     report["partitions"] = {f"{day:04}": day for day in range(1000)}
@@ -120,14 +122,13 @@ def test_a_report_of_many_partitions_is_cut_until_all_is_asked_for(page: Page, r
     tab.get_by_text("1,000 partitions").wait_for()
     rows = tab.get_by_role("region", name="Partitions").locator("tbody tr")
     assert rows.count() == 20
-    show_all = tab.get_by_role("button", name="Show all 1,000")
-    # from the click to the next frame that the browser has drawn
-    milliseconds = show_all.evaluate(
+    # as the user sees it: from the click to the next frame that is drawn
+    milliseconds = tab.get_by_role("button", name="Show all 1,000").evaluate(
         "async button => { const began = performance.now(); button.click();"
         " await new Promise(drawn => requestAnimationFrame(() => setTimeout(drawn)));"
         " return performance.now() - began }"
     )
-    print(f"1,000 partitions were drawn within {milliseconds:.0f} ms")
+    record_property("milliseconds until 1,000 partitions are drawn", round(milliseconds))
     tab.get_by_text("0999", exact=True).wait_for()
     assert rows.count() == 1000
 

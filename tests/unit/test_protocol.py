@@ -33,7 +33,7 @@ from airflow_provider_ch_s3.exactly_once.locking import TargetLocking
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
 from airflow_provider_ch_s3.inspect.definition import read_definition
-from airflow_provider_ch_s3.load import kill, reattach, staged
+from airflow_provider_ch_s3.load import kill, reattach, session, staged
 from airflow_provider_ch_s3.load.context import LoadContext
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
@@ -275,9 +275,9 @@ def model_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(render._ENVIRONMENT, "auto_reload", False)  # it checks the disk for each statement
     for module in (lock, state):
         monkeypatch.setattr(module, "threading", type("threading", (), {"Thread": ModelThread, "Event": ModelEvent}))
-    for module in (kill, staged):
+    for module in (kill, session):
         monkeypatch.setattr(module, "find_context", find_model_context)
-    monkeypatch.setattr(staged, "prepare_load", prepare_model_load)
+    monkeypatch.setattr(session, "prepare_load", prepare_model_load)
 
 
 class Play:
