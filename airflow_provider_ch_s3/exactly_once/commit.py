@@ -268,8 +268,8 @@ class Commit:
         return UnknownStateError(
             f"{node} died while partition {partition} was committed, and {count_of(lost, 'row')} of it are in neither"
             f" {self._staged()} nor {self.staging.target}: look at system.detached_parts there for parts that"
-            " ClickHouse has set aside as broken, as happens on S3 disks, attach what can be repaired, and load again;"
-            f" or give the rest of this commit up: drop {self._staged()} on every node, then load the files of its"
+            " ClickHouse has set aside as broken, as happens on S3 disks, attach what can be repaired, and load"
+            f" again; or give the rest of this commit up: drop {self._staged()} on every node, then load the files of its"
             " partitions with load_mode='replace_partitions'"
         )
 
