@@ -41,8 +41,9 @@ def run(args: argparse.Namespace) -> int:
     from airflow_provider_ch_s3.cli.connections import clickhouse_hook
     from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
     from airflow_provider_ch_s3.inspect.server import read_server
+    from airflow_provider_ch_s3.load.ledger_records import Selection
     from airflow_provider_ch_s3.load.ledger_text import format_load, format_loads
-    from airflow_provider_ch_s3.load.ledger_view import LedgerView, Selection
+    from airflow_provider_ch_s3.load.ledger_view import LedgerView
     from airflow_provider_ch_s3.load.prune import prune
     from airflow_provider_ch_s3.units import count_of
 

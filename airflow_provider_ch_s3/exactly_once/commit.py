@@ -9,52 +9,33 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import groupby
-from typing import Any
 
 from airflow_provider_ch_s3.batches import batches
 from airflow_provider_ch_s3.errors import LoadError, ServerError, UnknownStateError
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
-from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.commit_tables import CommitTables
 from airflow_provider_ch_s3.exactly_once.moved import (
-    Before,
-    Part,
     count_lost,
     find_moved,
     has_arrived,
     has_changed,
-    parse_part,
 )
-from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
+from airflow_provider_ch_s3.exactly_once.staging import MERGED
 from airflow_provider_ch_s3.exactly_once.survivors import Survivors
-from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.sql import ledger_queries, staging_queries
 from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.target import TableName
 from airflow_provider_ch_s3.units import count_of
 
 log = logging.getLogger(__name__)
 
-Place = tuple[str, str]
-"""A node, and a partition there."""
-
 
 @dataclass(kw_only=True)
-class Commit:
-    """The commit of one attempt, by the owner of one epoch.
+class Commit(CommitTables):
+    """The commit of one attempt, by the owner of one epoch."""
 
-    :param epoch: of the lock that this process holds; the staging tables are named after it already.
-    """
-
-    client: ClickHouseClient
-    staging: Staging
-    attempt: AttemptId
-    epoch: int
-    plan: CommitPlan
     _count: int = field(default=0, init=False)
 
     def is_possible(self) -> bool:
@@ -138,41 +119,6 @@ class Commit:
         return bool(found) and not any(
             has_changed(parts.get(place, ()), before) for parts, role in found for place, before in self._before(role)
         )
-
-    @property
-    def _mode(self) -> LoadMode:
-        return LoadMode(self.plan.load_mode)
-
-    @property
-    def _roles(self) -> Sequence[str]:
-        """Roles of the staging tables that are committed: the target's, and one for each view."""
-        return ("", *self.plan.views)
-
-    def _before(self, role: str) -> Iterator[tuple[Place, Before]]:
-        for node, partitions in self.plan.before[role].items():
-            for partition, before in partitions.items():
-                yield (node, partition), before
-
-    def _read_before(self, role: str) -> dict[str, dict[str, Before]]:
-        """Read what the table holds, on each node, of each partition that will change."""
-        staged = {place: row["rows"] for place, row in self._read_partitions(self._staged(role), role).items()}
-        blocks = self._read(self._destination(role), role, staging_queries.render_read_blocks)
-        held = {_place(row): row for row in blocks}
-        match self._mode:
-            case LoadMode.APPEND:
-                changed = set()
-            case LoadMode.REPLACE_TABLE:
-                changed = {partition for _, partition in held}
-            case _:
-                changed = {*self.plan.partitions, *self.plan.touched}
-        places = {*staged, *(place for place in held if place[1] in changed)}
-        found: dict[str, dict[str, Before]] = {}
-        for node, partition in sorted(places):
-            row = held.get((node, partition), {"last_block": -1, "rows": 0})
-            found.setdefault(node, {})[partition] = Before(
-                last_block=row["last_block"], rows=row["rows"], staged_rows=staged.get((node, partition), 0)
-            )
-        return found
 
     def _count_replaced(self) -> dict[str, int]:
         if self._mode is LoadMode.APPEND:
@@ -269,8 +215,8 @@ class Commit:
             f"{node} died while partition {partition} was committed, and {count_of(lost, 'row')} of it are in neither"
             f" {self._staged()} nor {self.staging.target}: look at system.detached_parts there for parts that"
             " ClickHouse has set aside as broken, as happens on S3 disks, attach what can be repaired, and load"
-            f" again; or give the rest of this commit up: drop {self._staged()} on every node, then load the files of its"
-            " partitions with load_mode='replace_partitions'"
+            f" again; or give the rest of this commit up: drop {self._staged()} on every node, then load the files of"
+            " its partitions with load_mode='replace_partitions'"
         )
 
     def _check_nothing_lost(self) -> None:
@@ -283,13 +229,6 @@ class Commit:
         for partition, rows in self.plan.partitions.items():
             if self.plan.keeps_all_rows and staged[partition] < rows:
                 raise self._rows_lost(nodes.get(partition, "a node"), partition, rows - staged[partition])
-
-    def _count_staged(self) -> Counter[str]:
-        """Count the staged rows of each partition, as they were when the commit was prepared."""
-        staged: Counter[str] = Counter()
-        for (_, partition), before in self._before(""):
-            staged[partition] += before.staged_rows
-        return staged
 
     def _is_all_staged(self) -> bool:
         found = [(self._read_partitions(self._staged(role), role), role) for role in self.plan.before]
@@ -336,41 +275,6 @@ class Commit:
             has_arrived(merged.get(place, ()), target.get(place, ()), before) for place, before in self._before("")
         )
 
-    def _read_partitions(self, table: TableName, role: str) -> dict[Place, Mapping[str, Any]]:
-        return {_place(row): row for row in self._read(table, role, staging_queries.render_read_partitions)}
-
-    def _read(
-        self, table: TableName, role: str, render: Callable[[TableName, str | None], Statement]
-    ) -> list[dict[str, Any]]:
-        return self.staging.query_agreed(table, render, is_exact=self._is_exact(role))
-
-    def _agree(self, table: TableName, role: str) -> Mapping[str, str]:
-        return self.staging.agree(table, is_exact=self._is_exact(role))
-
-    def _is_exact(self, role: str) -> bool:
-        return self.plan.keeps_all_rows and role not in self.plan.views
-
-    def _read_parts(self, table: TableName, role: str) -> dict[Place, list[Part]]:
-        """Read all parts of the partitions that change."""
-        partitions = sorted({partition for (_, partition), _ in self._before(role)})
-        if not partitions:
-            return {}
-        rows = self._read(table, role, partial(staging_queries.render_read_parts, partitions=partitions))
-        return {place: list(map(parse_part, group)) for place, group in groupby(rows, key=_place)}
-
-    def _destination(self, role: str) -> TableName:
-        if not role:
-            return self.staging.target
-        database, table = self.plan.views[role]
-        return TableName(database=database, table=table)
-
-    def _staged(self, role: str = "") -> TableName:
-        return self.staging.name(StagingTable(attempt=self.attempt, epoch=self.epoch, role=role))
-
     def _query_id(self) -> str:
         self._count += 1
         return f"{self.attempt.commit_prefix}{self.epoch}-{self._count}"
-
-
-def _place(row: Mapping[str, Any]) -> Place:
-    return row["node"], row["partition_id"]

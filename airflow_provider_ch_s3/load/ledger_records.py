@@ -17,6 +17,28 @@ from airflow_provider_ch_s3.load.report import LoadReport
 
 OPEN = (EventKind.PLANNED.value, EventKind.COMMITTING.value)
 """States of attempts that are at work, or that a retry may continue."""
+# What one load has at most: each of its tries makes a few, and each of its chunks one.
+MAX_ATTEMPTS = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which attempts to read.
+
+    :param table: only those into one table, ``database.table``; '' for all.
+    :param load_id: only those of one load; '' for all.
+    :param states: only those in one of these states; none for all.
+    :param days: only those planned within these days; 0 for all.
+    :param after: where a page begins, as :attr:`LoadsPage.next` of the one before says; '' for the first.
+    :param limit: how many at most.
+    """
+
+    table: str = ""
+    load_id: str = ""
+    states: Sequence[str] = ()
+    days: float = 0.0
+    after: str = ""
+    limit: int = MAX_ATTEMPTS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ import datetime
 from collections.abc import Sequence
 
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.load.ledger_records import LoadRecord, report_of
-from airflow_provider_ch_s3.load.ledger_view import LedgerView, Selection
+from airflow_provider_ch_s3.load.ledger_records import LoadRecord, Selection, report_of
+from airflow_provider_ch_s3.load.ledger_view import LedgerView
 from airflow_provider_ch_s3.units import count_of, format_bytes, format_count
 
 

@@ -27,16 +27,15 @@ from airflow_provider_ch_s3.load.ledger_records import (
     LoadRecord,
     LoadsPage,
     LockRecord,
+    Selection,
     TableFiles,
     TableRecord,
 )
 from airflow_provider_ch_s3.protocols import ClickHouseClient
-from airflow_provider_ch_s3.sql import ledger_queries
+from airflow_provider_ch_s3.sql import ledger_queries, ledger_view_queries
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName, parse_table
 
-# What one load has at most: each of its tries makes a few, and each of its chunks one.
-MAX_ATTEMPTS = 1_000
 MAX_OPEN = 100
 MAX_TABLES = 1_000
 MAX_FILES = 1_000
@@ -50,26 +49,6 @@ _SENTENCES = {
 
 Key = tuple[str, str, int]
 """An attempt: its target, the id of its load, its number."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Selection:
-    """Which attempts to read.
-
-    :param table: only those into one table, ``database.table``; '' for all.
-    :param load_id: only those of one load; '' for all.
-    :param states: only those in one of these states; none for all.
-    :param days: only those planned within these days; 0 for all.
-    :param after: where a page begins, as :attr:`LoadsPage.next` of the one before says; '' for the first.
-    :param limit: how many at most.
-    """
-
-    table: str = ""
-    load_id: str = ""
-    states: Sequence[str] = ()
-    days: float = 0.0
-    after: str = ""
-    limit: int = MAX_ATTEMPTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +77,7 @@ class LedgerView:
         records = {(table, *attempt.id.key): LoadRecord.of(table, attempt) for table, attempt in found}
         loads = [records[key] for key in map(_key, latest) if key in records]
         is_last = len(latest) < selection.limit
-        targets = self.query(ledger_queries.render_read_targets, limit=MAX_TABLES)
+        targets = self.query(ledger_view_queries.render_read_targets, limit=MAX_TABLES)
         return LoadsPage(
             ledger=str(self.ledger),
             loads=loads,
@@ -171,7 +150,7 @@ class LedgerView:
 
     def _latest(self, selection: Selection) -> list[dict[str, Any]]:
         return self.query(
-            ledger_queries.render_read_latest_attempts,
+            ledger_view_queries.render_read_latest_attempts,
             target=selection.table,
             load_id=selection.load_id,
             states=selection.states,
@@ -184,7 +163,7 @@ class LedgerView:
         rows = [
             row
             for some in batches(sorted(set(map(_key, latest))))
-            for row in self.query(ledger_queries.render_read_history, attempts=some)
+            for row in self.query(ledger_view_queries.render_read_history, attempts=some)
         ]
         return [
             (target, attempt)
@@ -198,7 +177,7 @@ class LedgerView:
         if not names:
             return []
         databases = sorted({name.database for name in names})
-        render = ledger_queries.render_read_locks
+        render = ledger_view_queries.render_read_locks
         rows = self.client.query(render(databases, LOCK_PREFIX, self.cluster, limit=MAX_TABLES))
         by_prefix = {lock_prefix(name): target for name, target in zip(names, targets, strict=True)}
         held = {
@@ -207,7 +186,7 @@ class LedgerView:
             for prefix, epoch in [_split_epoch(row["name"])]
             if prefix in by_prefix  # others are of tables that another ledger records
         }
-        signs = self.query(ledger_queries.render_read_lock_events, locks=sorted(held)) if held else []
+        signs = self.query(ledger_view_queries.render_read_lock_events, locks=sorted(held)) if held else []
         ages = {(row["target"], row["attempt"]): row for row in signs}
         return [
             LockRecord(
@@ -227,7 +206,9 @@ class LedgerView:
 
         :param records: attempts that are known already.
         """
-        rows = self._ask(files_name(self.ledger), ledger_queries.render_read_recorded_files, target=table, **which)
+        rows = self._ask(
+            files_name(self.ledger), ledger_view_queries.render_read_recorded_files, target=table, **which
+        )
         held = self._held(parse_table(table, ""), {row["attempt"] for row in rows})
         known = {(one.load_id, one.attempt): one for one in records}
         return [_file_record(row, known.get((row["load_id"], row["attempt"])), held) for row in rows]

@@ -11,7 +11,7 @@ from typing import Any
 from airflow_provider_ch_s3.batches import batches
 from airflow_provider_ch_s3.exactly_once.ledger import files_name
 from airflow_provider_ch_s3.load.ledger_view import LedgerView
-from airflow_provider_ch_s3.sql import ledger_queries
+from airflow_provider_ch_s3.sql import ledger_view_queries
 from airflow_provider_ch_s3.target import parse_table
 
 DAY_SECONDS = 24 * 3600
@@ -28,8 +28,8 @@ def prune(view: LedgerView, older_than_days: float) -> int:
     :raises ConfigError: if the ledger does not exist.
     """
     before = time.time() - older_than_days * DAY_SECONDS
-    locks = {row["target"]: row for row in view.query(ledger_queries.render_read_last_locks)}
-    ended = view.query(ledger_queries.render_read_ended_attempts, before_seconds=before)
+    locks = {row["target"]: row for row in view.query(ledger_view_queries.render_read_last_locks)}
+    ended = view.query(ledger_view_queries.render_read_ended_attempts, before_seconds=before)
     living = _living_uuids(view, {uuid for row in ended for uuid in row["uuids"]})
     count = 0
     for target, of_target in groupby(ended, key=lambda row: str(row["target"])):
@@ -39,8 +39,8 @@ def prune(view: LedgerView, older_than_days: float) -> int:
             count += len(some)
     for target, lock in locks.items():
         about = {"target": target, "before_seconds": before}
-        view.execute(ledger_queries.render_prune_locks, last_epoch=lock["last_epoch"], **about)
-        view.execute(ledger_queries.render_forget_details, first_open=lock["first_open"], **about)
+        view.execute(ledger_view_queries.render_prune_locks, last_epoch=lock["last_epoch"], **about)
+        view.execute(ledger_view_queries.render_forget_details, first_open=lock["first_open"], **about)
     return count
 
 
@@ -49,7 +49,7 @@ def _living_uuids(view: LedgerView, uuids: set[str]) -> list[str]:
     rows = [
         row
         for some in batches(sorted(uuids))
-        for row in view.client.query(ledger_queries.render_read_uuids(some, view.cluster))
+        for row in view.client.query(ledger_view_queries.render_read_uuids(some, view.cluster))
     ]
     return sorted(row["uuid"] for row in rows)
 
@@ -62,7 +62,7 @@ def _holders(view: LedgerView, target: str, attempts: Keys, living: Sequence[str
 def _forget(view: LedgerView, target: str, attempts: Sequence[tuple[str, int]], *, last_epoch: int) -> None:
     """Delete the event that ended an attempt last: without it, the attempt would look unfinished."""
     about: dict[str, Any] = {"target": target, "attempts": attempts}
-    render_files = partial(ledger_queries.render_prune_ledger_files, files_name(view.ledger), **about)
+    render_files = partial(ledger_view_queries.render_prune_ledger_files, files_name(view.ledger), **about)
     view.client.execute_everywhere(render_files)
     for is_last in (False, True):
-        view.execute(ledger_queries.render_prune_ledger, last_epoch=last_epoch, is_last=is_last, **about)
+        view.execute(ledger_view_queries.render_prune_ledger, last_epoch=last_epoch, is_last=is_last, **about)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.sql import ledger_queries, replica_queries, staging_queries
+from airflow_provider_ch_s3.sql import ledger_queries, ledger_view_queries, replica_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import server_sql
 from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.target import TableName
@@ -53,7 +53,7 @@ TARGET_TEXT = "it's.a`b"
 
 def prune_ledger(cluster: str | None, *, is_last: bool) -> Statement:
     attempts = [("ch-s3-0123", 7), ("ch-s3-4567", 9)]
-    return ledger_queries.render_prune_ledger(
+    return ledger_view_queries.render_prune_ledger(
         LEDGER, cluster, target=TARGET_TEXT, attempts=attempts, last_epoch=12, is_last=is_last
     )
 
@@ -78,7 +78,7 @@ LOOK_UPS = {
     **of_both("read_replacements", **OF_TABLE, partitions=["", PARTITION]),
     **of_both("read_past_reports", target=TARGET_TEXT, since=5, min_volume_bytes=1_048_576),
     **of_both("read_latest_attempts", limit=50),
-    "read_latest_attempts_selected": ledger_queries.render_read_latest_attempts(
+    "read_latest_attempts_selected": ledger_view_queries.render_read_latest_attempts(
         LEDGER,
         CLUSTER,
         target=TARGET_TEXT,
@@ -91,7 +91,7 @@ LOOK_UPS = {
     **of_both("read_targets", limit=1_000),
     **of_both("read_lock_events", locks=[(TARGET_TEXT, 7), ("d.t", 9)]),
     **of_both("read_recorded_files", FILES, target=TARGET_TEXT, limit=1_000),
-    "read_recorded_files_selected": ledger_queries.render_read_recorded_files(
+    "read_recorded_files_selected": ledger_view_queries.render_read_recorded_files(
         FILES,
         CLUSTER,
         target=TARGET_TEXT,
@@ -101,8 +101,8 @@ LOOK_UPS = {
         limit=1_000,
     ),
     "find_ledgers_here": ledger_queries.render_find_ledgers(COMMENT, "_files", limit=1_000),
-    "read_locks_cluster": ledger_queries.render_read_locks(["it's", "d"], "ch_s3_lock_", CLUSTER, limit=1_000),
-    "read_locks_single": ledger_queries.render_read_locks(["d"], "ch_s3_lock_", None, limit=1_000),
+    "read_locks_cluster": ledger_view_queries.render_read_locks(["it's", "d"], "ch_s3_lock_", CLUSTER, limit=1_000),
+    "read_locks_single": ledger_view_queries.render_read_locks(["d"], "ch_s3_lock_", None, limit=1_000),
     **of_both("read_history", attempts=[(TARGET_TEXT, "ch-s3-0123", 7), ("d.t", "ch-s3-4567", 9)]),
     **of_both("read_last_locks"),
     **of_both("read_ended_attempts", before_seconds=1_700_000_000.5),
@@ -141,12 +141,12 @@ CASES: dict[str, Statement] = {
     "prune_ledger_here": prune_ledger(None, is_last=False),
     "prune_ledger_last": prune_ledger(None, is_last=True),
     "prune_ledger_on_cluster": prune_ledger(CLUSTER, is_last=False),
-    "read_uuids_cluster": ledger_queries.render_read_uuids(["u1", "u2"], CLUSTER),
-    "read_uuids_single": ledger_queries.render_read_uuids(["u1"], None),
-    "prune_ledger_files_here": ledger_queries.render_prune_ledger_files(
+    "read_uuids_cluster": ledger_view_queries.render_read_uuids(["u1", "u2"], CLUSTER),
+    "read_uuids_single": ledger_view_queries.render_read_uuids(["u1"], None),
+    "prune_ledger_files_here": ledger_view_queries.render_prune_ledger_files(
         FILES, None, target="it's.a`b", attempts=[("ch-s3-0123", 7)]
     ),
-    "prune_ledger_files_on_cluster": ledger_queries.render_prune_ledger_files(
+    "prune_ledger_files_on_cluster": ledger_view_queries.render_prune_ledger_files(
         FILES, CLUSTER, target="it's.a`b", attempts=[("ch-s3-0123", 7), ("ch-s3-4567", 9)]
     ),
     "create_lock": ledger_queries.render_create_lock(LOCK, owner=HOSTILE),
