@@ -12,8 +12,8 @@ no two attempts of one target ever have the same number.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -206,6 +206,22 @@ class History:
         """
         numbers = [attempt.id.number for attempt in self.attempts.values() if attempt.is_open or attempt.is_broken]
         return min(numbers, default=self.epoch + 1)
+
+    @property
+    def since(self) -> int:
+        """Number of the first attempt, or of the last lock, from which on there may be more events by now."""
+        return min(self.first_open, self.epoch)
+
+    def renewed(self, events: Sequence[Event], attempts: Set[int] = frozenset()) -> History:
+        """Add what was read again.
+
+        :param events: all events from :attr:`since` on, and those of ``attempts``.
+        """
+        kept = [e for e in self.events if e.attempt.number < self.since and e.attempt.number not in attempts]
+        if events:
+            now = events[0].time + events[0].age_seconds
+            kept = [replace(event, age_seconds=now - event.time) for event in kept]
+        return History(events=sorted([*kept, *events], key=lambda event: (event.epoch, event.time)))
 
     @property
     def committed(self) -> set[AttemptId]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -49,7 +49,7 @@ def find_ledgers(client: ClickHouseClient) -> dict[TableName, str]:
     return {TableName(database=row["database"], table=row["name"]): row["comment"] for row in rows}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Ledger:
     """The ledger of one target, written by all its loads.
 
@@ -69,6 +69,7 @@ class Ledger:
     database_engine: str = ""
     is_replicated: bool = False
     quorum: int = 0
+    _seen: History = field(default=History(events=()), init=False)
 
     @property
     def files_name(self) -> TableName:
@@ -111,10 +112,19 @@ class Ledger:
     def read(self, attempts: Set[int] = frozenset()) -> History:
         """Read the events of this load and of all attempts that may be open: not those of years of finished loads.
 
+        Events are facts that stay, so those of attempts that were closed before are not read a second time.
+
         :param attempts: numbers of further attempts.
         """
-        rows = self.look_up(ledger_queries.render_read_events, load_id=self.load_id, attempts=attempts)
-        return History(events=[parse_event(row) for row in rows])
+        since = self._seen.since
+        rows = self.look_up(ledger_queries.render_read_events, load_id=self.load_id, attempts=attempts, since=since)
+        self._seen = self._seen.renewed([parse_event(row) for row in rows], attempts)
+        return self._seen
+
+    @property
+    def last_epoch(self) -> int:
+        """The last epoch that had begun when the ledger was read; 0 if it was not, or none had."""
+        return self._seen.epoch
 
     def look_up(self, render: Callable[..., Statement], **what: object) -> list[dict[str, Any]]:
         """Query the table of events about the target."""

@@ -138,6 +138,7 @@ class TargetLock:
             name=str(self.identity),
         )
         waiting = Waiting(patience_seconds=LOCK_PATIENCE_SECONDS, poll_seconds=POLL_SECONDS)
+        last_epoch = self.ledger.last_epoch
         while True:
             # The locks first: one that is released in between has left its epoch in the ledger.
             locks = self._read_locks()
@@ -148,9 +149,11 @@ class TargetLock:
             ):
                 waiting.log(locks[-1].owner.name or locks[-1].owner.load_id, self.ledger.target)
                 self.sleep(waiting.pause_seconds)
+                last_epoch = 0
                 continue
-            history = self.ledger.read()
-            epoch = max([history.epoch, *(lock.epoch for lock in locks)]) + 1
+            # Mostly nobody has locked the target since this process read the ledger; who did is found out below.
+            last_epoch = last_epoch or self.ledger.read().epoch
+            epoch = max([last_epoch, *(lock.epoch for lock in locks)]) + 1
             if self._create(epoch, owner):
                 # Another process may have taken and released a lock since: an epoch must not be used twice.
                 # Another may hold a lock that was not there when the locks were read, or this epoch on another node.
@@ -161,6 +164,7 @@ class TargetLock:
                     return AcquiredLock(epoch=epoch, owner=owner, history=history, overtaken=_owners(locks))
                 self._drop_if_there(epoch, self.node)
             self.sleep(waiting.pause_seconds)
+            last_epoch = 0
 
     def release(self, epoch: int) -> None:
         """Release the lock.

@@ -67,7 +67,6 @@ class LockedTarget:
     try_number: int
     sleep: Callable[[float], None]
     history: History = field(init=False)
-    _attempts: set[int] = field(default_factory=set, init=False)
     _planned: AttemptId | None = field(default=None, init=False)
 
     def tidy_up(self, acquired: AcquiredLock) -> None:
@@ -82,10 +81,9 @@ class LockedTarget:
         # An owner that was overtaken while it was still working may have written something since.
         self.history = acquired.history
         tables = self.staging.find()
-        is_known = {table.attempt for table in tables} <= self.history.attempts.keys()
-        self._attempts = {attempt.number for attempt in (*self.history.attempts, *(t.attempt for t in tables))}
-        if acquired.overtaken or not is_known:
-            self._read_history()
+        unknown = {table.attempt.number for table in tables if table.attempt not in self.history.attempts}
+        if acquired.overtaken or unknown:
+            self.history = self.ledger.read(unknown)
         unfinished = [attempt for attempt in self.history.attempts.values() if attempt.state is EventKind.COMMITTING]
         for attempt in unfinished:
             self._finish(attempt)
@@ -136,7 +134,7 @@ class LockedTarget:
         """
         self.staging.fence(attempt, self.epoch)
         # From now on its earlier owner cannot begin a commit, so the ledger shows any that has begun.
-        self._read_history()
+        self.history = self.ledger.read()
         found = self.history.attempts.get(attempt)
         if found is not None and found.state is EventKind.COMMITTING:
             self._finish(found)
@@ -209,7 +207,7 @@ class LockedTarget:
         log.warning("finishing the interrupted commit of %s", attempt.id.query_id)
         commit = self._commit_of(attempt.id, CommitPlan.from_dict(attempt.detail(EventKind.COMMITTING)))
         if self.staging.is_gone(attempt.id) or not commit.is_possible():
-            self._read_history()
+            self.history = self.ledger.read()
             if self.history.attempt(attempt.id).state is not EventKind.COMMITTING:
                 return  # its owner has finished it after all
             self._break(attempt.id)
@@ -248,16 +246,12 @@ class LockedTarget:
         """Abandon a commit that cannot be finished, so that other loads need not wait for it."""
         log.error("%s", BROKEN.format(query_id=attempt.query_id, target=self.ledger.target))
         self._write(EventKind.ABANDONED, attempt, {"is_broken": True})
-        self._read_history()
+        self.history = self.ledger.read()
 
     def _record_abandoned(self, attempt: AttemptId) -> None:
         self._write(EventKind.ABANDONED, attempt)
         self.staging.drop(attempt, self.epoch)
-        self._read_history()
-
-    def _read_history(self) -> None:
-        """Read the ledger again: what was known when the lock was taken, too, although it may be closed by now."""
-        self.history = self.ledger.read(self._attempts)
+        self.history = self.ledger.read()
 
     def _commit_of(self, attempt: AttemptId, plan: CommitPlan) -> Commit:
         return Commit(client=self.client, staging=self.staging, attempt=attempt, epoch=self.epoch, plan=plan)
@@ -273,7 +267,7 @@ class LockedTarget:
         self._write(EventKind.COMMITTED, commit.attempt, commit.plan.as_done(seconds))
         for table in tables:
             self.staging.drop_table(table)
-        self._read_history()
+        self.history = self.ledger.read()
 
     def _write(self, kind: EventKind, attempt: AttemptId, detail: dict[str, Any] | None = None) -> None:
         self.ledger.write(kind, attempt, epoch=self.epoch, try_number=self.try_number, detail=detail)

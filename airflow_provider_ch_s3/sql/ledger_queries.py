@@ -43,14 +43,27 @@ def render_write_files(ledger: TableName, rows: Sequence[Mapping[str, Any]], *, 
 
 
 def render_read_events(
-    ledger: TableName, cluster: str | None, *, target: str, load_id: str, attempts: Collection[int] = ()
+    ledger: TableName,
+    cluster: str | None,
+    *,
+    target: str,
+    load_id: str,
+    attempts: Collection[int] = (),
+    since: int = 0,
 ) -> Statement:
     """Read the events of one load and of all attempts that may be open, in order.
 
     :param attempts: numbers of further attempts.
+    :param since: number of the first attempt whose events to read, of all loads; 0 if nothing was read before.
     """
     return render(
-        "read_events", ledger=ledger, cluster=cluster, target=target, load_id=load_id, attempts=sorted(attempts)
+        "read_events",
+        ledger=ledger,
+        cluster=cluster,
+        target=target,
+        load_id=load_id,
+        attempts=sorted(attempts),
+        since=since,
     )
 
 

@@ -860,9 +860,12 @@ def _rows(cluster: Cluster, nodes: Iterable[Node], statement: Statement) -> list
 
 def _concerned(found: Sequence[dict[str, Any]], statement: Statement, now: float) -> list[dict[str, Any]]:
     """The events of one load, those since the first attempt that was open at the last lock, and those asked for."""
-    load_id = _match(r"load_id = '(.*?)'", statement.text)[1]
-    locks = [row for row in found if row["event"] == "locked"]
-    first_open = max(locks, key=lambda row: row["attempt"])["first_open"] if locks else 0
+    if since := re.search(r"attempt >= (\d+)", statement.text):
+        load_id, first_open = "", int(since[1])
+    else:
+        load_id = _match(r"load_id = '(.*?)'", statement.text)[1]
+        locks = [row for row in found if row["event"] == "locked"]
+        first_open = max(locks, key=lambda row: row["attempt"])["first_open"] if locks else 0
     asked = _listed("attempt", statement) if " attempt IN (" in statement.text else []
     unique = {
         json.dumps(row, sort_keys=True): {**row, "age_seconds": now - row["time_seconds"]}

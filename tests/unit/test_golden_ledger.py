@@ -60,7 +60,8 @@ def prune_ledger(cluster: str | None, *, is_last: bool) -> Statement:
 
 def of_both(name: str, table: TableName = LEDGER, **values: Any) -> dict[str, Statement]:
     """A statement on a cluster, and on a single node."""
-    render = getattr(ledger_queries, f"render_{name}")
+    module = ledger_queries if hasattr(ledger_queries, f"render_{name}") else ledger_view_queries
+    render = getattr(module, f"render_{name}")
     return {f"{name}_{where}": render(table, on, **values) for where, on in (("cluster", CLUSTER), ("single", None))}
 
 
@@ -70,6 +71,9 @@ LOOK_UPS = {
     **of_both("read_events", target=TARGET_TEXT, load_id="ch-s3-0123"),
     "read_events_asked": ledger_queries.render_read_events(
         LEDGER, CLUSTER, target=TARGET_TEXT, load_id="ch-s3-0123", attempts={9, 7}
+    ),
+    "read_events_since": ledger_queries.render_read_events(
+        LEDGER, CLUSTER, target=TARGET_TEXT, load_id="ch-s3-0123", attempts={3}, since=5
     ),
     **of_both("read_last_files", FILES, target=TARGET_TEXT, prefix=f"flights/{HOSTILE}", before="flights/z", limit=9),
     **of_both("read_loaded_files", FILES, target=TARGET_TEXT, first="flights/a", last=f"flights/{HOSTILE}"),
