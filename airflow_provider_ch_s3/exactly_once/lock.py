@@ -94,13 +94,18 @@ class AcquiredLock:
     """A lock that this process holds.
 
     :param history: the ledger as it was right after the lock was taken.
-    :param overtaken: owners of older locks, which they will never release.
+    :param overtaken: older locks, whose owners count as dead.
     """
 
     epoch: int
     owner: Owner
     history: History
-    overtaken: Sequence[Owner]
+    overtaken: Sequence[Lock]
+
+    @property
+    def overtaken_attempts(self) -> list[AttemptId]:
+        """What their owners were about to commit or abandon."""
+        return sorted({lock.owner.attempt_id for lock in self.overtaken if lock.owner.attempt})
 
 
 @dataclass(kw_only=True)
@@ -160,8 +165,8 @@ class TargetLock:
                 others = {lock for lock in self._read_locks() if lock.owner.token != owner.token} - set(locks)
                 history = self.ledger.read()
                 if history.epoch < epoch and not others:
-                    self._begin(epoch, owner, locks, first_open=history.first_open)
-                    return AcquiredLock(epoch=epoch, owner=owner, history=history, overtaken=_owners(locks))
+                    self._begin(epoch, owner, first_open=history.first_open)
+                    return AcquiredLock(epoch=epoch, owner=owner, history=history, overtaken=locks)
                 self._drop_if_there(epoch, self.node)
             self.sleep(waiting.pause_seconds)
             last_epoch = 0
@@ -207,16 +212,22 @@ class TargetLock:
         finally:
             over.append(True)
 
-    def _begin(self, epoch: int, owner: Owner, locks: Sequence[Lock], *, first_open: int) -> None:
+    def drop_overtaken(self, acquired: AcquiredLock) -> None:
+        """Drop the locks that were taken over, when nothing of their owners can be committed any more.
+
+        Until then they tell the next process what it has to prevent, in case that this one dies, too.
+        """
+        for lock in acquired.overtaken:
+            log.warning("taking over the lock of %s from %s", self.ledger.target, lock.owner.attempt_id.prefix)
+            # A Replicated database has it on every node, and drops it on all of them through any.
+            self._drop_if_there(lock.epoch, lock.node if lock.node in self.client.reachable else self.node)
+
+    def _begin(self, epoch: int, owner: Owner, *, first_open: int) -> None:
         try:
             self._write(EventKind.LOCKED, epoch, owner, first_open=first_open)
         except ServerError:
             self._drop_if_there(epoch, self.node)  # so that nobody waits until this owner is considered dead
             raise
-        for lock in locks:
-            log.warning("taking over the lock of %s from %s", self.ledger.target, lock.owner.attempt_id.prefix)
-            # A Replicated database has it on every node, and drops it on all of them through any.
-            self._drop_if_there(lock.epoch, lock.node if lock.node in self.client.reachable else self.node)
 
     def _write(self, kind: EventKind, epoch: int, owner: Owner, *, first_open: int = 0) -> None:
         # An attempt has the number of the epoch that planned it, so the ledger has both in one order.
@@ -284,8 +295,3 @@ class TargetLock:
 
     def _drop(self, epoch: int, node: str) -> None:
         self.client.execute_on([node], ledger_queries.render_drop_lock(self._table(epoch)))
-
-
-def _owners(locks: Sequence[Lock]) -> list[Owner]:
-    # in a Replicated database, the same lock is on each node
-    return list({lock.owner.token: lock.owner for lock in locks}.values())

@@ -22,7 +22,6 @@ from airflow_provider_ch_s3.exactly_once.commit import Commit
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
-from airflow_provider_ch_s3.exactly_once.lock import AcquiredLock
 from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
 from airflow_provider_ch_s3.exactly_once.views import View, stage_views
 from airflow_provider_ch_s3.inspect.definition import read_definition
@@ -69,25 +68,31 @@ class LockedTarget:
     history: History = field(init=False)
     _planned: AttemptId | None = field(default=None, init=False)
 
-    def tidy_up(self, acquired: AcquiredLock) -> None:
+    def fence(self, attempts: Collection[AttemptId]) -> None:
+        """Prevent owners that were overtaken from committing: they may resume at any time.
+
+        Whatever is decided from now on must not rest on a state that they can still change.
+        """
+        for attempt in attempts:
+            self.staging.fence(attempt, self.epoch)
+
+    def tidy_up(self, history: History, overtaken: Sequence[AttemptId]) -> None:
         """Finish or undo what earlier owners left behind.
 
         What this owner's own load has staged is left alone: it may be about to be committed.
+
+        :param history: the ledger as it is now.
+        :param overtaken: what owners that count as dead were about to commit or abandon.
         """
-        for owner in acquired.overtaken:
-            # The previous owner may resume, and commit based on state that the next lines are about to change.
-            if owner.attempt:
-                self.staging.fence(owner.attempt_id, self.epoch)
-        # An owner that was overtaken while it was still working may have written something since.
-        self.history = acquired.history
+        self.history = history
         tables = self.staging.find()
         unknown = {table.attempt.number for table in tables if table.attempt not in self.history.attempts}
-        if acquired.overtaken or unknown:
+        if unknown:
             self.history = self.ledger.read(unknown)
         unfinished = [attempt for attempt in self.history.attempts.values() if attempt.state is EventKind.COMMITTING]
         for attempt in unfinished:
             self._finish(attempt)
-        dead = [owner.attempt_id for owner in acquired.overtaken if owner.attempt] + self._idle_attempts(tables)
+        dead = [*overtaken, *self._idle_attempts(tables)]
         for attempt_id in dead:
             if attempt_id.load_id != self.load_id:
                 self.abandon(attempt_id)

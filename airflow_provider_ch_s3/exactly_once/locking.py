@@ -48,7 +48,11 @@ class TargetLocking:
         )
         try:
             with self.lock.kept_alive(acquired):
-                locked.tidy_up(acquired)
+                locked.fence(acquired.overtaken_attempts)
+                self.lock.drop_overtaken(acquired)
+                # An owner that was overtaken while it was still working may have written something since.
+                history = self.ledger.read() if acquired.overtaken else acquired.history
+                locked.tidy_up(history, acquired.overtaken_attempts)
                 yield locked
         except ServerUnreachableError:
             # What was sent may still arrive: the lock is kept, so that the process that takes it over expects that.

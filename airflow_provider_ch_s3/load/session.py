@@ -122,6 +122,7 @@ class LoadSession(TaskLoad):
     def prepare_chunk(
         self, chunk: Chunk, files: tuple[SourceFile, ...], past: Mapping[str, PastLoad]
     ) -> PreparedLoad:
+        """Inspect the files, and compute the settings."""
         context = self.context
         check_ends(self.store, files, self.request)
         prepared = prepare_load(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -53,16 +52,15 @@ def open_tab(page: Page, api: AirflowApi, run_id: str, task: str) -> None:
 def test_take_the_report_of_a_load(page: Page, api: AirflowApi, last_run: str) -> None:
     open_tab(page, api, last_run, "load")
     page.get_by_text("rows from").first.wait_for()
-    page.get_by_text("settled:").wait_for()
+    page.get_by_text("settled:").first.wait_for()
     take(page, "load")
-    page.get_by_text("Settings", exact=True).scroll_into_view_if_needed()
-    page.get_by_text("Settings", exact=True).evaluate("heading => heading.scrollIntoView()")
+    page.get_by_role("heading", name="Settings").evaluate("heading => heading.scrollIntoView()")
     take(page, "load-settings")
 
 
 def test_take_what_the_sensor_saw(page: Page, api: AirflowApi, last_run: str) -> None:
     open_tab(page, api, last_run, "settled")
-    page.get_by_text("Settled:").wait_for()
+    page.get_by_text("Settled:").first.wait_for()
     take(page, "settled")
 
 
@@ -74,6 +72,6 @@ def test_take_the_page_of_all_loads(page: Page, api: AirflowApi, last_run: str) 
 
 
 def test_pictures_are_small() -> None:
-    sizes = {path.name: path.stat().st_size for path in Path(PICTURES).glob("*.png")}
+    sizes = {path.name: path.stat().st_size for path in PICTURES.glob("*.png")}
     assert len(sizes) == 4
     assert max(sizes.values()) < 200_000, sizes

@@ -627,6 +627,9 @@ class Cluster:
     def _read_events(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         return self._entries(node, statement)
 
+    def _read_broken_parts(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        return []  # its disks lose nothing
+
     def _read_attempt_files(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         attempts = _attempts(statement)
         return [row for row in self._entries(node, statement) if (row["load_id"], row["attempt"]) in attempts]

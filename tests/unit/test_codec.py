@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_ch_s3.codec import decode
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.exactly_once.commit import CommitPlan
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import parse_event
 from airflow_provider_ch_s3.exactly_once.lock import Owner, parse_owner

@@ -238,7 +238,7 @@ def test_the_ledger_holds_no_secrets_and_takes_no_parameters(name: str) -> None:
 
 STATEMENTS = [
     name.removeprefix("render_").replace("write_", "write_ledger_")
-    for module in (ledger_queries, replica_queries, staging_queries)
+    for module in (ledger_queries, ledger_view_queries, replica_queries, staging_queries)
     for name in vars(module)
     if name.startswith("render_")
 ]

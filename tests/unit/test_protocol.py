@@ -443,6 +443,34 @@ FAULTS = st.lists(
 )
 
 
+def play(
+    mode: LoadMode,
+    lives: list[tuple[Life, ...]],
+    faults: list[Fault],
+    max_files_per_chunk: int,
+    on_loaded_files: OnLoadedFiles,
+    nodes: int,
+    switch_ratio: float,
+    split_ratio: float,
+    seed: int,
+) -> None:
+    """Run some loads until each has ended, and compare the rows."""
+    cluster = Cluster(nodes, OBJECTS, random.Random(seed))
+    cluster.faults = [replace(fault) for fault in faults]
+    cluster.split_ratio = split_ratio
+    cluster.create("t", BEFORE)
+    names = [("x", ("in/a", "in/b")), ("y", ("in/b", "in/c"))]
+    if mode is LoadMode.APPEND and on_loaded_files is OnLoadedFiles.LOAD:
+        # What keeps rows from doubling is only the record of what this load has committed, not that of its files.
+        names = [("x", ("in/a", "in/b")), ("y", ("in/c",))]
+        lives = [tuple(life for life in some if not (life.generation or life.run)) for some in lives]
+    loads = tuple(
+        Load(name, keys, mode, life, max_files_per_chunk, on_loaded_files)
+        for (name, keys), life in zip(names, lives, strict=False)
+    )
+    Play(cluster, loads, switch_ratio).run()
+
+
 @pytest.mark.timeout(60 + EXAMPLES)
 # found once in some 50,000 examples: a process that abandoned the attempt of another load was mistaken for a newer
 # try of that load
@@ -559,17 +587,24 @@ def test_every_interleaving_ends_with_each_row_once(
     split_ratio: float,
     seed: int,
 ) -> None:
-    cluster = Cluster(nodes, OBJECTS, random.Random(seed))
-    cluster.faults = [replace(fault) for fault in faults]
-    cluster.split_ratio = split_ratio
-    cluster.create("t", BEFORE)
-    names = [("x", ("in/a", "in/b")), ("y", ("in/b", "in/c"))]
-    if mode is LoadMode.APPEND and on_loaded_files is OnLoadedFiles.LOAD:
-        # What keeps rows from doubling is only the record of what this load has committed, not that of its files.
-        names = [("x", ("in/a", "in/b")), ("y", ("in/c",))]
-        lives = [tuple(life for life in some if not (life.generation or life.run)) for some in lives]
-    loads = tuple(
-        Load(name, keys, mode, life, max_files_per_chunk, on_loaded_files)
-        for (name, keys), life in zip(names, lives, strict=False)
+    play(mode, lives, faults, max_files_per_chunk, on_loaded_files, nodes, switch_ratio, split_ratio, seed)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_owner_that_stops_while_it_takes_over_leaves_it_to_the_next_one(seed: int) -> None:
+    """A process takes over from one that stopped in its commit, and stops, too; then both resume.
+
+    One in ten of these plays loaded rows twice when the lock of the first was dropped before its tables were taken.
+    """
+    pause = Fault("pause", "rename_staging", 0)
+    play(
+        mode=LoadMode.APPEND,
+        lives=[(Life(0, 1),), (Life(0, 1), Life(1, 2))],
+        faults=[pause, pause],
+        max_files_per_chunk=1,
+        on_loaded_files=OnLoadedFiles.SKIP,
+        nodes=2,
+        switch_ratio=0.02,
+        split_ratio=0.3,
+        seed=seed,
     )
-    Play(cluster, loads, switch_ratio).run()
