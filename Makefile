@@ -10,6 +10,8 @@ WORKERS ?= $(shell expr 3 \* $$(nproc) / 2)
 PARALLEL := --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # The packages that build the site, and nothing else.
 DOCS := .venv-docs
+# Each process of Airflow would compile all that it imports: twice the CPU time of its start.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning bench-history bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs docs-pictures lint clean
 
