@@ -148,15 +148,15 @@ def prepare_load(
     writes_remotely = is_remote(client, target, cluster.name)
 
     def plan(source: SourceSpec, sharing: MemorySharing, calibration: Calibration) -> LoadPlan:
-        facts = _facts(cluster, source, target, mapping, request, past.get(source.data_format))
+        facts = replace(
+            _facts(cluster, source, target, mapping, request, past.get(source.data_format)),
+            calibration=calibration,
+            sharing=sharing,
+            waits_for_replicas=waits_for_replicas,
+            is_remote=writes_remotely,
+        )
         return plan_load(
-            replace(
-                facts,
-                calibration=calibration,
-                sharing=sharing,
-                waits_for_replicas=waits_for_replicas,
-                is_remote=writes_remotely,
-            ),
+            facts,
             server=server,
             operator=request.settings,
             connection=request.connection_settings,
@@ -165,10 +165,8 @@ def prepare_load(
     # The sample is read with the settings of the load, so these are planned twice: before the sample, and with it.
     sent = {**for_inspection, **plan(source, MemorySharing(), cluster.calibration).sent}
     if line_format is None:  # a sample would stop at the first bad row
-        source = sample.measure_rows(client, source, mapping, target, where=request.where, settings=sent)
-        if source.rows is None and source.data_format not in past:
-            source = sample.estimate_row_count(client, source, settings=sent)
-        source = sample.count_partitions(client, source, mapping, target.partition_key, settings=sent)
+        is_counted = source.data_format in past
+        source = _measure(client, source, mapping, target, request.where, sent, is_counted=is_counted)
     sharing = read_sharing()  # last of all: a load that starts in the meantime is counted, too
     return PreparedLoad(
         cluster=cluster,
@@ -181,6 +179,26 @@ def prepare_load(
         sharing=sharing,
         line_format=line_format,
     )
+
+
+def _measure(
+    client: ClickHouseClient,
+    source: SourceSpec,
+    mapping: tuple[MappedColumn, ...],
+    target: TargetSpec,
+    where: str,
+    settings: Mapping[str, SettingValue],
+    *,
+    is_counted: bool,
+) -> SourceSpec:
+    """Measure the rows of a sample.
+
+    :param is_counted: an earlier load of this format has counted its rows.
+    """
+    source = sample.measure_rows(client, source, mapping, target, where=where, settings=settings)
+    if source.rows is None and not is_counted:
+        source = sample.estimate_row_count(client, source, settings=settings)
+    return sample.count_partitions(client, source, mapping, target.partition_key, settings=settings)
 
 
 def _map(

@@ -56,9 +56,7 @@ def verify_staged(
     :param verifying: tells how long this has taken.
     :raises LoadError: if something differs.
     """
-    planned, chunk = attempt.detail(EventKind.PLANNED), chunk_of(attempt)
-    views = planned.get("views", {})
-    folding = planned.get("settings", {}).get("optimize_on_insert", {"value": 0})
+    planned = attempt.detail(EventKind.PLANNED)
     staged = context.staged(attempt.id)
     partitions = context.partition_rows(staged)
     rejects = Rejects()
@@ -70,20 +68,8 @@ def verify_staged(
         check_rejects(rejects, sum(partitions.values()), request, tables.name)
         report = _count_lines(report, accepted_rows=sum(partitions.values()), rejects=rejects)
     checks = [
-        *verify_rows(
-            report,
-            sum(partitions.values()),
-            is_filtered=planned.get("is_filtered", True),
-            is_exact=context.target.keeps_all_rows,
-            is_pattern=planned.get("is_pattern", False),
-            is_read_whole=not request.pattern.scheme.is_reliable
-            and not find_format(planned["data_format"]).is_read_in_parts,
-            is_counted=(request.rejects or not views) and str(folding["value"]) == "0",
-            min_rows=request.min_rows if chunk.is_last else 0,
-            rows_before=rows_before,
-            rejected_rows=rejects.row_count,
-        ),
-        verify_files(manifest, list_chunk(store, request, chunk), request.pattern),
+        *_verify_rows(context, request, attempt, report, sum(partitions.values()), rejects, rows_before),
+        verify_files(manifest, list_chunk(store, request, chunk_of(attempt)), request.pattern),
     ]
     if request.replace_where:
         checks.append(check_staged_rows(context, staged, request.replace_where))
@@ -107,8 +93,34 @@ def verify_staged(
         and EMPTY_SOURCE_SETTING in read_server_settings(context.client),
         replace_where=request.replace_where,
         keeps_all_rows=context.target.keeps_all_rows,
-        views=views,
+        views=planned.get("views", {}),
         report=report.as_dict(),
+    )
+
+
+def _verify_rows(
+    context: LoadContext,
+    request: LoadRequest,
+    attempt: Attempt,
+    report: LoadReport,
+    staged_rows: int,
+    rejects: Rejects,
+    rows_before: int,
+) -> tuple[str, ...]:
+    planned = attempt.detail(EventKind.PLANNED)
+    folding = planned.get("settings", {}).get("optimize_on_insert", {"value": 0})
+    is_read_in_parts = find_format(planned["data_format"]).is_read_in_parts
+    return verify_rows(
+        report,
+        staged_rows,
+        is_filtered=planned.get("is_filtered", True),
+        is_exact=context.target.keeps_all_rows,
+        is_pattern=planned.get("is_pattern", False),
+        is_read_whole=not request.pattern.scheme.is_reliable and not is_read_in_parts,
+        is_counted=(request.rejects or not planned.get("views")) and str(folding["value"]) == "0",
+        min_rows=request.min_rows if chunk_of(attempt).is_last else 0,
+        rows_before=rows_before,
+        rejected_rows=rejects.row_count,
     )
 
 
