@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import secrets
@@ -243,7 +244,8 @@ def test_a_look_at_the_ledger_reads_what_may_be_open(ledger: Ledger) -> None:
         ledger.write(kind, attempt, epoch=epoch or number, try_number=1, detail=detail, first_open=first_open)
 
     def seen() -> list[tuple[str, int]]:
-        return [(event.kind.value, event.attempt.number) for event in ledger.read().events]
+        """What a process reads that looks for the first time."""
+        return [(event.kind.value, event.attempt.number) for event in dataclasses.replace(ledger).read().events]
 
     assert seen() == []
     event(EventKind.PLANNED, 1, "b")
@@ -259,6 +261,40 @@ def test_a_look_at_the_ledger_reads_what_may_be_open(ledger: Ledger) -> None:
     assert seen() == [("planned", 2), ("abandoned", 2), ("locked", 6)]
     numbers = {found.attempt.number for found in ledger.read({1}).events}
     assert numbers == {1, 2, 6}
+
+
+def test_a_second_look_reads_only_what_may_have_changed(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+
+    def look_up(render: Any, **what: Any) -> list[dict[str, Any]]:
+        rows = real(render, **what)
+        read.append(len(rows))
+        return rows
+
+    def event(kind: EventKind, number: int, epoch: int, first_open: int = 0) -> None:
+        attempt = AttemptId(load_id="ch-s3-b", generation=0, number=number)
+        ledger.write(kind, attempt, epoch=epoch, try_number=1, first_open=first_open)
+
+    real = ledger.look_up
+    monkeypatch.setattr(ledger, "look_up", look_up)
+    event(EventKind.PLANNED, 1, 1)
+    event(EventKind.ABANDONED, 1, 2)
+    event(EventKind.PLANNED, 3, 3)
+    event(EventKind.LOCKED, 4, 4, first_open=1)
+    first = ledger.read()
+    event(EventKind.ABANDONED, 3, 5)
+    event(EventKind.LOCKED, 5, 5, first_open=5)
+    # 3 was open, and 4 was the last lock
+    second = ledger.read()
+    assert read == [4, 4]
+    assert [(e.kind, e.attempt.number) for e in second.events] == [
+        *((e.kind, e.attempt.number) for e in first.events),
+        (EventKind.ABANDONED, 3),
+        (EventKind.LOCKED, 5),
+    ]
+    assert second.events[0].age_seconds > first.events[0].age_seconds
+    ledger.read()
+    assert read == [4, 4, 1]
 
 
 def test_the_newest_large_load_of_each_format(ledger: Ledger) -> None:

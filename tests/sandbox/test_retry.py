@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
-from airflow_provider_ch_s3.load import direct, staged
+from airflow_provider_ch_s3.load import direct, session
 from airflow_provider_ch_s3.query import monitor, state
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from tests.sandbox.conftest import (
@@ -216,7 +216,7 @@ def test_on_kill_while_the_load_is_prepared_keeps_it_from_being_submitted(
     lab: Lab, table: str, staging: bool
 ) -> None:
     operator = lab.operator("in/*.csv", table, staging=staging)
-    module = staged if staging else direct
+    module = session if staging else direct
     real = module.prepare_load
 
     def killed_meanwhile(*given: Any, **named: Any) -> Any:
