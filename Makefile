@@ -4,8 +4,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # The oldest Airflow that is supported.
 LOWEST := .venv-lowest
-# Processes of pytest, each with a cluster of its own; a third of the time they wait.
-WORKERS ?= $(shell expr 3 \* $$(nproc) / 2)
+# Processes of pytest, each with a cluster of its own; half of the time they wait.
+WORKERS ?= $(shell expr 2 \* $$(nproc))
 # In the order of tests/conftest.py, which knows the groups that take longest.
 PARALLEL := --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # The packages that build the site, and nothing else.

@@ -152,6 +152,7 @@ def by_day(airflow_api: AirflowApi) -> dict[int, dict[str, Any]]:
     return backfill(airflow_api, "by_day", DAYS)
 
 
+@pytest.mark.thorough
 def test_by_day_each_row_is_there_once_though_half_of_the_loads_were_killed(
     by_day: dict[int, dict[str, Any]], ch_s3_sandbox: Sandbox
 ) -> None:

@@ -29,6 +29,11 @@ def check(harness: Harness, traces: Traces, kinds: set[Kind]) -> None:
 
 # similar to other kinds, or tested elsewhere
 SIMILAR = {
+    Kind.NONE,
+    Kind.STORE_500,
+    Kind.OBJECT_CHANGED,
+    Kind.SAME_RUN_AGAIN,  # test_run_again.py
+    Kind.ALTER_TABLE,  # test_altered_target.py
     Kind.STALL_NETWORK,
     Kind.LEDGER_AWAY,
     Kind.OTHER_NAMES,  # test_two_connections.py

@@ -69,9 +69,8 @@ ALTERED = {
     ("what", "where"),
     [
         ("add", "last-moment"),
-        ("drop", "committing"),
         *(thorough("add", where) for where in PLACES if where != "last-moment"),
-        thorough("drop", "verified"),
+        *(thorough("drop", where) for where in ("verified", "committing")),
         *(thorough(what, where) for what in ("modify", "rename") for where in ("verified", "committing")),
     ],
 )

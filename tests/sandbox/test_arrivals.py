@@ -188,6 +188,7 @@ class TestListAfterLoaded:
         assert set(asked) == {"in/2.csv", "in/3.csv"}
         assert numbers(lab, table) == [1, 2, 3, 4]
 
+    @pytest.mark.thorough
     def test_what_was_replaced_or_abandoned_does_not_count(self, lab: Lab, table: str) -> None:
         put(lab, 1, 2)
         lab.load("in/*.csv", table, **self.HOW)
@@ -199,6 +200,7 @@ class TestListAfterLoaded:
         assert lab.load("in/*.csv", table, task_id="next", **self.HOW)["files_listed"] == 2
         assert numbers(lab, table) == [1, 2, 3]
 
+    @pytest.mark.thorough
     def test_a_marker_before_the_last_key_is_there(self, lab: Lab, table: str) -> None:
         lab.put("in/_SUCCESS", b"")
         lab.put("in/a1.csv", b"1\n")

@@ -127,6 +127,7 @@ def test_what_is_accepted_is_what_the_csv_module_says(lab: Lab) -> None:
     assert sum(one["rows"] for one in report["rejected"]) <= len(bad)
 
 
+@pytest.mark.thorough
 def test_good_rows_are_loaded_as_without_rejection(lab: Lab) -> None:
     chance = random.Random(7)
     lines = [line for _ in range(100) for line in dirty_file(chance) if line and oracle(line) is not None]
@@ -398,6 +399,7 @@ def test_what_cannot_be_is_refused(lab: Lab, arguments: dict[str, Any], error: t
 
 
 @only_on("on-cluster")
+@pytest.mark.thorough
 def test_older_servers_number_no_lines(replicated_lab: Lab) -> None:
     put_csv(replicated_lab, "in/a.csv", "id", "1")
     table = replicated_lab.create("t", "id UInt8")

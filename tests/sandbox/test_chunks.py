@@ -142,6 +142,7 @@ def test_a_deferred_task_is_deferred_for_each_chunk(lab: Lab, table: str) -> Non
     assert bag(lab.rows(table)) == bag(ROWS)
 
 
+@pytest.mark.thorough
 def test_a_table_that_was_dropped_between_two_chunks_is_loaded_from_the_start(lab: Lab, table: str) -> None:
     with start_worker(lab, table, before=die_before("insert_load", 3, signal.SIGKILL), **CHUNKS_OF_3) as worker:
         assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
@@ -180,6 +181,7 @@ def test_min_rows_counts_all_chunks(lab: Lab, table: str) -> None:
     assert chunks_of(lab.load("in/*.csv", table, try_number=2, min_rows=21, **CHUNKS_OF_3)) == (3, 7, 21)
 
 
+@pytest.mark.thorough
 def test_the_ledger_shows_each_chunk(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
     report = lab.load("in/*.csv", table, **CHUNKS_OF_3)
     assert main(["loads", "--conn-id", "ch", "--database", lab.database]) == 0

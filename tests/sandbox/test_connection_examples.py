@@ -55,6 +55,7 @@ def test_shards_with_replicas(replicated_lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("replicated_sandbox", [CLOUD], indirect=True)
+@pytest.mark.thorough
 def test_replicas_behind_one_address(replicated_lab: Lab) -> None:
     with balancer(replicated_lab.sandbox.http_ports) as port:
         connect(replicated_lab, "Replicas of one shard behind one address", port)

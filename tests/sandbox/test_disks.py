@@ -94,6 +94,7 @@ def test_rows_are_staged_where_they_will_stay(lab: Lab, freeze: Freeze) -> None:
     assert disks(lab, table) == BY_AGE
 
 
+@pytest.mark.thorough
 def test_a_plan_with_little_memory_knows_where_the_parts_are(lab: Lab) -> None:
     lab.connect_clickhouse({"memory_gib_per_node": 0.5, "ingest_memory_ratio": 0.1})
     setting = "max_insert_delayed_streams_for_parallel_write"

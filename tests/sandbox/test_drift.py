@@ -152,6 +152,7 @@ def test_a_process_that_died_while_it_added_columns_is_completed(lab: Lab, monke
     assert [row["score"] for row in rows(lab)] == [0.5]
 
 
+@pytest.mark.thorough
 def test_loads_that_add_the_same_column_at_the_same_time(lab: Lab, background: Background) -> None:
     table = make_table(lab)
     for number in range(4):

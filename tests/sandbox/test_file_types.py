@@ -134,7 +134,7 @@ def test_there_are_sixty_pairs() -> None:
     assert sum(len(pairs) for pairs in FORMATS.values()) == 60
 
 
-@pytest.mark.parametrize("ending", ["parquet", thorough("orc"), thorough("arrow"), "csv", "jsonl"])
+@pytest.mark.parametrize("ending", ["parquet", *(thorough(ending) for ending in ("orc", "arrow", "csv", "jsonl"))])
 def test_pairs_of_files(lab: Lab, ending: str) -> None:
     lab.connect_one_node()
     with ThreadPoolExecutor(4) as pool:

@@ -143,6 +143,7 @@ def test_an_existing_table_is_never_changed(lab: Lab) -> None:
     assert sorted(row["n"] for row in lab.rows(table)) == [1, 2]
 
 
+@pytest.mark.thorough
 def test_replace_partitions_makes_a_partition_of_each_folder(lab: Lab) -> None:
     for day in DAYS:
         put_csv(lab, f"in/dt={day}/a.csv", "n", "1", "2")
@@ -315,6 +316,7 @@ def test_tables_with_replicas(replicated_lab: Lab) -> None:
         lab.load("in/*/*.csv", "other", create_table={"engine": "ReplacingMergeTree"})
 
 
+@pytest.mark.thorough
 def test_lists_that_would_be_one_nested_column(lab: Lab) -> None:
     uneven = pa.table({"n": [1, 2], "a.b": [[1, 2], [3]], "a.c": [["x"], ["y", "z"]]})
     lab.put_parquet("even/a.parquet", {"n": [1, 2], "a.b": [[1, 2], [3]], "a.c": [["x", "y"], ["z"]]})

@@ -54,6 +54,7 @@ def progress(caplog: pytest.LogCaptureFixture) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("data_format", ["parquet", "csv"])
+@pytest.mark.thorough
 def test_progress_never_runs_backwards(
     lab: Lab, table: str, data_format: str, caplog: pytest.LogCaptureFixture
 ) -> None:

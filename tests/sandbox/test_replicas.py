@@ -80,6 +80,7 @@ def test_each_row_is_there_once_on_every_replica(lab: Lab, mode: str) -> None:
 
 
 @topologies("on-cluster")
+@pytest.mark.thorough
 def test_the_same_rows_replace_themselves(lab: Lab) -> None:
     """Keeper would skip a part that was attached before as a duplicate."""
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
@@ -89,6 +90,7 @@ def test_the_same_rows_replace_themselves(lab: Lab) -> None:
 
 
 @topologies("old")
+@pytest.mark.thorough
 def test_appended_elsewhere(lab: Lab) -> None:
     """On other versions and, as in test_connection_examples.py, where the database distributes DDL."""
     check_mode(lab, "append")
@@ -261,6 +263,7 @@ def away_until_waited_for(lab: Lab, caplog: pytest.LogCaptureFixture) -> Iterato
 
 @pytest.mark.usefixtures("_impatient_ddl")
 @only_on("on-cluster")
+@pytest.mark.thorough
 def test_ddl_waits_in_the_queue_for_a_node_that_is_down(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     with away_until_waited_for(lab, caplog):
         table = lab.create("t", "n UInt32", EVEN_AND_ODD)

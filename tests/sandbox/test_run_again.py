@@ -82,6 +82,7 @@ class TestTriggeredAgain:
         assert bag(lab.rows(table)) == bag(FEW)
 
     @pytest.mark.parametrize("mode", ["replace_partitions", "replace_table"])
+    @pytest.mark.thorough
     def test_a_file_changed_that_is_to_replace(self, lab: Lab, table: str, mode: str) -> None:
         load_long_ago(lab, table, load_mode=mode)
         put_numbers(lab, "in/0.csv", OTHER)
@@ -89,6 +90,7 @@ class TestTriggeredAgain:
         lab.load("in/*.csv", table, load_mode=mode)
         assert bag(lab.rows(table)) == bag(FEW[1::3] + FEW[2::3] + OTHER)
 
+    @pytest.mark.thorough
     def test_the_old_one_commits_when_the_new_one_has_begun(self, lab: Lab, table: str, freeze: Freeze) -> None:
         old = freeze(Gate("move_partitions", 3), "in/*.csv", table)
         age(lab)

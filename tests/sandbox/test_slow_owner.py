@@ -127,6 +127,7 @@ class TestLongInsert:
         assert bag(lab.rows(table)) == bag(FEW + OTHER)
         assert is_clean(lab)
 
+    @pytest.mark.thorough
     def test_of_a_worker_that_died_is_given_up_in_the_end(self, lab: Lab, table: str) -> None:
         with start_worker(lab, table, before=die_before("create_lock", 2, signal.SIGKILL)) as worker:
             assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL

@@ -38,6 +38,7 @@ def scratch_tables(lab: Lab) -> list[dict[str, Any]]:
     return lab.everywhere(f"SELECT name FROM system.tables WHERE database = '{lab.database}' AND name != 't'")
 
 
+@pytest.mark.thorough
 def test_what_is_printed_is_the_connections_extra(
     lab: Lab, table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

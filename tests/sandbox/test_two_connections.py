@@ -179,6 +179,7 @@ class TestTwoLedgers:
             pytest.param("create_lock", 2, id="before-the-commit"),
         ],
     )
+    @pytest.mark.thorough
     def test_what_one_stages_is_left_alone(self, lab: Lab, table: str, freeze: Freeze, name: str, nth: int) -> None:
         load = freeze(Gate(name, nth), "in/*.csv", table)
         others = load_or_refuse(lab, table, "other")

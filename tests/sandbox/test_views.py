@@ -62,6 +62,7 @@ def test_replayed_views_hold_what_the_rows_would_have_brought(lab: Lab, table: s
     assert totals(lab, counts) == {"2013-01-01": 1103, "2013-01-02": 7}
 
 
+@pytest.mark.thorough
 def test_a_failed_load_leaves_no_rows_of_views(lab: Lab, table: str) -> None:
     counts = add_view(lab, f"SELECT day, sum(n) AS total FROM {lab.database}.t GROUP BY day")
     with pytest.raises(LoadError, match="n is 4"):
