@@ -88,6 +88,7 @@ def test_a_new_table_is_made_from_the_files(examples: LocalAirflow, flights_sand
     }
 
 
+@pytest.mark.thorough
 def test_bad_rows_are_in_a_table_of_their_own(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
     examples.run("dags", "test", "dirty_rows", "2013-12-31")
     loaded = flights_sandbox.query("SELECT id, customer FROM orders ORDER BY id")

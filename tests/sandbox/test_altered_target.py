@@ -94,6 +94,7 @@ def test_on_all_nodes(lab: Lab, table: str, freeze: Freeze, what: str, where: st
 
 @pytest.mark.parametrize("where", [thorough("staged"), "verified"])
 @pytest.mark.parametrize("node", [0, thorough(2)], ids=["first", "last"])
+@pytest.mark.thorough
 def test_on_one_node(lab: Lab, table: str, freeze: Freeze, node: int, where: str) -> None:
     gate = freeze(Gate(*PLACES[where]), "in/*.csv", table, **LOAD)
     lab.query(f"ALTER TABLE {table} {ADD}", node=node)

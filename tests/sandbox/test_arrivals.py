@@ -221,6 +221,7 @@ class TestListAfterLoaded:
                 lab.load(glob, table, **self.HOW, **how)
         assert numbers(lab, table) == []
 
+    @pytest.mark.thorough
     def test_too_many_files_to_be_named_in_one_query(
         self, lab: Lab, table: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:

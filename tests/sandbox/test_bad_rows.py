@@ -220,6 +220,7 @@ def test_rows_are_the_same_as_without_rejection(lab: Lab, columns: str, text: st
     assert lab.rows(f"{tables[1]}_rejected") == []
 
 
+@pytest.mark.thorough
 def test_numbers_in_objects_are_read_as_written(lab: Lab) -> None:
     lines = (
         '{"s": 1.10, "d": 12345678901234567.12}',
@@ -328,6 +329,7 @@ def test_limits(lab: Lab, limit: dict[str, Any], is_allowed: bool) -> None:
     assert lab.left_overs() == []
 
 
+@pytest.mark.thorough
 def test_without_bad_rows_nothing_is_set_aside(lab: Lab) -> None:
     put_csv(lab, "in/a.csv", "id", "1", "2")
     table = lab.distribute(lab.create("t", "id UInt8"))
@@ -339,6 +341,7 @@ def test_without_bad_rows_nothing_is_set_aside(lab: Lab) -> None:
     assert again["files_skipped"] == 1
 
 
+@pytest.mark.thorough
 def test_other_headers_are_no_rows(lab: Lab) -> None:
     put_csv(lab, "in/a.csv", "id,name", "1,a")
     put_csv(lab, "in/b.csv", "name,id", "2,b")
@@ -348,6 +351,7 @@ def test_other_headers_are_no_rows(lab: Lab) -> None:
     assert lab.rows(table) == []
 
 
+@pytest.mark.thorough
 def test_files_without_header_and_another_delimiter(lab: Lab) -> None:
     put_csv(lab, "in/a.csv", "1;a;b", "2;c", "x;y")
     table = lab.create("t", "id UInt8, name String")

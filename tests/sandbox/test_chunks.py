@@ -107,6 +107,7 @@ def test_a_killed_task_goes_on_with_its_chunk(
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 def test_what_fails_leaves_the_chunks_before_it(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
     lab.put("in/4.csv", b"not a number\n")
     with pytest.raises((LoadError, SourceError)):
@@ -118,6 +119,7 @@ def test_what_fails_leaves_the_chunks_before_it(lab: Lab, table: str, caplog: py
     assert bag(lab.rows(table)) == bag(ROWS)
 
 
+@pytest.mark.thorough
 def test_a_deferred_task_is_deferred_for_each_chunk(lab: Lab, table: str) -> None:
     how = {**CHUNKS_OF_3, "deferrable": True, "execution_timeout": timedelta(minutes=10)}
     operator = lab.operator("in/*.csv", table, **how)

@@ -49,6 +49,7 @@ def test_shards(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("replicated_sandbox", ["on-cluster"], indirect=True)
+@pytest.mark.thorough
 def test_shards_with_replicas(replicated_lab: Lab) -> None:
     connect(replicated_lab, "Shards, with or without replicas")
     check_load(replicated_lab)

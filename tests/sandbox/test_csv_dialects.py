@@ -10,7 +10,7 @@ from airflow_provider_ch_s3.csv_dialect import CsvDialect
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 from tests.sandbox.conftest import Lab, bag
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+pytestmark = pytest.mark.sandbox
 
 COLUMNS = "id UInt8, name String, size Nullable(Float64), day Nullable(Date)"
 ROWS = [
@@ -20,9 +20,9 @@ ROWS = [
 PLAIN = 'id,name,size,day\n1,a,1.5,2013-01-31\n2,"b;c,d",,\n'
 
 CASES = [
+    pytest.param('id;name;size;day\n1;a;1.5;2013-01-31\n2;"b;c,d";;\n', None, id="semicolons-guessed"),
     pytest.param(PLAIN, None, id="plain"),
     pytest.param("\ufeff" + PLAIN, None, id="byte-order-mark"),
-    pytest.param('id;name;size;day\n1;a;1.5;2013-01-31\n2;"b;c,d";;\n', None, id="semicolons-guessed"),
     pytest.param("id\tname\tsize\tday\n1\ta\t1.5\t2013-01-31\n2\tb;c,d\t\t\n", None, id="tabs-guessed"),
     pytest.param("id|name|size|day\n1|a|1.5|2013-01-31\n2|b;c,d||\n", {"delimiter": "|"}, id="bars"),
     pytest.param("id,name,size,day\n1,a,1.5,2013-01-31\n2,'b;c,d',,\n", {"quote": "'"}, id="single-quotes"),

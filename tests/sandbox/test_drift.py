@@ -71,6 +71,7 @@ def test_new_columns_are_added_on_every_node(lab: Lab) -> None:
     assert lab.left_overs() == []
 
 
+@pytest.mark.thorough
 def test_files_on_both_sides_of_a_new_column(lab: Lab) -> None:
     put_both(lab)
     table = make_table(lab)
@@ -81,6 +82,7 @@ def test_files_on_both_sides_of_a_new_column(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
+@pytest.mark.thorough
 def test_new_columns_of_text(lab: Lab, ending: str) -> None:
     old, new = {"id": 1, "name": "a"}, {"id": 2, "name": "b", "code": "007", "day": "2013-01-31"}
     for number, row in enumerate((old, new)):
@@ -182,6 +184,7 @@ def test_direct_loads_add_nothing(lab: Lab) -> None:
     assert rows(lab) == [{"id": 2, "name": "b"}]
 
 
+@pytest.mark.thorough
 def test_an_unwanted_header_still_fails(lab: Lab) -> None:
     put_csv(lab, "in/a.csv", "id,name,extra", "1,a,x")
     table = make_table(lab)

@@ -95,6 +95,7 @@ class TestRetry:
         assert bag(lab.rows(table)) == bag([*FEW, {"n": 77}])
         assert len(lab.inserts()) == 2
 
+    @pytest.mark.thorough
     def test_of_a_try_that_left_nothing_loads_at_once(self, lab: Lab, table: str) -> None:
         assert lab.load("in/*.csv", table, try_number=2)["rows_written"] == 30
         assert is_clean(lab)
@@ -201,7 +202,6 @@ ZOMBIES = [
 WHERE_THE_OWNER_MATTERS = ("plan", "staging-tables", "insert", "rename", "committing", "last-move", "drop")
 
 
-@pytest.mark.every_case
 class TestZombie:
     """A process that is suspended, is overtaken, and resumes."""
 
@@ -215,6 +215,7 @@ class TestZombie:
         assert bag(lab.rows(table)) == bag(FEW)
         assert is_clean(lab)
 
+    @pytest.mark.thorough
     def test_drops_the_table_of_survivors_that_it_made_late(self, lab: Lab, table: str, freeze: Freeze) -> None:
         # the staging tables of the new rows on three nodes, and those of new and old rows on two
         # (on its last try it would abandon the attempt, and so clean up)
@@ -253,6 +254,7 @@ class TestZombie:
         assert later.wake() is None
         assert bag(lab.rows(table)) == bag(FEW + OTHER)
 
+    @pytest.mark.thorough
     def test_that_gives_up_does_not_drop_what_the_next_try_commits(
         self, lab: Lab, table: str, freeze: Freeze
     ) -> None:
@@ -436,6 +438,7 @@ class TestTables:
         assert is_clean(lab)
 
     @pytest.mark.parametrize("mode", ["append", "replace_partitions", "replace_table"])
+    @pytest.mark.thorough
     def test_no_rows_where_they_are_allowed(self, lab: Lab, table: str, mode: str) -> None:
         lab.everywhere(f"INSERT INTO {table} VALUES (1)")
         report = lab.load("in/*.csv", table, where="n > 99", min_rows=0, load_mode=mode)
@@ -453,6 +456,7 @@ class TestLedger:
             lab.load("in/*.csv", table)
         assert lab.rows(table) == []
 
+    @pytest.mark.thorough
     def test_a_later_schema(self, lab: Lab, table: str) -> None:
         lab.load("in/*.csv", table)
         later = SCHEMA_VERSION + 1
@@ -463,6 +467,7 @@ class TestLedger:
         ):
             lab.load("in/*.csv", table, task_id="two")
 
+    @pytest.mark.thorough
     def test_the_connection_names_its_table(self, lab: Lab, table: str) -> None:
         lab.ddl(f"CREATE DATABASE {lab.database}_ledger ENGINE = Atomic")
         try:
@@ -485,6 +490,7 @@ class TestLedger:
         with pytest.raises(ConfigError, match=r"no database 'no_such'; create it, or correct .* ledger_table"):
             lab.load("in/*.csv", table)
 
+    @pytest.mark.thorough
     def test_what_another_node_wrote_counts(self, lab: Lab, table: str) -> None:
         lab.load("in/*.csv", table)
         lab.connect_clickhouse(port=lab.sandbox.http_ports[2])

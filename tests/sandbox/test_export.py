@@ -207,6 +207,7 @@ def test_a_retry_completes_what_a_killed_worker_had_written(out: Out, name: str)
     assert out.is_complete()
 
 
+@pytest.mark.thorough
 def test_files_that_are_gone_before_success_are_exported_again(out: Out) -> None:
     out.dies_before_writing("_SUCCESS")
     (key,) = out.files()
@@ -240,6 +241,7 @@ def test_a_lost_answer_is_no_failure(out: Out, monkeypatch: pytest.MonkeyPatch) 
     assert (len(out.files()), out.values()) == (1, ROWS)
 
 
+@pytest.mark.thorough
 def test_the_same_try_twice_is_one_export(out: Out, background: Background) -> None:
     first, second = (background(out.export, **SLOW) for _ in range(2))
     assert first.result()["query_id"] == second.result()["query_id"]
@@ -247,6 +249,7 @@ def test_the_same_try_twice_is_one_export(out: Out, background: Background) -> N
     assert out.export()["attached"]
 
 
+@pytest.mark.thorough
 def test_a_retry_after_a_failure_takes_another_name(out: Out) -> None:
     failing = "SELECT number AS n, throwIf(n = 29, 'n is 29') AS x FROM numbers(30)"
     with pytest.raises(LoadError, match=r"-0-1 failed: .*n is 29"):
@@ -281,6 +284,7 @@ def test_a_complete_folder_is_not_exported_again(out: Out) -> None:
     assert out.values() == ROWS
 
 
+@pytest.mark.thorough
 def test_a_run_that_was_deleted_and_triggered_again_is_another_one(out: Out) -> None:
     out.dies_before_writing("_manifest.json")
     (old,) = out.files()
@@ -378,6 +382,7 @@ def test_a_server_that_dies_in_the_insert(fragile_lab: Lab, background: Backgrou
     assert out.is_complete()
 
 
+@pytest.mark.thorough
 def test_on_kill_leaves_nothing(out: Out, background: Background) -> None:
     operator = out.operator(**ENDLESS)
     task = background(operator.execute, out.lab.context(operator))
@@ -472,6 +477,7 @@ def test_on_kill_of_an_old_try_spares_the_cleared_task(out: Out, monkeypatch: py
     assert (len(out.files()), out.values()) == (1, ROWS)
 
 
+@pytest.mark.thorough
 def test_a_cleared_task_ends_the_query_of_its_last_life(out: Out, background: Background) -> None:
     old = background(out.export, **ENDLESS)
     wait_until(out.running, "the old query")

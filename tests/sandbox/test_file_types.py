@@ -21,7 +21,7 @@ from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.written import arrow_ipc_file, orc_file, parquet_file
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+pytestmark = pytest.mark.sandbox
 
 REFUSED = "refused"
 DAY = dt.date(2020, 1, 2)

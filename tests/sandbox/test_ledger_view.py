@@ -70,6 +70,7 @@ def turn(read: Callable[[str], Any]) -> Iterator[Any]:
 ALL = [("stays", "planned"), ("fails", "abandoned"), ("second", "committed"), ("first", "committed")]
 
 
+@pytest.mark.thorough
 def test_the_page_of_a_ledger(lab: Lab, view: LedgerView, days: str, capsys: pytest.CaptureFixture[str]) -> None:
     other = lab.create("other", "day Date, n UInt32")
     lab.load("in/a.csv", other, task_id="elsewhere", load_mode="replace_table", **CSV)

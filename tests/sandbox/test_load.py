@@ -149,6 +149,7 @@ class TestReport:
         assert said == dict(zip(map(str, lab.sandbox.tcp_ports), parts, strict=True))
         assert report["initial_parts"] == sum(parts)
 
+    @pytest.mark.thorough
     def test_settings_are_those_that_the_server_ran_with(self, lab: Lab) -> None:
         lab.connect_clickhouse({"session_settings": {"max_threads": 3, "max_block_size": 1111}})
         local = lab.create("t", COLUMNS)
@@ -171,6 +172,7 @@ class TestReport:
         assert report["settings"]["max_threads"]["origin"] == "connection"
         assert report["settings"]["max_block_size"]["origin"] == "operator"
 
+    @pytest.mark.thorough
     def test_bytes_and_requests(self, lab: Lab) -> None:
         local = lab.create("t", COLUMNS)
         body = csv(ROWS)
@@ -181,6 +183,7 @@ class TestReport:
         assert report["requests"] >= 2
         assert report["peak_memory_bytes"] > 0
 
+    @pytest.mark.thorough
     def test_the_log_comment_names_the_task(self, lab: Lab) -> None:
         local = lab.create("t", COLUMNS)
         lab.put("in/a.parquet", parquet(ROWS))
@@ -213,6 +216,7 @@ class TestSharding:
         assert report["rows_written"] == 240
         assert report["settings"]["parallel_distributed_insert_select"]["value"] == 0
 
+    @pytest.mark.thorough
     def test_the_user_may_give_the_key_up(self, lab: Lab) -> None:
         local = lab.create("t", COLUMNS)
         put_rows(lab, parquet, "parquet", files=24)
@@ -655,6 +659,7 @@ def test_many_files_are_all_read_once(lab: Lab) -> None:
 
 
 @BOTH_WAYS
+@pytest.mark.thorough
 def test_nodes_share_the_row_groups_of_few_files(lab: Lab, staging: bool) -> None:
     local = lab.create("t", "n Int64")
     for number in range(2):

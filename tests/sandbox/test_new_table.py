@@ -99,6 +99,7 @@ def test_typed_files_of_different_widths_are_nullable_only_where_a_value_is_miss
     assert definition(lab, "made") == "MergeTree ORDER BY (n) SETTINGS index_granularity = 8192"
 
 
+@pytest.mark.thorough
 def test_objects_keep_their_structure(lab: Lab) -> None:
     rows: Sequence[dict[str, Any]] = [
         {"id": 1, "code": "007", "inside": {"a": 1, "b": "x"}, "list": [1, 2], "at": "2013-01-01"},
@@ -120,6 +121,7 @@ def test_objects_keep_their_structure(lab: Lab) -> None:
     assert (found[2]["code"], found[2]["late"], found[1]["late"]) == ("8", 1.5, None)
 
 
+@pytest.mark.thorough
 def test_columns_and_select_say_what_the_table_has(lab: Lab) -> None:
     put_csv(lab, "in/dt=2013-01-30/a.csv", "id,text,secret", "1,a,s", "2,b,t")
     lab.load(
@@ -224,6 +226,7 @@ def test_wrong_wishes_are_refused_before_anything_is_created(
     assert lab.query(f"SHOW TABLES FROM {lab.database}") == []
 
 
+@pytest.mark.thorough
 def test_files_without_names_need_a_structure(lab: Lab) -> None:
     lab.put("in/a.csv", b"1,a\n2,b\n")
     with pytest.raises(SourceError, match=r"have no names for their 2 columns.*give structure=.*header"):
@@ -233,6 +236,7 @@ def test_files_without_names_need_a_structure(lab: Lab) -> None:
     assert bag(lab.rows(f"{lab.database}.made")) == bag([{"n": 1, "word": "a"}, {"n": 2, "word": "b"}])
 
 
+@pytest.mark.thorough
 def test_types_may_have_a_default_and_a_codec(lab: Lab) -> None:
     put_csv(lab, "in/a.csv", "n,word", "1,a", "2,b")
     types = {"n": "UInt64 CODEC(Delta, ZSTD)", "word": "String DEFAULT 'x'"}
@@ -281,6 +285,7 @@ def test_without_files_there_is_no_table(lab: Lab) -> None:
     assert lab.query(f"SHOW TABLES FROM {lab.database}") == []
 
 
+@pytest.mark.thorough
 def test_direct_loads_create_their_table_too(lab: Lab) -> None:
     put_csv(lab, "in/a.csv", "n", "1")
     lab.load("in/*.csv", "made", create_table={"engine": "Memory"}, staging=False)

@@ -177,6 +177,7 @@ class TestConditions:
         assert lab.inserts() == []
         assert lab.left_overs() == []
 
+    @pytest.mark.thorough
     def test_on_a_column_that_has_the_name_of_a_function(self, lab: Lab) -> None:
         table = lab.create("t", "now UInt32, user UInt32", "MergeTree ORDER BY now")
         lab.query(f"INSERT INTO {table} VALUES (1, 1), (2, 2)")
@@ -184,6 +185,7 @@ class TestConditions:
         lab.load("in/*.csv", table, **where("now = 1 AND user = 1", structure="now UInt32, user UInt32"))
         assert sorted(row["now"] for row in lab.rows(table)) == [1, 1, 2]
 
+    @pytest.mark.thorough
     def test_that_a_setting_of_the_connection_decides(self, lab: Lab) -> None:
         # midnight in Kiritimati is 14 hours before that of the server
         lab.connect_clickhouse({"session_settings": {"session_timezone": "Pacific/Kiritimati"}})
@@ -243,6 +245,7 @@ class TestChangesOnTheirWay:
         assert lab.inserts() == []
         assert lab.left_overs() == []
 
+    @pytest.mark.thorough
     def test_a_lightweight_update_is_refused(self, lab: Lab) -> None:
         engine = f"{BY_DAY} SETTINGS enable_block_number_column = 1, enable_block_offset_column = 1"
         table = lab.create("t", "day Date, n UInt32, v UInt32 DEFAULT 0", engine)

@@ -118,6 +118,7 @@ def test_a_path_in_keeper_of_its_own(lab: Lab) -> None:
 
 
 @topologies("on-cluster")
+@pytest.mark.thorough
 def test_a_replica_that_is_down_is_named(lab: Lab) -> None:
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
     says = f"{lab.sandbox.tcp_ports[1]} of cluster 'sandbox' does not answer"
@@ -136,6 +137,7 @@ def connect_first_replicas(lab: Lab, replicas: str | None = "one") -> None:
 
 @pytest.mark.parametrize("mode", [MODES[0], *map(thorough, MODES[1:])])
 @only_on("on-cluster")
+@pytest.mark.thorough
 def test_replicas_that_the_cluster_lacks_catch_up(lab: Lab, mode: str) -> None:
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
     distributed = lab.distribute(table)

@@ -42,6 +42,7 @@ def table(lab: Lab) -> str:
 
 
 @BOTH_WAYS
+@pytest.mark.thorough
 def test_a_load_outlasts_the_clients_timeout(lab: Lab, table: str, staging: bool) -> None:
     lab.connect_clickhouse({"send_receive_timeout": 1})
     report = lab.load("in/*.csv", table, staging=staging, **SLOW)
@@ -263,6 +264,7 @@ def test_on_kill_does_not_need_the_table(
 
 
 @BOTH_WAYS
+@pytest.mark.thorough
 def test_on_kill_of_an_old_try_spares_the_cleared_tasks_load(
     lab: Lab, table: str, staging: bool, background: Callable[..., Future[Any]]
 ) -> None:
@@ -279,6 +281,7 @@ def test_on_kill_of_an_old_try_spares_the_cleared_tasks_load(
 
 
 @BOTH_WAYS
+@pytest.mark.thorough
 def test_a_retry_finds_the_load_though_the_clocks_differ(lab: Lab, table: str, staging: bool) -> None:
     lab.started += timedelta(seconds=30)  # the worker's clock is ahead of the servers'
     first = lab.load("in/*.csv", table, staging=staging)

@@ -50,6 +50,7 @@ def make_again(lab: Lab, table: str) -> None:
 
 class TestTriggeredAgain:
     @pytest.mark.parametrize("mode", ["append", "replace_partitions", "replace_table"])
+    @pytest.mark.thorough
     def test_the_table_was_made_again(self, lab: Lab, table: str, mode: str) -> None:
         load_long_ago(lab, table, load_mode=mode)
         make_again(lab, table)
@@ -110,6 +111,7 @@ class TestRetried:
         assert (again["query_id"], again["rows_written"]) == (first["query_id"], 30)
         assert bag(lab.rows(table)) == bag(FEW)
 
+    @pytest.mark.thorough
     def test_a_retry_loads_into_a_table_that_was_made_again(self, lab: Lab, table: str) -> None:
         lab.load("in/*.csv", table)
         make_again(lab, table)

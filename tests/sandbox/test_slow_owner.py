@@ -24,7 +24,7 @@ from tests.sandbox.few import (
 )
 from tests.sandbox.gates import Gate
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+pytestmark = pytest.mark.sandbox
 
 TWO_DAYS = 48 * 3600
 WAITS = "SETTINGS mutations_sync = 2"
@@ -83,6 +83,7 @@ ClickHouseS3Hook._run = run
         thorough("drop_staging", 1, id="drop"),
     ],
 )
+@pytest.mark.thorough
 def test_who_was_overtaken_by_another_load_begins_anew_in_the_same_try(
     lab: Lab, table: str, name: str, nth: int
 ) -> None:

@@ -244,7 +244,6 @@ def test_columns_of_the_path_and_names_that_are_no_names(lab: Lab, store: Store)
     assert report["files_read"] == 3
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("store", ["azure", "http"], indirect=True)
 def test_a_deferred_load_and_its_plan(lab: Lab, store: Store, caplog: pytest.LogCaptureFixture) -> None:
     from airflow.providers.common.compat.sdk import TaskDeferred
@@ -262,7 +261,6 @@ def test_a_deferred_load_and_its_plan(lab: Lab, store: Store, caplog: pytest.Log
     assert (report["rows_written"], len(lab.rows(table))) == (2, 2)
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("store", ["gcs", "azure", "http"], indirect=True)
 def test_plan_prints_what_a_load_would_send(lab: Lab, store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     table = lab.create("t", "n UInt32")
@@ -325,7 +323,6 @@ class TestAzure:
         assert logged
         assert not [secret for secret in hidden for text in texts if secret in text]
 
-    @pytest.mark.every_case
     @pytest.mark.parametrize(
         ("fields", "message"),
         [
@@ -379,6 +376,7 @@ class TestAzure:
         with pytest.raises(SourceError, match="there is no container 'nothing-here'"):
             operator.execute(lab.context(operator))
 
+    @pytest.mark.thorough
     def test_young_files_and_markers(self, lab: Lab, azure: Store, table: str) -> None:
         with pytest.raises(SourceError, match="expected file '_SUCCESS' is missing in az://"):
             azure.load(lab, "in/*.csv", table, expected_files="_SUCCESS")
@@ -421,6 +419,7 @@ class TestHttp:
         web_store(web).load(lab, f"in/1.{ending}", table)
         assert rows_in(lab, table) == bag(rows)
 
+    @pytest.mark.thorough
     def test_redirects_are_followed_and_told(
         self, lab: Lab, web: WebServer, table: str, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -433,7 +432,6 @@ class TestHttp:
         host = mirror.url.removeprefix("http://")
         assert f"{web.url}/latest/1.csv redirects to {host}, and the ClickHouse servers will read" in caplog.text
 
-    @pytest.mark.every_case
     @pytest.mark.parametrize(
         ("lacking", "message"),
         [
@@ -460,7 +458,6 @@ class TestHttp:
             web_store(web).load(lab, "in/1.csv", table, settings={"http_max_tries": 2})
         assert lab.rows(table) == []
 
-    @pytest.mark.every_case
     @pytest.mark.parametrize("is_compressed", [False, True], ids=["plain", "gz"])
     def test_a_file_that_ends_early_without_an_error_is_not_committed(
         self, lab: Lab, web: WebServer, table: str, is_compressed: bool
@@ -480,17 +477,20 @@ class TestHttp:
             with pytest.raises(LoadError, match="the server sent less than it announced; what was read is in"):
                 web_store(web).load(lab, "in/1.csv", table, task_id="direct", staging=False)
 
+    @pytest.mark.thorough
     def test_a_size_of_zero_is_asked_for_twice(self, lab: Lab, web: WebServer, table: str) -> None:
         web.said_size = 0
         web_store(web).load(lab, "in/1.csv", table)
         assert len(lab.rows(table)) == 2
 
+    @pytest.mark.thorough
     def test_an_empty_marker_of_a_server_without_head(self, lab: Lab, web: WebServer, table: str) -> None:
         web.files["/in/_SUCCESS"] = b""
         web.has_head = False
         web_store(web).load(lab, "in/1.csv", table, expected_files="_SUCCESS")
         assert len(lab.rows(table)) == 2
 
+    @pytest.mark.thorough
     def test_a_file_has_one_name(self, lab: Lab, web: WebServer, table: str) -> None:
         """However it is encoded."""
         report = web_store(web).load(lab, ["in/1.csv", "in/%31.csv", "i%6e/1%2ecsv"], table)
@@ -505,7 +505,6 @@ class TestHttp:
         with pytest.raises(SourceError, match=r"'in/1\.csv' changed since it was loaded"):
             web_store(web).load(lab, "in/1.csv", table, task_id="third")
 
-    @pytest.mark.every_case
     @pytest.mark.parametrize(
         ("status", "message"),
         [
@@ -578,6 +577,7 @@ class TestHttp:
             operator.execute(lab.context(operator))
         assert lab.rows(table) == []
 
+    @pytest.mark.thorough
     def test_markers_and_ages(self, lab: Lab, web: WebServer, table: str) -> None:
         store = web_store(web)
         with pytest.raises(SourceError, match=f"expected file '_SUCCESS' is missing in {web.url}/in/"):
@@ -610,7 +610,6 @@ class TestHttp:
         with pytest.raises(SourceError, match=r"'in/1\.jsonl\.zst' is truncated"):
             store.load(lab, "in/1.jsonl.zst", table)
 
-    @pytest.mark.every_case
     @pytest.mark.parametrize(
         ("source", "message"),
         [
@@ -690,6 +689,7 @@ class TestGCS:
         with pytest.raises(ConfigError, match=r"no connection 'x' to Google Cloud Storage; .* correct hmac_conn_id"):
             gcs.load(lab, "in/*", table, hmac_conn_id="x")
 
+    @pytest.mark.thorough
     def test_the_same_key_in_s3_is_another_file(self, lab: Lab, gcs: Store) -> None:
         table = lab.create("t", "n UInt32")
         gcs.put("in/1.csv", b"n\n1\n")
@@ -698,6 +698,7 @@ class TestGCS:
         assert lab.rows(table) == [{"n": 1}] * 2
 
 
+@pytest.mark.thorough
 def test_a_store_in_another_region_is_told(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     """The names are mocks: nothing here is in a region."""
     lab.monkeypatch.setattr(
@@ -714,7 +715,6 @@ STORES = pytest.mark.parametrize("store", ["gcs", "azure"], indirect=True)
 
 
 @STORES
-@pytest.mark.every_case
 class TestAfterLoad:
     """Files are tagged, moved or deleted after the commit: those that were loaded, and no others."""
 

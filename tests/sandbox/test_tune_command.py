@@ -148,6 +148,7 @@ def test_the_next_plan_starts_from_what_the_last_load_measured(
     assert abs(expected[1]["peak_memory_bytes"] - actual) <= abs(expected[0]["peak_memory_bytes"] - actual)
 
 
+@pytest.mark.thorough
 def test_partitions_are_counted_before_the_load(lab: Lab) -> None:
     for day in range(1, 21):
         lab.put_parquet(f"in/{day:02}.parquet", {"day": [day] * 50, "n": list(range(50))})

@@ -122,6 +122,7 @@ class TestNoCluster:
             pytest.param("move_partitions", 3, id="in-the-commit"),
         ],
     )
+    @pytest.mark.thorough
     def test_a_table_of_the_cluster_is_not_loaded_on_one_node(
         self, lab: Lab, table: str, freeze: Freeze, name: str, nth: int
     ) -> None:

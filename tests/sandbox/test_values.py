@@ -175,6 +175,7 @@ class TestTimesInText:
 
 
 @pytest.mark.parametrize(("kind", "texts"), [("DateTime64(3)", IMPOSSIBLE), ("Date", NO_DAYS)], ids=["time", "day"])
+@pytest.mark.thorough
 def test_no_impossible_time_arrives(lab: Lab, kind: str, texts: list[str]) -> None:
     table = lab.create("t", f"n UInt8, v {kind}")
     arrived = []
