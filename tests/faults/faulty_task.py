@@ -8,7 +8,6 @@ that change a store have points, too: ``execute:after:store_write#1``.
 
 from __future__ import annotations
 
-import functools
 import importlib
 import json
 import os
@@ -23,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 from airflow.providers.common.compat.sdk import BaseOperator, TaskDeferred
-from botocore.loaders import JSONFileLoader
 
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
@@ -31,6 +29,7 @@ from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from airflow_provider_ch_s3.stores.s3_export import S3ExportStore
+from tests.aws_models import parse_models_once
 from tests.faults.plans import STORE
 from tests.faults.tasks import OPERATORS
 
@@ -216,7 +215,7 @@ def warm_up() -> None:
     modules = [operator.rpartition(".")[0] for operator in OPERATORS.values()]
     for module in (*modules, "stores.http", "load.staged", "export.run", "triggers.load", "triggers.export"):
         importlib.import_module(f"airflow_provider_ch_s3.{module}")
-    JSONFileLoader.load_file = functools.cache(JSONFileLoader.load_file)
+    parse_models_once()
     boto3.client("s3", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none")
 
 

@@ -17,7 +17,9 @@ from typing import Any
 from airflow.providers.common.compat.sdk import BaseOperator
 
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from tests.aws_models import parse_models_once
 
+parse_models_once()
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
