@@ -376,7 +376,8 @@ def find_leftovers(sandbox: Sandbox, database: str) -> list[str]:
         )
         queries = sandbox.query(
             "SELECT initial_query_id AS name FROM system.processes "
-            f"WHERE startsWith(initial_query_id, 'ch-s3-') AND position(query, '{database}') > 0",
+            # as a whole word: runs 1 and 14 of a series are at work at the same time
+            f"WHERE startsWith(initial_query_id, 'ch-s3-') AND match(query, '\\\\b{database}\\\\b')",
             node=node,
         )
         found += [f"{row['name']} on node {node + 1}" for row in (*tables, *queries)]
