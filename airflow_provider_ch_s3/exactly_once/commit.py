@@ -165,8 +165,9 @@ class Commit(CommitTables):
 
         :raises UnknownStateError: if that cannot be determined.
         """
-        target = self._read_parts(self._destination(role), role)
+        # In this order: a part that moves between the two reads is then seen twice, and never not at all.
         staged = self._read_parts(self._staged(role), role)
+        target = self._read_parts(self._destination(role), role)
         found: list[tuple[str, Sequence[str]]] = []
         for (node, partition), before in self._before(role):
             parts = [part for part in staged.get((node, partition), ()) if part.is_active and part.rows]

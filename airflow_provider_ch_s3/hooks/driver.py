@@ -30,7 +30,7 @@ EXECUTE_TIMEOUT_SECONDS = 30 * 24 * 3600
 """``execute`` waits as long as the statement runs: TCP keep-alive detects a server that is gone, and a load
 limits itself with ``max_execution_time``."""
 
-MAX_PARAMETRIZED_BYTES = 128 * 1024
+MAX_FORM_BYTES = 128 * 1024
 """Query parameters are sent in a form, because secrets in the URL would reach the access logs of proxies; and
 ClickHouse accepts no form field longer than this (``http_max_field_value_size``)."""
 
@@ -49,7 +49,7 @@ class _ClientKind:
 
     :param address: ``host:port``; None for the connection's own.
     :param is_patient: waits for long statements.
-    :param has_form: sends query parameters in the body.
+    :param has_form: sends a statement and its parameters as a form; longer ones are bodies of their own.
     """
 
     address: str | None
@@ -145,17 +145,18 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         address: str | None = None,
         is_patient: bool,
     ) -> Result:
-        if statement.parameters and len(statement.text.encode()) > MAX_PARAMETRIZED_BYTES:
+        size_bytes = len(statement.text.encode())
+        if statement.parameters and size_bytes > MAX_FORM_BYTES:
             raise ConfigError(
-                f"a statement of {format_bytes(len(statement.text.encode()))} is too long: ClickHouse accepts"
-                f" {format_bytes(MAX_PARAMETRIZED_BYTES)} for a statement with query parameters; load fewer files,"
+                f"a statement of {format_bytes(size_bytes)} is too long: ClickHouse accepts"
+                f" {format_bytes(MAX_FORM_BYTES)} for a statement with query parameters; load fewer files,"
                 " or use a named collection or the servers' own role instead of keys"
             )
         own = f"{self._driver_kwargs['host']}:{self._driver_kwargs['port']}"
         where = address or own
         # Each new client asks its server for the version and all settings, so one that is there already is used.
         kind = _ClientKind(
-            address=None if where == own else where, is_patient=is_patient, has_form=bool(statement.parameters)
+            address=None if where == own else where, is_patient=is_patient, has_form=size_bytes <= MAX_FORM_BYTES
         )
         self._sent_secrets.update(statement.parameters.values())
         secrets = (*self._secrets, *self._sent_secrets)

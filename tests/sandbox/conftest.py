@@ -224,8 +224,10 @@ def start_worker(
     :param before: Python code that it runs first.
     """
     given = {"source": lab.uri("in/*.csv"), "table": table, "clickhouse_conn_id": "ch", "aws_conn_id": "aws"}
-    context = lab.context(lab.operator("in/*.csv", table), try_number=try_number, max_tries=max_tries)
-    with running_worker({**given, **arguments}, vars(context["ti"]), lab.started, before) as worker:
+    given |= arguments
+    operator = lab.operator("in/*.csv", table, task_id=given.get("task_id", "load"))
+    context = lab.context(operator, try_number=try_number, max_tries=max_tries)
+    with running_worker(given, vars(context["ti"]), lab.started, before) as worker:
         yield worker
 
 

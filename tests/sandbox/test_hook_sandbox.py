@@ -112,8 +112,7 @@ def test_parameters_of_execute_travel_in_the_body(hook: ClickHouseS3Hook, ch_s3_
     insert = f"INSERT INTO {ch_s3_database}.t SELECT {{x:String}}"
     hook.execute(Statement(text=insert, parameters={"x": "it's \\ new\nline"}))
     assert hook.query(Statement(text=f"SELECT s FROM {ch_s3_database}.t")) == [{"s": "it's \\ new\nline"}]
-    (client,) = [client for kind, client in hook._clients.items() if kind.has_form]
-    assert client.form_encode_query_params
+    assert all(client.form_encode_query_params for client in hook._clients.values())
 
 
 def test_a_long_statement_without_parameters_is_sent(hook: ClickHouseS3Hook) -> None:

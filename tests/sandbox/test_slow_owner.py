@@ -97,6 +97,22 @@ def test_who_was_overtaken_by_another_load_begins_anew_in_the_same_try(
     assert is_clean(lab)
 
 
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.thorough
+def test_who_stops_while_it_takes_over_leaves_the_first_owner_to_the_third(lab: Lab, table: str) -> None:
+    with start_worker(lab, table, before=die_before("rename_staging", 2, signal.SIGSTOP)) as first:
+        wait_until(lambda: is_stopped(first), "the first owner to stand still")
+        stop = die_before("rename_staging", 1, signal.SIGSTOP)
+        with start_worker(lab, table, before=stop, task_id="second", source=lab.uri("other/*.csv")) as second:
+            wait_until(lambda: is_stopped(second), "the second owner to stand still")
+            lab.load("in/*.csv", table, task_id="third")
+            for worker in (first, second):
+                os.kill(worker.pid, signal.SIGCONT)
+                assert worker.wait(2 * WAIT_SECONDS) == 0, worker.errors()[-1000:]
+    assert bag(lab.rows(table)) == bag(FEW + OTHER)
+    assert is_clean(lab)
+
+
 class TestLongInsert:
     """A load that was planned two days ago, but was active a moment ago."""
 
