@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.query_report import build_report
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.protocols import ClickHouseClient
-from airflow_provider_ch_s3.query.log import LOG_PATIENCE_SECONDS
+from airflow_provider_ch_s3.query.log import LOG_PATIENCE_SECONDS, flush_part_log
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.query.state import kill_queries
 from airflow_provider_ch_s3.request import LoadIdentity
@@ -132,6 +132,7 @@ def _wait_until_settled(client: ClickHouseClient, table: TableName, cluster: Clu
     while time.monotonic() < deadline:
         nodes = read_parts(client, found, cluster)
         if judge_parts(rule, nodes).is_settled:
+            flush_part_log(client)
             changes = client.query(read_changes)
             if sum(row["change"] for row in changes) == sum(node.active_parts for node in nodes):
                 return changes

@@ -34,7 +34,7 @@ def read_parts_history(
     """Read how inserts, commits and merges changed the parts of a table; nodes without changes are left out.
 
     The first point is a second before the first change. Parts that a commit replaced, or that a replica fetched
-    merged, are not taken off, and servers write what has changed some seconds later.
+    merged, are not taken off; by itself a server writes what has changed some seconds later.
 
     :param parts: node → active parts as they are now, from which the earlier numbers are counted back.
     :param partitions: only those of these partitions; None for all.

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import not_
-from typing import Any
+from typing import Any, Literal
 
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerUnreachableError
@@ -26,6 +26,14 @@ POLL_SECONDS = 0.5
 NAMES_LOGS_SINCE = (25, 8)
 
 
+def flush_part_log(client: ClickHouseClient) -> None:
+    """Have all nodes write their part logs now; if one cannot, or the user may not, they appear within seconds."""
+    try:
+        client.broadcast(lambda cluster: load_queries.render_flush_logs(cluster, "part_log"))
+    except ChS3Error as error:
+        log.debug("not every node has written its part log: %s", error)
+
+
 @dataclass(kw_only=True)
 class QueryLog:
     """``system.query_log`` on all nodes of a cluster."""
@@ -38,9 +46,9 @@ class QueryLog:
         """Have all nodes write their logs now; if this user may not do that, they appear within seconds anyway."""
         if not self._may_flush:
             return
-        is_named = self.cluster.server_version >= NAMES_LOGS_SINCE
+        name: Literal["query_log"] | None = "query_log" if self.cluster.server_version >= NAMES_LOGS_SINCE else None
         try:
-            self.client.broadcast(lambda cluster: load_queries.render_flush_logs(cluster, is_named=is_named))
+            self.client.broadcast(lambda cluster: load_queries.render_flush_logs(cluster, name))
         except ServerUnreachableError as error:
             log.debug("not every node has written its query log: %s", error)
         except ChS3Error as error:

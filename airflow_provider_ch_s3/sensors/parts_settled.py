@@ -27,6 +27,7 @@ from airflow_provider_ch_s3.inspect.locate import locate_table
 from airflow_provider_ch_s3.inspect.partition_parts import read_parts
 from airflow_provider_ch_s3.inspect.parts import summarize_parts
 from airflow_provider_ch_s3.inspect.parts_history import read_parts_history
+from airflow_provider_ch_s3.query.log import flush_part_log
 from airflow_provider_ch_s3.sensors.partitions import parse_partitions
 from airflow_provider_ch_s3.settle import (
     DEFAULT_MAX_PARTS,
@@ -227,6 +228,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         parts = {node["node"]: node["active_parts"] for node in result["nodes"]}
         try:
             with closing(ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id, **HISTORY_LIMITS)) as hook:
+                flush_part_log(hook)
                 history = read_parts_history(
                     hook, table, cluster, parts, partitions=self._partitions, since=_began(context)
                 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from airflow_provider_ch_s3.mapping import MappedColumn
 from airflow_provider_ch_s3.source import SourceSpec
@@ -233,13 +233,13 @@ def render_has_query_log(cluster: str | None) -> Statement:
     return render("has_query_log", cluster=cluster)
 
 
-def render_flush_logs(cluster: str | None, *, is_named: bool) -> Statement:
-    """Have the servers write their query logs now.
+def render_flush_logs(cluster: str | None, log: Literal["query_log", "part_log"] | None) -> Statement:
+    """Have the servers write a log now.
 
     :param cluster: set it to send the statement to all nodes with ON CLUSTER.
-    :param is_named: write no other logs.
+    :param log: None for all, since servers older than 25.8 cannot write one alone.
     """
-    return render("flush_logs", cluster=cluster, is_named=is_named)
+    return render("flush_logs", cluster=cluster, log=log and Sql(log))
 
 
 def render_logged_queries(prefix: str, cluster: str | None, *, age_seconds: int) -> Statement:

@@ -55,7 +55,6 @@ def test_the_result_tells_how_the_parts_became_few(lab: Lab, local: str) -> None
     lab.query("SELECT sleep(1.1)")  # points are a second apart
     lab.ddl(f"SYSTEM START MERGES {local}")
     lab.ddl(f"OPTIMIZE TABLE {local} FINAL")
-    lab.everywhere("SYSTEM FLUSH LOGS")
     for partitions, most, least in ((None, PARTS, 2), (["1"], PARTS // 2, 1)):
         found = poke(local, partitions=partitions).xcom_value
         assert list(found["history"]) == [node["node"] for node in found["nodes"]]
