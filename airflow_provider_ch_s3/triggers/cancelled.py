@@ -1,4 +1,7 @@
-"""Find out why a trigger was cancelled, for Airflow before 3.3, which does not call a trigger's ``on_kill``."""
+"""What a trigger does when it is cancelled.
+
+Airflow before 3.3 does not call a trigger's ``on_kill``: there, the trigger finds out whether a user ended the task.
+"""
 
 from __future__ import annotations
 
@@ -44,9 +47,9 @@ async def is_ended_by_user(identity: LoadIdentity) -> bool:
         return False
 
 
-async def finish(work: Coroutine[Any, Any, None]) -> None:
+async def finish(work: Coroutine[Any, Any, None] | asyncio.Task[None]) -> None:
     """Run work to its end, although Airflow cancels a trigger again every second until it has ended."""
-    task = asyncio.create_task(work)
+    task = asyncio.ensure_future(work)
     while not task.done():
         with suppress(asyncio.CancelledError):
             await asyncio.shield(task)

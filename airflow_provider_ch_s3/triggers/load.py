@@ -59,6 +59,7 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
         self.identity = dict(identity)
         self.poll_interval = poll_interval
         self.deadline = deadline
+        self._killing: asyncio.Task[None] | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the arguments to re-create this trigger: only ids and times."""
@@ -86,7 +87,13 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
 
     async def on_kill(self) -> None:
         """Kill the load on all nodes, and check that nothing is still running; called when a user ends the task."""
-        await in_thread(partial(self._kill, await connect(self.clickhouse_conn_id)))
+        self._killing = asyncio.create_task(self._connect_and_kill())
+        await finish(self._killing)
+
+    async def cleanup(self) -> None:
+        """Wait for the kill: on Python 3.11, Airflow stops waiting for ``on_kill`` when it cancels it once more."""
+        if self._killing is not None:
+            await finish(self._killing)
 
     async def _kill_if_ended_by_user(self) -> None:
         if await is_ended_by_user(parse_identity(self.identity)):
@@ -113,6 +120,12 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
             return "timeout"
         log.info("no node is running %s any more; the task continues from here", self.query_id)
         return "over"
+
+    async def _connect_and_kill(self) -> None:
+        try:
+            await in_thread(partial(self._kill, await connect(self.clickhouse_conn_id)))
+        except Exception as error:  # whatever it is, nobody else is waiting for it
+            log.warning("cannot kill %s, which may still be running: %s", self.query_id, error)
 
     def _kill(self, hook: ClickHouseS3Hook) -> None:
         try:

@@ -150,10 +150,14 @@ def collector() -> Iterator[SpanCollector]:
 def served_airflow(
     flights_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory, collector: SpanCollector
 ) -> LocalAirflow:
-    """Home and database of ``airflow_api``, with the DAGs of ``tests/airflow/dags``, and tracing."""
+    """Home and database of ``airflow_api``, with the DAGs of ``tests/airflow/dags``, and tracing.
+
+    A file of DAGs is imported once, not every 30 seconds: none of them changes while the tests run.
+    """
     home = tmp_path_factory.mktemp("airflow-server")
     airflow = make_airflow(home, Path(__file__).parent / "dags", flights_sandbox)
-    return replace(airflow, environment={**airflow.environment, **collector.environment})
+    once = {"AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600"}
+    return replace(airflow, environment={**airflow.environment, **collector.environment, **once})
 
 
 @pytest.fixture(scope="package")

@@ -11,14 +11,17 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from airflow.jobs.triggerer_job_runner import TriggerRunner
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
+from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.request import LoadIdentity
 from airflow_provider_ch_s3.triggers import load
-from airflow_provider_ch_s3.triggers.cancelled import finish
+from airflow_provider_ch_s3.triggers.cancelled import HAS_ON_KILL, finish
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity
 
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+needs_on_kill = pytest.mark.skipif(not HAS_ON_KILL, reason="Airflow before 3.3")
 IDENTITY = LoadIdentity(dag_id="d", task_id="t", run_id="r", table="x", since=NOW)
 
 
@@ -77,6 +80,53 @@ def test_where_nobody_says_the_load_goes_on(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_later_versions_of_airflow_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cancel(monkeypatch, lambda **_: {"r": {"t": "failed"}}, is_old=False) == []
+
+
+def kill_slowly(monkeypatch: pytest.MonkeyPatch, do: Callable[[], None]) -> None:
+    """Have Airflow's own code cancel a waiting trigger again and again, while it connects slowly and then kills."""
+    trigger = LoadTrigger(
+        clickhouse_conn_id="ch", cluster=None, query_id="q", identity=dump_identity(IDENTITY), poll_interval=1
+    )
+
+    async def wait() -> str:
+        await asyncio.sleep(60)
+        return "over"
+
+    async def connect(_: str) -> object:
+        await asyncio.sleep(0.3)
+        return object()
+
+    monkeypatch.setattr(trigger, "_wait", wait)
+    monkeypatch.setattr(trigger, "_kill", lambda _: do())
+    monkeypatch.setattr(load, "connect", connect)
+
+    async def scene() -> None:
+        runner = TriggerRunner()
+        task = asyncio.create_task(runner.run_trigger(1, trigger))
+        runner.triggers[1] = {"task": task, "name": "t", "events": 0, "is_watcher": False}
+        await asyncio.sleep(0.1)
+        while not task.done():
+            runner.to_cancel.append(1)  # as its supervisor asks for every second
+            await runner.cancel_triggers()
+            await asyncio.sleep(0.05)
+
+    asyncio.run(scene())
+
+
+@needs_on_kill
+def test_the_kill_is_waited_for_though_airflow_cancels_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[str] = []
+    kill_slowly(monkeypatch, lambda: killed.append("q"))
+    assert killed == ["q"]
+
+
+@needs_on_kill
+def test_a_kill_that_fails_is_in_the_log(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def fail() -> None:
+        raise ServerError("no answer")
+
+    kill_slowly(monkeypatch, fail)
+    assert "cannot kill q, which may still be running: no answer" in caplog.messages
 
 
 def test_work_that_fails_is_over() -> None:
