@@ -2,8 +2,9 @@
 
 ``make bench-history``, or ``python bench/history.py --loads 100000 --files 365 --rounds 7``. Starts a sandbox of its
 own and loads one small file, in alternation, into a table without history and into tables with more and more earlier
-loads, which are written into the ledger directly. Prints medians of the task's seconds and of what look-ups in the
-ledger take, the ratio to the table without history, and how much the worker's peak memory has grown.
+loads, which are written into the ledger directly, and merged as years are. Prints medians of the task's seconds and
+of what look-ups in the ledger take, the ratio to the table without history, and how much the worker's peak memory
+has grown.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import os
 import resource
 import statistics
 from collections import defaultdict
+from operator import not_
 
+from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.units import MIB
@@ -113,6 +116,7 @@ def main() -> None:
             load(f"bench.{table}", "first", -1 - number)  # creates the ledger
             if loads:
                 write_history(sandbox, table, loads, args.files)
+        poll(lambda: sandbox.query("SELECT 1 FROM system.merges"), until=not_, seconds=300, pause_seconds=5)
         compare(sandbox, histories, args.rounds)
 
 

@@ -5,7 +5,8 @@ CREATE TABLE IF NOT EXISTS `it's`.`led\`ger_files`
     etag String,
     size_bytes UInt64,
     load_id String,
-    attempt UInt64
+    attempt UInt64,
+    INDEX attempt attempt TYPE minmax GRANULARITY 1
 )
 ENGINE = ReplicatedMergeTree
 ORDER BY (target, path, etag, load_id, attempt)

@@ -297,6 +297,20 @@ def test_a_second_look_reads_only_what_may_have_changed(ledger: Ledger, monkeypa
     assert read == [4, 4, 1]
 
 
+def test_a_manifest_is_read_without_those_of_years(ledger: Ledger, ch_s3_sandbox: Sandbox) -> None:
+    ch_s3_sandbox.query(
+        f"INSERT INTO {ledger.files_name} SELECT '{ledger.target}', concat('b/', leftPad(toString(number), 9, '0')),"
+        " toString(number), 1, 'ch-s3-b', intDiv(number, 365) FROM numbers(365000)"
+    )
+    attempt = AttemptId(load_id="ch-s3-b", generation=0, number=777)
+    assert len(ledger.read_manifest(attempt)) == 365
+    statement = ledger_queries.render_read_attempt_files(
+        ledger.files_name, None, target=str(ledger.target), attempt=attempt.key, after="", limit=1_000
+    )
+    (estimate,) = ch_s3_sandbox.query(f"EXPLAIN ESTIMATE {statement.text}")
+    assert int(estimate["rows"]) <= 2 * 8_192
+
+
 def test_the_newest_large_load_of_each_format(ledger: Ledger) -> None:
     sizes = [("Parquet", 9), ("CSV", 9), ("Parquet", 10), ("Parquet", 8), ("Parquet", 99)]
     for number, (data_format, size) in enumerate(sizes, 1):
