@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import not_
-from typing import Any, Literal
+from typing import Any
 
 from airflow_provider_ch_s3.cluster import ClusterSpec
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerUnreachableError
@@ -46,9 +46,11 @@ class QueryLog:
         """Have all nodes write their logs now; if this user may not do that, they appear within seconds anyway."""
         if not self._may_flush:
             return
-        name: Literal["query_log"] | None = "query_log" if self.cluster.server_version >= NAMES_LOGS_SINCE else None
+        is_named = self.cluster.server_version >= NAMES_LOGS_SINCE
         try:
-            self.client.broadcast(lambda cluster: load_queries.render_flush_logs(cluster, name))
+            self.client.broadcast(
+                lambda cluster: load_queries.render_flush_logs(cluster, "query_log" if is_named else None)
+            )
         except ServerUnreachableError as error:
             log.debug("not every node has written its query log: %s", error)
         except ChS3Error as error:

@@ -228,7 +228,8 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         parts = {node["node"]: node["active_parts"] for node in result["nodes"]}
         try:
             with closing(ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id, **HISTORY_LIMITS)) as hook:
-                flush_part_log(hook)
+                # the connection may name no cluster, if the sensor took it from the Distributed table
+                flush_part_log(hook.within(dataclasses.replace(hook.declaration, cluster=cluster)))
                 history = read_parts_history(
                     hook, table, cluster, parts, partitions=self._partitions, since=_began(context)
                 )

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
-from typing import Any
 
 from airflow.triggers.base import BaseTrigger
 from asgiref.sync import sync_to_async
@@ -47,7 +46,7 @@ async def is_ended_by_user(identity: LoadIdentity) -> bool:
         return False
 
 
-async def finish(work: Coroutine[Any, Any, None] | asyncio.Task[None]) -> None:
+async def finish(work: Awaitable[None]) -> None:
     """Run work to its end, although Airflow cancels a trigger again every second until it has ended."""
     task = asyncio.ensure_future(work)
     while not task.done():

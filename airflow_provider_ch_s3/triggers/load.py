@@ -88,10 +88,10 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
     async def on_kill(self) -> None:
         """Kill the load on all nodes, and check that nothing is still running; called when a user ends the task."""
         self._killing = asyncio.create_task(self._connect_and_kill())
-        await finish(self._killing)
+        await asyncio.shield(self._killing)
 
     async def cleanup(self) -> None:
-        """Wait for the kill: on Python 3.11, Airflow stops waiting for ``on_kill`` when it cancels it once more."""
+        """Wait for the kill: Airflow cancels ``on_kill``, too, a second later, but then calls this."""
         if self._killing is not None:
             await finish(self._killing)
 

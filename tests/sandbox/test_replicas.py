@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.errors import (
     UnknownStateError,
 )
 from airflow_provider_ch_s3.hooks import clickhouse_s3, ddl_queue
+from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag, wait_until
 from tests.sandbox.few import EVEN_AND_ODD, is_clean, put_numbers
@@ -189,6 +190,18 @@ def test_the_ledger_is_on_two_replicas_before_the_load_continues(lab: Lab) -> No
     lab.load("in/*.csv", table, try_number=2, max_tries=1)
     assert bag(lab.rows(table)) == bag(NEW + OLD)
     assert is_clean(lab)
+
+
+@only_on("on-cluster")
+def test_the_sensor_s_history_is_complete_where_only_the_table_names_the_cluster(lab: Lab) -> None:
+    table = lab.create("t", "n UInt32", EVEN_AND_ODD)
+    distributed = lab.distribute(table)
+    lab.load("in/*.csv", table)
+    lab.connect_clickhouse({"cluster": None, "ddl_mode": None, "http_endpoints": None})
+    sensor = ClickHousePartsSettledSensor(task_id="s", table=distributed, clickhouse_conn_id="ch", stable_seconds=0)
+    found = sensor.poke({}).xcom_value
+    assert list(found["history"]) == [node["node"] for node in found["nodes"]]
+    assert len(found["nodes"]) == lab.sandbox.nodes
 
 
 @only_on("on-cluster")

@@ -25,11 +25,8 @@ needs_on_kill = pytest.mark.skipif(not HAS_ON_KILL, reason="Airflow before 3.3")
 IDENTITY = LoadIdentity(dag_id="d", task_id="t", run_id="r", table="x", since=NOW)
 
 
-def cancel(monkeypatch: pytest.MonkeyPatch, get_task_states: Callable[..., Any], *, is_old: bool = True) -> list[str]:
-    """Cancel a trigger that waits; who was killed."""
-    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", get_task_states)
-    monkeypatch.setattr(load, "HAS_ON_KILL", not is_old)
-    killed: list[str] = []
+def waiting_trigger(monkeypatch: pytest.MonkeyPatch) -> LoadTrigger:
+    """A trigger whose query does not end."""
     trigger = LoadTrigger(
         clickhouse_conn_id="ch", cluster=None, query_id="q", identity=dump_identity(IDENTITY), poll_interval=1
     )
@@ -38,11 +35,21 @@ def cancel(monkeypatch: pytest.MonkeyPatch, get_task_states: Callable[..., Any],
         await asyncio.sleep(60)
         return "over"
 
+    monkeypatch.setattr(trigger, "_wait", wait)
+    return trigger
+
+
+def cancel(monkeypatch: pytest.MonkeyPatch, get_task_states: Callable[..., Any], *, is_old: bool = True) -> list[str]:
+    """Cancel a trigger that waits; who was killed."""
+    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", get_task_states)
+    monkeypatch.setattr(load, "HAS_ON_KILL", not is_old)
+    killed: list[str] = []
+    trigger = waiting_trigger(monkeypatch)
+
     async def on_kill() -> None:
         await asyncio.sleep(0.1)
         killed.append(trigger.query_id)
 
-    monkeypatch.setattr(trigger, "_wait", wait)
     monkeypatch.setattr(trigger, "on_kill", on_kill)
 
     async def scene() -> None:
@@ -84,19 +91,12 @@ def test_later_versions_of_airflow_are_not_asked(monkeypatch: pytest.MonkeyPatch
 
 def kill_slowly(monkeypatch: pytest.MonkeyPatch, do: Callable[[], None]) -> None:
     """Have Airflow's own code cancel a waiting trigger again and again, while it connects slowly and then kills."""
-    trigger = LoadTrigger(
-        clickhouse_conn_id="ch", cluster=None, query_id="q", identity=dump_identity(IDENTITY), poll_interval=1
-    )
-
-    async def wait() -> str:
-        await asyncio.sleep(60)
-        return "over"
+    trigger = waiting_trigger(monkeypatch)
 
     async def connect(_: str) -> object:
         await asyncio.sleep(0.3)
         return object()
 
-    monkeypatch.setattr(trigger, "_wait", wait)
     monkeypatch.setattr(trigger, "_kill", lambda _: do())
     monkeypatch.setattr(load, "connect", connect)
 
