@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS
-from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR, build_conn_fields
+from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS
+from airflow_provider_ch_s3.cluster.form import FIELD_BEHAVIOUR, build_conn_fields
 
 _INTEGRATION = "ClickHouse S3 loads"
 CLICKHOUSE_DOCS = (
@@ -73,8 +73,8 @@ def get_provider_info() -> dict[str, Any]:
             }
         ],
         "extra-links": [
-            "airflow_provider_ch_s3.links.load.LoadReportLink",
-            "airflow_provider_ch_s3.links.load.ClickHouseLink",
+            "airflow_provider_ch_s3.transfers.links.LoadReportLink",
+            "airflow_provider_ch_s3.transfers.links.ClickHouseLink",
         ],
         "connection-types": [
             {

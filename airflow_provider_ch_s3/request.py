@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import datetime
-import hashlib
-import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
-from airflow_provider_ch_s3.addresses import SourcePattern
-from airflow_provider_ch_s3.csv_dialect import CsvDialect
-from airflow_provider_ch_s3.new_table import CreateTable
-from airflow_provider_ch_s3.source import MAX_LISTED_FILES
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
+from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES
+from airflow_provider_ch_s3.table.new_table import CreateTable
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
-
-# Clocks of workers and servers may differ by that much.
-CLOCK_MARGIN_SECONDS = 2 * 3600
 
 
 class LoadMode(Enum):
@@ -203,93 +195,3 @@ class LoadRequest:
     def is_chunked(self) -> bool:
         """Whether files that are too many, or too large, for one INSERT are loaded and committed in chunks."""
         return self.load_mode is LoadMode.APPEND and self.commit is CommitAt.CHUNK
-
-
-@dataclass(frozen=True, kw_only=True)
-class Life:
-    """A task in one run, from one clear to the next.
-
-    :param since: when the run began (Unix time).
-    """
-
-    since: float = 0.0
-    generation: int = 0
-    first_try: int = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class LoadIdentity:
-    """The task instance that loads, and its current life.
-
-    :param map_index: -1 for a task that is not mapped.
-    :param generation: the same for all retries, another one after a clear.
-    :param first_try: number of this generation's first try; clears do not restart the count.
-    :param is_last_try: Airflow will not try again by itself.
-    :param since: when the DAG run began (UTC), by Airflow's clock; tells apart runs of the same name.
-    """
-
-    dag_id: str
-    task_id: str
-    run_id: str
-    map_index: int = -1
-    table: str
-    generation: int = 0
-    try_number: int = 1
-    first_try: int = 1
-    is_last_try: bool = True
-    since: datetime.datetime
-
-    def __str__(self) -> str:
-        mapped = f"[{self.map_index}]" if self.map_index >= 0 else ""
-        return f"{self.dag_id}.{self.task_id}{mapped} of run {self.run_id}"
-
-    @property
-    def load_id(self) -> str:
-        """Id shared by all tries and generations; a prefix of every query id of the load."""
-        names = json.dumps([self.dag_id, self.task_id, self.run_id, self.map_index, self.table])
-        return f"ch-s3-{hashlib.sha256(names.encode()).hexdigest()[:20]}"
-
-    @property
-    def generation_prefix(self) -> str:
-        """Prefix of the query ids of this generation, and of no other."""
-        return f"{self.load_id}-{self.generation}-"
-
-    @property
-    def age_seconds(self) -> int:
-        """How long ago the run began, by the worker's clock."""
-        return math.ceil(max(0.0, (datetime.datetime.now(datetime.UTC) - self.since).total_seconds()))
-
-    def query_id(self, attempt: int) -> str:
-        """Query id of the n-th INSERT of this generation; known before it is submitted."""
-        return f"{self.generation_prefix}{attempt}"
-
-    @property
-    def is_first_try(self) -> bool:
-        """Whether nothing can have been submitted earlier in this generation."""
-        return self.try_number <= self.first_try
-
-    @property
-    def life(self) -> Life:
-        """Which run this is, and which of the task's lives in it.
-
-        The generation alone is ambiguous: where ``retries`` was lowered, it may come back after a clear.
-        """
-        return Life(since=self.since.timestamp(), generation=self.generation, first_try=self.first_try)
-
-    @property
-    def rank(self) -> tuple[float, int]:
-        """Of two processes of one load, the one with the higher rank continues.
-
-        A clear does not restart the count of tries. Generations would not do: they fall where ``retries`` is lowered.
-        """
-        return self.since.timestamp(), self.try_number
-
-    @property
-    def names(self) -> dict[str, str | int]:
-        """The task instance, in Airflow's terms."""
-        names: dict[str, str | int] = {"dag": self.dag_id, "task": self.task_id, "run": self.run_id}
-        return names | ({"map_index": self.map_index} if self.map_index >= 0 else {})
-
-    def log_comment(self, **found: Any) -> str:
-        """JSON for ``system.query_log``: the task instance, and what the listing found."""
-        return json.dumps({**self.names, "try": self.try_number, **found})

@@ -16,10 +16,10 @@ import statistics
 from collections import defaultdict
 from operator import not_
 
-from airflow_provider_ch_s3.pace import poll
+from airflow_provider_ch_s3.common.text import MIB
+from airflow_provider_ch_s3.common.work import poll
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from airflow_provider_ch_s3.units import MIB
 from bench.exactly_once import BUCKET, load, make_files, make_table
 from bench.statements import StatementCount
 

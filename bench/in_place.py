@@ -14,10 +14,10 @@ from contextlib import ExitStack
 
 from airflow_provider_ch_s3.bench.latency import delayed
 from airflow_provider_ch_s3.bench.store import running_store
+from airflow_provider_ch_s3.common.text import GIB
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
-from airflow_provider_ch_s3.units import GIB
 
 FILES = 48
 ROWS = 4_000_000

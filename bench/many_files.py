@@ -23,11 +23,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from airflow_provider_ch_s3.bench.store import running_store
+from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.engine import cache_dir
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
-from airflow_provider_ch_s3.units import MIB
 
 BUCKET = "many-files"
 ROWS_PER_FILE = 10

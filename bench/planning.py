@@ -18,25 +18,26 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_ch_s3.access import S3Access
-from airflow_provider_ch_s3.addresses import parse_source
-from airflow_provider_ch_s3.chunk import Chunk
-from airflow_provider_ch_s3.cluster import ClusterSpec, NodeSpec
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.spec import ClusterSpec, NodeSpec
+from airflow_provider_ch_s3.common.text import GIB, MIB
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
+from airflow_provider_ch_s3.files.access import S3Access
+from airflow_provider_ch_s3.files.addresses import parse_source
+from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.chunks import ChunkLimits
 from airflow_provider_ch_s3.load.plan_text import format_plan
 from airflow_provider_ch_s3.load.prepare import prepare_load
 from airflow_provider_ch_s3.load.selection import list_chunk, select_chunk
 from airflow_provider_ch_s3.load.verify import verify_files
-from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
-from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
-from airflow_provider_ch_s3.target import TableColumn, TableName, TargetSpec
+from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import MemorySharing
 from airflow_provider_ch_s3.tuning.rules import RULES
-from airflow_provider_ch_s3.units import GIB, MIB
 
 BUCKET = "lake"
 OBJECTS_PER_HOUR = OBJECTS_PER_PAGE = 1000

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from airflow_provider_ch_s3.bench.latency import delayed
 from airflow_provider_ch_s3.bench.store import running_store
+from airflow_provider_ch_s3.common.text import GIB, MIB
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
-from airflow_provider_ch_s3.units import GIB, MIB
 
 ROUNDS = 5
 LATENCIES_SECONDS = (0.0, 0.05)

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-from airflow_provider_ch_s3.cluster import DEFAULT_INGEST_MEMORY_RATIO
+from airflow_provider_ch_s3.cluster.spec import DEFAULT_INGEST_MEMORY_RATIO
+from airflow_provider_ch_s3.common.text import GIB, format_bytes
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from airflow_provider_ch_s3.units import GIB, format_bytes
 from bench.exactly_once import BUCKET, load, make_files, make_table
 
 LOOK_SECONDS = 0.05

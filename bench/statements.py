@@ -7,8 +7,8 @@ import time
 from collections import defaultdict
 from typing import Any
 
+from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.hooks.driver import DriverHook
-from airflow_provider_ch_s3.sql.statement import Statement
 
 
 class StatementCount:

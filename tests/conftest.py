@@ -19,7 +19,7 @@ os.environ.update(
     {
         "AIRFLOW_HOME": _HOME.name,
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__CORE__DAGS_FOLDER": str(Path(__file__).parents[1] / "airflow_provider_ch_s3" / "example_dags"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(Path(__file__).parents[1] / "example_dags"),
         "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
     }
 )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_ch_s3.load.report import LoadReport
-    from airflow_provider_ch_s3.target import TableName
+    from airflow_provider_ch_s3.table.target import TableName
 
 SCHEME = "clickhouse"
 

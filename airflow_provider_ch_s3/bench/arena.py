@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from airflow_provider_ch_s3.addresses import SourcePattern
+from airflow_provider_ch_s3.bench import queries
 from airflow_provider_ch_s3.bench.latency import delayed
+from airflow_provider_ch_s3.bench.measure import scratch_table
 from airflow_provider_ch_s3.bench.workloads import Dataset, Hardware, Workload
-from airflow_provider_ch_s3.calibrate.measure import scratch_table
-from airflow_provider_ch_s3.cli.connections import clickhouse_hook
-from airflow_provider_ch_s3.inspect.server import read_server
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
+from airflow_provider_ch_s3.inspect.cluster import read_server
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
-from airflow_provider_ch_s3.sql import bench_queries
-from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.table.target import TableName
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
@@ -61,7 +61,7 @@ class Arena:
         """
         table = TableName(database=self.database, table=f"ch_s3_bench_{workload.name}")
         create = partial(
-            bench_queries.render_create_bench_table,
+            queries.render_create_bench_table,
             table,
             columns=workload.columns,
             engine=engine or workload.engine,
@@ -81,7 +81,7 @@ class Arena:
 
     def _make_file(self, dataset: Dataset, number: int) -> None:
         first = dataset.first_row(number)
-        statement = bench_queries.render_write_bench_file(
+        statement = queries.render_write_bench_file(
             self.store.access(),
             f"{self.bucket}/{dataset.keys[number]}",
             dataset.columns,

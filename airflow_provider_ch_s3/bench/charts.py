@@ -10,16 +10,10 @@ from operator import attrgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ch_s3.bench.score import (
-    BEST,
-    CEILING,
-    FORMULA,
-    Result,
-    format_figure,
-)
-from airflow_provider_ch_s3.calibrate.measurement import DEFAULTS, OURS, Measurement
+from airflow_provider_ch_s3.bench.measurement import DEFAULTS, OURS, Measurement
+from airflow_provider_ch_s3.bench.score import BEST, CEILING, FORMULA, Result, format_figure
+from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.units import MIB
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from airflow_provider_ch_s3.bench.arena import Arena
+from airflow_provider_ch_s3.bench.measure import measure_load, new_identity, with_settings
+from airflow_provider_ch_s3.bench.measurement import DEFAULTS, OURS, Measurement, rotate
 from airflow_provider_ch_s3.bench.pushes import PUSHES, PushJob
 from airflow_provider_ch_s3.bench.score import BEST, CEILING, FORMULA, Result, best_of_grid
 from airflow_provider_ch_s3.bench.workloads import Workload
-from airflow_provider_ch_s3.calibrate.measure import measure_load, new_identity, with_settings
-from airflow_provider_ch_s3.calibrate.measurement import DEFAULTS, OURS, Measurement, rotate
-from airflow_provider_ch_s3.cluster import NodeSpec
+from airflow_provider_ch_s3.cluster.spec import NodeSpec
+from airflow_provider_ch_s3.common.text import MIB, format_bytes
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.staged import LoadRun
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.tuning import SettingValue
-from airflow_provider_ch_s3.units import MIB, format_bytes
 
 log = logging.getLogger(__name__)
 

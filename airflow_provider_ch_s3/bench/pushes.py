@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from airflow_provider_ch_s3.access import S3Access
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.sandbox import Sandbox
 from airflow_provider_ch_s3.sandbox.s3_server import S3_REGION
 

@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from airflow_provider_ch_s3.bench.charts import draw_bars, draw_grid, draw_parts
+from airflow_provider_ch_s3.bench.measurement import DEFAULTS, OURS
 from airflow_provider_ch_s3.bench.pushes import PUSHES
 from airflow_provider_ch_s3.bench.score import (
     BEST,
@@ -22,8 +23,7 @@ from airflow_provider_ch_s3.bench.score import (
     format_figure,
     score_results,
 )
-from airflow_provider_ch_s3.calibrate.measurement import DEFAULTS, OURS
-from airflow_provider_ch_s3.units import MIB
+from airflow_provider_ch_s3.common.text import MIB
 
 # "x" is the ratio of the preceding candidate to the plan: 2 means that the plan takes half as long.
 SECONDS = (

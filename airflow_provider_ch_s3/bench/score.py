@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from statistics import geometric_mean
 
-from airflow_provider_ch_s3.calibrate.measurement import DEFAULTS, OURS, Measurement, median_of
+from airflow_provider_ch_s3.bench.measurement import DEFAULTS, OURS, Measurement, median_of
 
 FORMULA = "published formula"
 BEST = "best of grid"

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from airflow_provider_ch_s3.units import GIB
+from airflow_provider_ch_s3.common.text import GIB
 
 ROWS = 12_000_000
 YEAR_SECONDS = 365 * 86_400

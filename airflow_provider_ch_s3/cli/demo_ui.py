@@ -9,7 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
-from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS
+from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import make_airflow, serving_airflow, store_connections
 

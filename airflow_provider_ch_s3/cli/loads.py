@@ -38,14 +38,14 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List, show or prune."""
-    from airflow_provider_ch_s3.cli.connections import clickhouse_hook
+    from airflow_provider_ch_s3.common.text import count_of
     from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
-    from airflow_provider_ch_s3.inspect.server import read_server
-    from airflow_provider_ch_s3.load.ledger_records import Selection
-    from airflow_provider_ch_s3.load.ledger_text import format_load, format_loads
-    from airflow_provider_ch_s3.load.ledger_view import LedgerView
-    from airflow_provider_ch_s3.load.prune import prune
-    from airflow_provider_ch_s3.units import count_of
+    from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
+    from airflow_provider_ch_s3.inspect.cluster import read_server
+    from airflow_provider_ch_s3.records.prune import prune
+    from airflow_provider_ch_s3.records.text import format_load, format_loads
+    from airflow_provider_ch_s3.records.values import Selection
+    from airflow_provider_ch_s3.records.view import LedgerView
 
     with clickhouse_hook(args.conn_id) as hook:
         declared = hook.declaration

@@ -28,11 +28,11 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan and the statement."""
-    from airflow_provider_ch_s3.cli.connections import clickhouse_hook
+    from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
     from airflow_provider_ch_s3.create.make import describe_table
+    from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
     from airflow_provider_ch_s3.load.plan_text import format_plan
     from airflow_provider_ch_s3.sql.filters import literal, parameter
-    from airflow_provider_ch_s3.sql.statement import shorten_lines
 
     with clickhouse_hook(args.conn_id) as hook:
         load = read_load(args, hook)

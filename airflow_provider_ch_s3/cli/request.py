@@ -8,7 +8,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ch_s3.new_table import AUTO
+from airflow_provider_ch_s3.table.new_table import AUTO
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
@@ -130,7 +130,7 @@ def parse_setting(text: str) -> tuple[str, SettingValue]:
 
 def _make_operator(args: argparse.Namespace) -> FilesToClickHouseOperator:
     """Build the operator that loads from the store that the source names."""
-    from airflow_provider_ch_s3.addresses import AZURE, GCS, HTTP, find_scheme
+    from airflow_provider_ch_s3.files.addresses import AZURE, GCS, HTTP, find_scheme
     from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
     from airflow_provider_ch_s3.transfers.gcs_to_clickhouse import GCSToClickHouseOperator
     from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouseOperator
@@ -150,10 +150,11 @@ def _make_operator(args: argparse.Namespace) -> FilesToClickHouseOperator:
 
 def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook) -> LoadRun:
     """Build the load that the arguments describe."""
-    from airflow_provider_ch_s3.arguments import parse_file_names, parse_seconds
+    from airflow_provider_ch_s3.common.arguments import parse_file_names, parse_seconds
+    from airflow_provider_ch_s3.identity import LoadIdentity
     from airflow_provider_ch_s3.load.staged import LoadRun
-    from airflow_provider_ch_s3.new_table import parse_create_table
-    from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
+    from airflow_provider_ch_s3.request import LoadRequest
+    from airflow_provider_ch_s3.table.new_table import parse_create_table
 
     operator = _make_operator(args)
     store = operator.open_store()

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.cli.topology import add_topology, read_topology
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.sandbox.config import SandboxConfig
 from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.units import count_of
 
 if TYPE_CHECKING:
     # Known to type checkers only.

@@ -8,14 +8,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.cli.request import add_load_arguments, read_load
+from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_seconds
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.units import count_of, format_bytes, format_seconds
 
 if TYPE_CHECKING:
     # Known to type checkers only.
     from argparse import _SubParsersAction
 
-    from airflow_provider_ch_s3.calibrate.measurement import Measurement
+    from airflow_provider_ch_s3.bench.measurement import Measurement
     from airflow_provider_ch_s3.load.prepare import PreparedLoad
 
 BAR_SECONDS = 0.25
@@ -45,8 +45,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Search, show each load, print the result."""
-    from airflow_provider_ch_s3.calibrate.search import plan_sample, search
-    from airflow_provider_ch_s3.cli.connections import check_stored_connection, clickhouse_hook, store_extra
+    from airflow_provider_ch_s3.bench.search import plan_sample, search
+    from airflow_provider_ch_s3.hooks.lookup import check_stored_connection, clickhouse_hook, store_extra
 
     if args.save:
         check_stored_connection(args.conn_id)
@@ -76,8 +76,8 @@ def _confirm(args: argparse.Namespace, sample: PreparedLoad) -> None:
 
     :raises ConfigError: if the answer is not yes, or there is no terminal to ask on.
     """
-    from airflow_provider_ch_s3.calibrate.measure import QUIET_SECONDS
-    from airflow_provider_ch_s3.calibrate.search import MOST_LOADS
+    from airflow_provider_ch_s3.bench.measure import QUIET_SECONDS
+    from airflow_provider_ch_s3.bench.search import MOST_LOADS
 
     expected, cluster = sample.plan.prediction, sample.cluster
     seconds = MOST_LOADS * (expected.settled_seconds + QUIET_SECONDS)

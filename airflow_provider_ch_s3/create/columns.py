@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from airflow_provider_ch_s3.access import StoreAccess
-from airflow_provider_ch_s3.column_types import base_type
-from airflow_provider_ch_s3.common_type import common_type_of
+from airflow_provider_ch_s3.clickhouse.column_types import base_type
+from airflow_provider_ch_s3.clickhouse.common_type import common_type_of
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.create.observe import (
     FORMS,
     Observation,
@@ -20,16 +21,15 @@ from airflow_provider_ch_s3.create.observe import (
     observe_texts,
 )
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
+from airflow_provider_ch_s3.files.access import StoreAccess
+from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.inspect.files import query_files, read_select_types, read_source, with_delimiter
 from airflow_provider_ch_s3.inspect.schemas import read_schemas, spread
-from airflow_provider_ch_s3.names import show_name
-from airflow_provider_ch_s3.new_table import NewColumn
-from airflow_provider_ch_s3.path_columns import DEFAULT_PARTITION, folder_values, type_path_columns
-from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
-from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import table_queries
-from airflow_provider_ch_s3.target import TableName, TargetSpec
+from airflow_provider_ch_s3.table.new_table import NewColumn
+from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_values, type_path_columns
+from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import SettingValue
 
 # Enough to see what is rare, few enough to be read within seconds.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from airflow_provider_ch_s3.column_types import base_type, family, is_nullable
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, is_nullable
+from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.names import show_name
-from airflow_provider_ch_s3.new_table import CreateTable, NewColumn, NewTable, is_merge_tree
 from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.sql.filters import short_identifier
-from airflow_provider_ch_s3.target import Distribution, TableName, has_replicas
+from airflow_provider_ch_s3.table.new_table import CreateTable, NewColumn, NewTable, is_merge_tree
+from airflow_provider_ch_s3.table.target import Distribution, TableName, has_replicas
 
 
 def plan_table(

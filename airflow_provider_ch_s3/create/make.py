@@ -12,32 +12,26 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-from airflow_provider_ch_s3.access import StoreAccess
-from airflow_provider_ch_s3.cluster import (
-    ClusterDeclaration,
-    ClusterSpec,
-    DdlMode,
-    resolve_ddl_mode,
-)
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
 from airflow_provider_ch_s3.create.columns import read_new_columns
 from airflow_provider_ch_s3.create.layout import plan_table
 from airflow_provider_ch_s3.errors import ServerError, TargetError
-from airflow_provider_ch_s3.inspect.cluster import detect_cluster
-from airflow_provider_ch_s3.inspect.server import ConnectedServer, read_server
+from airflow_provider_ch_s3.files.access import StoreAccess
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, detect_cluster, read_server
 from airflow_provider_ch_s3.inspect.table import read_table
-from airflow_provider_ch_s3.new_table import CreateTable, NewColumn, NewTable
-from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.request import LoadRequest
-from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.sql.filters import literal
-from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.sql.table_queries import (
     render_check_types,
     render_copy_table,
     render_create_distributed,
     render_create_table,
 )
-from airflow_provider_ch_s3.target import Distribution, TableName, parse_distribution, parse_table
+from airflow_provider_ch_s3.table.new_table import CreateTable, NewColumn, NewTable
+from airflow_provider_ch_s3.table.target import Distribution, TableName, parse_distribution, parse_table
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from airflow_provider_ch_s3.column_types import base_type, family, is_nullable, parts
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, is_nullable, parts
 
 _DAY = r"[0-9]{4}-(02-(0[1-9]|[12][0-9])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01]))"
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-][0-9]{2}:?[0-9]{2})?"

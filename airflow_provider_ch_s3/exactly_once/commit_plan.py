@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from airflow_provider_ch_s3.codec import decode
+from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.exactly_once.moved import Before
 
 # Role of a staging table → node → partition → what the table that its rows go to held there.

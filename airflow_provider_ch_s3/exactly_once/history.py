@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.request import Life
+from airflow_provider_ch_s3.identity import Life
 
 
 class EventKind(Enum):

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_ch_s3.batches import batches
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
 from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.sql import ledger_queries
-from airflow_provider_ch_s3.sql.statement import Statement
 
 Moment = tuple[int, float]
 """When a commit was recorded first: its epoch, and the time by a server's clock."""

@@ -13,17 +13,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from airflow_provider_ch_s3.addresses import SourcePattern
-from airflow_provider_ch_s3.batches import batches
-from airflow_provider_ch_s3.cluster import REPLICATED_DATABASES
-from airflow_provider_ch_s3.codec import SCHEMA_VERSION
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import REPLICATED_DATABASES
+from airflow_provider_ch_s3.common.codec import SCHEMA_VERSION
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, TargetError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventKind, History
-from airflow_provider_ch_s3.protocols import ClickHouseClient
-from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.sql import ledger_queries
-from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.target import TableName, has_replicas, parse_table
+from airflow_provider_ch_s3.table.target import TableName, has_replicas, parse_table
 
 DEFAULT_LEDGER = "ch_s3_ledger"
 _COMMENT = "airflow-provider-ch-s3: what its loads did, schema "

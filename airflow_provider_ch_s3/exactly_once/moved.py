@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.errors import UnknownStateError
-from airflow_provider_ch_s3.units import count_of, format_count
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,14 +15,14 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from airflow_provider_ch_s3.cluster import NodeSpec
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import NodeSpec
+from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_seconds
+from airflow_provider_ch_s3.common.work import Pace
 from airflow_provider_ch_s3.errors import LoadError, TargetError
-from airflow_provider_ch_s3.pace import Pace
-from airflow_provider_ch_s3.protocols import ClickHouseClient
-from airflow_provider_ch_s3.sql import replica_queries, staging_queries
-from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.target import TableName
-from airflow_provider_ch_s3.units import count_of, format_bytes, format_seconds
+from airflow_provider_ch_s3.sql import parts_queries, staging_queries
+from airflow_provider_ch_s3.table.target import TableName
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ class Replicas:
         """
         if self.are_shared:
             return
-        if rows := self.client.query(replica_queries.render_read_zero_copy(table, self.cluster)):
+        if rows := self.client.query(parts_queries.render_read_zero_copy(table, self.cluster)):
             names = ", ".join(row["node"] for row in rows)
             raise TargetError(
                 f"{table} uses zero-copy replication (allow_remote_fs_zero_copy_replication) on {names}, which"
@@ -190,7 +190,7 @@ class Replicas:
                 for shard, nodes in groupby(by_shard, key=lambda node: node.shard)
             }
         groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for row in self.client.query(replica_queries.render_read_replicas(table, self.cluster)):
+        for row in self.client.query(parts_queries.render_read_replicas(table, self.cluster)):
             groups[row["path"]].append(row)
         return groups
 
@@ -205,9 +205,9 @@ class Replicas:
         # The log before the queue: changes that a replica had read by the first query are in its queue by the second.
         groups = self._read_groups(table)
         found = [row for rows in groups.values() for row in rows]
-        render_queue = partial(replica_queries.render_read_replication_queue, with_merges=with_merges)
+        render_queue = partial(parts_queries.render_read_replication_queue, with_merges=with_merges)
         queue = query(render_queue) if found else []
-        fetches = query(replica_queries.render_read_fetches) if queue else []
+        fetches = query(parts_queries.render_read_fetches) if queue else []
         stored = query(staging_queries.render_read_partitions) if found else []
         return ReplicaSnapshot(
             groups={path: [row["node"] for row in rows] for path, rows in groups.items()},

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.errors import LoadError, LockLostError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
-from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import Sql, server_sql
-from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.target import TableName, has_replicas, short_hash, unplaced_engine
+from airflow_provider_ch_s3.table.target import TableName, has_replicas, short_hash, unplaced_engine
 
 _NAME = re.compile(
     r"(?P<load>[0-9a-f]{20})_(?P<generation>\d+)_(?P<number>\d+)_(?P<epoch>\d+)(?P<role>(_[a-z]+\d*)?)"

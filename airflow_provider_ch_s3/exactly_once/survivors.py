@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from airflow_provider_ch_s3.batches import batches
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.common.text import count_of, format_count
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
-from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sql import staging_queries
-from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.target import TableName
-from airflow_provider_ch_s3.units import count_of, format_count
+from airflow_provider_ch_s3.table.target import TableName
 
 # Others may write to the target while its rows are copied.
 MERGE_ROUNDS = 3

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import LoadError, OvertakenError, TargetError
 from airflow_provider_ch_s3.export.manifest import (
     MANIFEST,
@@ -16,10 +17,9 @@ from airflow_provider_ch_s3.export.manifest import (
     query_id_of,
 )
 from airflow_provider_ch_s3.export.request import Destination
-from airflow_provider_ch_s3.protocols import ExportStore, SmallObject
-from airflow_provider_ch_s3.request import LoadIdentity
-from airflow_provider_ch_s3.source import SourceFile
-from airflow_provider_ch_s3.units import count_of
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.stores import ExportStore, SmallObject
+from airflow_provider_ch_s3.identity import LoadIdentity
 
 log = logging.getLogger(__name__)
 

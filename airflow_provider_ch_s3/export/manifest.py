@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from airflow_provider_ch_s3.codec import decode
+from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.request import Life, LoadIdentity
-from airflow_provider_ch_s3.source import SourceFile
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.identity import Life, LoadIdentity
 
 MANIFEST = "_manifest.json"
 SUCCESS = "_SUCCESS"

@@ -1,25 +1,29 @@
-"""Prepare an export: what its query yields, which settings, which statement; nothing is written."""
+"""Prepare an export: what its query yields, which settings, which statement; nothing is written.
+
+What to do about a server's error in an export.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 
-from airflow_provider_ch_s3.access import StoreAccess
-from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.errors import ServerError, TargetError
 from airflow_provider_ch_s3.export.manifest import ExportedFile, part_name
 from airflow_provider_ch_s3.export.request import ExportRequest
-from airflow_provider_ch_s3.inspect.cluster import detect_cluster
+from airflow_provider_ch_s3.files.access import StoreAccess
+from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
+from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.inspect.cluster import detect_cluster, read_server
 from airflow_provider_ch_s3.inspect.files import check_format
 from airflow_provider_ch_s3.inspect.locate import locate_table
-from airflow_provider_ch_s3.inspect.server import read_server
 from airflow_provider_ch_s3.inspect.table import read_table
 from airflow_provider_ch_s3.load.prepare import plan_inspection, read_server_settings
-from airflow_provider_ch_s3.protocols import ClickHouseClient
-from airflow_provider_ch_s3.request import LoadIdentity
-from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql.export_queries import (
     PARTITION,
     ExportFiles,
@@ -28,8 +32,7 @@ from airflow_provider_ch_s3.sql.export_queries import (
     render_insert_export,
     select_table,
 )
-from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.tuning import EXPORT_RULES, ExportFacts, MemorySharing, Plan, SettingValue, plan_query
 
 # Files that are counted with one statement: however long their keys are, it names each of them.
@@ -197,3 +200,20 @@ def is_marked(log_comment: str, request: ExportRequest, identity: LoadIdentity) 
         return False
     expected = {"life": asdict(identity.life), "export": request.fingerprint}
     return isinstance(found, dict) and expected.items() <= found.items()
+
+
+_ACCESS = "check that the servers reach the store, and that the credentials may write there"
+_MEMORY = "export fewer partitions at a time, or lower output_format_parquet_row_group_size_bytes"
+_REMEDIES = (
+    (r"already exists", "let the task try again: it takes other names"),
+    (r"\(S3_ERROR\)|NETWORK_ERROR|POCO_EXCEPTION|DNS_ERROR", _ACCESS),
+    (r"\(ACCESS_DENIED\)", "grant the user what docs/permissions.md lists for exports"),
+    (r"memory limit exceeded", _MEMORY),
+    (r"Illegal character", "let partition_by yield other values"),
+)
+
+
+def explain_export(message: str) -> str:
+    """Return the server's message, followed by a remedy."""
+    remedy = next((text for pattern, text in _REMEDIES if re.search(pattern, message)), "correct the query")
+    return f"{message}; nothing was left in the folder: {remedy}"

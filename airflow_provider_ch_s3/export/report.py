@@ -6,9 +6,9 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_seconds
 from airflow_provider_ch_s3.export.manifest import MANIFEST, Manifest
 from airflow_provider_ch_s3.export.request import Destination
-from airflow_provider_ch_s3.units import count_of, format_bytes, format_seconds
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_ch_s3.addresses import S3, SourcePattern
+from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.file_format import FORMATS, find_format
-from airflow_provider_ch_s3.globs import UNSAFE_IN_PATH
-from airflow_provider_ch_s3.sql.expressions import parse_expression
+from airflow_provider_ch_s3.files.addresses import S3, SourcePattern
+from airflow_provider_ch_s3.files.file_format import FORMATS, find_format
+from airflow_provider_ch_s3.files.globs import UNSAFE_IN_PATH
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 
 _FOLDER = re.compile(r"\w+", re.ASCII)

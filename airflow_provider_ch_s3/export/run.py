@@ -13,23 +13,30 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
-from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec
+from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
+from airflow_provider_ch_s3.common.text import count_of, format_count, format_seconds
+from airflow_provider_ch_s3.common.work import poll
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, TargetError, UnknownStateError
-from airflow_provider_ch_s3.export.explain import explain_export
 from airflow_provider_ch_s3.export.folder import ExportFolder
 from airflow_provider_ch_s3.export.manifest import Manifest, attempt_of
-from airflow_provider_ch_s3.export.prepare import ExportedRows, PreparedExport, is_marked, locate_rows, prepare_export
+from airflow_provider_ch_s3.export.prepare import (
+    ExportedRows,
+    PreparedExport,
+    explain_export,
+    is_marked,
+    locate_rows,
+    prepare_export,
+)
 from airflow_provider_ch_s3.export.report import ExportReport, build_report
 from airflow_provider_ch_s3.export.request import ExportRequest
-from airflow_provider_ch_s3.load.sharing import read_sharing
-from airflow_provider_ch_s3.pace import poll
-from airflow_provider_ch_s3.protocols import ClickHouseClient, ExportStore
+from airflow_provider_ch_s3.files.stores import ExportStore
+from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.load.measure import read_sharing
 from airflow_provider_ch_s3.query.log import LOG_PATIENCE_SECONDS
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
-from airflow_provider_ch_s3.request import LoadIdentity
-from airflow_provider_ch_s3.sql.statement import shorten_lines
-from airflow_provider_ch_s3.units import count_of, format_count, format_seconds
 
 log = logging.getLogger(__name__)
 

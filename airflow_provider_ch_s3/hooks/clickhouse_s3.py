@@ -8,8 +8,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
-from airflow_provider_ch_s3.declaration import parse_declaration
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.declaration import parse_declaration
+from airflow_provider_ch_s3.cluster.form import FIELD_BEHAVIOUR
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
+from airflow_provider_ch_s3.common.text import count_of, format_bytes
+from airflow_provider_ch_s3.common.work import map_at_once
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
     ClusterError,
@@ -18,17 +22,12 @@ from airflow_provider_ch_s3.errors import (
     ServerError,
     ServerUnreachableError,
 )
-from airflow_provider_ch_s3.hooks.connection_form import FIELD_BEHAVIOUR
 from airflow_provider_ch_s3.hooks.ddl_queue import wait_for_nodes
 from airflow_provider_ch_s3.hooks.driver import DriverHook
 from airflow_provider_ch_s3.hooks.driver_errors import scrub
-from airflow_provider_ch_s3.inspect.cluster import detect_cluster
-from airflow_provider_ch_s3.inspect.server import ConnectedServer, read_server
-from airflow_provider_ch_s3.parallel import map_at_once
-from airflow_provider_ch_s3.sql.cluster_queries import render_read_node
+from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, detect_cluster, read_server
 from airflow_provider_ch_s3.sql.nodes import on_cluster
-from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.units import count_of, format_bytes
+from airflow_provider_ch_s3.sql.table_queries import render_read_node
 
 # For statements that a queue distributes to all nodes: a profile must neither hide failures nor shorten the wait.
 # Only a response that is sent when the statement has ended can report a node that failed after others had finished.

@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ch_s3.connection_extra import field_error, parse_extra, parse_fields
-from airflow_provider_ch_s3.connection_fields import DRIVER_FIELDS
+from airflow_provider_ch_s3.cluster.extra import field_error, parse_extra, parse_fields
+from airflow_provider_ch_s3.cluster.fields import DRIVER_FIELDS
 from airflow_provider_ch_s3.errors import ConfigError
 
 if TYPE_CHECKING:

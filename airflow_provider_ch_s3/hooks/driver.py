@@ -12,11 +12,11 @@ from urllib.parse import quote, urlencode
 
 from airflow.providers.clickhousedb.hooks.clickhouse import ClickHouseHook
 
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.hooks.connection import TLS_ARGUMENTS, clean_connection, fit_tls
 from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
-from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.units import format_bytes
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
+from airflow_provider_ch_s3.clickhouse.statement import MESSAGE_LIMIT, shorten_lines
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.sql.filters import literal, short_identifier
-from airflow_provider_ch_s3.sql.statement import MESSAGE_LIMIT, shorten_lines
 
 _LOGIN_CODES = frozenset(
     {

@@ -10,22 +10,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from airflow_provider_ch_s3.access import StoreAccess, TableFunction
-from airflow_provider_ch_s3.csv_dialect import DELIMITER_SETTING, CsvDialect, guess_delimiter
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, SourceError
-from airflow_provider_ch_s3.file_format import infer_format
-from airflow_provider_ch_s3.file_schema import parse_structure
+from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
+from airflow_provider_ch_s3.files.csv_dialect import DELIMITER_SETTING, CsvDialect, guess_delimiter
+from airflow_provider_ch_s3.files.file_format import infer_format
+from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.inspect.explain import explain
 from airflow_provider_ch_s3.inspect.schemas import compare_files, read_schemas
-from airflow_provider_ch_s3.mapping import MappedColumn
-from airflow_provider_ch_s3.path_columns import check_folders_of_url, path_column_names
-from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
-from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries
-from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.target import TargetSpec
-from airflow_provider_ch_s3.text_columns import type_text_columns
+from airflow_provider_ch_s3.table.file_schema import parse_structure
+from airflow_provider_ch_s3.table.mapping import MappedColumn
+from airflow_provider_ch_s3.table.path_columns import check_folders_of_url, path_column_names
+from airflow_provider_ch_s3.table.target import TargetSpec
+from airflow_provider_ch_s3.table.text_columns import type_text_columns
 from airflow_provider_ch_s3.tuning import SettingValue
 
 log = logging.getLogger(__name__)

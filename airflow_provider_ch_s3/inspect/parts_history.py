@@ -6,10 +6,10 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from airflow_provider_ch_s3.batches import batches
-from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.sql import parts_queries
-from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.table.target import TableName
 
 # Seconds with changes for which a node is asked, and points that are kept of all nodes.
 MAX_SECONDS = 10_000

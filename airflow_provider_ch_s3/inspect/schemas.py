@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from airflow_provider_ch_s3.column_types import is_nullable
-from airflow_provider_ch_s3.common_type import NOTHING
+from airflow_provider_ch_s3.clickhouse.column_types import is_nullable
+from airflow_provider_ch_s3.clickhouse.common_type import NOTHING
+from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.file_format import FileFormat
-from airflow_provider_ch_s3.file_schema import FileSchema, check_structure, join_schemas
-from airflow_provider_ch_s3.path_columns import path_column_names
+from airflow_provider_ch_s3.files.file_format import FileFormat
+from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.request import LoadRequest
-from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries
-from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.target import TargetSpec
-from airflow_provider_ch_s3.tuning.setting import SettingValue
+from airflow_provider_ch_s3.table.file_schema import FileSchema, check_structure, join_schemas
+from airflow_provider_ch_s3.table.path_columns import path_column_names
+from airflow_provider_ch_s3.table.target import TargetSpec
+from airflow_provider_ch_s3.tuning.rule import SettingValue
 
 log = logging.getLogger(__name__)
 

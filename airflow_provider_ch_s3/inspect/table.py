@@ -1,21 +1,27 @@
-"""The table that a load writes to, as it is on every node."""
+"""The table that a load writes to, as it is on every node.
+
+The definition of the target: staged rows fit only as long as it does not change.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import ColumnsDifferError, ConfigError, ServerError, TargetError
-from airflow_provider_ch_s3.inspect.definition import fingerprint
-from airflow_provider_ch_s3.inspect.server import ConnectedServer, read_server
-from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, read_server
 from airflow_provider_ch_s3.sql import load_queries
-from airflow_provider_ch_s3.target import (
+from airflow_provider_ch_s3.sql.load_queries import render_read_table
+from airflow_provider_ch_s3.table.target import (
     Distribution,
     TableColumn,
     TableName,
@@ -24,7 +30,6 @@ from airflow_provider_ch_s3.target import (
     parse_distribution,
     parse_table,
 )
-from airflow_provider_ch_s3.units import count_of
 
 log = logging.getLogger(__name__)
 
@@ -257,3 +262,17 @@ def _compare_columns(names: tuple[object, object], columns: set[str], others: se
             f"the columns of {names[0]} and {names[1]} differ in {', '.join(sorted(columns ^ others))}; make them the"
             " same with ALTER TABLE"
         )
+
+
+def read_definition(client: ClickHouseClient, table: TableName, cluster: str | None) -> str:
+    """Return a fingerprint of the table's definition on all nodes.
+
+    Any ALTER on any node changes it, and so does dropping and re-creating the table.
+    """
+    return fingerprint(client.query(render_read_table(table, cluster)))
+
+
+def fingerprint(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the fingerprint of a table that is defined on each node as its row says."""
+    definitions = [[row["node"], row["uuid"], row["create_table_query"]] for row in rows]
+    return hashlib.sha256(json.dumps(definitions).encode()).hexdigest()

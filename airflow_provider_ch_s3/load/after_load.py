@@ -10,13 +10,13 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from airflow_provider_ch_s3.addresses import SourcePattern
-from airflow_provider_ch_s3.batches import batches
+from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
-from airflow_provider_ch_s3.protocols import REQUESTS_AT_ONCE, WritableStore
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, WritableStore
 from airflow_provider_ch_s3.request import AfterLoad, LoadRequest
-from airflow_provider_ch_s3.units import count_of
 
 log = logging.getLogger(__name__)
 

@@ -6,13 +6,16 @@ import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
 
-from airflow_provider_ch_s3.chunk import Chunk
+from airflow_provider_ch_s3.common.steps import TimedStep, timed_step
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.create.columns import read_new_columns
 from airflow_provider_ch_s3.create.extend import add_columns, for_earlier_rows
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, NewColumnsError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
-from airflow_provider_ch_s3.exactly_once.locked_target import LockedTarget
+from airflow_provider_ch_s3.exactly_once.owner import LockedTarget
 from airflow_provider_ch_s3.exactly_once.views import View
+from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load.checks import check_unbroken
 from airflow_provider_ch_s3.load.chunks import CommittedChunks
 from airflow_provider_ch_s3.load.decide import Begin, Done, Recover, Step, Submit, decide_start
@@ -24,10 +27,7 @@ from airflow_provider_ch_s3.load.selection import ChunkSelection, are_still_new,
 from airflow_provider_ch_s3.load.session import LoadSession
 from airflow_provider_ch_s3.rejects.stage import LineStage
 from airflow_provider_ch_s3.request import OnNewColumns
-from airflow_provider_ch_s3.source import SourceFile
-from airflow_provider_ch_s3.steps import TimedStep, timed_step
 from airflow_provider_ch_s3.tuning import PastLoad
-from airflow_provider_ch_s3.units import count_of
 
 log = logging.getLogger(__name__)
 

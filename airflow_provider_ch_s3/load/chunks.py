@@ -12,16 +12,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from airflow_provider_ch_s3.addresses import SourcePattern
-from airflow_provider_ch_s3.chunk import Chunk
-from airflow_provider_ch_s3.codec import decode
+from airflow_provider_ch_s3.common.codec import decode
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind, History
-from airflow_provider_ch_s3.load.joined_report import join_reports
-from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
-from airflow_provider_ch_s3.source import SourceFile, list_keys
-from airflow_provider_ch_s3.units import count_of
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.files.source import SourceFile, list_keys
+from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.load.report import LoadReport, join_reports
+from airflow_provider_ch_s3.request import LoadRequest
 
 
 @dataclass(frozen=True, kw_only=True)

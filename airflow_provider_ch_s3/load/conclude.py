@@ -6,6 +6,7 @@ import dataclasses
 import logging
 from collections.abc import Set
 
+from airflow_provider_ch_s3.common.steps import Fact, record_step, timed_step
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, LockLostError, OvertakenError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
@@ -13,12 +14,10 @@ from airflow_provider_ch_s3.inspect.explain import explain
 from airflow_provider_ch_s3.load.checks import check_partial_partitions
 from airflow_provider_ch_s3.load.chunks import chunk_of
 from airflow_provider_ch_s3.load.decide import Recover, Resume, Step, after_commit, decide_next
-from airflow_provider_ch_s3.load.query_report import build_report
+from airflow_provider_ch_s3.load.report import build_report
 from airflow_provider_ch_s3.load.session import LoadSession
-from airflow_provider_ch_s3.load.settled import wait_until_settled
-from airflow_provider_ch_s3.load.verify_staged import verify_staged
+from airflow_provider_ch_s3.load.verify import verify_staged, wait_until_settled
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus
-from airflow_provider_ch_s3.steps import Fact, record_step, timed_step
 
 log = logging.getLogger(__name__)
 

@@ -7,22 +7,21 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from airflow_provider_ch_s3.cluster import ClusterDeclaration, ClusterSpec, DdlMode
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
+from airflow_provider_ch_s3.exactly_once.lease import TargetLock
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
-from airflow_provider_ch_s3.exactly_once.lock import TargetLock
-from airflow_provider_ch_s3.exactly_once.locking import TargetLocking
+from airflow_provider_ch_s3.exactly_once.owner import TargetLocking
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import PARTITIONS_PER_STATEMENT, Staging, StagingTable
-from airflow_provider_ch_s3.inspect.coverage import check_coverage
-from airflow_provider_ch_s3.inspect.locate import locate_table
+from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.inspect.locate import check_coverage, locate_table
 from airflow_provider_ch_s3.inspect.table import choose_ddl_mode, read_target
-from airflow_provider_ch_s3.protocols import ClickHouseClient
-from airflow_provider_ch_s3.request import LoadIdentity
 from airflow_provider_ch_s3.sql import staging_queries
-from airflow_provider_ch_s3.target import TableName, TargetSpec
+from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 
 @dataclass(frozen=True, kw_only=True)

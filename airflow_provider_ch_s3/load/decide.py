@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 from airflow_provider_ch_s3.errors import OvertakenError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
+from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.chunks import CommittedChunks, chunk_of
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.request import LoadIdentity
-from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.table.target import TableName
 
 
 @dataclass(frozen=True)

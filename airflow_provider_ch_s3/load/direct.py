@@ -14,8 +14,12 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import ClassVar
 
-from airflow_provider_ch_s3.cluster import ClusterSpec
+from airflow_provider_ch_s3.cluster.spec import ClusterSpec
+from airflow_provider_ch_s3.common.steps import Fact, record_step, timed_step
+from airflow_provider_ch_s3.common.text import count_of, format_seconds
+from airflow_provider_ch_s3.common.work import poll
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, UnknownStateError
+from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.inspect.explain import explain
 from airflow_provider_ch_s3.inspect.locate import locate_table
 from airflow_provider_ch_s3.inspect.table import FoundTable, read_target
@@ -23,21 +27,16 @@ from airflow_provider_ch_s3.load.arrivals import list_files
 from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.checks import check_after_load, check_list_after_loaded
 from airflow_provider_ch_s3.load.endings import check_ends
-from airflow_provider_ch_s3.load.killed import describe_kill
+from airflow_provider_ch_s3.load.kill import describe_kill
+from airflow_provider_ch_s3.load.measure import read_sharing
 from airflow_provider_ch_s3.load.planned import describe_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load
-from airflow_provider_ch_s3.load.query_report import build_report, check_report
-from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.load.sharing import read_sharing
-from airflow_provider_ch_s3.pace import poll
+from airflow_provider_ch_s3.load.report import LoadReport, build_report, check_report
 from airflow_provider_ch_s3.query.log import LOG_PATIENCE_SECONDS
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
 from airflow_provider_ch_s3.rejects.lines import check_reject
 from airflow_provider_ch_s3.request import LoadMode, OnNewColumns
-from airflow_provider_ch_s3.source import SourceFile
-from airflow_provider_ch_s3.steps import Fact, record_step, timed_step
-from airflow_provider_ch_s3.target import TableName
-from airflow_provider_ch_s3.units import count_of, format_seconds
+from airflow_provider_ch_s3.table.target import TableName
 
 log = logging.getLogger(__name__)
 

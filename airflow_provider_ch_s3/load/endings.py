@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from airflow_provider_ch_s3.batches import batches
+from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.file_format import file_extension
-from airflow_provider_ch_s3.frames import TAIL_BYTES, Compression, FileEnd, judge_end
-from airflow_provider_ch_s3.protocols import REQUESTS_AT_ONCE, ObjectStore
+from airflow_provider_ch_s3.files.file_format import file_extension
+from airflow_provider_ch_s3.files.frames import TAIL_BYTES, Compression, FileEnd, judge_end
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ObjectStore
 from airflow_provider_ch_s3.request import LoadRequest
-from airflow_provider_ch_s3.source import SourceFile
-from airflow_provider_ch_s3.units import count_of
 
 log = logging.getLogger(__name__)
 

@@ -1,18 +1,23 @@
-"""Stop a staged load from any process: its own, or that of a trigger."""
+"""Stop a staged load from any process: its own, or that of a trigger.
+
+Describe the outcome of killing a load, for the task's log.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 
-from airflow_provider_ch_s3.cluster import ClusterDeclaration
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import ChS3Error
+from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
+from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.load.chunks import chunk_of
 from airflow_provider_ch_s3.load.context import find_context
-from airflow_provider_ch_s3.load.killed import describe_end, describe_kill
-from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.query.state import Submission, kill_queries
-from airflow_provider_ch_s3.request import LoadIdentity
 
 log = logging.getLogger(__name__)
 
@@ -46,3 +51,40 @@ def kill_load(
         return
     own = [attempt for attempt in attempts if attempt.id.generation == identity.generation]
     log.info("%s", describe_kill(nodes, identity.table, own))
+
+
+def describe_end(nodes: Collection[str]) -> str:
+    """Describe where the queries of a load were killed.
+
+    :param nodes: those that were running them.
+    """
+    if not nodes:
+        return "killed: none of its queries is running"
+    return f"killed on {count_of(len(nodes), 'node')}"
+
+
+def describe_kill(nodes: Collection[str], table: str, attempts: Sequence[Attempt]) -> str:
+    """Describe where the queries of a load were killed, and what the table holds now.
+
+    :param nodes: as for :func:`describe_end`.
+    :param attempts: those of this generation of the task, as read from the ledger after the kill; none if the load
+        was not staged, or had not begun.
+    """
+    if attempts:
+        found = _describe_commit(table, attempts)
+    elif nodes:
+        found = f"rows that it had written stay in {table} (staging=False)"
+    else:
+        found = "nothing had been staged"
+    return f"{describe_end(nodes)}; {found}"
+
+
+def _describe_commit(table: str, attempts: Sequence[Attempt]) -> str:
+    if any(attempt.is_broken for attempt in attempts):
+        return f"its commit had begun and cannot be finished: {table} may hold some of its rows"
+    committed = [attempt for attempt in attempts if attempt.state is EventKind.COMMITTED]
+    if committed and chunk_of(committed[-1]).is_last:
+        return f"its commit had begun and was finished: {table} holds all of its rows"
+    if committed:
+        return f"{table} holds the rows of its first chunks ({len(committed):,} committed)"
+    return f"{table} was not changed"

@@ -1,4 +1,7 @@
-"""A plan as text, for the log of a load and for ``ch-s3 plan``."""
+"""A plan as text, for the log of a load and for ``ch-s3 plan``.
+
+Long parts of a log that Airflow's UI folds.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,9 @@ import logging
 import textwrap
 from collections.abc import Sequence
 
-from airflow_provider_ch_s3.load.log_group import log_folded
+from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.tuning import Setting
-from airflow_provider_ch_s3.units import count_of, format_bytes, format_count
 
 log = logging.getLogger(__name__)
 
@@ -78,3 +80,10 @@ def _wrap(line: str, *, indent: int) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def log_folded(log: logging.Logger, title: str, text: str) -> None:
+    """Log a text as a group: the UI shows its title, and the text after a click."""
+    log.info("::group::%s", title)
+    log.info("%s", text)
+    log.info("::endgroup::")

@@ -8,10 +8,11 @@ from typing import Any
 
 from airflow_provider_ch_s3.exactly_once.staging import VIEW
 from airflow_provider_ch_s3.exactly_once.views import View
+from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.context import LoadContext
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.selection import ChunkSelection
-from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.tuning import LoadPlan
 
 

@@ -8,32 +8,33 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
-from airflow_provider_ch_s3.access import StoreAccess
-from airflow_provider_ch_s3.bad_rows import LineFormat
-from airflow_provider_ch_s3.calibration import Calibration
-from airflow_provider_ch_s3.chunk import Chunk
-from airflow_provider_ch_s3.cluster import ClusterSpec
-from airflow_provider_ch_s3.column_types import base_type
-from airflow_provider_ch_s3.common_type import widened_type
+from airflow_provider_ch_s3.clickhouse.column_types import base_type
+from airflow_provider_ch_s3.clickhouse.common_type import widened_type
+from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.calibration import Calibration
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.file_schema import parse_structure
+from airflow_provider_ch_s3.files.access import StoreAccess
+from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
+from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.files import read_select_types, read_source, with_delimiter
 from airflow_provider_ch_s3.inspect.table import is_remote
-from airflow_provider_ch_s3.load import sample
-from airflow_provider_ch_s3.mapping import MappedColumn, map_columns
-from airflow_provider_ch_s3.new_table import NewTable
-from airflow_provider_ch_s3.path_columns import type_path_columns
-from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.load import measure
 from airflow_provider_ch_s3.rejects.lines import check_target, read_line_format
-from airflow_provider_ch_s3.request import LoadIdentity, LoadRequest, OnNewColumns
-from airflow_provider_ch_s3.source import SourceFile, SourceSpec
+from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
 from airflow_provider_ch_s3.sql import load_queries
-from airflow_provider_ch_s3.sql.expressions import parse_expression
 from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.sql.line_queries import render_insert_lines
-from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.target import TableName, TargetSpec
-from airflow_provider_ch_s3.text_columns import read_text_strictly
+from airflow_provider_ch_s3.table.bad_rows import LineFormat
+from airflow_provider_ch_s3.table.file_schema import parse_structure
+from airflow_provider_ch_s3.table.mapping import MappedColumn, map_columns
+from airflow_provider_ch_s3.table.new_table import NewTable
+from airflow_provider_ch_s3.table.path_columns import type_path_columns
+from airflow_provider_ch_s3.table.target import TableName, TargetSpec
+from airflow_provider_ch_s3.table.text_columns import read_text_strictly
 from airflow_provider_ch_s3.tuning import (
     LoadFacts,
     LoadPlan,
@@ -195,10 +196,10 @@ def _measure(
 
     :param is_counted: an earlier load of this format has counted its rows.
     """
-    source = sample.measure_rows(client, source, mapping, target, where=where, settings=settings)
+    source = measure.measure_rows(client, source, mapping, target, where=where, settings=settings)
     if source.rows is None and not is_counted:
-        source = sample.estimate_row_count(client, source, settings=settings)
-    return sample.count_partitions(client, source, mapping, target.partition_key, settings=settings)
+        source = measure.estimate_row_count(client, source, settings=settings)
+    return measure.count_partitions(client, source, mapping, target.partition_key, settings=settings)
 
 
 def _map(
@@ -297,7 +298,7 @@ def _facts(
         ingest_memory_ratio=cluster.ingest_memory_ratio,
         file_count=len(source.files),
         size_bytes=source.size_bytes,
-        volume_bytes=int(source.size_bytes * past.volume_ratio) if past else sample.estimate_volume_bytes(source),
+        volume_bytes=int(source.size_bytes * past.volume_ratio) if past else measure.estimate_volume_bytes(source),
         data_format=source.data_format,
         store=source.access.function,
         redirects=source.access.redirects,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from airflow_provider_ch_s3.clickhouse.expressions import find_names
+from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, LoadError, ServerError, TargetError
 from airflow_provider_ch_s3.exactly_once.survivors import check_changes_applied, count_rows
 from airflow_provider_ch_s3.load.context import LoadContext
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
-from airflow_provider_ch_s3.sql.expressions import find_names
-from airflow_provider_ch_s3.target import TableName
-from airflow_provider_ch_s3.units import count_of, format_count
+from airflow_provider_ch_s3.table.target import TableName
 
 # A bare or quoted name of one of these, if no column has that name, calls the function (26.7); ClickHouse's own check
 # for functions with changing results does not see them.

@@ -1,16 +1,24 @@
-"""The report of a load: what the operator returns, and the ledger keeps."""
+"""The report of a load: what the operator returns, and the ledger keeps.
+
+The report of an INSERT, from the cluster's own logs.
+
+The report of a load of several chunks, from theirs.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_ch_s3.codec import decode
+from airflow_provider_ch_s3.common.codec import decode
+from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count, format_seconds
+from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.query.progress import expected_work
+from airflow_provider_ch_s3.query.state import QueryStatus
 from airflow_provider_ch_s3.tuning import Prediction
-from airflow_provider_ch_s3.units import count_of, format_bytes, format_seconds
 
 # A table partitioned by day may have thousands, all of which a load may replace.
 MAX_NAMED_PARTITIONS = 10
@@ -255,3 +263,140 @@ _BLANK: dict[str, Any] = {
     **dict.fromkeys(("peak_memory_bytes", "seconds", "ended", "rows_per_second"), 0),
     **{"attached": False, "settings": {}},
 }
+
+
+def build_report(status: QueryStatus, *, table: str, attached: bool) -> LoadReport:
+    """Build the report from a finished query, its settings too: another process may have planned the load."""
+    initial = next(row for row in status.ended if row["is_initial"])
+    # On a cluster, each node's share, the initiator's own too, is a secondary query.
+    workers = [row for row in status.ended if not row["is_initial"]] or [initial]
+    expected = expected_work(status.log_comment)
+    # A node that sends rows on to their shards counts the rows that it keeps twice in written_rows.
+    in_parts = sum(row["part_rows"] for row in status.ended)
+    rows_written = in_parts or initial["written_rows"] or sum(row["written_rows"] for row in workers)
+    seconds = float(initial["duration_seconds"])
+    return LoadReport(
+        query_id=status.query_id,
+        table=table,
+        files_listed=expected.get("files"),
+        files_read=sum(row["files"] for row in workers),
+        rows_listed=expected.get("rows"),
+        rows_read=initial["read_rows"],
+        rows_written=rows_written,
+        size_bytes=expected.get("bytes"),
+        read_bytes=sum(row["store_bytes"] for row in workers),
+        requests=sum(row["requests"] for row in status.ended),
+        seconds=seconds,
+        ended=float(initial["start_seconds"]) + seconds,
+        rows_per_second=round(rows_written / seconds, 1) if seconds else 0.0,
+        peak_memory_bytes=max(row["peak_memory_bytes"] for row in status.ended),
+        initial_parts=sum(row["initial_parts"] for row in status.ended),
+        attached=attached,
+        nodes={name: _node_report(status.ended, name) for name in sorted({row["node"] for row in workers})},
+        settings=_logged_settings(initial["settings"]),
+        volume_bytes=sum(row["part_bytes"] for row in status.ended),
+    )
+
+
+def check_report(report: LoadReport, *, is_filtered: bool, is_read_whole: bool = False) -> None:
+    """Compare what was read with what was listed.
+
+    :param is_filtered: a condition leaves rows out.
+    :param is_read_whole: the servers must have read every byte.
+    :raises LoadError: if files, bytes or rows differ; what was read is in the table nevertheless.
+    """
+    if is_read_whole and report.read_bytes < (report.size_bytes or 0):
+        raise LoadError(
+            f"the files have {count_of(report.size_bytes or 0, 'byte')}, but {report.query_id} read"
+            f" {format_count(report.read_bytes)}: the server sent less than it announced; what was read is in"
+            f" {report.table}: delete it, then clear the task to load again"
+        )
+    is_short = report.files_listed is not None and report.files_read < report.files_listed
+    is_other = not is_filtered and report.rows_listed is not None and report.rows_read != report.rows_listed
+    if is_short or is_other:
+        listed_rows = f" with {count_of(report.rows_listed, 'row')}" if report.rows_listed is not None else ""
+        raise LoadError(
+            f"the listing found {count_of(report.files_listed or 0, 'file')}{listed_rows}, but {report.query_id} read"
+            f" {count_of(report.files_read, 'file')} with {count_of(report.rows_read, 'row')}, so the files changed"
+            f" in the meantime; what was read is in {report.table}: delete it, then clear the task to load again"
+        )
+
+
+def _node_report(ended: Sequence[Mapping[str, Any]], name: str) -> NodeReport:
+    rows = [row for row in ended if row["node"] == name]
+    return NodeReport(
+        files=sum(row["files"] for row in rows),
+        rows_written=sum(row["part_rows"] for row in rows) or sum(row["written_rows"] for row in rows),
+        peak_memory_bytes=max(row["peak_memory_bytes"] for row in rows),
+        initial_parts=sum(row["initial_parts"] for row in rows),
+    )
+
+
+def _logged_settings(logged: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    return {name: {"value": value, "origin": "server log", "reason": ""} for name, value in logged.items()}
+
+
+_STEPS = ("plan_seconds", "settle_seconds", "verify_seconds", "commit_seconds")
+
+
+def join_reports(reports: Sequence[LoadReport]) -> LoadReport:
+    """Build the report of a whole load from those of its chunks, in their order.
+
+    What was computed and predicted, and how, differs between chunks: the ledger has it for each of them.
+    """
+    last = reports[-1]
+    if len(reports) == 1:
+        return last
+    seconds = round(sum(one.seconds for one in reports), 3)
+    rows_written = sum(one.rows_written for one in reports)
+    return dataclasses.replace(
+        last,
+        chunks=len(reports),
+        files_listed=_sum(one.files_listed for one in reports),
+        files_read=sum(one.files_read for one in reports),
+        rows_listed=_sum(one.rows_listed for one in reports),
+        rows_read=sum(one.rows_read for one in reports),
+        rows_written=rows_written,
+        size_bytes=_sum(one.size_bytes for one in reports),
+        read_bytes=sum(one.read_bytes for one in reports),
+        requests=sum(one.requests for one in reports),
+        seconds=seconds,
+        rows_per_second=round(rows_written / seconds, 1) if seconds else 0.0,
+        peak_memory_bytes=max(one.peak_memory_bytes for one in reports),
+        initial_parts=sum(one.initial_parts for one in reports),
+        attached=any(one.attached for one in reports),
+        nodes=_join_nodes([one.nodes for one in reports]),
+        volume_bytes=sum(one.volume_bytes for one in reports),
+        predicted={},
+        files_skipped=sum(one.files_skipped for one in reports),
+        rows_rejected=sum(one.rows_rejected for one in reports),
+        rejected=tuple(reason for one in reports for reason in one.rejected)[:100],
+        columns_added={name: kind for one in reports for name, kind in one.columns_added.items()},
+        files_too_young=sum(one.files_too_young for one in reports),
+        checks=(f"{count_of(len(reports), 'chunk')}, each of them before its commit",),
+        partitions=_join_rows([one.partitions or {} for one in reports]),
+        **{name: round(sum(getattr(one, name) for one in reports), 3) for name in _STEPS},
+    )
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    """Sum up numbers; None if one of them is unknown."""
+    known = list(numbers)
+    return None if None in known else sum(number or 0 for number in known)
+
+
+def _join_rows(rows: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    return {name: sum(one.get(name, 0) for one in rows) for name in sorted({name for one in rows for name in one})}
+
+
+def _join_nodes(nodes: Sequence[Mapping[str, NodeReport]]) -> dict[str, NodeReport]:
+    return {
+        name: NodeReport(
+            files=sum(one.files for one in shares),
+            rows_written=sum(one.rows_written for one in shares),
+            peak_memory_bytes=max(one.peak_memory_bytes for one in shares),
+            initial_parts=sum(one.initial_parts for one in shares),
+        )
+        for name in sorted({name for one in nodes for name in one})
+        if (shares := [one[name] for one in nodes if name in one])
+    }

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from airflow_provider_ch_s3.addresses import SourcePattern
-from airflow_provider_ch_s3.batches import batches
-from airflow_provider_ch_s3.chunk import Chunk
+from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.load.arrivals import Arrivals
 from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits
-from airflow_provider_ch_s3.protocols import ObjectStore
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnChangedFiles
-from airflow_provider_ch_s3.source import SourceFile
-from airflow_provider_ch_s3.units import count_of
 
 
 @dataclass(kw_only=True)

@@ -9,24 +9,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
-from airflow_provider_ch_s3.bad_rows import RejectTables, reject_tables
-from airflow_provider_ch_s3.chunk import Chunk
-from airflow_provider_ch_s3.cluster import ClusterSpec
+from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.create.extend import level_columns
 from airflow_provider_ch_s3.errors import ChS3Error, ColumnsDifferError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.views import View, read_views
+from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.chunks import ChunkLimits, CommittedChunks
 from airflow_provider_ch_s3.load.context import LoadContext, find_context
 from airflow_provider_ch_s3.load.decide import Done, Recover, after_commit
 from airflow_provider_ch_s3.load.endings import check_ends
-from airflow_provider_ch_s3.load.past_loads import read_past_loads
+from airflow_provider_ch_s3.load.measure import read_past_loads, read_sharing
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, prepare_load
-from airflow_provider_ch_s3.load.sharing import read_sharing
 from airflow_provider_ch_s3.request import OnNewColumns
-from airflow_provider_ch_s3.source import SourceFile
-from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.table.bad_rows import RejectTables, reject_tables
+from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.tuning import PastLoad, plan_chunk_bytes
 
 log = logging.getLogger(__name__)

@@ -17,12 +17,14 @@ import logging
 from dataclasses import dataclass
 from typing import ClassVar
 
-from airflow_provider_ch_s3.chunk import Chunk
 from airflow_provider_ch_s3.errors import ChS3Error, LockLostError, OvertakenError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId
+from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.stores import WritableStore
 from airflow_provider_ch_s3.load.after_load import dispose_of_files
 from airflow_provider_ch_s3.load.begin import begin
-from airflow_provider_ch_s3.load.checks import check_after_load, check_mode
+from airflow_provider_ch_s3.load.checks import check_after_load, check_mode, check_rights
 from airflow_provider_ch_s3.load.conclude import conclude
 from airflow_provider_ch_s3.load.decide import (
     Begin,
@@ -39,14 +41,11 @@ from airflow_provider_ch_s3.load.kill import kill_load
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions
 from airflow_provider_ch_s3.load.reattach import may_be_staged
 from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.load.rights import check_rights
 from airflow_provider_ch_s3.load.selection import select_chunk
 from airflow_provider_ch_s3.load.session import LoadSession
-from airflow_provider_ch_s3.protocols import WritableStore
 from airflow_provider_ch_s3.rejects.lines import check_reject
 from airflow_provider_ch_s3.rejects.stage import create_rejected
 from airflow_provider_ch_s3.request import AfterLoad
-from airflow_provider_ch_s3.source import SourceFile
 
 log = logging.getLogger(__name__)
 

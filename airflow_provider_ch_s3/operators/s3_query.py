@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
-from airflow_provider_ch_s3.addresses import parse_source
-from airflow_provider_ch_s3.arguments import check_settings, check_text, parse_count
+from airflow_provider_ch_s3.common.arguments import check_settings, check_text, parse_count
+from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.transfers.identity import identify
 from airflow_provider_ch_s3.tuning import SettingValue
@@ -101,7 +101,7 @@ class S3QueryOperator(BaseOperator):  # type: ignore[misc]
         :raises ChS3Error: as described for the class.
         """
         # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
-        from airflow_provider_ch_s3.in_place import InPlaceRequest, query_in_place
+        from airflow_provider_ch_s3.export.in_place import InPlaceRequest, query_in_place
         from airflow_provider_ch_s3.query.state import kill_queries
         from airflow_provider_ch_s3.stores.s3 import S3FileStore
 

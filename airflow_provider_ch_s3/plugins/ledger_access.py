@@ -12,8 +12,8 @@ from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.exactly_once.ledger import check_schema, find_ledgers, ledger_name
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.hooks.connection import CONN_TYPES
-from airflow_provider_ch_s3.inspect.server import read_server
-from airflow_provider_ch_s3.load.ledger_view import LedgerView
+from airflow_provider_ch_s3.inspect.cluster import read_server
+from airflow_provider_ch_s3.records.view import LedgerView
 
 # Somebody waits in front of the page. The server gives up before the page does, and says why.
 TIMEOUTS = {"connect_timeout": 5, "send_receive_timeout": 20}

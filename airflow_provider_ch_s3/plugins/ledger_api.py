@@ -36,8 +36,8 @@ from airflow.api_fastapi.core_api.security import requires_access_dag, requires_
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
-from airflow_provider_ch_s3.load.ledger_records import OPEN, Selection
 from airflow_provider_ch_s3.plugins.ledger_access import FoundLedger, reading_ledger
+from airflow_provider_ch_s3.records.values import OPEN, Selection
 
 STATES = {"": (), "open": OPEN, "committed": ("committed",), "abandoned": ("abandoned",)}
 

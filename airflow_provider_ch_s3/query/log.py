@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from operator import not_
 from typing import Any
 
-from airflow_provider_ch_s3.cluster import ClusterSpec
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import ClusterSpec
+from airflow_provider_ch_s3.common.work import poll
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerUnreachableError
-from airflow_provider_ch_s3.pace import poll
-from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sql import load_queries
 
 log = logging.getLogger(__name__)

@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from airflow_provider_ch_s3.cluster import ClusterSpec
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import ClusterSpec
+from airflow_provider_ch_s3.common.text import format_seconds
+from airflow_provider_ch_s3.common.work import Pace
 from airflow_provider_ch_s3.errors import ClusterError, LoadError, ServerError, UnknownStateError
-from airflow_provider_ch_s3.pace import Pace
-from airflow_provider_ch_s3.protocols import ClickHouseClient
+from airflow_provider_ch_s3.identity import CLOCK_MARGIN_SECONDS, LoadIdentity
 from airflow_provider_ch_s3.query.log import LOG_INTERVAL_SECONDS, LOG_PATIENCE_SECONDS, QueryLog
 from airflow_provider_ch_s3.query.progress import ProgressMeter
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, Submission, find_running, join_statuses
-from airflow_provider_ch_s3.request import CLOCK_MARGIN_SECONDS, LoadIdentity
 from airflow_provider_ch_s3.sql import load_queries
-from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.units import format_seconds
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,7 @@
-"""The progress of a running load, in one line."""
+"""The progress of a running load, in one line.
+
+Read the progress of many queries from all nodes.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_ch_s3.chunk import Chunk
-from airflow_provider_ch_s3.codec import decode
-from airflow_provider_ch_s3.units import count_of, format_bytes, format_count, format_estimate
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.common.codec import decode
+from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count, format_estimate
+from airflow_provider_ch_s3.common.work import batches
+from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.sql import load_queries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,3 +144,18 @@ def expected_work(log_comment: str) -> dict[str, Any]:
         return {}
     kinds = {"files": int, "bytes": int, "rows": int, "chunk": dict}
     return {name: comment[name] for name, kind in kinds.items() if isinstance(comment.get(name), kind)}
+
+
+Parts = Sequence[Mapping[str, Any]]
+
+
+def read_running(client: ClickHouseClient, query_ids: Sequence[str], cluster: str | None) -> dict[str, Parts]:
+    """For each query, the parts of it that are running on any node; none if it is no longer running.
+
+    :raises ServerError: if a node cannot be queried: then nothing is known.
+    """
+    parts: dict[str, list[Mapping[str, Any]]] = {query_id: [] for query_id in query_ids}
+    for batch in batches(query_ids):
+        for row in client.query(load_queries.render_running_parts(batch, cluster)):
+            parts[row["initial_query_id"]].append(row)
+    return dict(parts)

@@ -20,11 +20,11 @@ from functools import partial
 from operator import not_
 from typing import Any
 
+from airflow_provider_ch_s3.clickhouse.statement import MESSAGE_LIMIT, Statement, shorten_lines
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.common.work import poll
 from airflow_provider_ch_s3.errors import ChS3Error, ErrorCode, LoadError, ServerError
-from airflow_provider_ch_s3.pace import poll
-from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sql import load_queries
-from airflow_provider_ch_s3.sql.statement import MESSAGE_LIMIT, Statement, shorten_lines
 
 log = logging.getLogger(__name__)
 

@@ -7,25 +7,25 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from airflow_provider_ch_s3.access import StoreAccess, TableFunction
-from airflow_provider_ch_s3.bad_rows import CSV, JSON, LineColumn, LineFormat
-from airflow_provider_ch_s3.column_types import SCALARS, family
-from airflow_provider_ch_s3.csv_dialect import DELIMITER_SETTING, CsvDialect
+from airflow_provider_ch_s3.clickhouse.column_types import SCALARS, family
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, SourceError, TargetError
-from airflow_provider_ch_s3.file_format import infer_format
+from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
+from airflow_provider_ch_s3.files.csv_dialect import DELIMITER_SETTING, CsvDialect
+from airflow_provider_ch_s3.files.file_format import infer_format
+from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.inspect.files import query_files
-from airflow_provider_ch_s3.names import show_name
-from airflow_provider_ch_s3.path_columns import (
+from airflow_provider_ch_s3.request import LoadMode, LoadRequest, MaterializedViews, OnNewColumns
+from airflow_provider_ch_s3.sql.line_queries import render_read_first_line
+from airflow_provider_ch_s3.table.bad_rows import CSV, JSON, LineColumn, LineFormat
+from airflow_provider_ch_s3.table.path_columns import (
     check_folders_of_url,
     folder_values,
     path_column_names,
     type_path_columns,
 )
-from airflow_provider_ch_s3.protocols import ClickHouseClient
-from airflow_provider_ch_s3.request import LoadMode, LoadRequest, MaterializedViews, OnNewColumns
-from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.sql.line_queries import render_read_first_line
-from airflow_provider_ch_s3.target import TableColumn, TargetSpec
+from airflow_provider_ch_s3.table.target import TableColumn, TargetSpec
 
 # Settings of the parsers, which do not take lines apart.
 _OF_FORMATS = re.compile(r"(format_csv|input_format)_|date_time_input_format$|bool_")

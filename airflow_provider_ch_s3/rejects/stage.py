@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-from airflow_provider_ch_s3.bad_rows import LineFormat, RejectTables
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.errors import TargetError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.staging import FEED, VIEW, Staging, StagingTable
 from airflow_provider_ch_s3.inspect.table import read_columns
-from airflow_provider_ch_s3.protocols import ClickHouseClient
 from airflow_provider_ch_s3.sql import line_queries
 from airflow_provider_ch_s3.sql.table_queries import render_create_distributed
-from airflow_provider_ch_s3.target import TableName, TargetSpec
+from airflow_provider_ch_s3.table.bad_rows import LineFormat, RejectTables
+from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 LINES = "_lines"
 REJECTED_COLUMNS = frozenset({"load_id", "query_id", "file", "row", "column", "value", "line", "reason", "time"})

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_ch_s3.bad_rows import ODD_QUOTES
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.staging import Staging
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import line_queries
-from airflow_provider_ch_s3.target import TableName
-from airflow_provider_ch_s3.units import count_of
+from airflow_provider_ch_s3.table.bad_rows import ODD_QUOTES
+from airflow_provider_ch_s3.table.target import TableName
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from airflow_provider_ch_s3.common.work import poll
 from airflow_provider_ch_s3.errors import SandboxError
-from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.sandbox.guard import Guard
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.process import write_private

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from airflow_provider_ch_s3.common.text import KIB
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.object_store import DISKS_BUCKET
 from airflow_provider_ch_s3.sandbox.process import LOG_NAME
-from airflow_provider_ch_s3.units import KIB
 
 CONFIG_NAME = "config.xml"
 

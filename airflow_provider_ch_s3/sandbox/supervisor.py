@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 from types import FrameType
 
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.sandbox.certificates import Authority
 from airflow_provider_ch_s3.sandbox.config import SandboxConfig
@@ -30,7 +31,6 @@ from airflow_provider_ch_s3.sandbox.process import SandboxProcess, write_private
 from airflow_provider_ch_s3.sandbox.server import Server
 from airflow_provider_ch_s3.sandbox.tls_proxy import tls_proxy
 from airflow_provider_ch_s3.sandbox.zookeeper import ZooKeeper, find_classpath
-from airflow_provider_ch_s3.units import count_of
 
 LOG_NAME = "supervisor.log"
 TLS_NAME = "tls"

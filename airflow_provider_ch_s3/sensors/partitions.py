@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 
-from airflow_provider_ch_s3.arguments import refuse_argument
+from airflow_provider_ch_s3.common.arguments import refuse_argument
 from airflow_provider_ch_s3.errors import ConfigError
 
 REMEDY = (

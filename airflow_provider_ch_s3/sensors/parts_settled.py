@@ -19,17 +19,16 @@ from airflow.providers.common.compat.sdk import (
     conf,
 )
 
-from airflow_provider_ch_s3.arguments import check_flag, check_seconds, check_text, parse_count
-from airflow_provider_ch_s3.cluster import ClusterSpec
+from airflow_provider_ch_s3.cluster.spec import ClusterSpec
+from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds, check_text, parse_count
 from airflow_provider_ch_s3.errors import ChS3Error, SettleError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.inspect.locate import locate_table
-from airflow_provider_ch_s3.inspect.partition_parts import read_parts
-from airflow_provider_ch_s3.inspect.parts import summarize_parts
+from airflow_provider_ch_s3.inspect.parts import read_parts, summarize_parts
 from airflow_provider_ch_s3.inspect.parts_history import read_parts_history
 from airflow_provider_ch_s3.query.log import flush_part_log
 from airflow_provider_ch_s3.sensors.partitions import parse_partitions
-from airflow_provider_ch_s3.settle import (
+from airflow_provider_ch_s3.table.settle import (
     DEFAULT_MAX_PARTS,
     DEFAULT_STABLE_SECONDS,
     DEFAULT_STALLED_SECONDS,
@@ -38,7 +37,7 @@ from airflow_provider_ch_s3.settle import (
     Verdict,
     judge_parts,
 )
-from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger, dump_rule
 from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from airflow_provider_ch_s3.column_types import decimal_digits, scale_and_zone
-from airflow_provider_ch_s3.conversion import Conversion, Method
-from airflow_provider_ch_s3.mapping import MappedColumn
-from airflow_provider_ch_s3.path_columns import DEFAULT_PARTITION
-from airflow_provider_ch_s3.source import ReadColumn
+from airflow_provider_ch_s3.clickhouse.column_types import decimal_digits, scale_and_zone
+from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
+from airflow_provider_ch_s3.files.source import ReadColumn
 from airflow_provider_ch_s3.sql.filters import Sql, expression, identifier, literal, literals
+from airflow_provider_ch_s3.table.mapping import MappedColumn
+from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION
 
 # Alias of the files in the FROM clause, to distinguish a column as it is read from one of the same name in WITH.
 FILES = identifier("ch_s3_files")

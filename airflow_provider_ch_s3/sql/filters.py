@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from airflow_provider_ch_s3.clickhouse.expressions import parse_expression, split_expressions
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.sql.expressions import parse_expression, split_expressions
-from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.table.target import TableName
 
 
 class Sql(str):

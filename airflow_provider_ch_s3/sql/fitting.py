@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from airflow_provider_ch_s3.bad_rows import CSV, LineColumn, LineFormat
-from airflow_provider_ch_s3.column_types import family, parse_type, scale_and_zone
-from airflow_provider_ch_s3.conversion import Method, plan_conversion
-from airflow_provider_ch_s3.path_columns import DEFAULT_PARTITION
+from airflow_provider_ch_s3.clickhouse.column_types import family, parse_type, scale_and_zone
+from airflow_provider_ch_s3.clickhouse.conversion import Method, plan_conversion
 from airflow_provider_ch_s3.sql.conversions import DATE_SHAPE, IMPOSSIBLE_TIME, ISO_TIME, changed_decimal
 from airflow_provider_ch_s3.sql.filters import Sql, literal, literals
+from airflow_provider_ch_s3.table.bad_rows import CSV, LineColumn, LineFormat
+from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION
 
 FOUR_DIGITS = r"\d{4}"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_provider_ch_s3.bad_rows import LineFormat
-from airflow_provider_ch_s3.source import SourceSpec
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.sql.render import render
-from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.target import TableName
-from airflow_provider_ch_s3.tuning.setting import SettingValue
+from airflow_provider_ch_s3.table.bad_rows import LineFormat
+from airflow_provider_ch_s3.table.target import TableName
+from airflow_provider_ch_s3.tuning.rule import SettingValue
 
 
 def render_create_rejected(rejected: TableName, cluster: str | None, *, is_replicated: bool) -> Statement:

@@ -1,18 +1,23 @@
-"""Render the statements of a load, in the order in which a load uses them."""
+"""Render the statements of a load, in the order in which a load uses them.
+
+Statements with which a triggerer polls many loads at once.
+
+Statements for people, to which links lead.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from airflow_provider_ch_s3.mapping import MappedColumn
-from airflow_provider_ch_s3.source import SourceSpec
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.sql.conversions import checks
 from airflow_provider_ch_s3.sql.filters import Sql, server_sql
 from airflow_provider_ch_s3.sql.render import render
-from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.target import TableName, TargetSpec
-from airflow_provider_ch_s3.tuning.setting import SettingValue
+from airflow_provider_ch_s3.table.mapping import MappedColumn
+from airflow_provider_ch_s3.table.target import TableName, TargetSpec
+from airflow_provider_ch_s3.tuning.rule import SettingValue
 
 
 def render_read_table(table: TableName, cluster: str | None) -> Statement:
@@ -261,3 +266,16 @@ def render_kill_queries(prefix: str, cluster: str | None) -> Statement:
     :param cluster: set it to send the statement to all nodes with ON CLUSTER.
     """
     return render("kill_queries", prefix=prefix, cluster=cluster)
+
+
+def render_running_parts(query_ids: Sequence[str], cluster: str | None) -> Statement:
+    """Read what is running of some queries on any node, and its progress."""
+    return render("running_parts", query_ids=query_ids, cluster=cluster)
+
+
+def render_show_queries(prefix: str, cluster: str | None) -> Statement:
+    """Show what the nodes logged of a load.
+
+    :param prefix: of its query ids.
+    """
+    return render("show_queries", prefix=prefix, cluster=cluster)

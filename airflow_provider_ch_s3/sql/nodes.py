@@ -10,7 +10,7 @@ import re
 
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.sql.filters import Sql, identifier, literal, table_name
-from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.table.target import TableName
 
 NODE_NAME = Sql("concat(hostName(), ':', toString(tcpPort()))")
 """The name of the node that responds; with its port, because several nodes may run on one machine."""

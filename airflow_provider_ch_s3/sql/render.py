@@ -6,7 +6,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from airflow_provider_ch_s3.bad_rows import ODD_QUOTES
+from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.sql.conversions import (
     DATE_SHAPE,
     FILES,
@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.sql.conversions import (
 from airflow_provider_ch_s3.sql.filters import FILTERS, require_quoted
 from airflow_provider_ch_s3.sql.fitting import csv_field, csv_line, field_text, fitting, is_inexact
 from airflow_provider_ch_s3.sql.nodes import NODE_NAME, all_nodes, all_replicas, all_shards, on_cluster
-from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.table.bad_rows import ODD_QUOTES
 
 _ENVIRONMENT = Environment(
     loader=PackageLoader("airflow_provider_ch_s3", "sql/templates"),

@@ -1,17 +1,20 @@
-"""Render the statements that create a table from files."""
+"""Render the statements that create a table from files.
+
+Statements that find out which nodes there are, and what hardware and version they have.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from airflow_provider_ch_s3.new_table import NewColumn, NewTable
-from airflow_provider_ch_s3.source import SourceFile, SourceSpec
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql.filters import server_sql
 from airflow_provider_ch_s3.sql.render import render
-from airflow_provider_ch_s3.sql.statement import Statement
-from airflow_provider_ch_s3.target import Distribution, TableName
-from airflow_provider_ch_s3.tuning.setting import SettingValue
+from airflow_provider_ch_s3.table.new_table import NewColumn, NewTable
+from airflow_provider_ch_s3.table.target import Distribution, TableName
+from airflow_provider_ch_s3.tuning.rule import SettingValue
 
 
 def render_observe_values(
@@ -106,3 +109,30 @@ def render_copy_table(definition: str) -> Statement:
 def render_add_columns(table: TableName, cluster: str | None, *, columns: Sequence[NewColumn]) -> Statement:
     """Add columns that the table does not have yet."""
     return render("add_columns", table=table, cluster=cluster, columns=columns)
+
+
+def render_read_server() -> Statement:
+    """Read the session's database, and what the connected server knows: databases, macros, and clusters with their
+    members, in the order of ``_shard_num``."""
+    return render("read_server")
+
+
+def render_detect_nodes(cluster: str | None) -> Statement:
+    """Read version, cores and memory limit as each node reports them, and whether it has a query log.
+
+    :param cluster: ``None`` for the connected server alone.
+    """
+    return render("detect_nodes", cluster=cluster)
+
+
+def render_read_ddl_entry(mark: str) -> Statement:
+    """Read how far each node has got with a statement in the ``ON CLUSTER`` queue.
+
+    :param mark: the statement's ``log_comment``.
+    """
+    return render("read_ddl_entry", mark=mark)
+
+
+def render_read_node() -> Statement:
+    """Read the name of the server that responds."""
+    return render("read_node")

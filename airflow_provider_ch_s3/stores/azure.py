@@ -15,11 +15,11 @@ from airflow.providers.microsoft.azure.hooks.wasb import WasbHook
 from azure.core import MatchConditions
 from azure.core.exceptions import AzureError, ResourceModifiedError, ResourceNotFoundError
 
-from airflow_provider_ch_s3.access import AzureAccess
-from airflow_provider_ch_s3.addresses import SourcePattern
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
-from airflow_provider_ch_s3.source import SourceFile
-from airflow_provider_ch_s3.stores.change import Change
+from airflow_provider_ch_s3.files.access import AzureAccess
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.stores import Change
 
 COPY_POLL_SECONDS = 1.0
 _NAMES = {

@@ -8,7 +8,7 @@ from typing import Any
 from botocore import UNSIGNED
 from botocore.config import Config
 
-from airflow_provider_ch_s3.access import S3Access
+from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
 GOOGLE = "https://storage.googleapis.com"

@@ -17,13 +17,13 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
-from airflow_provider_ch_s3.access import UrlAccess
-from airflow_provider_ch_s3.addresses import SourcePattern
-from airflow_provider_ch_s3.batches import batches
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.protocols import REQUESTS_AT_ONCE
-from airflow_provider_ch_s3.source import SourceFile
-from airflow_provider_ch_s3.url_globs import expand_url_globs, mask_url
+from airflow_provider_ch_s3.files.access import UrlAccess
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.globs import expand_url_globs, mask_url
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE
 
 log = logging.getLogger(__name__)
 

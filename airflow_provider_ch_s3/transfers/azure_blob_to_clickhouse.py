@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ch_s3.addresses import AZURE
-from airflow_provider_ch_s3.arguments import check_text
+from airflow_provider_ch_s3.common.arguments import check_text
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.addresses import AZURE
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 
 if TYPE_CHECKING:

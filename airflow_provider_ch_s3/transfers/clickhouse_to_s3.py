@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseOperator, conf
 
-from airflow_provider_ch_s3.arguments import (
+from airflow_provider_ch_s3.common.arguments import (
     check_expressions_of,
     check_flag,
     check_seconds,
@@ -170,7 +170,7 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
     def _exporting(self, context: Context) -> Iterator[ExportRun]:
         # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
         from airflow_provider_ch_s3.export.run import ExportRun
-        from airflow_provider_ch_s3.stores.s3_export import S3ExportStore
+        from airflow_provider_ch_s3.stores.s3 import S3ExportStore
 
         self._check_arguments()
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)

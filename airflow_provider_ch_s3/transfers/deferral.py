@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ch_s3.request import LoadIdentity
+from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
 
 if TYPE_CHECKING:

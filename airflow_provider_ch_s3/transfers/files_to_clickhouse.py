@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import XCOM_RETURN_KEY, AirflowSkipException, BaseOperator, conf
 
-from airflow_provider_ch_s3.addresses import Scheme, SourcePattern, parse_source
 from airflow_provider_ch_s3.assets.clickhouse import describe_in_events
-from airflow_provider_ch_s3.csv_dialect import CsvDialect
 from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.files.addresses import Scheme, SourcePattern, parse_source
+from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
+from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES
+from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.links.load import ClickHouseLink, LoadReportLink, build_clickhouse_link
 from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.new_table import CreateTable
-from airflow_provider_ch_s3.protocols import ObjectStore
 from airflow_provider_ch_s3.request import OnNoFiles
-from airflow_provider_ch_s3.source import MAX_LISTED_FILES
+from airflow_provider_ch_s3.table.new_table import CreateTable
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
 from airflow_provider_ch_s3.transfers.identity import identify
 from airflow_provider_ch_s3.transfers.lineage import LoadLineage
+from airflow_provider_ch_s3.transfers.links import ClickHouseLink, LoadReportLink, build_clickhouse_link
 from airflow_provider_ch_s3.transfers.load_request import build_request, check_arguments
 from airflow_provider_ch_s3.transfers.metrics import emit_metrics
 from airflow_provider_ch_s3.transfers.task_limits import limit_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ch_s3.addresses import HTTP
+from airflow_provider_ch_s3.files.addresses import HTTP
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import timezone
 
-from airflow_provider_ch_s3.request import LoadIdentity
+from airflow_provider_ch_s3.identity import LoadIdentity
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context

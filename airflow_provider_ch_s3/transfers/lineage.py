@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_ch_s3.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.table.target import TableName
 
 
 @dataclass(frozen=True, kw_only=True)

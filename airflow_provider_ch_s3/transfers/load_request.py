@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from airflow_provider_ch_s3.addresses import SourcePattern
-from airflow_provider_ch_s3.arguments import (
+from airflow_provider_ch_s3.common.arguments import (
     check_expressions_of,
     check_flag,
     check_seconds,
@@ -19,8 +18,9 @@ from airflow_provider_ch_s3.arguments import (
     parse_ratio,
     parse_seconds,
 )
-from airflow_provider_ch_s3.csv_dialect import parse_csv_dialect
-from airflow_provider_ch_s3.new_table import parse_create_table
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.csv_dialect import parse_csv_dialect
+from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES
 from airflow_provider_ch_s3.request import (
     AfterLoad,
     CommitAt,
@@ -35,7 +35,7 @@ from airflow_provider_ch_s3.request import (
     OnNoFiles,
     OnPartialPartitions,
 )
-from airflow_provider_ch_s3.source import MAX_LISTED_FILES
+from airflow_provider_ch_s3.table.new_table import parse_create_table
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 
 if TYPE_CHECKING:

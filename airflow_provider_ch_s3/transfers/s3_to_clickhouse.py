@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ch_s3.addresses import S3
-from airflow_provider_ch_s3.arguments import check_text
+from airflow_provider_ch_s3.common.arguments import check_text
+from airflow_provider_ch_s3.files.addresses import S3
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from airflow.triggers.base import BaseTrigger
 from asgiref.sync import sync_to_async
 
-from airflow_provider_ch_s3.request import LoadIdentity
+from airflow_provider_ch_s3.identity import LoadIdentity
 
 log = logging.getLogger(__name__)
 

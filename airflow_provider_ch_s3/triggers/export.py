@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.query.state import kill_queries
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, parse_identity
-from airflow_provider_ch_s3.units import count_of
 
 log = logging.getLogger(__name__)
 

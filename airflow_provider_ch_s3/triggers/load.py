@@ -12,13 +12,12 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_provider_ch_s3.codec import decode
+from airflow_provider_ch_s3.common.codec import decode
+from airflow_provider_ch_s3.common.work import Pace
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.kill import kill_load
-from airflow_provider_ch_s3.pace import Pace
-from airflow_provider_ch_s3.query.progress import ProgressMeter
-from airflow_provider_ch_s3.query.running import read_running
-from airflow_provider_ch_s3.request import LoadIdentity
+from airflow_provider_ch_s3.query.progress import ProgressMeter, read_running
 from airflow_provider_ch_s3.triggers.cancelled import HAS_ON_KILL, finish, is_ended_by_user
 from airflow_provider_ch_s3.triggers.polling import connect, in_thread, join_poller, until
 

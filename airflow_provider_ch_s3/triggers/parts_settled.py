@@ -11,10 +11,9 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_ch_s3.errors import SettleError, TargetError
-from airflow_provider_ch_s3.inspect.partition_parts import read_partitions
-from airflow_provider_ch_s3.inspect.parts import read_tables, select_nodes, summarize_parts
-from airflow_provider_ch_s3.settle import NodeParts, SettleRule, judge_parts
-from airflow_provider_ch_s3.target import TableName, TablePartitions
+from airflow_provider_ch_s3.inspect.parts import read_partitions, read_tables, select_nodes, summarize_parts
+from airflow_provider_ch_s3.table.settle import NodeParts, SettleRule, judge_parts
+from airflow_provider_ch_s3.table.target import TableName, TablePartitions
 from airflow_provider_ch_s3.triggers.polling import join_poller, until
 
 ByNode = Mapping[str, NodeParts]

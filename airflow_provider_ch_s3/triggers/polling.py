@@ -21,9 +21,9 @@ from weakref import WeakKeyDictionary
 
 from asgiref.sync import sync_to_async
 
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.common.work import Pace
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.pace import Pace
-from airflow_provider_ch_s3.protocols import ClickHouseClient
 
 log = logging.getLogger(__name__)
 

@@ -1,13 +1,18 @@
 """Compute the settings of a load: one function per setting, and the plan that combines them. Pure."""
 
-from airflow_provider_ch_s3.tuning.chunks import plan_chunk_bytes
 from airflow_provider_ch_s3.tuning.export import EXPORT_RULES, ExportFacts
-from airflow_provider_ch_s3.tuning.facts import LoadFacts, PastLoad
+from airflow_provider_ch_s3.tuning.facts import LoadFacts, LoadLimit, MemorySharing, PastLoad
 from airflow_provider_ch_s3.tuning.in_place import IN_PLACE_RULES, InPlaceFacts
-from airflow_provider_ch_s3.tuning.plan import LoadPlan, Plan, check_given_settings, plan_load, plan_query
+from airflow_provider_ch_s3.tuning.plan import (
+    LoadPlan,
+    Plan,
+    check_given_settings,
+    plan_chunk_bytes,
+    plan_load,
+    plan_query,
+)
 from airflow_provider_ch_s3.tuning.predict import Prediction
-from airflow_provider_ch_s3.tuning.setting import ServerSetting, Setting, SettingOrigin, SettingValue
-from airflow_provider_ch_s3.tuning.sharing import LoadLimit, MemorySharing
+from airflow_provider_ch_s3.tuning.rule import ServerSetting, Setting, SettingOrigin, SettingValue
 
 __all__ = [
     "EXPORT_RULES",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from airflow_provider_ch_s3.access import TableFunction
-from airflow_provider_ch_s3.file_format import FileFormat, find_format
+from airflow_provider_ch_s3.common.text import MIB, format_bytes
+from airflow_provider_ch_s3.files.access import TableFunction
+from airflow_provider_ch_s3.files.file_format import FileFormat, find_format
+from airflow_provider_ch_s3.tuning.facts import MemorySharing
 from airflow_provider_ch_s3.tuning.rule import Decision, Rule, Source, computed, fixed
 from airflow_provider_ch_s3.tuning.rules import EVERY_QUERY, READ_TWICE
-from airflow_provider_ch_s3.tuning.sharing import MemorySharing
-from airflow_provider_ch_s3.units import MIB, format_bytes
 
 MAX_ROW_GROUP_BYTES = 512 * MIB
 MIN_ROW_GROUP_BYTES = 8 * MIB

@@ -1,15 +1,54 @@
-"""The input of the rules: one flat value, so that each rule is a function of one argument."""
+"""The input of the rules: one flat value, so that each rule is a function of one argument.
+
+How many loads share the memory that the connection gives to loads.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from airflow_provider_ch_s3.access import TableFunction
-from airflow_provider_ch_s3.calibration import Calibration
+from airflow_provider_ch_s3.cluster.calibration import Calibration
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import PlanError
-from airflow_provider_ch_s3.file_format import FileFormat, find_format
-from airflow_provider_ch_s3.tuning.sharing import MemorySharing
+from airflow_provider_ch_s3.files.access import TableFunction
+from airflow_provider_ch_s3.files.file_format import FileFormat, find_format
+
+
+class LoadLimit(NamedTuple):
+    """How many loads may run at once.
+
+    :param name: of the field or argument that says so; '' if the user has set none.
+    """
+
+    loads: int = 1
+    name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemorySharing:
+    """The loads among which memory is divided: those that run, or those that may run, whichever are more.
+
+    :param running: other loads that run now.
+    """
+
+    running: int = 0
+    limit: LoadLimit = field(default_factory=LoadLimit)
+
+    @property
+    def loads(self) -> int:
+        """Number of loads, this one included."""
+        return max(self.running + 1, self.limit.loads)
+
+    def __str__(self) -> str:
+        if self.loads == 1:
+            return "for one load"
+        if self.running + 1 == self.loads:
+            reason = f"{self.running} other{'s run' if self.running > 1 else ' runs'} now"
+        else:
+            reason = f"{self.limit.name} is {self.limit.loads}"
+        return f"shared by {count_of(self.loads, 'load')} ({reason})"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from airflow_provider_ch_s3.access import TableFunction
-from airflow_provider_ch_s3.file_format import FileFormat, find_format
+from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.files.access import TableFunction
+from airflow_provider_ch_s3.files.file_format import FileFormat, find_format
 from airflow_provider_ch_s3.tuning.rule import Decision, Rule, Source, computed, fixed
 from airflow_provider_ch_s3.tuning.rules import EVERY_QUERY
-from airflow_provider_ch_s3.units import count_of
 
 # With 100 ms per request, two per core took 0.84 to 0.88 of the time of one, and four no less than two; near the
 # store there was no difference (2 cores, medians of 9).

@@ -6,10 +6,10 @@ that is best.
 
 from __future__ import annotations
 
+from airflow_provider_ch_s3.common.text import MIB, count_of, format_bytes
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
 from airflow_provider_ch_s3.tuning.predict import PARTS_WITHOUT_MERGE, blocks_in_memory, buffer_bytes, parts_per_node
 from airflow_provider_ch_s3.tuning.rule import Decision
-from airflow_provider_ch_s3.units import MIB, count_of, format_bytes
 
 # However little memory there is, half of it is left for the blocks.
 MAX_BUFFER_RATIO = 0.5

@@ -1,20 +1,31 @@
-"""Combine all rules into the plan of a query."""
+"""Combine all rules into the plan of a query.
+
+How much of a source of any size is loaded at a time.
+"""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from airflow_provider_ch_s3.common.text import GIB
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.tuning import insert
-from airflow_provider_ch_s3.tuning.facts import LoadFacts
-from airflow_provider_ch_s3.tuning.keep import KEPT
+from airflow_provider_ch_s3.tuning.facts import LoadFacts, PastLoad
 from airflow_provider_ch_s3.tuning.predict import Prediction, describe_basis, predict
-from airflow_provider_ch_s3.tuning.rule import Decision, Facts, PlanFacts, Rule
-from airflow_provider_ch_s3.tuning.rules import RULES
-from airflow_provider_ch_s3.tuning.setting import ServerSetting, Setting, SettingOrigin, SettingValue
+from airflow_provider_ch_s3.tuning.rule import (
+    Decision,
+    Facts,
+    PlanFacts,
+    Rule,
+    ServerSetting,
+    Setting,
+    SettingOrigin,
+    SettingValue,
+)
+from airflow_provider_ch_s3.tuning.rules import KEPT, RULES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,3 +220,19 @@ def _positive(in_effect: SettingValue | None, computed: Decision) -> int:
         if re.fullmatch(r"[1-9]\d*", str(value)):
             return int(str(value))
     return 1
+
+
+# What is lost with a node, or fails, is loaded again; what a chunk costs besides its rows is a few seconds.
+CHUNK_SECONDS = 600.0
+# Rows of Parquet files take about three times their size in memory, and 6.5 core seconds for each GiB of that.
+STORED_CORE_SECONDS_PER_GIB = 20.0
+
+
+def plan_chunk_bytes(cores: int, past: Iterable[PastLoad]) -> int:
+    """Return the stored size of the files that a cluster loads in some minutes.
+
+    :param cores: of all nodes.
+    :param past: earlier loads into the table; the slowest counts, since the format of the files is not known yet.
+    """
+    measured = [load.core_seconds_per_gib * load.volume_ratio for load in past]
+    return int(CHUNK_SECONDS * cores / max(measured, default=STORED_CORE_SECONDS_PER_GIB) * GIB)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from airflow_provider_ch_s3.common.text import GIB, MIB, count_of, format_bytes, format_estimate
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
 from airflow_provider_ch_s3.tuning.read import count_readers, readers_bytes
-from airflow_provider_ch_s3.units import GIB, MIB, count_of, format_bytes, format_estimate
 
 # A block includes all of the chunk that fills it, so a share divided by four does not need a fifth block.
 FULL_BLOCK_RATIO = 1.02

@@ -1,10 +1,15 @@
-"""How each node reads: threads, buffers, parsing."""
+"""How each node reads: threads, buffers, parsing.
+
+The server's own limit on the duration of a query.
+"""
 
 from __future__ import annotations
 
+import math
+
+from airflow_provider_ch_s3.common.text import MIB, count_of, format_bytes, format_seconds
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
-from airflow_provider_ch_s3.tuning.rule import Decision
-from airflow_provider_ch_s3.units import MIB, count_of, format_bytes
+from airflow_provider_ch_s3.tuning.rule import Decision, PlanFacts
 
 # The threads that read also sort and write, while the next data is being fetched. With two threads per core, a load
 # of 12 M rows took 1.0 to 1.1 times as long and 1.3 times the memory, also with text files, and with 30 ms per
@@ -124,3 +129,14 @@ def deny_missing_columns(facts: LoadFacts) -> Decision:
     if facts.may_lack_columns:
         return Decision(1, "on_missing_columns='default' fills columns that a file lacks")
     return Decision(0, "a file that lacks a column must fail the load")
+
+
+def max_execution_time(facts: PlanFacts) -> Decision:
+    """The task's ``execution_timeout``, in seconds: a worker that died cannot enforce it, the server can."""
+    if facts.timeout_seconds is None:
+        return Decision(None, "the task has no execution_timeout")
+    return Decision(
+        math.ceil(facts.timeout_seconds),
+        f"the task's execution_timeout is {format_seconds(facts.timeout_seconds)}, and the server enforces it"
+        " even if the worker dies",
+    )

@@ -1,15 +1,60 @@
-"""A rule: how a setting is decided, and what to know about it; ``rules.py`` and ``keep.py`` are lists of rules."""
+"""A rule: how a setting is decided, and what to know about it; ``rules.py`` and ``keep.py`` are lists of rules.
+
+One setting of a plan: its value, where it came from, and why.
+"""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from airflow_provider_ch_s3.access import TableFunction
-from airflow_provider_ch_s3.file_format import FORMATS, FileFormat
-from airflow_provider_ch_s3.tuning.setting import Setting, SettingValue
+from airflow_provider_ch_s3.files.access import TableFunction
+from airflow_provider_ch_s3.files.file_format import FORMATS, FileFormat
+
+SettingValue = int | float | str
+
+
+class SettingOrigin(StrEnum):
+    """Who chose a value; earlier origins take precedence."""
+
+    OPERATOR = "operator"
+    CONNECTION = "connection"
+    COMPUTED = "computed"
+    SERVER = "server default"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A ClickHouse setting under its own name.
+
+    :param value: None if the rule does not apply to this load: the server's default stays.
+    :param reason: one sentence with the numbers in it.
+    :param is_notable: it differs from the server's own value, or protects the data.
+    """
+
+    name: str
+    value: SettingValue | None
+    reason: str
+    origin: SettingOrigin = SettingOrigin.COMPUTED
+    is_notable: bool = True
+
+    @property
+    def is_sent(self) -> bool:
+        return self.origin is not SettingOrigin.SERVER
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSetting:
+    """A setting as ``system.settings`` reports it.
+
+    :param is_readonly: the user's profile does not allow changing it.
+    """
+
+    value: str
+    is_readonly: bool = False
 
 
 class PlanFacts(Protocol):

@@ -18,7 +18,7 @@ import pytest
 from playwright.sync_api import Locator, Page, sync_playwright
 
 from airflow_provider_ch_s3.cli.demo import EXAMPLES
-from airflow_provider_ch_s3.pace import poll
+from airflow_provider_ch_s3.common.work import poll
 from airflow_provider_ch_s3.sandbox.flights import upload_flights
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow, serving_airflow

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 import pytest
 from airflow.triggers.base import BaseTrigger
 
-from airflow_provider_ch_s3.request import LoadIdentity
+from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity

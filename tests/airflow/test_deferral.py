@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ch_s3.errors import ServerError
-from airflow_provider_ch_s3.request import LoadIdentity
+from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity

@@ -23,12 +23,11 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from airflow.providers.common.compat.sdk import BaseOperator, TaskDeferred
 
+from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
-from airflow_provider_ch_s3.stores.s3 import S3FileStore
-from airflow_provider_ch_s3.stores.s3_export import S3ExportStore
+from airflow_provider_ch_s3.stores.s3 import S3ExportStore, S3FileStore
 from tests.aws_models import parse_models_once
 from tests.faults.plans import STORE
 from tests.faults.tasks import OPERATORS

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import UnknownStateError
-from airflow_provider_ch_s3.units import count_of
 from tests.faults import oracle
 from tests.faults.faults import replace_object
 from tests.faults.folder_judge import Folder

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_ch_s3.pace import poll
+from airflow_provider_ch_s3.common.work import poll
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from tests.faults.airflow_parts import AirflowParts
 from tests.faults.plans import Plan

@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from airflow_provider_ch_s3.common.text import GIB
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError
 from airflow_provider_ch_s3.load import staged
 from airflow_provider_ch_s3.sandbox import SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.tuning import MemorySharing
-from airflow_provider_ch_s3.units import GIB
 from bench.exactly_once import BUCKET, load, make_files, make_table
 from tests.faults.oracle import find_leftovers
 

@@ -18,12 +18,11 @@ import pyarrow as pa
 import pytest
 from botocore.client import BaseClient
 
-from airflow_provider_ch_s3.batches import batches
 from airflow_provider_ch_s3.cli import main
+from airflow_provider_ch_s3.common.work import batches, poll
 from airflow_provider_ch_s3.errors import SandboxError
-from airflow_provider_ch_s3.exactly_once import lock
+from airflow_provider_ch_s3.exactly_once import lease
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.engine import package_of
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
@@ -267,8 +266,8 @@ def freeze(lab: Lab, background: Background) -> Iterator[Freeze]:
 @pytest.fixture
 def impatient(lab: Lab) -> None:
     """Make other loads wait for a silent owner of the lock for one second instead of ten."""
-    lab.monkeypatch.setattr(lock, "LOCK_PATIENCE_SECONDS", 1.0)
-    lab.monkeypatch.setattr(lock, "POLL_SECONDS", 0.1)
+    lab.monkeypatch.setattr(lease, "LOCK_PATIENCE_SECONDS", 1.0)
+    lab.monkeypatch.setattr(lease, "POLL_SECONDS", 0.1)
 
 
 @pytest.fixture

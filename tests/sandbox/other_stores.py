@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 import requests
 
-from airflow_provider_ch_s3.pace import poll
+from airflow_provider_ch_s3.common.work import poll
 from airflow_provider_ch_s3.sandbox.engine import cache_dir
 from airflow_provider_ch_s3.sandbox.launch import end_process
 from airflow_provider_ch_s3.sandbox.registries import node_program, npm_command

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
 
-from airflow_provider_ch_s3 import source
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SourceError
+from airflow_provider_ch_s3.files import source
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from tests.sandbox.conftest import Lab
 

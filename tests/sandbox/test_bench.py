@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.bench import store
+from airflow_provider_ch_s3.bench import measure, store
 from airflow_provider_ch_s3.bench.pushes import PUSHES
-from airflow_provider_ch_s3.calibrate import measure
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.sandbox.engine import cache_dir
-from airflow_provider_ch_s3.tuning.keep import KEPT
+from airflow_provider_ch_s3.tuning.rules import KEPT
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(600)]
 

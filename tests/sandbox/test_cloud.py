@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.sql.statement import Statement
 from tests.marks import thorough
 from tests.sandbox.balancer import balancer
 from tests.sandbox.conftest import Lab

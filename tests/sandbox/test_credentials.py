@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
+from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError, SourceError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.sql.expressions import parse_expression
-from airflow_provider_ch_s3.sql.statement import Statement
 from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox

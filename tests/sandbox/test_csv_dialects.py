@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.csv_dialect import CsvDialect
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
+from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
 from tests.sandbox.conftest import Lab, bag
 
 pytestmark = pytest.mark.sandbox

@@ -17,7 +17,7 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow.triggers.base import BaseTrigger
 
 from airflow_provider_ch_s3.errors import ServerError, SettleError
-from airflow_provider_ch_s3.request import LoadIdentity
+from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger

@@ -10,19 +10,12 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.codec import SCHEMA_VERSION
-from airflow_provider_ch_s3.errors import (
-    ChS3Error,
-    ConfigError,
-    LoadError,
-    OvertakenError,
-    SourceError,
-    TargetError,
-)
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.common.codec import SCHEMA_VERSION
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, OvertakenError, SourceError, TargetError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load import context
 from airflow_provider_ch_s3.sql.filters import identifier
-from airflow_provider_ch_s3.sql.statement import Statement
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from tests.marks import thorough
 from tests.sandbox.conftest import (

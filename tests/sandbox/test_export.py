@@ -21,7 +21,7 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerUnreachableError, TargetError
 from airflow_provider_ch_s3.export import prepare, run
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.stores.s3_export import S3ExportStore
+from airflow_provider_ch_s3.stores.s3 import S3ExportStore
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
 from tests.sandbox.conftest import Lab, wait_until
 from tests.sandbox.processes import all_answer, kill_node

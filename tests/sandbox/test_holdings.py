@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.addresses import SourcePattern
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind
 from airflow_provider_ch_s3.exactly_once.holdings import IDS_PER_STATEMENT, Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sandbox import Sandbox
-from airflow_provider_ch_s3.source import SourceFile
 from airflow_provider_ch_s3.sql import ledger_queries
-from airflow_provider_ch_s3.target import TableName
+from airflow_provider_ch_s3.table.target import TableName
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 

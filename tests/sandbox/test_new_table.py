@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.create import make
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SourceError, TargetError
-from airflow_provider_ch_s3.new_table import CreateTable
+from airflow_provider_ch_s3.table.new_table import CreateTable
 from tests.sandbox.conftest import Background, Lab, bag
 from tests.sandbox.topologies import topologies
 from tests.sandbox.written import parquet_file

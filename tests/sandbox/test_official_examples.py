@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_ch_s3.new_table import CreateTable
+from airflow_provider_ch_s3.table.new_table import CreateTable
 from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox

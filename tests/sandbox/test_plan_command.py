@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_ch_s3.bench.latency import delayed
 from airflow_provider_ch_s3.cli import main
-from airflow_provider_ch_s3.load import sample
+from airflow_provider_ch_s3.load import measure
 from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox
@@ -73,7 +73,7 @@ def test_an_unknown_aws_connection_is_one_line(lab: Lab, capsys: pytest.CaptureF
 def test_a_store_so_far_away_that_nothing_is_counted_in_time(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     lab.put("in/a.csv", b"2013-01-01,1\n2013-02-01,2\n")
     table = lab.create("t", "day Date, n UInt32", "MergeTree PARTITION BY day ORDER BY n")
-    with delayed(lab.sandbox.s3, 1.5 * sample.SAMPLE_SECONDS) as far, caplog.at_level(logging.INFO):
+    with delayed(lab.sandbox.s3, 1.5 * measure.SAMPLE_SECONDS) as far, caplog.at_level(logging.INFO):
         lab.connect_aws({"endpoint_url": far.endpoint_url})
         assert main(["plan", *lab.arguments(table)]) == 0
     assert "so the plan assumes one" in caplog.text
@@ -99,7 +99,7 @@ def test_rows_of_compressed_text_are_counted(
     name_type: str,
     row_bytes: int,
 ) -> None:
-    monkeypatch.setattr(sample, "SAMPLE_SECONDS", 60)  # however busy the machine is
+    monkeypatch.setattr(measure, "SAMPLE_SECONDS", 60)  # however busy the machine is
     header = gzip.compress(b"id,name\n")
     for number in range(3):
         lab.put(f"in/{number}.csv.gz", header + TEXT)

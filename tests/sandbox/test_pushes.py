@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.access import S3Access
 from airflow_provider_ch_s3.bench.pushes import PUSHES, PushJob
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 

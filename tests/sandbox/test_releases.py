@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.sql.statement import Statement
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, start_worker
 from tests.sandbox.few import die_before
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from botocore.client import BaseClient
 
+from airflow_provider_ch_s3.common.work import poll
 from airflow_provider_ch_s3.errors import SandboxError, ServerError
-from airflow_provider_ch_s3.pace import poll
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.lock import lock_owner

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ch_s3.exactly_once import locked_target
+from airflow_provider_ch_s3.exactly_once import owner
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Background, Freeze, Lab, bag, start_worker, wait_until
 from tests.sandbox.few import (
@@ -150,7 +150,7 @@ class TestLongInsert:
             assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
         (query_id,) = lab.inserts()
         # the age of a staging table, and of its parts, is measured by the servers' clocks
-        lab.monkeypatch.setattr(locked_target, "IDLE_SECONDS", 2.0)
+        lab.monkeypatch.setattr(owner, "IDLE_SECONDS", 2.0)
         time.sleep(4)
         lab.load("other/*.csv", table, task_id="other")
         assert is_clean(lab), f"{query_id} was to be abandoned"

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode, Tracer
 
-from airflow_provider_ch_s3 import steps
+from airflow_provider_ch_s3.common import steps
 from airflow_provider_ch_s3.errors import LoadError
 from tests.sandbox.conftest import Lab
 

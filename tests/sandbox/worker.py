@@ -26,7 +26,7 @@ FORKS.set_forkserver_preload(
         __name__,
         "airflow_provider_ch_s3.load.staged",
         "airflow_provider_ch_s3.export.run",
-        "airflow_provider_ch_s3.stores.s3_export",
+        "airflow_provider_ch_s3.stores.s3",
         "clickhouse_connect",
     ]
 )

@@ -1,4 +1,4 @@
-"""The direction of imports: values at the bottom, then tuning and SQL, then the load, then Airflow."""
+"""The direction of imports: what any program could use, then values, tuning and SQL, the load, Airflow."""
 
 from __future__ import annotations
 
@@ -12,97 +12,41 @@ import airflow_provider_ch_s3
 
 PACKAGE = "airflow_provider_ch_s3"
 ROOT = Path(airflow_provider_ch_s3.__file__).parent
+MOST_MODULES, MOST_FOLDERS = 6, 26
 
-GROUND = {"errors", "units"}
-# The check of an expression is text in, text out: the values parse structures and engines with it.
-TEXT = GROUND | {"sql.expressions"}
-VALUES = TEXT | {
-    "arguments",
-    "names",
-    "connection_fields",
-    "connection_extra",
-    "declaration",
-    "calibration",
-    "column_types",
-    "common_type",
-    "conversion",
-    "path_columns",
-    "text_columns",
-    "chunk",
-    "cluster",
-    "globs",
-    "target",
-    "source",
-    "access",
-    "addresses",
-    "url_globs",
-    "regions",
-    "file_format",
-    "file_schema",
-    "frames",
-    "mapping",
-    "bad_rows",
-    "csv_dialect",
-    "new_table",
-    "settle",
-}
-ASKING = VALUES | {"tuning", "sql", "protocols", "request", "pace", "batches", "parallel", "steps", "codec"}
-PURE = ASKING | {"inspect", "create", "query", "exactly_once", "rejects", "load"}
+GROUND = {"errors", "common"}
+LANGUAGE = GROUND | {"clickhouse"}
+VALUES = LANGUAGE | {"cluster", "files", "table"}
+ASKING = VALUES | {"tuning", "request", "identity", "sql"}
+PURE = ASKING | {"inspect", "query", "create", "exactly_once", "rejects", "load"}
 
-# place -> what of ours it may import, beside itself
+# room -> what of ours it may import, beside itself
 MAY_IMPORT = {
     "errors": set(),
-    "units": set(),
-    "sql.tokens": {"errors"},
-    "sql.expressions": {"errors", "sql.tokens"},
-    "connection_fields": set(),
-    "connection_extra": {"arguments", "errors", "connection_fields"},
-    "declaration": GROUND | {"arguments"} | {"calibration", "cluster", "connection_extra", "connection_fields"},
-    "calibration": GROUND,
-    "chunk": GROUND,
-    "cluster": GROUND | {"connection_fields", "calibration"},
-    "column_types": set(),
-    "common_type": {"column_types"},
-    "target": TEXT | {"names"},
-    "arguments": {"errors"},
-    "names": set(),
-    "globs": set(),
-    "conversion": {"column_types"},
-    "addresses": GROUND | {"arguments", "globs", "names", "url_globs"},
-    "source": GROUND | {"access", "addresses", "column_types", "conversion", "file_format", "globs"},
-    "access": {"url_globs"},
-    "url_globs": {"errors", "globs"},
-    "regions": set(),
-    "path_columns": TEXT | {"column_types", "names", "source", "target"},
-    "text_columns": TEXT | {"csv_dialect", "column_types", "source", "target"},
-    "file_format": {"errors"},
-    "frames": set(),
-    "file_schema": TEXT | {"column_types", "common_type", "source"},
-    "mapping": TEXT | {"names", "target", "source", "conversion"},
-    "settle": GROUND,
-    "new_table": TEXT | {"arguments", "target"},
+    "common": {"errors"},
+    "clickhouse": GROUND,
+    "cluster": LANGUAGE,
+    "files": LANGUAGE,
+    "table": LANGUAGE | {"files"},
     "tuning": VALUES,
-    "sql": VALUES | {"tuning.setting"},
-    "pace": set(),
-    "batches": set(),
-    "parallel": set(),
-    "steps": set(),
-    "codec": GROUND,
     "request": VALUES | {"tuning"},
-    "protocols": VALUES | {"sql"},
+    "identity": set(),
+    "sql": VALUES | {"tuning.rule"},
     "inspect": ASKING,
-    "csv_dialect": {"arguments", "errors"},
-    "bad_rows": {"column_types", "target"},
-    "rejects": ASKING | {"inspect", "query", "exactly_once"},
-    "create": ASKING | {"inspect"},
     "query": ASKING,
+    "create": ASKING | {"inspect"},
     "exactly_once": ASKING | {"inspect", "query"},
+    "rejects": ASKING | {"inspect", "query", "exactly_once"},
     "load": PURE,
+    "records": PURE,
     "export": PURE,
-    "in_place": PURE,
-    "calibrate": PURE,
-    "sandbox": GROUND | {"pace"},
+    "stores": GROUND | {"files"},
+    "sandbox": GROUND,
+    "bench.measurement": PURE,
+    "bench.measure": PURE | {"bench.measurement"},
+    "bench.search": PURE | {"bench.measure", "bench.measurement"},
 }
+WITH_A_DRIVER = {"stores"}
 
 
 def modules(place: str) -> list[Path]:
@@ -143,7 +87,7 @@ def test_the_sensor_imports_nothing_of_a_load() -> None:
     assert not [name for name in imported if is_inside(name, {"load", "exactly_once"})]
 
 
-@pytest.mark.parametrize("place", MAY_IMPORT)
+@pytest.mark.parametrize("place", [place for place in MAY_IMPORT if place not in WITH_A_DRIVER])
 def test_no_airflow_and_no_driver(place: str) -> None:
     foreign = {"airflow", "clickhouse_connect"} | ({"boto3", "botocore"} if place != "sandbox" else set())
     wrong = {
@@ -155,25 +99,17 @@ def test_no_airflow_and_no_driver(place: str) -> None:
     assert wrong == set()
 
 
-def test_every_place_exists_and_has_a_rule() -> None:
-    glue = {
-        "example_dags",
-        "hooks",
-        "transfers",
-        "operators",
-        "stores",
-        "sensors",
-        "triggers",
-        "plugins",
-        "links",
-        "assets",
-        "cli",
-        "bench",
-        "get_provider_info",
-    }
-    places = {path.stem for path in ROOT.iterdir() if (path.is_dir() or path.suffix == ".py") and path.stem[0] != "_"}
-    assert places <= {*MAY_IMPORT, *glue}
+def test_every_room_exists_and_has_a_rule() -> None:
+    glue = {"hooks", "transfers", "operators", "sensors", "triggers", "assets", "plugins", "get_provider_info"}
+    tools = {"cli", "bench"}
+    rooms = {path.stem for path in ROOT.iterdir() if (path.is_dir() or path.suffix == ".py") and path.stem[0] != "_"}
+    assert rooms <= {*MAY_IMPORT, *glue, *tools}
     assert all(path.exists() for place in MAY_IMPORT for path in modules(place))
+
+
+def test_the_root_is_taken_in_at_a_glance() -> None:
+    assert len(list(ROOT.glob("*.py"))) <= MOST_MODULES
+    assert len(list(ROOT.glob("*/__init__.py"))) <= MOST_FOLDERS
 
 
 def import_graph(root: Path) -> dict[str, set[str]]:
@@ -187,26 +123,58 @@ def import_graph(root: Path) -> dict[str, set[str]]:
     }
 
 
+def room_graph(root: Path) -> dict[str, set[str]]:
+    """Folder, or module beside the folders → those that it imports."""
+    graph: dict[str, set[str]] = {}
+    for name, found in import_graph(root).items():
+        rooms = {other.split(".")[1] for other in found if "." in other}
+        if "." in name:
+            room = name.split(".")[1]
+            graph.setdefault(room, set()).update(rooms - {room})
+    return graph
+
+
 @pytest.mark.parametrize("command", ["tune", "plan", "loads"])
-def test_a_command_for_workers_needs_neither_bench_nor_sandbox(command: str) -> None:
+def test_a_command_for_workers_needs_neither_trials_nor_sandbox(command: str) -> None:
     graph = import_graph(ROOT)
     needed, new = set(), {PACKAGE, f"{PACKAGE}.__main__", f"{PACKAGE}.cli", f"{PACKAGE}.cli.{command}"}
     while new:
         needed |= new
         new = {found for name in new for found in graph[name]} - needed
     assert f"{PACKAGE}.hooks.clickhouse_s3" in needed
-    assert [name for name in sorted(needed) if is_inside(name, {"bench", "sandbox"})] == []
+    measuring = {PACKAGE + name for name in (".bench", ".bench.measure", ".bench.measurement", ".bench.search")}
+    assert [name for name in sorted(needed - measuring) if is_inside(name, {"bench", "sandbox"})] == []
 
 
-def test_no_import_circles() -> None:
+def test_no_circles_of_modules() -> None:
     TopologicalSorter(import_graph(ROOT)).prepare()
 
 
-def test_a_circle_is_found_within_a_function_too(tmp_path: Path) -> None:
+def test_no_circles_of_rooms() -> None:
+    TopologicalSorter(room_graph(ROOT)).prepare()
+
+
+@pytest.fixture
+def circular(tmp_path: Path) -> Path:
+    """Two rooms without a circle of modules: a.one → b.two → a.three."""
     package = tmp_path / "circular"
-    package.mkdir()
+    for room in ("a", "b"):
+        (package / room).mkdir(parents=True)
+        (package / room / "__init__.py").touch()
     (package / "__init__.py").touch()
-    (package / "a.py").write_text("from circular import b")
-    (package / "b.py").write_text("def later():\n    from circular.a import name")
+    (package / "a" / "one.py").write_text("from circular.b import two")
+    (package / "a" / "three.py").touch()
+    (package / "b" / "two.py").write_text("def later():\n    from circular.a.three import name")
+    return package
+
+
+def test_a_circle_is_found_within_a_function_too(circular: Path) -> None:
+    TopologicalSorter(import_graph(circular)).prepare()
+    (circular / "a" / "three.py").write_text("from circular.b.two import later")
     with pytest.raises(CycleError, match=r"circular\.a"):
-        TopologicalSorter(import_graph(package)).prepare()
+        TopologicalSorter(import_graph(circular)).prepare()
+
+
+def test_a_circle_of_rooms_is_found(circular: Path) -> None:
+    with pytest.raises(CycleError, match="'a'"):
+        TopologicalSorter(room_graph(circular)).prepare()

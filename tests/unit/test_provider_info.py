@@ -10,7 +10,7 @@ import airflow
 import jsonschema
 import pytest
 
-from airflow_provider_ch_s3.connection_fields import CONNECTION_FIELDS
+from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS
 from airflow_provider_ch_s3.get_provider_info import get_provider_info
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 

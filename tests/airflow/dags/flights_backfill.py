@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_ch_s3.sql.statement import Statement
+    from airflow_provider_ch_s3.clickhouse.statement import Statement
 
 # Day → the statement after which the first try dies; if it goes to every node, after the first node. A push loads
 # only the first days.

@@ -1,1 +1,0 @@
-"""Measure loads on a cluster, and find the constants that plans for it should use."""

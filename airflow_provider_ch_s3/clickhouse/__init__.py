@@ -1,0 +1,1 @@
+"""ClickHouse's language: types, tokens, expressions, statements."""

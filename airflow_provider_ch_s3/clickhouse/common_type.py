@@ -1,0 +1,122 @@
+"""Find a type that holds every value of two others, to read files with that differ in a column.
+
+ClickHouse reads a file as whatever type it is given, and wraps, cuts or drops what does not fit (26.7). So the type
+has to hold the values of both exactly; if there is none, no load can read both files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from functools import reduce
+
+from airflow_provider_ch_s3.clickhouse.column_types import (
+    SCALARS,
+    base_type,
+    decimal_digits,
+    family,
+    fine_time,
+    integer_range,
+    is_nullable,
+    parse_type,
+    scale_and_zone,
+)
+
+NOTHING = "Nullable(Nothing)"
+"""The type of a column that contains only NULL."""
+
+_INTEGERS = tuple(f"{sign}Int{bits}" for bits in (8, 16, 32, 64, 128, 256) for sign in ("U", ""))
+# A Float64 holds every whole number up to 2**53.
+_EXACT_IN_FLOAT = 2**53
+_MAX_DECIMAL_DIGITS = 76
+
+
+def common_type(one: str, other: str) -> str:
+    """Return the smallest type that holds every value of both; '' if there is none.
+
+    For types that cannot be NULL, such as Array, ClickHouse reads a NULL as the type's default value.
+    """
+    if one == other:
+        return one
+    first, second = base_type(one), base_type(other)
+    found = first if second == "Nothing" else second if first == "Nothing" else _common_base(first, second)
+    # ClickHouse has no Nullable Array, Tuple or Map
+    may_be_null = found and family(found) in SCALARS
+    return f"Nullable({found})" if may_be_null and (is_nullable(one) or is_nullable(other)) else found
+
+
+def common_type_of(types: Set[str]) -> str:
+    """Return the :func:`common_type` of one or more types; '' if two of them have none."""
+
+    def is_integer(type_name: str) -> bool:
+        return integer_range(base_type(type_name)) is not None
+
+    # Integers come last: of Int32, UInt32 and a Float, the two integers would first become Int64, which no Float
+    # holds, while Float64 holds all three
+    return reduce(lambda one, other: one and common_type(one, other), sorted(types, key=is_integer))
+
+
+def widened_type(in_file: str, in_table: str) -> str:
+    """Return the type to which a column of the table would have to be widened to hold all values of the files.
+
+    '' if it holds them already, or no wider type of its kind does.
+    """
+    wide = base_type(in_file)
+    if wide == base_type(in_table) or common_type(wide, base_type(in_table)) != wide:
+        return ""
+    return f"Nullable({wide})" if is_nullable(in_table) else wide
+
+
+def holds(type_name: str, other: str) -> bool:
+    """Whether reading values of ``other`` as ``type_name`` keeps each of them, or fails.
+
+    It always does if ``type_name`` is neither a number nor a time: as text a value stays what it was, and other types
+    refuse what they cannot hold. Times in different zones are the same moments.
+    """
+    base, other_base = base_type(type_name), base_type(other)
+    if family(base) not in {"number", "time"} or family(other_base) not in {"number", "time", "string"}:
+        return True
+    zone = re.compile(r",? ?'.*'|\('.*'\)")
+    bare, other_bare = zone.sub("", base), zone.sub("", other_base)
+    is_flag = other_base == "Bool" and integer_range(base) is not None
+    return is_flag or other_base == "Nothing" or common_type(bare, other_bare) == bare
+
+
+def _common_base(one: str, other: str) -> str:
+    if one == other:
+        return one
+    if one.startswith("Array(") and other.startswith("Array("):
+        inside = common_type(one[len("Array(") : -1], other[len("Array(") : -1])
+        return f"Array({inside})" if inside else ""
+    if {one, other} == {"Date", "Date32"}:
+        return "Date32"
+    return _common_time(one, other) or _common_number(one, other)
+
+
+def _common_number(one: str, other: str) -> str:
+    ranges = [found for found in (integer_range(one), integer_range(other)) if found]
+    if len(ranges) == 2:
+        low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
+        covering = (t for t in _INTEGERS if (r := integer_range(t)) and r[0] <= low and high <= r[1])
+        return next(covering, "")
+    floats = [base for base in (one, other) if re.fullmatch(r"B?Float\d+", base)]
+    if floats:
+        is_exact = all(low >= -_EXACT_IN_FLOAT and high <= _EXACT_IN_FLOAT for low, high in ranges)
+        return "Float64" if is_exact and len(floats) + len(ranges) == 2 else ""
+    digits = [found for found in (_digits(one), _digits(other)) if found]
+    before, scale = (max(numbers, default=0) for numbers in (zip(*digits, strict=True) if digits else ((), ())))
+    return f"Decimal({before + scale}, {scale})" if len(digits) == 2 and before + scale <= _MAX_DECIMAL_DIGITS else ""
+
+
+def _digits(base: str) -> tuple[int, int] | None:
+    """Return the number of digits before and after the decimal point, of a Decimal or an integer."""
+    span = integer_range(base)
+    return (len(str(span[1])), 0) if span else decimal_digits(base)
+
+
+def _common_time(one: str, other: str) -> str:
+    """Return the common type of two DateTime or DateTime64 types of one time zone, with the finer fraction."""
+    if not {parse_type(one)[0], parse_type(other)[0]} <= {"DateTime", "DateTime64"}:
+        return ""
+    (scale, zone), (other_scale, other_zone) = scale_and_zone(one), scale_and_zone(other)
+    return fine_time(max(scale, other_scale), zone) if zone == other_zone else ""

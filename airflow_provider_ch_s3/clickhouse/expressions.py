@@ -1,0 +1,188 @@
+"""Check the SQL that users write: one flat expression over columns. It is tokenized, not parsed.
+
+A load's SELECT must stay flat (with a subquery, all rows would pass through one node), and an expression must neither
+end the statement around it nor read anything but the rows of that statement. Tokens are enough to check all of this.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from airflow_provider_ch_s3.clickhouse.tokens import Token, TokenKind, refuse, split_at_commas, tokenize
+from airflow_provider_ch_s3.errors import ConfigError
+
+_SUBQUERY_WORDS = frozenset({"select", "union"})
+# Each of them starts a clause if an operand precedes or follows it, and is a column's name otherwise.
+_CLAUSE_WORDS = frozenset(
+    {
+        *("from", "final", "sample", "join", "using", "prewhere", "where", "group", "having", "window", "qualify"),
+        *("order", "limit", "offset", "fetch", "with", "except", "intersect", "settings", "into", "format"),
+    }
+)
+_INFIX_WORDS = frozenset({"and", "or", "xor", "in", "like", "ilike", "regexp", "between", "is", "div", "mod", "as"})
+_AFTER_OPERAND = _INFIX_WORDS | {"not", "global", "when", "then", "else", "end"}
+_BEFORE_OPERAND = _INFIX_WORDS | {"not", "case", "when", "then", "else", "interval"}
+_DISTINCT_FROM = (["is", "distinct"], ["not", "distinct"])
+_FIRST_WORDS = frozenset({"distinct", "all", "top"})
+_CONSTANTS = frozenset({"null", "true", "false", "nan", "inf"})
+# Dictionaries are allowed: they are meant for lookups from expressions, and each needs a grant of its own.
+_READERS = {
+    "joinget": "another table",
+    "joingetornull": "another table",
+    "hascolumnintable": "another table, even one on another server",
+    "file": "a file on the server",
+}
+_IN_FUNCTION = re.compile(r"(?:global)?(?:not)?(?:null)?in(?:ignoreset)?")
+
+_ONLY_COLUMNS = "use only the columns of the rows, or dictGet() to look values up in a dictionary"
+_QUOTE_COLUMN = "write one flat SQL expression; if this is a column's name, put it in back-quotes"
+_IN_REMEDY = (
+    "ClickHouse takes a name there for a table: list values in brackets, or write x = name for a column, has(name, x)"
+    " for an array, position(text, part) for a part of a text"
+)
+
+
+def split_expressions(text: str) -> list[str]:
+    """Split a text at the commas outside of quotes and brackets.
+
+    ``"a, f(b, 'c,d')"`` becomes ``["a", "f(b, 'c,d')"]``.
+
+    :raises ConfigError: if :func:`tokenize` rejects it.
+    """
+    commas = [t.start for t in tokenize(text) if t.kind is TokenKind.COMMA and t.depth == 0]
+    return [text[start + 1 : end].strip() for start, end in zip([-1, *commas], [*commas, len(text)], strict=True)]
+
+
+def parse_expression(text: str) -> str:
+    """Check that a text is one flat SQL expression that reads nothing but columns.
+
+    :returns: the text without surrounding white space.
+    :raises ConfigError: if it is empty, more than one expression, not flat, or reads anything else.
+    """
+    tokens = tokenize(text)
+    elements = split_at_commas(tokens)
+    if len(elements) != 1 or not elements[0]:
+        count = len([element for element in elements if element])
+        raise ConfigError(f"expected one SQL expression and found {count} in {text!r}")
+    for n, token in enumerate(tokens):
+        _check_call(text, tokens, n)
+        if token.text == "*" and not (n and (_is_operand(tokens[n - 1]) or tokens[n - 1].kind is TokenKind.CLOSE)):
+            raise refuse(text, "contains a * that stands for any number of columns", "name one column")
+        if token.kind is TokenKind.WORD:
+            _check_word(text, tokens, n)
+            _check_in(text, tokens, n)
+    return text.strip()
+
+
+def _check_word(text: str, tokens: Sequence[Token], n: int) -> None:
+    """Check that a word does not start a subquery or a clause, and does not name a result."""
+    word, after = tokens[n].text, _at(tokens, n + 1)
+    if word == "as" and not _is_in_cast(tokens, n):
+        raise refuse(text, "names a result with AS", "leave the name out: it would replace a column elsewhere")
+    is_keyword = (
+        word in _SUBQUERY_WORDS
+        or (word in _FIRST_WORDS and n == 0)
+        or (word == "values" and after is not None and after.text == "(")
+        or (word == "explain" and after is not None and after.kind is TokenKind.WORD)
+        or (word in _CLAUSE_WORDS and tokens[n].depth == 0 and _begins_clause(tokens, n))
+    )
+    if is_keyword:
+        raise refuse(text, f"contains the keyword {word.upper()}", _QUOTE_COLUMN)
+
+
+def _is_in_cast(tokens: Sequence[Token], n: int) -> bool:
+    """Whether a token is directly in the brackets of CAST(x AS type)."""
+    opened = next((i for i in range(n - 1, -1, -1) if tokens[i].depth < tokens[n].depth), 0)
+    return opened > 0 and tokens[opened - 1].text == "cast"
+
+
+def _begins_clause(tokens: Sequence[Token], n: int) -> bool:
+    before, after = _at(tokens, n - 1), _at(tokens, n + 1)
+    if tokens[n].text == "from" and [t.text for t in tokens[max(0, n - 2) : n]] in _DISTINCT_FROM:
+        return False
+    if before is not None and _ends_operand(before):
+        return True
+    if after is None or (after.text == "(" and tokens[n].text == "format"):  # format('{}', x) is a function
+        return False
+    return after.text in ("(", "{") or (_is_operand(after) and after.text not in _AFTER_OPERAND)
+
+
+def _ends_operand(token: Token) -> bool:
+    return token.kind is TokenKind.CLOSE or (_is_operand(token) and token.text not in _BEFORE_OPERAND)
+
+
+def _check_call(text: str, tokens: Sequence[Token], n: int) -> None:
+    """Check that a function reads nothing but its arguments."""
+    after = _at(tokens, n + 1)
+    if after is None or after.text != "(":
+        return
+    name, kind = tokens[n].text, tokens[n].kind
+    if kind is TokenKind.NAME:
+        raise refuse(text, f"calls {name} by a quoted name", "write the function's name without quotes")
+    if kind is not TokenKind.WORD:
+        return
+    written = text[tokens[n].start :][: len(name)]
+    if name in _READERS:
+        raise refuse(text, f"calls {written}(), which reads {_READERS[name]}", _ONLY_COLUMNS)
+    if name != "in" and _IN_FUNCTION.fullmatch(name):
+        raise refuse(text, f"calls {written}()", "write x IN (value, …) or x NOT IN (value, …)")
+    if name == "columns":
+        raise refuse(text, "calls COLUMNS(), which stands for any number of columns", "name one column")
+
+
+def _check_in(text: str, tokens: Sequence[Token], n: int) -> None:
+    """Check that IN is not applied to a table: ``x IN t``, ``x IN (t)`` or ``in(x, t)``."""
+    after, called = _at(tokens, n + 1), _at(tokens, n + 2)
+    if tokens[n].text != "in" or after is None:
+        return
+    elements: list[Sequence[Token]] = []
+    if after.text == "(":
+        elements = split_at_commas(_group(tokens, n + 1), after.depth + 1)
+    elif called is None or called.text != "(":
+        elements = [(after,)]
+    for element in elements:
+        if _is_name_alone(element):
+            raise refuse(text, "has a name after IN", _IN_REMEDY)
+
+
+def _group(tokens: Sequence[Token], n: int) -> Sequence[Token]:
+    """Return the tokens between an opening bracket and its closing one."""
+    end = next(i for i in range(n + 1, len(tokens)) if tokens[i].depth == tokens[n].depth)
+    return tokens[n + 1 : end]
+
+
+def _is_name_alone(element: Sequence[Token]) -> bool:
+    """Whether an element may be the name of a table: ``t``, ``d.t``, ``((t))``, ``t AS x``."""
+    if not element or (len(element) == 1 and element[0].text in _CONSTANTS):
+        return False
+    is_call = any(_is_name(token) and after.text == "(" for token, after in pairwise(element))
+    return not is_call and all(_is_name(token) or token.text in (".", "(", ")") for token in element)
+
+
+def _is_operand(token: Token) -> bool:
+    return token.kind in (TokenKind.WORD, TokenKind.NAME, TokenKind.STRING)
+
+
+def _is_name(token: Token) -> bool:
+    is_number = token.text[0].isdecimal()
+    return token.kind is TokenKind.NAME or (token.kind is TokenKind.WORD and not is_number)
+
+
+def _at(tokens: Sequence[Token], n: int) -> Token | None:
+    return tokens[n] if 0 <= n < len(tokens) else None
+
+
+def find_names(text: str) -> Iterator[str]:
+    """Yield the names in an expression that are not called as functions: columns, and words such as AND.
+
+    ``"f(day) > `a b` AND t.n = 1"`` has day, a b, AND, t, 1.
+    """
+    tokens = tokenize(text)
+    for n, token in enumerate(tokens):
+        before, after = _at(tokens, n - 1), _at(tokens, n + 1)
+        is_part = before is not None and before.text == "."
+        is_called = after is not None and after.text == "("
+        if token.kind in (TokenKind.WORD, TokenKind.NAME) and not is_part and not is_called:
+            yield text[token.start :][: len(token.text)].strip('`"')

@@ -1,0 +1,80 @@
+"""Format bytes, counts and durations for people to read.
+
+Show external names in messages, with invisible characters escaped.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+_BYTE_UNITS = ((1024 * GIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
+
+
+def format_bytes(size_bytes: float) -> str:
+    """Format a size with a binary unit: ``1536`` becomes ``1.5 KiB``."""
+    for unit_bytes, name in _BYTE_UNITS:
+        if abs(size_bytes) >= unit_bytes:
+            return f"{size_bytes / unit_bytes:.1f} {name}"
+    return f"{size_bytes:.0f} B"
+
+
+def format_count(count: float) -> str:
+    """Format a whole number with thousands separators: ``336776`` becomes ``336,776``."""
+    return f"{count:,.0f}"
+
+
+def count_of(count: float, noun: str) -> str:
+    """Format a count with its noun, whose plural ends in s: ``1 file``, ``1,200 files``."""
+    text = format_count(count)
+    return f"{text} {noun}" if text == "1" else f"{text} {noun}s"
+
+
+def format_estimate(seconds: float) -> str:
+    """Format a duration that is only an estimate: ``under a second``, ``3.2 s``."""
+    return "under a second" if seconds < 1 else format_seconds(seconds)
+
+
+def format_seconds(seconds: float) -> str:
+    """Format a duration: ``3.2 s``, ``4 min 05 s``, ``2 h 03 min``."""
+    if round(seconds, 1) < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest_seconds = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest_seconds:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"
+
+
+# Letters and marks that are displayed as nothing or as a space, although their Unicode category does not say so.
+_BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+_VARIATION_SELECTORS = range(0xFE00, 0xFE10)
+
+
+def show_name(name: str) -> str:
+    """Return the name as it is, or quoted and escaped if it is empty, padded with spaces, or partly invisible.
+
+    ``id`` stays ``id``; with a byte order mark before it, it becomes ``'\\ufeffid'``.
+    """
+    if name and name == name.strip() and all(map(_is_visible, name)):
+        return name
+    return "'" + "".join(c if _is_visible(c) else c.encode("unicode_escape").decode() for c in name) + "'"
+
+
+def _is_visible(character: str) -> bool:
+    if character == " ":
+        return True
+    is_blank = character in _BLANK_LETTERS or ord(character) in _VARIATION_SELECTORS
+    return not is_blank and unicodedata.category(character)[0] not in "CZ"
+
+
+def is_text(text: str) -> bool:
+    """Whether a string is text: it has no lone surrogate, which nothing outside of Python could take."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

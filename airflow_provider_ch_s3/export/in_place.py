@@ -1,0 +1,134 @@
+"""A SELECT over files where they are: nothing is loaded, and nothing is written."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
+from airflow_provider_ch_s3.common.text import count_of, format_bytes
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, ServerError, SourceError
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.file_format import infer_format
+from airflow_provider_ch_s3.files.source import SourceSpec
+from airflow_provider_ch_s3.files.stores import ObjectStore
+from airflow_provider_ch_s3.inspect.cluster import detect_cluster, read_server
+from airflow_provider_ch_s3.inspect.files import check_format
+from airflow_provider_ch_s3.load.arrivals import list_files
+from airflow_provider_ch_s3.load.prepare import read_server_settings
+from airflow_provider_ch_s3.request import LoadRequest, OnNoFiles
+from airflow_provider_ch_s3.sql.export_queries import FILES, render_select_files
+from airflow_provider_ch_s3.tuning import IN_PLACE_RULES, InPlaceFacts, Plan, SettingValue, plan_query
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InPlaceRequest:
+    """A query over files.
+
+    :param sql: a SELECT in which ``{files}`` stands for the files.
+    :param data_format: ClickHouse's name; None to infer it from the file names.
+    :param compression: ClickHouse's name; None to infer it from each file name.
+    :param structure: ``name Type, …`` of the files; None to let the server infer it.
+    :param settings: ClickHouse settings that win over everything computed.
+    :param connection_settings: those of the Airflow connection.
+    :param max_rows: fail if the result has more.
+    :param timeout_seconds: the task's ``execution_timeout``.
+    """
+
+    pattern: SourcePattern
+    sql: str
+    data_format: str | None = None
+    compression: str | None = None
+    structure: str | None = None
+    settings: Mapping[str, SettingValue] = field(default_factory=dict)
+    connection_settings: Mapping[str, SettingValue] = field(default_factory=dict)
+    max_rows: int = 1000
+    timeout_seconds: float | None = None
+
+
+def query_in_place(
+    client: ClickHouseClient,
+    store: ObjectStore,
+    declaration: ClusterDeclaration,
+    request: InPlaceRequest,
+    query_id: str,
+) -> list[dict[str, Any]]:
+    """Run the query on the connected server; returns its rows as native Python values.
+
+    :raises ConfigError: if the query does not name the files, or a setting is wrong.
+    :raises SourceError: if there are no files, or the server refuses the query.
+    :raises LoadError: if the result has more than ``max_rows`` rows.
+    """
+    if FILES not in request.sql:
+        raise ConfigError(f"sql={request.sql!r} does not name the files; write {FILES} where a table would be")
+    source = _read_source(client, store, request)
+    plan = _plan(client, declaration, request, source.data_format)
+    log.info("plan for %s:\n%s", request.pattern, plan.describe())
+    statement = render_select_files(
+        source,
+        request.sql,
+        structure=request.structure or "auto",
+        limit_rows=request.max_rows + 1,
+        settings=plan.sent,
+    )
+    log.info("submitting %s:\n%s", query_id, shorten_lines(statement.text))
+    try:
+        rows = client.query(statement, query_id=query_id)
+    except ServerError as error:
+        raise SourceError(
+            f"the server refuses the query over {request.pattern}: {error}; give one SELECT without FORMAT, whose"
+            " columns the files have"
+        ) from error
+    if len(rows) > request.max_rows:
+        raise LoadError(
+            f"the query over {request.pattern} yields more than max_rows={request.max_rows:,} rows, and all of them"
+            " would go to Airflow's database; aggregate them, raise max_rows, or load the files into a table"
+        )
+    return rows
+
+
+def _plan(
+    client: ClickHouseClient, declaration: ClusterDeclaration, request: InPlaceRequest, data_format: str
+) -> Plan:
+    facts = InPlaceFacts(
+        vcpus=detect_cluster(client, declaration, read_server(client)).weakest.vcpus,
+        data_format=data_format,
+        timeout_seconds=request.timeout_seconds,
+    )
+    return plan_query(
+        IN_PLACE_RULES,
+        facts,
+        server=read_server_settings(client),
+        operator=request.settings,
+        connection=request.connection_settings,
+    )
+
+
+def _read_source(client: ClickHouseClient, store: ObjectStore, request: InPlaceRequest) -> SourceSpec:
+    listed = LoadRequest(pattern=request.pattern, table="", on_no_files=OnNoFiles.SUCCEED)
+    files = list_files(store, listed, is_recorded=False).files
+    if not files:
+        raise SourceError(f"no file matches {request.pattern}; check the address, and that the files were delivered")
+    given = check_format(client, request.data_format) if request.data_format else None
+    data_format, compression = infer_format((file.key for file in files), given, request.compression)
+    source = SourceSpec(
+        pattern=request.pattern,
+        access=store.access(),
+        files=files,
+        data_format=data_format,
+        compression=compression,
+        columns=(),
+    )
+    if source.is_pattern:
+        raise SourceError(
+            f"{request.pattern}: {count_of(len(files), 'file')} are too many to be named in one statement, as they"
+            " must be for the query to read what was listed; narrow the source, or load the files into a table"
+        )
+    log.info("%s, %s in %s", request.pattern, format_bytes(source.size_bytes), count_of(len(files), "file"))
+    return source

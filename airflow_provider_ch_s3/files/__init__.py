@@ -1,0 +1,1 @@
+"""Files as values: addresses, formats, stores and how the servers reach them."""

@@ -1,0 +1,170 @@
+"""How the ClickHouse servers reach an object store: which table function, which address, which credentials."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import ClassVar
+from urllib.parse import quote
+
+from airflow_provider_ch_s3.files.globs import MAX_URLS
+
+
+class TableFunction(Enum):
+    """The table function that reads the files; each has a form with ``Cluster`` in its name."""
+
+    S3 = "s3"
+    AZURE = "azureBlobStorage"
+    URL = "url"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreAccess:
+    """What every access has.
+
+    :param endpoint_url: where the store is, unless each address says it.
+    :param named_collection: named collection on the servers that contains the credentials.
+    :param redirects: how many redirects the servers follow to a file, over HTTP.
+    :param parameter_prefix: prefix of the query parameters that carry the secrets; random, so that no expression of
+        the load can refer to them.
+    """
+
+    function: ClassVar[TableFunction]
+
+    endpoint_url: str = ""
+    named_collection: str = ""
+    redirects: int = 0
+    parameter_prefix: str = field(default_factory=lambda: f"ch_s3_{secrets.token_hex(8)}_", repr=False, compare=False)
+
+    @property
+    def inspection_settings(self) -> dict[str, int]:
+        """Settings with which files are inspected, before there is a plan."""
+        return {}
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The secrets as query parameters, under the names that the templates use."""
+        return {f"{self.parameter_prefix}{name}": value for name, value in self._credentials().items() if value}
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values that no message may show."""
+        return tuple(filter(None, self._credentials().values()))
+
+    def _credentials(self) -> dict[str, str]:
+        return {}
+
+    def address(self, bucket: str, keys: str) -> str:
+        """What the table function takes for the objects that a glob names."""
+        raise NotImplementedError
+
+    def address_of_one(self, bucket: str, key: str) -> str:
+        """What it takes for one object, whatever characters its key has but globs."""
+        return self.address(bucket, key)
+
+    def path(self, bucket: str, key: str) -> str:
+        """The object's ``_path`` in the servers' answers."""
+        return f"{bucket}/{key}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class S3Access(StoreAccess):
+    """Access to S3 and what speaks its protocol.
+
+    At most one of: ``access_key`` and ``secret_key`` (with ``session_token`` when temporary), ``anonymous``,
+    ``named_collection``, ``role_arn``. None of them: the servers' own role.
+
+    :param role_arn: ARN of a role that the servers assume.
+    """
+
+    function = TableFunction.S3
+
+    access_key: str = field(default="", repr=False)
+    secret_key: str = field(default="", repr=False)
+    session_token: str = field(default="", repr=False)
+    anonymous: bool = False
+    role_arn: str = ""
+
+    def _credentials(self) -> dict[str, str]:
+        if not self.access_key:
+            return {}
+        return {
+            "access_key": self.access_key,
+            "secret_key": self.secret_key,
+            "session_token": self.session_token,
+        }
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values that no message may show; the access key is only a name, and the store's messages need it."""
+        return tuple(secret for secret in (self.secret_key, self.session_token) if secret)
+
+    @property
+    def inspection_settings(self) -> dict[str, int]:
+        """A server that cannot reach the store tries 500 times, for 40 minutes (26.7); 12 take half a minute.
+
+        The load itself keeps the server's number: a store that is busy for a while must not end hours of work.
+        """
+        return {"s3_retry_attempts": 12}
+
+    def address(self, bucket: str, keys: str) -> str:
+        """The path-style address, which every S3 endpoint and every ClickHouse version supports."""
+        return f"{self.endpoint_url.rstrip('/')}/{bucket}/{keys}"
+
+    def address_of_one(self, bucket: str, key: str) -> str:
+        """Percent-encoded: that way ClickHouse reads any single key, but no list of keys (seen on 26.7)."""
+        return self.address(bucket, quote(key))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AzureAccess(StoreAccess):
+    """Access to Azure Blob Storage.
+
+    With ``named_collection``, or with ``connection_string``, or with neither: then the servers use their own
+    identity.
+
+    :param connection_string: the account's endpoint and its key or shared access signature; secret.
+    """
+
+    function = TableFunction.AZURE
+
+    connection_string: str = field(default="", repr=False)
+
+    def _credentials(self) -> dict[str, str]:
+        return {"connection_string": self.connection_string}
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The whole string and its secret parts: messages may quote either."""
+        named = (part.partition("=") for part in self.connection_string.split(";"))
+        parts = [value for name, _, value in named if name in {"AccountKey", "SharedAccessSignature"}]
+        return (*super().secrets, *filter(None, parts))
+
+    def address(self, bucket: str, keys: str) -> str:
+        """The path within the container, which is an argument of its own."""
+        return keys
+
+
+@dataclass(frozen=True, kw_only=True)
+class UrlAccess(StoreAccess):
+    """Access to files on an HTTP server that everybody may read."""
+
+    function = TableFunction.URL
+
+    @property
+    def inspection_settings(self) -> dict[str, int]:
+        """As the plan has them: the addresses are the same."""
+        return {
+            "glob_expansion_max_elements": MAX_URLS,
+            "http_skip_not_found_url_for_globs": 0,
+            "max_http_get_redirects": self.redirects,
+        }
+
+    def address(self, bucket: str, keys: str) -> str:
+        """The URL; the bucket is its scheme and host."""
+        return f"{bucket}/{keys}"
+
+    def path(self, bucket: str, key: str) -> str:
+        """``_path`` is the path of the URL, as it is requested."""
+        return f"/{key}"

@@ -1,0 +1,208 @@
+"""Addresses of files, as users write them: ``s3://bucket/folder/*.parquet``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import NoneType
+
+from airflow_provider_ch_s3.common.arguments import refuse_argument
+from airflow_provider_ch_s3.common.text import is_text, show_name
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.globs import (
+    UNSAFE_IN_PATH,
+    UNSAFE_IN_URL,
+    WILDCARD,
+    before_wildcards,
+    glob_regex,
+    mask_url,
+    read_host,
+    read_url_glob,
+)
+
+MAX_WILDCARDS = 16
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scheme:
+    """What the addresses of one kind of store look like.
+
+    :param store: the store, for messages; ``operator``: the operator that loads from it.
+    :param start: regex of what precedes the key; its group ``bucket`` is the bucket.
+    :param prefix: what precedes the bucket in an address; ``path_prefix``: in the ledger.
+    :param example: an address.
+    :param lists_folders: a listing contains all objects that begin like a glob; otherwise only those that it matches.
+    :param is_reliable: an object arrives whole, or its reader fails.
+    :param unsafe: characters of a key that the servers do not take literally.
+    :param read_bucket: brings a bucket into its usual form; ``read_glob``: a glob into that of the keys of a listing.
+    """
+
+    store: str
+    operator: str
+    start: str
+    prefix: str
+    path_prefix: str
+    example: str
+    lists_folders: bool = True
+    is_reliable: bool = True
+    unsafe: re.Pattern[str] = UNSAFE_IN_PATH
+    read_bucket: Callable[[str], str] = _as_it_is
+    read_glob: Callable[[str], str] = _as_it_is
+
+
+_BUCKET = r"://(?P<bucket>[^/*?{}]+)"
+
+S3 = Scheme(
+    store="S3",
+    operator="S3ToClickHouseOperator",
+    start=rf"s3a?{_BUCKET}",
+    prefix="s3://",
+    path_prefix="",  # as ClickHouse names them
+    example="s3://bucket/folder/*.parquet",
+)
+GCS = Scheme(
+    store="Google Cloud Storage",
+    operator="GCSToClickHouseOperator",
+    start=rf"gs{_BUCKET}",
+    prefix="gs://",
+    path_prefix="gs://",
+    example="gs://bucket/folder/*.parquet",
+)
+AZURE = Scheme(
+    store="Azure Blob Storage",
+    operator="AzureBlobStorageToClickHouseOperator",
+    start=rf"az{_BUCKET}",
+    prefix="az://",
+    path_prefix="az://",
+    example="az://container/folder/*.parquet",
+)
+HTTP = Scheme(
+    store="HTTP",
+    operator="HttpToClickHouseOperator",
+    start=r"(?P<bucket>https?://([^/*?{}@#:\\\s\[\]]+|\[[0-9A-Fa-f:.]+\])(:\d+)?)",
+    prefix="",
+    path_prefix="",
+    example="https://host/folder/{1..9}.parquet",
+    lists_folders=False,
+    is_reliable=False,
+    unsafe=UNSAFE_IN_URL,
+    read_bucket=read_host,
+    read_glob=read_url_glob,
+)
+SCHEMES = (S3, GCS, AZURE, HTTP)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourcePattern:
+    """The objects that a load selects: those in ``bucket`` whose keys match one of ``globs``.
+
+    :param bucket: a bucket, a container of Azure, or the scheme and host of a URL.
+    :param account: the storage account, where the names of buckets are those of an account; the connection has it.
+    """
+
+    bucket: str
+    globs: tuple[str, ...]
+    scheme: Scheme = S3
+    account: str = ""
+
+    def matches(self, key: str) -> bool:
+        """Whether the load selects the object with this key."""
+        return any(regex.fullmatch(key) for regex in self._regexes)
+
+    def path(self, key: str) -> str:
+        """Name of an object in the ledger, which is the same for every load."""
+        account = f"{self.account}/" if self.account else ""
+        return f"{self.scheme.path_prefix}{account}{self.bucket}/{key}"
+
+    def covers(self, path: str) -> bool:
+        """Whether the load selects the object with this path."""
+        start = self.path("")
+        return path.startswith(start) and self.matches(path.removeprefix(start))
+
+    def address(self, key: str) -> str:
+        """Address of an object or a folder, as a user would write it."""
+        return f"{self.scheme.prefix}{self.bucket}/{key}"
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """The start of each glob, up to its first wildcard; no prefix starts with another one."""
+        found = sorted(set(map(before_wildcards, self.globs)))
+        return tuple(p for i, p in enumerate(found) if not any(p.startswith(other) for other in found[:i]))
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """The folder of each glob, up to its first wildcard, with its slash; '' for the bucket itself."""
+        return frozenset(prefix[: prefix.rfind("/") + 1] for prefix in map(before_wildcards, self.globs))
+
+    def glob_above(self, key: str) -> str:
+        """A glob whose beginning is that of the key, whether it matches the key or not; '' if there is none.
+
+        ``d`` and ``d/`` are above ``d/a.csv``, and so are ``d/*.parquet`` and ``*``.
+        """
+        for glob in self.globs:
+            prefix = before_wildcards(glob)
+            if key.startswith(prefix if prefix != glob else f"{glob.rstrip('/')}/"):
+                return glob
+        return ""
+
+    @cached_property
+    def _regexes(self) -> tuple[re.Pattern[str], ...]:
+        return tuple(re.compile(glob_regex(glob), re.DOTALL) for glob in self.globs)
+
+    def __str__(self) -> str:
+        return ", ".join(show_name(self.address(glob)) for glob in self.globs)
+
+
+def parse_source(source: str | Sequence[str], scheme: Scheme = S3) -> SourcePattern:
+    """Parse ``s3://bucket/key``, or a list of them; keys may contain ``*``, ``?``, ``**``, ``{a,b}``, ``{1..9}``.
+
+    :param scheme: the kind of address that is expected.
+    :raises ConfigError: if an address is malformed, or the addresses name more than one bucket.
+    """
+    if not isinstance(source, (str, Sequence, NoneType)):
+        raise refuse_argument("source", source, f"give an address such as {scheme.example!r}, or a list")
+    addresses = [source] if isinstance(source, str) else list(source or ())
+    if not addresses:
+        raise ConfigError(f"source is empty; give an address such as {scheme.example!r}")
+    buckets, globs = set(), []
+    for address in addresses:
+        if isinstance(address, str) and not is_text(address):
+            raise ConfigError(f"source {address!r} has a character that is none in UTF-8; write the address anew")
+        match = re.fullmatch(rf"{scheme.start}/(?P<glob>.+)", str(address), re.DOTALL)
+        if match is None:
+            raise _is_malformed(address, scheme)
+        if len(WILDCARD.findall(match["glob"])) > MAX_WILDCARDS:
+            raise ConfigError(
+                f"source {mask_url(str(address))!r} has more than {MAX_WILDCARDS} wildcards, and each multiplies the"
+                " ways in which a key may match; use fewer, such as * for several in a row"
+            )
+        buckets.add(scheme.read_bucket(match["bucket"]))
+        globs.append(scheme.read_glob(match["glob"]))
+    if len(buckets) > 1:
+        raise ConfigError(
+            f"source names the buckets {', '.join(sorted(buckets))}; one load reads one bucket, so use one"
+            " task for each (dynamic task mapping does that)"
+        )
+    return SourcePattern(bucket=buckets.pop(), globs=tuple(globs), scheme=scheme)
+
+
+def find_scheme(address: str) -> Scheme:
+    """Find the kind of store that an address names; S3 if none of them has such addresses."""
+    return next((scheme for scheme in SCHEMES if re.match(scheme.start, address)), S3)
+
+
+def _is_malformed(address: object, scheme: Scheme) -> ConfigError:
+    shown = repr(mask_url(address) if isinstance(address, str) else address)
+    other = find_scheme(str(address))
+    if other is HTTP and "?" in str(address):
+        read_url_glob(str(address))  # says what is wrong with it
+    if other is not scheme and re.match(other.start, str(address)):
+        return ConfigError(f"source {shown} is an address of {other.store}; use {other.operator} for it")
+    article = "a" if scheme is GCS else "an"
+    return ConfigError(f"source {shown} is not {article} {scheme.store} address; write it as {scheme.example!r}")

@@ -1,0 +1,69 @@
+"""A chunk: one of the pieces in which a load of many files, or of large ones, is planned, staged and committed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_ch_s3.common.text import format_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunk:
+    """One piece of a load; by default the only one.
+
+    :param number: from 1.
+    :param after: the key after which it begins; '' for the start of the listing.
+    :param last: its last key; '' for the end of the listing, so that no chunk follows.
+    :param size_bytes: of its files.
+    :param bytes_before: of the files of the chunks before it.
+    :param seconds_before: of the INSERTs and commits of those chunks.
+    :param bytes_total: of the files of all chunks, as the first one found them.
+    """
+
+    number: int = 1
+    after: str = ""
+    last: str = ""
+    size_bytes: int = 0
+    bytes_before: int = 0
+    seconds_before: float = 0.0
+    bytes_total: int = 0
+
+    @property
+    def is_last(self) -> bool:
+        return not self.last
+
+    @property
+    def is_only(self) -> bool:
+        return self.is_last and self.number == 1
+
+    @property
+    def count(self) -> int:
+        """The number of chunks, if those to come are as large as this one."""
+        left_bytes = self.bytes_total - self.bytes_before - self.size_bytes
+        return self.number + (0 if self.is_last else max(1, math.ceil(left_bytes / max(1, self.size_bytes))))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON values, for the ledger and for the query's ``log_comment``."""
+        return dataclasses.asdict(self)
+
+    def done_ratio(self, ratio: float) -> float:
+        """How much of the whole load is done.
+
+        :param ratio: how much of this chunk is; both from 0 to 1.
+        """
+        if not self.bytes_total:
+            return ratio
+        return min(1.0, (self.bytes_before + ratio * self.size_bytes) / self.bytes_total)
+
+    @property
+    def place(self) -> str:
+        """Which of the chunks it is: ``7 of about 40``."""
+        return f"{self.number:,} of {'' if self.is_last else 'about '}{self.count:,}"
+
+    def describe_share(self) -> str:
+        """Describe what part of the load it is."""
+        total, before = format_bytes(self.bytes_total), format_bytes(self.bytes_before)
+        return f"{self.place}: {format_bytes(self.size_bytes)} of {total}, {before} of which are loaded"

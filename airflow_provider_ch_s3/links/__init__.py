@@ -1,1 +1,0 @@
-"""Links from a task into the UI and into ClickHouse."""

@@ -1,0 +1,195 @@
+"""Measure a sample of the files: size of the rows in memory, number of rows, partitions.
+
+Measurements of past loads, from the ledger, for the next plan of the same table.
+
+Find out among how many loads the memory of the nodes is divided.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import ClusterSpec
+from airflow_provider_ch_s3.common.text import GIB, MIB
+from airflow_provider_ch_s3.errors import ServerError
+from airflow_provider_ch_s3.exactly_once.ledger import Ledger
+from airflow_provider_ch_s3.files.file_format import is_compressed
+from airflow_provider_ch_s3.files.source import SourceSpec
+from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.inspect.files import query_files
+from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.sql import ledger_queries, load_queries
+from airflow_provider_ch_s3.sql.load_queries import render_count_loads
+from airflow_provider_ch_s3.table.mapping import MappedColumn
+from airflow_provider_ch_s3.table.target import TargetSpec
+from airflow_provider_ch_s3.tuning import LoadLimit, MemorySharing, PastLoad, SettingValue
+from airflow_provider_ch_s3.tuning.predict import fixed_seconds
+
+log = logging.getLogger(__name__)
+
+SAMPLE_ROWS = 10_000
+# To count partitions, some files are read for a second at most, and of columnar files only the columns of the key.
+SAMPLE_FILES = 16
+SAMPLE_SECONDS = 1
+# Files that begin where others end share a partition with each of their neighbours.
+MAX_SHARED_RATIO = 0.8
+# Bytes in memory per stored byte, if counting the rows of a file takes too long.
+MEMORY_PER_STORED_BYTE_TEXT = 1.5
+MEMORY_PER_STORED_BYTE_COMPRESSED_TEXT = 4.0
+MEMORY_PER_STORED_BYTE_COLUMNAR = 3.0
+
+
+def measure_rows(
+    client: ClickHouseClient,
+    source: SourceSpec,
+    mapping: Sequence[MappedColumn],
+    target: TargetSpec,
+    *,
+    where: str,
+    settings: Mapping[str, SettingValue],
+) -> SourceSpec:
+    """Measure the mean size of a row in memory; the server also checks the condition.
+
+    :raises SourceError: if the servers cannot read the files, or a value does not fit.
+    """
+    used = {column.target for column in mapping}
+    numbered = [c.name for c in target.columns if c.name in used and c.type.startswith("LowCardinality(")]
+    statement = load_queries.render_sample_files(
+        source, mapping, numbered=numbered, where=where, limit_rows=SAMPLE_ROWS, settings=settings
+    )
+    sample = query_files(client, statement, source, target)[0]
+    return replace(source, row_bytes=float(sample["mean_row_bytes"]) if sample["row_count"] else None)
+
+
+def estimate_row_count(
+    client: ClickHouseClient, source: SourceSpec, *, settings: Mapping[str, SettingValue]
+) -> SourceSpec:
+    """Estimate the number of rows from the file whose size is nearest to the mean."""
+    mean_bytes = source.size_bytes / len(source.files)
+    file = min(source.files, key=lambda file: abs(file.size_bytes - mean_bytes))
+    statement = load_queries.render_count_rows(
+        replace(source, files=(file,)), seconds=SAMPLE_SECONDS, settings=settings
+    )
+    try:
+        rows = client.query(statement)[0]["row_count"]
+    except ServerError as error:
+        log.info(
+            "cannot count the rows of %s, so the plan estimates their size from the stored size: %s", file.key, error
+        )
+        return source
+    return replace(source, estimated_rows=int(rows) * source.size_bytes / max(1, file.size_bytes))
+
+
+def count_partitions(
+    client: ClickHouseClient,
+    source: SourceSpec,
+    mapping: Sequence[MappedColumn],
+    partition_key: str,
+    *,
+    settings: Mapping[str, SettingValue],
+) -> SourceSpec:
+    """Count the partitions of some files, spread from the first to the last.
+
+    If files share partitions, a sample shows nearly all of them; otherwise each file has its own.
+    """
+    if not partition_key:
+        return source
+    step = math.ceil(len(source.files) / SAMPLE_FILES)
+    sample = replace(source, files=source.files[::step])
+    statement = load_queries.render_sample_partitions(
+        sample, mapping, partition_key=partition_key, seconds=SAMPLE_SECONDS, settings=settings
+    )
+    try:
+        rows = client.query(statement)
+    except ServerError as error:
+        log.info("cannot count the partitions of the files, so the plan assumes one: %s", error)
+        return source
+    # A server whose time is up before it has read the first file returns no row, or one without files.
+    found = next((row for row in rows if row["files"]), None)
+    if found is None:
+        log.info("no file was read within %d s, so the plan assumes one partition", SAMPLE_SECONDS)
+        return source
+    per_file, together = float(found["partitions_per_file"]), float(found["partitions"])
+    are_apart = together > MAX_SHARED_RATIO * per_file * found["files"]
+    count = per_file * len(source.files) if are_apart else together
+    return replace(source, partition_count=count, partitions_per_file=per_file)
+
+
+def estimate_volume_bytes(source: SourceSpec) -> int:
+    """Estimate the size of all rows in memory from what was measured."""
+    rows = source.rows if source.rows is not None else source.estimated_rows
+    if rows is not None and source.row_bytes is not None:
+        return int(rows * source.row_bytes)
+    if source.format.is_typed:
+        factor = MEMORY_PER_STORED_BYTE_COLUMNAR
+    elif is_compressed(source.files[0].key):
+        factor = MEMORY_PER_STORED_BYTE_COMPRESSED_TEXT
+    else:
+        factor = MEMORY_PER_STORED_BYTE_TEXT
+    return int(source.size_bytes * factor)
+
+
+# A smaller load spends most of its time on starting and ending.
+MIN_VOLUME_BYTES = 64 * MIB
+# A load takes two epochs, one to plan and one to commit.
+RECENT_EPOCHS = 2_000
+
+
+def read_past_loads(ledger: Ledger, cluster: ClusterSpec, *, epoch: int) -> dict[str, PastLoad]:
+    """Return, by format, the newest committed load that was large enough to be meaningful.
+
+    :param epoch: the ledger's last one; 0 if nothing was loaded yet, so that there may be no ledger.
+    """
+    if not epoch:
+        return {}
+    rows = ledger.look_up(
+        ledger_queries.render_read_past_reports,
+        since=max(0, epoch - RECENT_EPOCHS),
+        min_volume_bytes=MIN_VOLUME_BYTES,
+    )
+    reports = [LoadReport.of_commit(json.loads(row["detail"])) for row in rows]
+    return {one.data_format: _measure(one, cluster) for one in reports if one.size_bytes and one.seconds}
+
+
+def _measure(report: LoadReport, cluster: ClusterSpec) -> PastLoad:
+    node_volume_bytes = report.volume_bytes / cluster.node_count
+    return PastLoad(
+        query_id=report.query_id,
+        volume_ratio=report.volume_bytes / (report.size_bytes or 1),
+        node_volume_bytes=node_volume_bytes,
+        peak_memory_bytes=report.peak_memory_bytes,
+        core_seconds_per_gib=core_seconds_per_gib(
+            report.seconds, node_volume_bytes, cluster, file_count=report.files_read
+        ),
+    )
+
+
+def core_seconds_per_gib(
+    load_seconds: float, node_volume_bytes: float, cluster: ClusterSpec, *, file_count: int
+) -> float:
+    """Core seconds of one node for each GiB of rows in memory, without the fixed cost of every load."""
+    vcpus = cluster.weakest.vcpus
+    fixed = fixed_seconds(math.ceil(file_count / cluster.node_count), vcpus)
+    # A store may open files faster than the model assumes; the rows took some of the time in any case.
+    rows_seconds = max(load_seconds - fixed, load_seconds / 2)
+    return rows_seconds * vcpus / (node_volume_bytes / GIB)
+
+
+def read_sharing(
+    client: ClickHouseClient, cluster: ClusterSpec, limit: LoadLimit, identity: LoadIdentity
+) -> MemorySharing:
+    """Count the other loads and exports that any node runs now, whatever their tables.
+
+    The connection's limit holds for all loads, and takes precedence over the limits of this one task.
+
+    :raises ServerError: if a node cannot be queried.
+    """
+    running = client.query(render_count_loads(cluster.name, but=identity.load_id))[0]["loads"]
+    if cluster.max_concurrent_loads is not None:
+        limit = LoadLimit(cluster.max_concurrent_loads, "max_concurrent_loads")
+    return MemorySharing(running=int(running), limit=limit)

@@ -1,0 +1,68 @@
+"""Delete old records from a ledger; which version of which file a table holds remains known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from airflow_provider_ch_s3.common.work import batches
+from airflow_provider_ch_s3.exactly_once.ledger import files_name
+from airflow_provider_ch_s3.records.view import LedgerView
+from airflow_provider_ch_s3.sql import ledger_queries
+from airflow_provider_ch_s3.table.target import parse_table
+
+DAY_SECONDS = 24 * 3600
+
+Keys = set[tuple[str, int]]
+"""Attempts of one target: for each the id of its load, and its number."""
+
+
+def prune(view: LedgerView, older_than_days: float) -> int:
+    """Delete old attempts that have ended and whose rows no table holds any more; returns how many.
+
+    Of the other old ones only the details are deleted.
+
+    :raises ConfigError: if the ledger does not exist.
+    """
+    before = time.time() - older_than_days * DAY_SECONDS
+    locks = {row["target"]: row for row in view.query(ledger_queries.render_read_last_locks)}
+    ended = view.query(ledger_queries.render_read_ended_attempts, before_seconds=before)
+    living = _living_uuids(view, {uuid for row in ended for uuid in row["uuids"]})
+    count = 0
+    for target, of_target in groupby(ended, key=lambda row: str(row["target"])):
+        attempts = {(row["load_id"], row["attempt"]) for row in of_target}
+        for some in batches(sorted(attempts - _holders(view, target, attempts, living))):
+            _forget(view, target, some, last_epoch=locks[target]["last_epoch"])
+            count += len(some)
+    for target, lock in locks.items():
+        about = {"target": target, "before_seconds": before}
+        view.execute(ledger_queries.render_prune_locks, last_epoch=lock["last_epoch"], **about)
+        view.execute(ledger_queries.render_forget_details, first_open=lock["first_open"], **about)
+    return count
+
+
+def _living_uuids(view: LedgerView, uuids: set[str]) -> list[str]:
+    """Find the UUIDs of the tables that still exist."""
+    rows = [
+        row
+        for some in batches(sorted(uuids))
+        for row in view.client.query(ledger_queries.render_read_uuids(some, view.cluster))
+    ]
+    return sorted(row["uuid"] for row in rows)
+
+
+def _holders(view: LedgerView, target: str, attempts: Keys, living: Sequence[str]) -> Keys:
+    """Find those of which a table that still exists holds rows."""
+    return view.holdings(parse_table(target, ""), living).holders({number for _, number in attempts})
+
+
+def _forget(view: LedgerView, target: str, attempts: Sequence[tuple[str, int]], *, last_epoch: int) -> None:
+    """Delete the event that ended an attempt last: without it, the attempt would look unfinished."""
+    about: dict[str, Any] = {"target": target, "attempts": attempts}
+    render_files = partial(ledger_queries.render_prune_ledger_files, files_name(view.ledger), **about)
+    view.client.execute_everywhere(render_files)
+    for is_last in (False, True):
+        view.execute(ledger_queries.render_prune_ledger, last_epoch=last_epoch, is_last=is_last, **about)

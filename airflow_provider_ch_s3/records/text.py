@@ -1,0 +1,73 @@
+"""Loads in a ledger as text: a list, or the history of one."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+
+from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.records.values import LoadRecord, Selection, report_of
+from airflow_provider_ch_s3.records.view import LedgerView
+
+
+def format_loads(view: LedgerView, *, limit: int) -> str:
+    """Format the latest attempts as a table, one line each."""
+    lines = [
+        ("LOAD", "ATTEMPT", "STARTED (UTC)", "TABLE", "DAG.TASK", "RUN", "MODE", "STATE", "FILES", "ROWS", "SECONDS")
+    ]
+    for one in (LoadRecord.of(*found) for found in view.attempts(Selection(limit=limit))):
+        lines.append(
+            (
+                one.load_id,
+                str(one.attempt),
+                _utc(one.started),
+                one.table,
+                f"{one.dag}.{one.task}",
+                one.run,
+                one.load_mode,
+                one.state,
+                format_count(one.files),
+                "" if one.rows is None else format_count(one.rows),
+                "" if one.seconds is None else f"{one.seconds:.1f}",
+            )
+        )
+    return _align(lines)
+
+
+def format_load(view: LedgerView, load_id: str) -> str:
+    """Format the history of one load, event by event.
+
+    :raises ConfigError: if the ledger has no such load.
+    """
+    attempts = view.attempts(Selection(load_id=load_id))
+    if not attempts:
+        raise ConfigError(f"the ledger {view.ledger} has no load {load_id!r}; `ch-s3 loads` lists those it has")
+    lines = []
+    for target, attempt in attempts:
+        one, report = LoadRecord.of(target, attempt), report_of(attempt)
+        mapped = f", map_index {one.map_index}" if one.map_index >= 0 else ""
+        lines += [
+            f"{one.query_id}: {one.state}",
+            f"  {one.source} -> {one.table} ({one.load_mode})",
+            f"  dag {one.dag}, task {one.task}, run {one.run}{mapped}; {count_of(one.files, 'file')},"
+            f" {format_bytes(one.size_bytes)}, {format_count(one.files_skipped)} skipped"
+            f"{f'; chunk {one.chunk}' if one.chunk else ''}",
+            *(
+                f"  {_utc(event['time'])}  {event['event']} by try {event['try_number']}, epoch {event['epoch']}"
+                for event in one.events
+            ),
+            *(f"  {line}" for line in (str(report).splitlines() if report else ())),
+        ]
+    return "\n".join(lines)
+
+
+def _utc(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _align(lines: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return "\n".join(
+        "  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )

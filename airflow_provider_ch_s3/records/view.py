@@ -1,0 +1,292 @@
+"""Read a ledger for people: which loads there were, what is open, which files they loaded, what a table holds.
+
+Every statement is bounded: a ledger may have the loads of years.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.common.work import batches
+from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError
+from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind, History
+from airflow_provider_ch_s3.exactly_once.holdings import Holdings
+from airflow_provider_ch_s3.exactly_once.lease import LOCK_PREFIX, lock_prefix, parse_owner
+from airflow_provider_ch_s3.exactly_once.ledger import Ledger, files_name, parse_event
+from airflow_provider_ch_s3.records.values import (
+    OPEN,
+    FileRecord,
+    LoadFiles,
+    LoadRecord,
+    LoadsPage,
+    LockRecord,
+    Selection,
+    TableFiles,
+    TableRecord,
+)
+from airflow_provider_ch_s3.sql import ledger_queries
+from airflow_provider_ch_s3.table.target import TableName, parse_table
+
+MAX_OPEN = 100
+MAX_TABLES = 1_000
+MAX_FILES = 1_000
+
+_SENTENCES = {
+    "held": "loaded",
+    "replaced": "loaded, but the rows have been replaced since, or the table was dropped",
+    "open": "not loaded yet: the attempt is open",
+    "abandoned": "not loaded: the attempt was abandoned, and nothing of it was committed",
+}
+
+Key = tuple[str, str, int]
+"""An attempt: its target, the id of its load, its number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerView:
+    """A ledger, with all its targets."""
+
+    client: ClickHouseClient
+    cluster: str | None
+    ledger: TableName
+
+    def attempts(self, selection: Selection) -> list[tuple[str, Attempt]]:
+        """Read the latest attempts, each with its target, newest last; without those whose details are forgotten.
+
+        :raises ConfigError: if the ledger does not exist.
+        """
+        found = self._histories(self._latest(selection))
+        return sorted(found, key=lambda one: one[1].planned_at)
+
+    def page(self, selection: Selection) -> LoadsPage:
+        """Read a page of the history, and what is going on now.
+
+        :raises ConfigError: if the ledger does not exist, or ``after`` is no place in it.
+        """
+        latest, still_open = self._latest(selection), self._latest(Selection(states=OPEN, limit=MAX_OPEN))
+        found = self._histories([*latest, *still_open])
+        records = {(table, *attempt.id.key): LoadRecord.of(table, attempt) for table, attempt in found}
+        loads = [records[key] for key in map(_key, latest) if key in records]
+        is_last = len(latest) < selection.limit
+        targets = self.query(ledger_queries.render_read_targets, limit=MAX_TABLES)
+        return LoadsPage(
+            ledger=str(self.ledger),
+            loads=loads,
+            next="" if is_last else _place_of(latest[-1], ("planned_at", "load_id", "attempt")),
+            open=[records[key] for key in map(_key, still_open) if key in records],
+            locks=self._locks([row["target"] for row in targets]),
+            tables=[
+                TableRecord(
+                    table=row["target"],
+                    commits=row["commits"],
+                    idle_seconds=row["age_seconds"] if row["commits"] else None,
+                )
+                for row in targets
+            ],
+        )
+
+    def load_files(self, name: str) -> LoadFiles:
+        """Read the files of a load, or of one attempt.
+
+        :param name: the id of a load, or the query id of an INSERT.
+        :raises ConfigError: if the ledger has neither.
+        """
+        load_id = re.sub(r"-\d+-\d+-insert$", "", name)
+        found = self.attempts(Selection(load_id=load_id))
+        records = [LoadRecord.of(*one) for one in reversed(found)]
+        records = [one for one in records if name in (one.load_id, one.query_id)]
+        if not records:
+            raise ConfigError(f"the ledger {self.ledger} has no load {name!r}; `ch-s3 loads` lists those it has")
+        keys = [(one.load_id, one.attempt) for one in records]
+        files = self._files(records[0].table, records, attempts=keys, limit=MAX_FILES + 1)
+        return LoadFiles(
+            attempts=records, files=files[:MAX_FILES], is_cut=len(files) > MAX_FILES, skipped=_skipped(records)
+        )
+
+    def table_files(self, table: str, *, prefix: str = "", after: str = "") -> TableFiles:
+        """Read the first files of which a table holds rows.
+
+        :param table: ``database.table``, as the ledger has it.
+        :param prefix: with which their paths begin.
+        :param after: as :attr:`TableFiles.next` says; '' for the start.
+        :raises ConfigError: if the ledger does not exist, or ``after`` is no place in it.
+        """
+        place = _parse_place(after, (str, str, str, int))
+        files = self._files(table, prefix=prefix, after=place, limit=MAX_FILES)
+        is_last = len(files) < MAX_FILES
+        return TableFiles(
+            table=table,
+            files=[file for file in files if file.state == "held"],
+            next="" if is_last else _place_of(asdict(files[-1]), ("path", "etag", "load_id", "attempt")),
+        )
+
+    def query(self, render: Callable[..., Statement], **what: object) -> list[dict[str, Any]]:
+        """Query the table of events.
+
+        :raises ConfigError: if it does not exist.
+        """
+        return self._ask(self.ledger, render, **what)
+
+    def execute(self, render: Callable[..., Statement], **what: object) -> None:
+        """Change the table of events on every node."""
+        self.client.execute_everywhere(partial(render, self.ledger, **what))
+
+    def holdings(self, target: TableName, table_uuids: Sequence[str]) -> Holdings:
+        """Look up what a table holds.
+
+        :param table_uuids: UUIDs of the table on all nodes.
+        """
+        ledger = Ledger(client=self.client, cluster=self.cluster, name=self.ledger, target=target, load_id="")
+        return Holdings(ledger=ledger, table_uuids=table_uuids)
+
+    def _latest(self, selection: Selection) -> list[dict[str, Any]]:
+        return self.query(
+            ledger_queries.render_read_latest_attempts,
+            target=selection.table,
+            load_id=selection.load_id,
+            states=selection.states,
+            days=selection.days,
+            after=_parse_place(selection.after, (float, str, int)),
+            limit=selection.limit,
+        )
+
+    def _histories(self, latest: Iterable[Mapping[str, Any]]) -> list[tuple[str, Attempt]]:
+        rows = [
+            row
+            for some in batches(sorted(set(map(_key, latest))))
+            for row in self.query(ledger_queries.render_read_history, attempts=some)
+        ]
+        return [
+            (target, attempt)
+            for target, of_target in groupby(rows, key=lambda row: str(row["target"]))
+            for attempt in History(events=[parse_event(row) for row in of_target]).attempts.values()
+            if attempt.detail(EventKind.PLANNED)
+        ]
+
+    def _locks(self, targets: Sequence[str]) -> list[LockRecord]:
+        names = [parse_table(target, "") for target in targets]
+        if not names:
+            return []
+        databases = sorted({name.database for name in names})
+        render = ledger_queries.render_read_locks
+        rows = self.client.query(render(databases, LOCK_PREFIX, self.cluster, limit=MAX_TABLES))
+        by_prefix = {lock_prefix(name): target for name, target in zip(names, targets, strict=True)}
+        held = {
+            (by_prefix[prefix], int(epoch)): parse_owner(row["comment"])
+            for row in rows
+            for prefix, epoch in [_split_epoch(row["name"])]
+            if prefix in by_prefix  # others are of tables that another ledger records
+        }
+        signs = self.query(ledger_queries.render_read_lock_events, locks=sorted(held)) if held else []
+        ages = {(row["target"], row["attempt"]): row for row in signs}
+        return [
+            LockRecord(
+                table=target,
+                epoch=epoch,
+                load_id=owner.load_id,
+                owner=owner.name,
+                try_number=owner.try_number,
+                age_seconds=ages.get((target, epoch), {}).get("age_seconds"),
+                silent_seconds=ages.get((target, epoch), {}).get("silent_seconds"),
+            )
+            for (target, epoch), owner in sorted(held.items(), key=lambda lock: lock[0])
+        ]
+
+    def _files(self, table: str, records: Sequence[LoadRecord] = (), **which: Any) -> list[FileRecord]:
+        """Read some files of a table, and whether it holds their rows.
+
+        :param records: attempts that are known already.
+        """
+        rows = self._ask(files_name(self.ledger), ledger_queries.render_read_recorded_files, target=table, **which)
+        held = self._held(parse_table(table, ""), {row["attempt"] for row in rows})
+        known = {(one.load_id, one.attempt): one for one in records}
+        return [_file_record(row, known.get((row["load_id"], row["attempt"])), held) for row in rows]
+
+    def _held(self, target: TableName, numbers: set[int]) -> set[tuple[str, int]]:
+        tables = self.client.query(ledger_queries.render_read_tables(target.database, target.table, self.cluster))
+        uuids = sorted({row["uuid"] for row in tables if row["name"] == target.table})
+        return self.holdings(target, uuids).holders(numbers) if uuids and numbers else set()
+
+    def _ask(self, table: TableName, render: Callable[..., Statement], **what: object) -> list[dict[str, Any]]:
+        try:
+            return self.client.query(render(table, self.cluster, **what))
+        except ServerError as error:
+            if error.code != ErrorCode.UNKNOWN_TABLE:
+                raise
+            raise ConfigError(
+                f"there is no ledger {self.ledger} yet; the first load into a database creates it: name the right"
+                " database with --database, or the ledger in the connection's field ledger_table"
+            ) from error
+
+
+def _file_record(row: dict[str, Any], record: LoadRecord | None, held: set[tuple[str, int]]) -> FileRecord:
+    key = (row["load_id"], row["attempt"])
+    is_committed = record is not None and record.state == EventKind.COMMITTED.value
+    if key in held:
+        state = "held"
+    elif record is not None and record.is_open:
+        state = "open"
+    else:
+        state = "replaced" if is_committed else "abandoned"
+    return FileRecord(
+        path=row["path"],
+        etag=row["etag"],
+        size_bytes=row["size_bytes"],
+        rows=record.rows if record is not None and record.files == 1 else None,
+        load_id=row["load_id"],
+        attempt=row["attempt"],
+        state=state,
+        why=_SENTENCES[state],
+    )
+
+
+def _skipped(records: Sequence[LoadRecord]) -> list[dict[str, Any]]:
+    """Count what the listing left out: each attempt counted it anew, and of several chunks only the first one."""
+    reasons = {
+        "files_skipped": "the table already held them, in this version or another",
+        "files_too_young": "younger than min_file_age",
+    }
+    counts = {name: max(getattr(one, name) for one in records) for name in reasons}
+    return [{"files": count, "why": reasons[name]} for name, count in counts.items() if count]
+
+
+def _split_epoch(lock: str) -> tuple[str, str]:
+    prefix, _, epoch = lock.rpartition("_")
+    return f"{prefix}_", epoch
+
+
+def _key(row: Mapping[str, Any]) -> Key:
+    return row["target"], row["load_id"], row["attempt"]
+
+
+def _place_of(row: Mapping[str, Any], names: Sequence[str]) -> str:
+    return json.dumps([row[name] for name in names])
+
+
+def _parse_place(text: str, types: tuple[type, ...]) -> Any:
+    """Parse where a page begins; None for ''.
+
+    :raises ConfigError: if the text is no such place.
+    """
+    if not text:
+        return None
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        values = None
+    if (
+        not isinstance(values, list)
+        or [type(value) for value in values] != list(types)
+        or any(isinstance(value, float) and not math.isfinite(value) for value in values)
+    ):
+        raise ConfigError(f"{text!r} is no place where a page begins; pass what the page before it says")
+    return tuple(values)

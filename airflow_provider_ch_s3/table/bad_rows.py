@@ -1,0 +1,91 @@
+"""Rows that cannot be loaded: how the lines of a file are taken apart, and where the bad ones go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, is_nullable
+from airflow_provider_ch_s3.table.target import TableColumn, TableName
+
+CSV = "CSV"
+JSON = "JSONEachRow"
+
+ODD_QUOTES = "a quote is not closed"
+"""The reason of a line with an odd number of quotes: it may be the first or the last one of a longer text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineColumn:
+    """A column of the table that gets its values from lines.
+
+    :param position: of its field in a line, from 1; 0 if the field is found by the column's name.
+    :param in_path: its value is in a ``name=value/`` folder instead.
+    """
+
+    column: TableColumn
+    position: int = 0
+    in_path: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.column.name
+
+    @property
+    def type(self) -> str:
+        """The type without Nullable and LowCardinality."""
+        return base_type(self.column.type)
+
+    @property
+    def may_be_null(self) -> bool:
+        return is_nullable(self.column.type)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineFormat:
+    """How the lines of some files become rows, each line one row.
+
+    :param data_format: ``CSV`` or ``JSONEachRow``.
+    :param header: the names in the first line of each file; empty if the files have none.
+    :param ignores_new: objects may have fields that the table lacks.
+    :param field_count: fields of each line; 0 if that may differ.
+    :param delimiter: between fields.
+    """
+
+    data_format: str
+    columns: tuple[LineColumn, ...]
+    header: tuple[str, ...] = ()
+    field_count: int = 0
+    delimiter: str = ","
+    ignores_new: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def lower_names(self) -> tuple[str, ...]:
+        return tuple(name.lower() for name in self.names)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return tuple(column.type for column in self.columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RejectTables:
+    """Where bad rows go.
+
+    :param name: for users; ``local``: the one that holds the parts on each node.
+    """
+
+    name: TableName
+    local: TableName
+
+
+def reject_tables(name: TableName, local: TableName) -> RejectTables:
+    """Name the tables for the bad rows of a table."""
+
+    def rejected(table: TableName) -> TableName:
+        return TableName(database=table.database, table=f"{table.table}_rejected")
+
+    return RejectTables(name=rejected(name), local=rejected(local))

@@ -1,0 +1,111 @@
+"""The columns of the files: as a user wrote them, and merged over files that differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from types import MappingProxyType
+
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, is_nullable
+from airflow_provider_ch_s3.clickhouse.common_type import NOTHING, common_type, common_type_of, holds
+from airflow_provider_ch_s3.clickhouse.expressions import split_expressions
+from airflow_provider_ch_s3.errors import ConfigError, SourceError
+from airflow_provider_ch_s3.files.source import FileColumn
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSchema:
+    """The columns of one file, which represents all files with the same columns.
+
+    :param types: column → type; ``Nullable(Nothing)`` for a column that contains only NULL.
+    """
+
+    key: str
+    types: dict[str, str]
+
+
+def join_schemas(
+    schemas: Sequence[FileSchema],
+    *,
+    is_used: Callable[[str], bool],
+    may_lack: bool,
+    defaults: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[FileColumn, ...]:
+    """Return all columns of all files, each with a type that holds its values in every file.
+
+    :param is_used: whether the load needs a column; the others may differ.
+    :param may_lack: files may lack a column, which is NULL for their rows.
+    :param defaults: columns that get their type's default then instead of NULL, each with its DEFAULT in the table.
+    :raises SourceError: if a file lacks a used column, or no type holds the values that two files have in one.
+    """
+    names = dict.fromkeys(name for schema in schemas for name in schema.types)
+    joined = {name: _join_column(name, schemas, is_used=is_used(name), may_lack=may_lack) for name in names}
+    for name in joined.keys() & defaults.keys():
+        if lacking := next((schema for schema in schemas if name not in schema.types), None):
+            if defaults[name]:
+                raise SourceError(
+                    f"{lacking.key!r} lacks the column {name!r}, other files have it, and ClickHouse cannot compute"
+                    f" its DEFAULT {defaults[name]} for the rows of some files only; load them in separate tasks"
+                )
+            joined[name] = base_type(joined[name])
+    return tuple(FileColumn(name=name, type=kind) for name, kind in joined.items())
+
+
+def _join_column(name: str, schemas: Sequence[FileSchema], *, is_used: bool, may_lack: bool) -> str:
+    having = [schema for schema in schemas if name in schema.types]
+    lacking = next((schema for schema in schemas if name not in schema.types), None)
+    if lacking and is_used and not may_lack:
+        raise SourceError(
+            f"{having[0].key!r} has a column {name!r}, and {lacking.key!r} has none; load them in separate tasks, or"
+            " list the columns that every file has in columns=[…], or use on_missing_columns='default'"
+        )
+    joined = common_type_of({schema.types[name] for schema in having})
+    if not joined and is_used:
+        raise _differ(name, having)
+    if joined and lacking and not is_nullable(joined):
+        joined = common_type(NOTHING, joined)
+    return "Nullable(String)" if joined == NOTHING else joined or having[0].types[name]
+
+
+def _differ(name: str, schemas: Sequence[FileSchema]) -> SourceError:
+    one, other = next(
+        (one, other) for one, other in combinations(schemas, 2) if not common_type(one.types[name], other.types[name])
+    )
+    return SourceError(
+        f"column {name!r} is {one.types[name]} in {one.key!r} and {other.types[name]} in {other.key!r}, and no type"
+        f" holds the values of both exactly; load them in separate tasks, one for each kind of file, rewrite the"
+        " files, or give structure='…' with a type to read both as, such as String"
+    )
+
+
+def parse_structure(structure: str, in_path: frozenset[str]) -> tuple[FileColumn, ...]:
+    """Parse ``name Type, …`` as a user wrote it.
+
+    :raises ConfigError: if a part is not a name and a type.
+    """
+    columns = []
+    for part in split_expressions(structure):
+        match = re.fullmatch(r"(?:`(?P<quoted>(?:[^`\\]|\\.)+)`|(?P<name>\w+))\s+(?P<type>.+)", part, re.DOTALL)
+        if match is None:
+            raise ConfigError(f"structure holds {part!r}; write 'name Type, name Type, …' in ClickHouse's types")
+        name = match["name"] or re.sub(r"\\(.)", r"\1", match["quoted"])
+        columns.append(FileColumn(name=name, type=match["type"].strip()))
+    return (*columns, *(FileColumn(name=n, in_path=True) for n in sorted(in_path)))
+
+
+def check_structure(columns: Sequence[FileColumn], schemas: Sequence[FileSchema]) -> None:
+    """Check that the types given by the user hold the values in the files.
+
+    :raises SourceError: if one does not: ClickHouse would wrap, cut or drop values when reading them.
+    """
+    for column in columns:
+        for schema in schemas:
+            in_file = schema.types.get(column.name, column.type)
+            if not column.in_path and not holds(column.type, in_file):
+                raise SourceError(
+                    f"structure reads column {column.name!r} as {column.type}, but it is {in_file} in"
+                    f" {schema.key!r}: ClickHouse would change values that do not fit; write {in_file} instead, which"
+                    " the load converts to the table's type if every value fits"
+                )

@@ -1,0 +1,151 @@
+"""Map the columns of the files to the columns of the table.
+
+A value must arrive unchanged or not at all: ``conversion.py`` decides how one type is converted to another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from airflow_provider_ch_s3.clickhouse.conversion import Conversion, is_convertible, plan_conversion, silent_loss
+from airflow_provider_ch_s3.common.text import show_name
+from airflow_provider_ch_s3.errors import ConfigError, NewColumnsError, TargetError
+from airflow_provider_ch_s3.files.source import FileColumn
+from airflow_provider_ch_s3.table.target import TableColumn, TargetSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class MappedColumn:
+    """One item of the SELECT list.
+
+    Exactly one of ``source`` (a column of the files) and ``expression`` (the user's SQL) is set.
+
+    :param conversion: None to leave the conversion to the INSERT.
+    """
+
+    target: str
+    source: str = ""
+    expression: str = ""
+    conversion: Conversion | None = None
+
+
+def map_columns(
+    file_columns: Sequence[FileColumn],
+    target: TargetSpec,
+    *,
+    columns: Sequence[str] | None = None,
+    select: Mapping[str, str] | None = None,
+    select_types: Mapping[str, str] = MappingProxyType({}),
+    ignores_new: bool = False,
+    may_lack: bool = False,
+) -> tuple[MappedColumn, ...]:
+    """Match the columns by name.
+
+    :param columns: the table's columns to load; None for all.
+    :param select: table column → flat SQL expression over the columns of the files. If given, columns of the files
+        may go unused; columns of the path always may.
+    :param select_types: table column → type of its expression.
+    :param ignores_new: columns of the files may go unused.
+    :param may_lack: columns of the table may be missing in the files, whether they have a DEFAULT or not.
+    :raises NewColumnsError: if the files have columns that the table lacks.
+    :raises TargetError: if the table has columns that the files lack, or the types cannot be converted without
+        silently changing values.
+    :raises ConfigError: if ``columns`` or ``select`` name a column that the table lacks or computes.
+    """
+    select = dict(select or {})
+    wanted = _wanted_columns(target, columns, select)
+    in_files = {column.name: column for column in file_columns}
+    missing = [c.name for c in wanted if c.is_required and c.name not in in_files and c.name not in select]
+    if missing and not may_lack:
+        raise TargetError(
+            f"{target.name} has the columns {_names(missing)} without a DEFAULT, and the files have"
+            f" no such columns (they have {_names(in_files)}); give them a DEFAULT, name what to load with"
+            " columns=[…], compute them with select={…}, or use on_missing_columns='default'"
+        )
+    in_table = {column.name for column in wanted}
+    surplus = [c.name for c in file_columns if c.name not in in_table and not c.in_path]
+    if surplus and columns is None and not select and not ignores_new:
+        raise _surplus(surplus, target)
+    mapped = tuple(
+        _map_expression(column, select[column.name], select_types.get(column.name, ""), target)
+        if column.name in select
+        else _map_column(in_files[column.name], column, target)
+        for column in wanted
+        if column.name in select or column.name in in_files
+    )
+    if not mapped:
+        raise ConfigError(
+            f"columns={list(columns or ())!r} leaves no column of {target.name} to load; the files have"
+            f" {_names(in_files)}: name some of these, or omit columns to load all"
+        )
+    return mapped
+
+
+def _surplus(names: Sequence[str], target: TargetSpec) -> TargetError:
+    computed = {c.name: c.default_kind for c in target.columns if not c.is_insertable}
+    if all(name in computed for name in names):
+        kinds = ", ".join(f"{name} ({computed[name]})" for name in sorted(names))
+        return TargetError(
+            f"the files have the columns {kinds}, which {target.name} computes or does not store, so nothing can be"
+            " loaded into them; make them ordinary columns, or name what to load with columns=[…]"
+        )
+    return NewColumnsError(
+        f"the files have the columns {_names(names)}, and {target.name} has no such columns; add them to the table,"
+        " name what to load with columns=[…], or use on_new_columns='add' or 'ignore'",
+        names,
+    )
+
+
+def _wanted_columns(
+    target: TargetSpec, columns: Sequence[str] | None, select: Mapping[str, str]
+) -> list[TableColumn]:
+    known = {column.name: column for column in target.columns}
+    for argument, names in (("columns", columns or ()), ("select", select)):
+        for name in names:
+            if name not in known:
+                raise ConfigError(
+                    f"{argument} names {name!r}, but {target.name} has no such column; it has {_names(known)}"
+                )
+            if known[name].default_kind == "EPHEMERAL":
+                raise ConfigError(
+                    f"{argument} names {name!r}, which {target.name} does not store (EPHEMERAL), and a load only"
+                    " fills stored columns; leave it out, and compute the columns that depend on it with select={…}"
+                )
+            if not known[name].is_insertable:
+                raise ConfigError(
+                    f"{argument} names {name!r}, which {target.name} computes itself"
+                    f" ({known[name].default_kind}); leave it out"
+                )
+    chosen = set(columns) | set(select) if columns is not None else set(known)
+    return [column for column in target.columns if column.name in chosen and column.is_insertable]
+
+
+def _map_column(source: FileColumn, column: TableColumn, target: TargetSpec) -> MappedColumn:
+    where = "in the path" if source.in_path else "in the files"
+    what = f"column {column.name!r} is {source.type} {where} and {column.type} in {target.name}"
+    _check_conversion(what, source.type, column)
+    return MappedColumn(target=column.name, source=source.name, conversion=plan_conversion(source.type, column.type))
+
+
+def _map_expression(column: TableColumn, expression: str, kind: str, target: TargetSpec) -> MappedColumn:
+    if not kind:
+        return MappedColumn(target=column.name, expression=expression)
+    what = f"the expression {expression!r} is {kind} and its column {column.name!r} is {column.type} in {target.name}"
+    _check_conversion(what, kind, column)
+    return MappedColumn(target=column.name, expression=expression, conversion=plan_conversion(kind, column.type))
+
+
+def _check_conversion(what: str, kind: str, column: TableColumn) -> None:
+    if not is_convertible(kind, column.type):
+        problem = "there is no conversion"
+    elif loss := silent_loss(kind, column.type):
+        problem = f"ClickHouse would silently {loss}"
+    else:
+        return
+    raise TargetError(f"{what}, and {problem}; change the table, or convert it with select={{{column.name!r}: '…'}}")
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(map(show_name, sorted(names)))

@@ -1,0 +1,138 @@
+"""A table that a load creates: what the user says about it, and what it is to be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from airflow_provider_ch_s3.clickhouse.expressions import split_expressions
+from airflow_provider_ch_s3.common.arguments import build_value
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.table.target import Distribution, TableColumn, TableName, TargetSpec
+
+AUTO = "auto"
+_CLAUSE = re.compile(r"\s(?=(?:DEFAULT|CODEC|COMMENT|TTL)\b)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateTable:
+    """What a new table is to be like; whatever is left out is chosen from the files and the cluster.
+
+    :param order_by: names or SQL expressions of ORDER BY, best those that queries filter by; None: the columns of the
+        folders, then the first column with a time.
+    :param partition_by: SQL expression of PARTITION BY; '' for none; None: the month of the folders' date, or the
+        folders' columns for ``load_mode="replace_partitions"``.
+    :param engine: such as ``ReplacingMergeTree(version)``; '' for ``MergeTree``, or ``ReplicatedMergeTree`` where
+        shards have replicas.
+    :param settings: of the table, such as ``storage_policy``.
+    :param types: column → ClickHouse's type, instead of the one that the files suggest; may be followed by
+        ``DEFAULT …`` or ``CODEC(…)``.
+    :param distributed: whether ``table`` becomes a Distributed table over local ones named ``<table>_local``; None:
+        if the cluster has several shards.
+    :param sharding_key: of the Distributed table.
+    """
+
+    order_by: str | Sequence[str] | None = None
+    partition_by: str | None = None
+    engine: str = ""
+    settings: Mapping[str, str | int | float] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
+    distributed: bool | None = None
+    sharding_key: str = "rand()"
+
+    @property
+    def keys(self) -> tuple[str, ...] | None:
+        """The expressions of ORDER BY, one by one; None if they are to be chosen."""
+        if self.order_by is None:
+            return None
+        return tuple(split_expressions(self.order_by) if isinstance(self.order_by, str) else self.order_by)
+
+
+def parse_create_table(value: object) -> CreateTable | None:
+    """Parse the argument ``create_table``.
+
+    :param value: None, ``"auto"``, a :class:`CreateTable`, or a mapping of its fields.
+    :raises ConfigError: if it is anything else.
+    """
+    if value is None or isinstance(value, CreateTable):
+        return value
+    if value == AUTO:
+        return CreateTable()
+    if not isinstance(value, Mapping):
+        raise ConfigError(
+            f"create_table={value!r} is of type {type(value).__name__}; give 'auto', or CreateTable(order_by=…)"
+        )
+    return build_value("create_table", CreateTable, value)
+
+
+def is_merge_tree(engine: str) -> bool:
+    """Whether an engine, with or without its arguments, is of the MergeTree family."""
+    return engine.partition("(")[0].endswith("MergeTree")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewColumn:
+    """A column of a new table.
+
+    :param type: with DEFAULT or CODEC, if the user gave any.
+    """
+
+    name: str
+    type: str
+    in_path: bool = False
+
+    @property
+    def bare_type(self) -> str:
+        """The type alone."""
+        return _CLAUSE.split(self.type, maxsplit=1)[0].strip()
+
+    @property
+    def has_default(self) -> bool:
+        return re.search(r"\sDEFAULT\s", self.type) is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewTable:
+    """A table that is to be created, and why it is like that.
+
+    :param name: the table that the user named; ``local``: the one that holds the parts.
+    :param order_by: the expressions of ORDER BY; ``partition_by``: '' for none.
+    :param distribution: None if ``name`` is ``local``.
+    :param reasons: what was chosen, and why.
+    """
+
+    name: TableName
+    local: TableName
+    columns: tuple[NewColumn, ...]
+    engine: str
+    order_by: tuple[str, ...]
+    partition_by: str
+    settings: Mapping[str, str | int | float]
+    distribution: Distribution | None
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def comment(self) -> str:
+        """By which the table is recognized as created for this name."""
+        return f"rows of {self.name}, created by airflow-provider-ch-s3"
+
+    @property
+    def is_merge_tree(self) -> bool:
+        """Whether the engine has keys and partitions."""
+        return is_merge_tree(self.engine)
+
+    @property
+    def target(self) -> TargetSpec:
+        """The table as a load will find it."""
+        return TargetSpec(
+            name=self.name,
+            local=self.local,
+            engine=self.engine.partition("(")[0],
+            columns=tuple(
+                TableColumn(name=c.name, type=c.bare_type, default_kind="DEFAULT" if c.has_default else "")
+                for c in self.columns
+            ),
+            partition_key=self.partition_by,
+            distribution=self.distribution,
+        )

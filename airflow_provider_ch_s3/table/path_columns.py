@@ -1,0 +1,112 @@
+"""Columns in the path: ``name=value/`` folders, as Hive and Spark write them.
+
+The text between ``=`` and ``/`` is the value, converted strictly to the type of the table's column. ClickHouse itself
+guesses a type from the text of such a folder, and reads ``code=007`` as 7.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from airflow_provider_ch_s3.clickhouse.column_types import base_type
+from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.files.source import FileColumn, SourceFile
+from airflow_provider_ch_s3.table.target import TableColumn
+
+DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+
+def path_column_names(files: Sequence[SourceFile]) -> frozenset[str]:
+    """Return the names in ``name=value/`` folders, which the server adds as columns."""
+    return frozenset(name for name, _ in _folders(files[0].key))
+
+
+def check_folders_of_url(file: SourceFile) -> None:
+    """Check that the folders of a URL say what they stand for.
+
+    :raises SourceError: if a value is percent-encoded: ClickHouse would not decode it.
+    """
+    for name, value in _folders(file.key):
+        if "%" in name or "%" in value:
+            raise SourceError(
+                f"the folder {name}={value} in {file.key!r} is percent-encoded, and over HTTP ClickHouse does not"
+                " decode the values of folders; rename the folder, or copy the files to a bucket"
+            )
+
+
+def folder_values(key: str) -> dict[str, str]:
+    """Return the values in the folders of one key, by name.
+
+    :raises SourceError: if two folders have the same name.
+    """
+    pairs = _folders(key)
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise SourceError(
+            f"the path {key!r} has more than one folder {twice}=…, so the value of column {twice!r} is ambiguous;"
+            " exclude such files with a narrower source, or copy them to other keys"
+        )
+    return values
+
+
+def type_path_columns(
+    columns: Sequence[FileColumn], files: Sequence[SourceFile], table_columns: Sequence[TableColumn]
+) -> tuple[FileColumn, ...]:
+    """Give the columns of the path the types of the table's columns with the same names.
+
+    A column that the table does not have is available to the user's expressions: as an integer or a date if all its
+    folders are in the usual form of one, so that nothing is lost, and as a String otherwise.
+
+    :raises SourceError: if a file lacks a folder that others have.
+    """
+    names = {column.name for column in columns if column.in_path}
+    if not names:
+        return tuple(columns)
+    values = _all_values(names, files)
+    in_table = {column.name: base_type(column.type) for column in table_columns if column.is_insertable}
+    return tuple(
+        FileColumn(name=c.name, in_path=True, type=_type(values[c.name], in_table.get(c.name))) if c.in_path else c
+        for c in columns
+    )
+
+
+def _folders(key: str) -> list[tuple[str, str]]:
+    folders = (folder.partition("=") for folder in key.split("/")[:-1])
+    return [(name, value) for name, equals, value in folders if equals and name]
+
+
+def _all_values(names: Iterable[str], files: Sequence[SourceFile]) -> Mapping[str, set[str]]:
+    values: dict[str, set[str]] = {name: set() for name in names}
+    for file in files:
+        found = folder_values(file.key)
+        for name, seen in values.items():
+            if name not in found:
+                raise SourceError(
+                    f"{files[0].key!r} has a folder {name}=… and {file.key!r} has none, so its rows have no"
+                    f" {name!r}; narrow the source to files with such folders"
+                )
+            seen.add(found[name])
+    return values
+
+
+def _type(values: set[str], table_type: str | None) -> str:
+    texts = values - {DEFAULT_PARTITION}
+    kind = table_type or (_lossless_type(texts) if texts else "String")
+    return f"Nullable({kind})" if DEFAULT_PARTITION in values else kind
+
+
+def _lossless_type(values: Iterable[str]) -> str:
+    if all(re.fullmatch(r"0|-?[1-9]\d{0,17}", value) for value in values):
+        return "Int64"
+    return "Date32" if all(_is_date(value) for value in values) else "String"
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return datetime.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False

@@ -1,0 +1,183 @@
+"""The rule for when a table's parts have settled.
+
+Neither "no merge is running" (the selector may pause for minutes between merges) nor "one part is left" (which never
+happens) will do. Parts have settled when every node has few enough of them, no merge is running, no part is younger
+than a given age, and no replica has changes left to apply. A part's modification time is that of the insert or merge
+that wrote it, so a single poll is enough to decide, and a sensor needs no state between two pokes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from airflow_provider_ch_s3.common.text import count_of, format_count, format_seconds
+from airflow_provider_ch_s3.errors import ConfigError, SettleError
+
+# ClickHouse slows down inserts into partitions with 1,000 parts or more; the published goal for bulk loads is 3,000
+# active parts in a table.
+DEFAULT_MAX_PARTS = 3000
+DEFAULT_STABLE_SECONDS = 10.0
+# The merge selector sleeps for up to a minute when it finds nothing to do; ten times that is not just a pause.
+DEFAULT_STALLED_SECONDS = 600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeParts:
+    """The active parts of one table on one node.
+
+    :param node: the node, as ``host:port``.
+    :param active_parts: active parts.
+    :param max_partition_parts: active parts of the partition that has the most.
+    :param rows: rows in the active parts.
+    :param unchanged_seconds: age of the newest part in seconds; None without parts.
+    :param running_merges: merges and mutations that are running.
+    :param merge_left_seconds: estimated seconds until the longest merge ends; None without merges, or if it has only
+        just begun.
+    :param failed_mutation: error of the latest failing mutation; '' if none fails.
+    :param queued_changes: replicated changes that the replica has not applied yet, merges included.
+    :param read_only_seconds: seconds for which the replica has been read-only; None if it is not.
+    :param failing_seconds: age in seconds of the oldest of these changes that keeps failing; 0 if none fails.
+    :param failed_change: error of that change; '' if none fails.
+    :param absent_partitions: ids of watched partitions that have no part on this node; empty if the whole table is
+        watched.
+    """
+
+    node: str
+    active_parts: int = 0
+    max_partition_parts: int = 0
+    rows: int = 0
+    unchanged_seconds: float | None = None
+    running_merges: int = 0
+    merge_left_seconds: float | None = None
+    failed_mutation: str = ""
+    queued_changes: int = 0
+    read_only_seconds: float | None = None
+    failing_seconds: float = 0.0
+    failed_change: str = ""
+    absent_partitions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettleRule:
+    """When parts count as settled.
+
+    :param max_parts: active parts per node.
+    :param max_parts_per_partition: active parts per partition and node; None for any number.
+    :param stable_seconds: no part may be younger.
+    :param stalled_seconds: too many parts without a merge for that long is an error.
+    """
+
+    max_parts: int = DEFAULT_MAX_PARTS
+    max_parts_per_partition: int | None = None
+    stable_seconds: float = DEFAULT_STABLE_SECONDS
+    stalled_seconds: float = DEFAULT_STALLED_SECONDS
+
+    def __post_init__(self) -> None:
+        """:raises ConfigError: if a limit can never be reached."""
+        for name in ("max_parts", "max_parts_per_partition"):
+            limit = getattr(self, name)
+            if limit is not None and limit < 1:
+                raise ConfigError(
+                    f"{name}={limit} can never be reached: a partition keeps at least 1 part; give 1 or more"
+                )
+        for name in ("stable_seconds", "stalled_seconds"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name}={getattr(self, name)} is not a duration; give seconds, 0 or more")
+
+    def excess(self, node: NodeParts) -> str:
+        """Describe the limit that a node exceeds; '' if none."""
+        if node.active_parts > self.max_parts:
+            return f"{count_of(node.active_parts, 'part')}, {format_count(self.max_parts)} allowed"
+        limit = self.max_parts_per_partition
+        if limit is not None and node.max_partition_parts > limit:
+            return f"{count_of(node.max_partition_parts, 'part')} in one partition, {format_count(limit)} allowed"
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Whether the parts of a table have settled.
+
+    :param reason: one line for the log.
+    :param left_seconds: estimated time until they have; None if it cannot be estimated.
+    """
+
+    is_settled: bool
+    reason: str
+    left_seconds: float | None = None
+
+
+def judge_parts(rule: SettleRule, nodes: Sequence[NodeParts]) -> Verdict:
+    """Decide whether the parts have settled, and if not, why.
+
+    :raises SettleError: if they never will: too many parts, and no merge reduces them.
+    """
+    waiting = [(node, why) for node in nodes if (why := _why_waiting(rule, node))]
+    parts = sum(node.active_parts for node in nodes)
+    merges = sum(node.running_merges for node in nodes)
+    summary = f"{count_of(parts, 'part')} on {count_of(len(nodes), 'node')}, {count_of(merges, 'merge')} running"
+    if absent := sorted(set.intersection(*(set(node.absent_partitions) for node in nodes))) if nodes else []:
+        summary += f", no parts in {', '.join(absent)} (dropped, expired, or not a partition_id of system.parts)"
+    if not waiting:
+        return Verdict(is_settled=True, reason=f"settled: {summary}", left_seconds=0.0)
+    for node, _ in waiting:
+        _check_alive(rule, node)
+    estimates = [_left_seconds(rule, node) for node, _ in waiting]
+    known = [estimate for estimate in estimates if estimate is not None]
+    left_seconds = max(known) if len(known) == len(estimates) else None
+    left = f"; about {format_seconds(left_seconds)} left" if left_seconds is not None else ""
+    reasons = "; ".join(f"{node.node}: {why}" for node, why in waiting)
+    return Verdict(is_settled=False, reason=f"{summary}; waiting for {reasons}{left}", left_seconds=left_seconds)
+
+
+def _why_waiting(rule: SettleRule, node: NodeParts) -> str:
+    if node.read_only_seconds is not None:
+        return f"the replica has been read-only for {format_seconds(node.read_only_seconds)}"
+    if excess := rule.excess(node):
+        return excess
+    if node.queued_changes:
+        return f"{count_of(node.queued_changes, 'change')} in the replication queue"
+    if node.running_merges:
+        return count_of(node.running_merges, "merge")
+    if node.unchanged_seconds is not None and node.unchanged_seconds < rule.stable_seconds:
+        return f"parts changed {format_seconds(node.unchanged_seconds)} ago"
+    return ""
+
+
+def _check_alive(rule: SettleRule, node: NodeParts) -> None:
+    if node.read_only_seconds is not None and node.read_only_seconds >= rule.stalled_seconds:
+        raise SettleError(
+            f"the replica on {node.node} has been read-only for {format_seconds(node.read_only_seconds)}: it has lost"
+            " its connection to Keeper, or has other parts than Keeper lists; see its server's log"
+        )
+    if node.failed_change and node.failing_seconds >= rule.stalled_seconds:
+        raise SettleError(
+            f"the replica on {node.node} has failed to apply a change for {format_seconds(node.failing_seconds)}:"
+            f" {node.failed_change}; see system.replication_queue there"
+        )
+    excess = rule.excess(node)
+    if not excess or node.running_merges:
+        return
+    if node.failed_mutation:
+        raise SettleError(
+            f"{node.node} has {excess}, and a mutation of the table fails: {node.failed_mutation}; fix or kill it"
+            " (system.mutations, KILL MUTATION)"
+        )
+    if node.unchanged_seconds is not None and node.unchanged_seconds >= rule.stalled_seconds:
+        raise SettleError(
+            f"{node.node} has {excess}, and no merge has run for {format_seconds(node.unchanged_seconds)}; merges may"
+            " be stopped (SYSTEM START MERGES), the disk may be full (system.disks), or the limit may be lower than"
+            " what the server merges down to (raise it)"
+        )
+
+
+def _left_seconds(rule: SettleRule, node: NodeParts) -> float | None:
+    """Time until the running merges end, then the quiet time; merges that may follow cannot be foreseen."""
+    if node.read_only_seconds is not None or node.queued_changes:
+        return None
+    if rule.excess(node) and not node.running_merges:
+        return None
+    if node.running_merges:
+        return None if node.merge_left_seconds is None else node.merge_left_seconds + rule.stable_seconds
+    return rule.stable_seconds - (node.unchanged_seconds or 0.0)

@@ -1,0 +1,211 @@
+"""The table that a load writes to, and names of tables."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+
+from airflow_provider_ch_s3.clickhouse.expressions import split_expressions
+from airflow_provider_ch_s3.common.text import show_name
+from airflow_provider_ch_s3.errors import ConfigError, TargetError
+
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableName:
+    """A table and its database."""
+
+    database: str
+    table: str
+
+    def __str__(self) -> str:
+        """The name for messages, also valid as an argument: names with a dot in them are in back-quotes."""
+        return ".".join(f"`{name}`" if "." in name else name for name in map(show_name, (self.database, self.table)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablePartitions:
+    """Some partitions of a local table, by their ids."""
+
+    table: TableName
+    partitions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.table} (partitions {', '.join(self.partitions)})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableColumn:
+    """A column of the target.
+
+    :param default_kind: '', DEFAULT, MATERIALIZED, ALIAS or EPHEMERAL.
+    :param default_expression: the SQL expression that computes it.
+    """
+
+    name: str
+    type: str
+    default_kind: str = ""
+    default_expression: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.name, self.type, self.default_kind, self.default_expression)))
+
+    @property
+    def is_insertable(self) -> bool:
+        return self.default_kind in ("", "DEFAULT")
+
+    @property
+    def is_required(self) -> bool:
+        return self.default_kind == ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distribution:
+    """The engine arguments of a Distributed table; an empty ``sharding_key`` means that it has none."""
+
+    cluster: str
+    local: TableName
+    sharding_key: str = ""
+
+    @property
+    def is_random(self) -> bool:
+        """Whether any row may be on any shard, so that each node may keep the rows it reads."""
+        return not self.sharding_key or re.fullmatch(r"rand(64|32)?\(\)", self.sharding_key) is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetSpec:
+    """The table that a load writes to, the same on all nodes.
+
+    :param name: the table that the user named, local or Distributed.
+    :param local: the table that holds the parts on each node.
+    :param engine: engine of ``local``, e.g. ``ReplacingMergeTree``.
+    :param distribution: None if ``name`` is ``local``.
+    :param sharding_key: SQL, for a table that spans the cluster and whose rows belong on particular shards.
+    :param spans_cluster: ``name`` is a local table that exists on each node of the cluster.
+    :param uuids: UUIDs of ``local`` on the nodes; a table that is dropped and re-created gets new ones.
+    :param views: materialized views that inserts into the table feed.
+    :param has_ttl: its rows may expire.
+    :param storage_policies: of ``local`` on the nodes.
+    :param definition: a fingerprint of the definition of ``local`` on all nodes.
+    """
+
+    name: TableName
+    local: TableName
+    engine: str
+    columns: tuple[TableColumn, ...]
+    partition_key: str
+    distribution: Distribution | None = None
+    spans_cluster: bool = False
+    sharding_key: str = ""
+    uuids: tuple[str, ...] = ()
+    views: tuple[TableName, ...] = ()
+    has_ttl: bool = False
+    storage_policies: frozenset[str] = frozenset()
+    definition: str = ""
+
+    @property
+    def column_types(self) -> dict[str, str]:
+        """Types of the columns by name."""
+        return {column.name: column.type for column in self.columns}
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether other nodes hold the same rows, after some delay."""
+        return has_replicas(self.engine)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all nodes use the same parts on object storage, as in ClickHouse Cloud."""
+        return self.engine.startswith("Shared")
+
+    @property
+    def keeps_all_rows(self) -> bool:
+        """Whether merges keep every row as it is."""
+        return self.engine.removeprefix("Replicated").removeprefix("Shared") == "MergeTree" and not self.has_ttl
+
+    def staged_in(self, staging: TableName) -> TargetSpec:
+        """The staging table to insert into: rows go to the same shards as in the target."""
+        return replace(
+            self,
+            name=staging,
+            local=staging,
+            distribution=None,
+            spans_cluster=self.spans_cluster or self.distribution is not None,
+            sharding_key=""
+            if self.distribution is None or self.distribution.is_random
+            else self.distribution.sharding_key,
+        )
+
+
+def parse_table(text: str, default_database: str) -> TableName:
+    """Parse ``table`` or ``database.table``; a name that contains a dot has to be in back-quotes.
+
+    :raises ConfigError: if the text is neither.
+    """
+    quoted = r"`(?:[^`\\]|\\.)+`"
+    plain = r"[^`.\s]+"
+    match = re.fullmatch(rf"(?:(?P<database>{quoted}|{plain})\.)?(?P<table>{quoted}|{plain})", text.strip())
+    if match is None:
+        raise ConfigError(
+            f"table {text!r} is not a table name; write it as 'table' or 'database.table', with any"
+            " name that contains a dot or a space in back-quotes, as in '`my.database`.table'"
+        )
+    database, table = match["database"], match["table"]
+    return TableName(database=_unquoted(database) if database else default_database, table=_unquoted(table))
+
+
+def parse_distribution(engine_full: str) -> Distribution:
+    """Parse ``system.tables.engine_full`` of a Distributed table.
+
+    :raises TargetError: if the text is not the engine of a Distributed table.
+    """
+    match = re.match(r"Distributed\((?P<arguments>.*)\)", engine_full, re.DOTALL)
+    arguments = split_expressions(match["arguments"]) if match else []
+    if len(arguments) < 3:
+        raise TargetError(f"cannot read the engine of a Distributed table in {engine_full!r}")
+    cluster, database, table = (_unquoted(argument) for argument in arguments[:3])
+    return Distribution(
+        cluster=cluster,
+        local=TableName(database=database, table=table),
+        sharding_key=arguments[3] if len(arguments) > 3 else "",
+    )
+
+
+_ENGINE = re.compile(r"(?P<name>\w+)(?:\((?P<arguments>(?:'(?:[^'\\]|\\.)*'|\((?:[^()']|'[^']*')*\)|[^()'])*)\))?")
+
+
+def engine_of(engine_full: str) -> str:
+    """Return an engine with its arguments, e.g. ``ReplacingMergeTree(version)``, without path and replica name."""
+    match = _ENGINE.match(engine_full)
+    if match is None or not match["arguments"]:
+        return match["name"] if match else engine_full
+    arguments = [argument for argument in split_expressions(match["arguments"]) if not argument.startswith("'")]
+    return f"{match['name']}({', '.join(arguments)})" if arguments else match["name"]
+
+
+def has_replicas(engine: str) -> bool:
+    """Whether tables of an engine have replicas: other nodes with the same rows."""
+    return engine.startswith(("Replicated", "Shared"))
+
+
+def unplaced_engine(engine_full: str) -> str:
+    """Return the whole engine clause for another table: with keys and settings, without path and replica name.
+
+    :param engine_full: from ``system.tables``.
+    """
+    match = _ENGINE.match(engine_full)
+    return engine_of(engine_full) + (engine_full[match.end() :] if match else "")
+
+
+def _unquoted(text: str) -> str:
+    if text[:1] in "'`" and text[:1] == text[-1:]:
+        return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text[1:-1], flags=re.DOTALL)
+    return text
+
+
+def short_hash(table: TableName) -> str:
+    """Hash a table name, to be used in the names of tables that belong to it."""
+    return hashlib.sha256(str(table).encode()).hexdigest()[:12]

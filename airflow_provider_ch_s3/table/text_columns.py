@@ -1,0 +1,94 @@
+"""Choose the types that the server parses from text, so that no value changes before it can be checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, is_nullable, parsed_type, text_type
+from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
+from airflow_provider_ch_s3.files.source import FileColumn, SourceSpec
+from airflow_provider_ch_s3.table.target import TableColumn
+
+PLAIN_CSV = CsvDialect()
+
+
+def type_text_columns(
+    source: SourceSpec,
+    described: Sequence[FileColumn],
+    table_columns: Sequence[TableColumn],
+    *,
+    skip: frozenset[str] = frozenset(),
+) -> SourceSpec:
+    """Give the columns of text files the types of the table: the server only guessed them from some rows.
+
+    Numbers and times become wider ones: ClickHouse's parsers wrap and saturate what does not fit, and the mapping's
+    ``accurateCast`` from the wider type fails instead.
+
+    :param skip: columns that the user's expressions convert, so that their guessed type stays.
+    :raises SourceError: if the files have no column names and another number of columns than the table.
+    """
+    in_files = [column for column in described if not column.in_path]
+    file_format = source.format
+    data_format = file_format.name
+    insertable = [column for column in table_columns if column.is_insertable]
+    if file_format.with_names and all(re.fullmatch(r"c\d+", c.name) for c in in_files):
+        names = [c.name for c in insertable if c.name not in {d.name for d in described if d.in_path}]
+        if not insertable:
+            raise SourceError(
+                f"the {data_format} files have no names for their {len(in_files)} columns, so no table can be created"
+                " for them; give structure='name Type, …', or csv_dialect={'header': True} if their first line has"
+                " names"
+            )
+        if len(names) != len(in_files):
+            raise SourceError(
+                f"the {data_format} files have {len(in_files)} columns without names, and the table has"
+                f" {len(names)}; give structure='name Type, …' for the columns of the files"
+            )
+        in_files = [replace(c, name=name) for c, name in zip(in_files, names, strict=True)]
+    else:
+        data_format = file_format.with_names or file_format.name
+    types = {
+        c.name: text_type(c.type, keeps_empty_text=not file_format.tells_null_from_empty)
+        for c in insertable
+        if c.name not in skip
+    }
+    columns = (
+        *(replace(c, type=types.get(c.name, c.type)) for c in in_files),
+        *(c for c in described if c.in_path),
+    )
+    return replace(source, data_format=data_format, columns=columns)
+
+
+def read_text_strictly(source: SourceSpec, dialect: CsvDialect = PLAIN_CSV, *, is_given: bool) -> SourceSpec:
+    """Have text parsed as types that hold every value, and converted to the columns' own types by our rules.
+
+    :param is_given: the user gave the types, which may be too narrow for the values.
+    """
+    if not source.format.has_text_fields:
+        return source
+    strict = [c if c.in_path else _read_strictly(c, is_given) for c in source.columns]
+    return replace(source, columns=tuple(c if c.in_path else _read_by(dialect, c) for c in strict))
+
+
+def _read_by(dialect: CsvDialect, column: FileColumn) -> FileColumn:
+    """Have a column's text read in its encoding, and without the words that stand for NULL."""
+    is_text = family(base_type(column.type)) == "string"
+    if is_text and not dialect.is_utf8:
+        column = replace(column, encoding=dialect.encoding)
+    if dialect.null_words and is_nullable(column.type):
+        column = replace(column, null_words=tuple(dialect.null_words))
+        if not is_text:
+            column = replace(column, read_as="Nullable(String)")
+    return column
+
+
+def _read_strictly(column: FileColumn, is_given: bool) -> FileColumn:
+    kind = wide = column.type
+    if is_given:
+        wide = text_type(kind, keeps_empty_text=True)
+        kind = f"Nullable({base_type(kind)})" if is_nullable(wide) else kind
+    read_as = parsed_type(wide)
+    return replace(column, type=kind, read_as=read_as if read_as != kind else "")

@@ -1,0 +1,292 @@
+"""docs/reference.md, made from the code: what its dataclasses, signatures, docstrings and rules say."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS
+from airflow_provider_ch_s3.export.report import ExportReport
+from airflow_provider_ch_s3.load.report import LoadReport, NodeReport
+from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
+from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
+from airflow_provider_ch_s3.table.settle import NodeParts
+from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
+from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
+from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
+from airflow_provider_ch_s3.transfers.gcs_to_clickhouse import GCSToClickHouseOperator
+from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouseOperator
+from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from airflow_provider_ch_s3.tuning import EXPORT_RULES, IN_PLACE_RULES, Prediction
+from airflow_provider_ch_s3.tuning.rule import Rule, SettingValue
+from airflow_provider_ch_s3.tuning.rules import KEPT, RULES
+
+TEMPLATED = " (templated)"
+OPERATORS = (
+    S3ToClickHouseOperator,
+    GCSToClickHouseOperator,
+    AzureBlobStorageToClickHouseOperator,
+    HttpToClickHouseOperator,
+)
+# Its default is what Airflow is configured to.
+CONFIGURED = {"deferrable": "`operators.default_deferrable` of Airflow"}
+
+PAGE = """\
+# Reference
+
+<!-- Made from the code by `pytest tests/unit/test_reference.py --update-golden`: do not edit. -->
+
+## Connection fields
+
+The extra of a connection of type `clickhouse_s3`; all fields are optional.
+
+{connection_fields}
+
+## Operators
+
+One for each kind of store. Each takes the arguments of its store, and those that all have in common. Arguments
+marked † are templated.
+
+{stores}
+
+### All operators
+
+{operator}
+
+Raises:
+
+{operator_errors}
+
+## Export operator
+
+`airflow_provider_ch_s3.transfers.clickhouse_to_s3.ClickHouseToS3Operator`. Arguments marked † are templated. See
+[Exports](export.md).
+
+{export}
+
+Returns, {export_returns}
+
+{export_report}
+
+Raises:
+
+{export_errors}
+
+## Query operator
+
+`airflow_provider_ch_s3.operators.s3_query.S3QueryOperator`. Arguments marked † are templated. See
+[Queries over files in place](export.md#queries-over-files-in-place).
+
+{query}
+
+Returns, {query_returns}
+
+Raises:
+
+{query_errors}
+
+## Sensor
+
+`airflow_provider_ch_s3.sensors.parts_settled.ClickHousePartsSettledSensor`. Arguments marked † are templated.
+
+{sensor}
+
+Returns, {sensor_returns}
+
+{node_parts}
+
+Raises:
+
+{sensor_errors}
+
+## Load report
+
+The operator returns it through XCom, as a dict of these fields.
+
+{load_report}
+
+Each node in `nodes`:
+
+{node_report}
+
+`predicted`:
+
+{prediction}
+
+## Settings
+
+What a load sends with its INSERT. A value of the operator overrides one of the connection, and both override computed
+ones; pinned settings take no other value. `ch-s3 plan` shows the values for a load, with the reasons.
+
+{rules}
+
+These stay at their defaults, whatever a profile of the server says, and are pinned:
+
+{kept}
+
+### Settings of exports
+
+Beside `max_execution_time`, `log_…`, `…_overflow_mode` and the pinned defaults above.
+
+{export_rules}
+
+### Settings of queries in place
+
+Beside the same ones.
+
+{in_place_rules}
+"""
+
+
+def render_page() -> str:
+    """The whole page."""
+    return PAGE.format(
+        connection_fields=_table(
+            ("field", "value", "meaning"),
+            ((f"`{f.name}`", f.expected, f.description) for f in CONNECTION_FIELDS),
+        ),
+        stores="\n\n".join(f"### {one.__name__}\n\n`{one.__module__}`\n\n{_arguments(one)}" for one in OPERATORS),
+        operator=_arguments(FilesToClickHouseOperator, documented_below=("source",)),
+        operator_errors=_errors(FilesToClickHouseOperator),
+        export=_arguments(ClickHouseToS3Operator),
+        export_returns=_parse_returns(ClickHouseToS3Operator),
+        export_report=render_fields(ExportReport),
+        export_errors=_errors(ClickHouseToS3Operator),
+        query=_arguments(S3QueryOperator),
+        query_returns=_parse_returns(S3QueryOperator),
+        query_errors=_errors(S3QueryOperator),
+        sensor=_arguments(ClickHousePartsSettledSensor),
+        sensor_returns=_parse_returns(ClickHousePartsSettledSensor),
+        sensor_errors=_errors(ClickHousePartsSettledSensor),
+        node_parts=render_fields(NodeParts),
+        load_report=render_fields(LoadReport),
+        node_report=render_fields(NodeReport),
+        prediction=render_fields(Prediction),
+        rules=_rules(RULES),
+        export_rules=_rules(rule for rule in EXPORT_RULES if rule not in RULES),
+        in_place_rules=_rules(rule for rule in IN_PLACE_RULES if rule not in RULES),
+        kept=_table(("setting", "value", "why"), ((f"`{r.name}`", _code(r.value), _sentence(r.about)) for r in KEPT)),
+    )
+
+
+def parse_parameters(documented: type) -> dict[str, str]:
+    """The ``:param name:`` texts of a class, each in one line of Markdown."""
+    return dict(_parse(documented, r"param (\w+)"))
+
+
+def _arguments(operator: Any, *, documented_below: Sequence[str] = ()) -> str:
+    """A table of the arguments that a class adds to those of its base.
+
+    :param documented_below: arguments that the docstrings of the classes below describe.
+    """
+    texts = parse_parameters(operator)
+    arguments = [
+        argument
+        for argument in inspect.signature(operator.__init__).parameters.values()
+        if argument.kind is argument.KEYWORD_ONLY and argument.name not in documented_below
+    ]
+    _check_names(operator, [argument.name for argument in arguments], texts)
+    templated = {name for name, text in texts.items() if text.endswith(TEMPLATED)}
+    expected = set(operator.template_fields) & {argument.name for argument in arguments}
+    if templated != expected:
+        raise ValueError(f"{operator.__name__}: (templated) is not at {templated ^ expected}")
+    return _table(
+        ("argument", "type", "default", "meaning"),
+        (
+            (
+                f"`{argument.name}`{' †' if argument.name in templated else ''}",
+                _type(argument.annotation),
+                "required" if argument.default is argument.empty else _default(argument),
+                _sentence(texts[argument.name].removesuffix(TEMPLATED)),
+            )
+            for argument in arguments
+        ),
+    )
+
+
+def render_fields(value: Any) -> str:
+    """A table of the fields of a dataclass, by its docstring.
+
+    :raises ValueError: if the docstring describes other fields.
+    """
+    texts = parse_parameters(value)
+    fields = dataclasses.fields(value)
+    _check_names(value, [field.name for field in fields], texts)
+    return _table(
+        ("field", "type", "meaning"), ((f"`{f.name}`", _type(str(f.type)), _sentence(texts[f.name])) for f in fields)
+    )
+
+
+def _rules(rules: Iterable[Rule]) -> str:
+    return _table(
+        ("setting", "value", "formats", "rule", "source"),
+        (
+            (
+                f"`{rule.name}`",
+                ("computed" if rule.value is None else _code(rule.value)) + (", pinned" if rule.is_pinned else ""),
+                ", ".join(rule.formats) or "all",
+                _sentence(_markdown(rule.about)),
+                _source(rule),
+            )
+            for rule in rules
+        ),
+    )
+
+
+def _source(rule: Rule) -> str:
+    if rule.source:
+        return f"[{rule.source.title}]({rule.source.url})"
+    page = "formats" if rule.name.startswith(("input_format_", "date_time_")) else "settings"
+    return f"[ClickHouse](https://clickhouse.com/docs/operations/settings/{page}#{rule.name})"
+
+
+def _errors(documented: type) -> str:
+    return "\n".join(f"- `{name}` {text}" for name, text in _parse(documented, r"raises (\w+)"))
+
+
+def _parse_returns(documented: type) -> str:
+    (text,) = (text for _, text in _parse(documented, r"(returns)"))
+    return text
+
+
+def _parse(documented: type, field: str) -> list[tuple[str, str]]:
+    doc = inspect.getdoc(documented) or ""
+    found = re.findall(rf"^:{field}: (.*?)(?=\n:|\n\n|\Z)", doc, re.DOTALL | re.MULTILINE)
+    return [(name, _markdown(text)) for name, text in found]
+
+
+def _check_names(documented: type, names: Sequence[str], texts: dict[str, str]) -> None:
+    if list(texts) != list(names):
+        raise ValueError(f"{documented.__name__} has {list(names)}, and its docstring describes {list(texts)}")
+
+
+def _default(argument: inspect.Parameter) -> str:
+    return CONFIGURED.get(argument.name) or _code(argument.default)
+
+
+def _code(value: object) -> str:
+    return f"`{value}`" if value != "" else "`''`"
+
+
+def _type(annotation: str) -> str:
+    # a stroke would end the cell of a table
+    value = str(SettingValue).replace(" | ", " or ")
+    return " or ".join(f"`{one}`" for one in annotation.replace("SettingValue", value).split(" | "))
+
+
+def _markdown(text: str) -> str:
+    """One line, with Markdown's way to write code."""
+    text = re.sub(r":class:`(\w+)`", r"`\1`", re.sub(r"\s+", " ", text).strip())
+    return text.replace("``", "`")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:].removesuffix('.')}."
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

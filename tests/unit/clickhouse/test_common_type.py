@@ -1,0 +1,75 @@
+"""Which type holds every value of two others."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ch_s3.clickhouse.common_type import common_type, holds
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        pytest.param("Int32", "Int32", "Int32", id="same"),
+        pytest.param("Int32", "Int64", "Int64", id="wider"),
+        pytest.param("UInt8", "Int16", "Int16", id="unsigned-in-signed"),
+        pytest.param("UInt32", "Int32", "Int64", id="sign"),
+        pytest.param("UInt64", "Int64", "Int128", id="sign-of-64-bits"),
+        pytest.param("UInt256", "Int8", "", id="sign-of-256-bits"),
+        pytest.param("Nullable(Int32)", "Int64", "Nullable(Int64)", id="nullable"),
+        pytest.param("Nullable(Int32)", "Int32", "Nullable(Int32)", id="only-one-nullable"),
+        pytest.param("Float32", "Float64", "Float64", id="floats"),
+        pytest.param("Int32", "Float32", "Float64", id="integer-in-float"),
+        pytest.param("Int64", "Float64", "", id="too-many-digits-for-a-float"),
+        pytest.param("Float64", "Decimal(10, 2)", "", id="float-and-decimal"),
+        pytest.param("Decimal(10, 2)", "Decimal(12, 4)", "Decimal(12, 4)", id="decimals"),
+        pytest.param("Decimal(10, 2)", "Decimal(10, 6)", "Decimal(14, 6)", id="digits-on-both-sides"),
+        pytest.param("Decimal(76, 0)", "Decimal(76, 1)", "", id="77-digits"),
+        pytest.param("Int64", "Decimal(10, 2)", "Decimal(21, 2)", id="integer-in-decimal"),
+        pytest.param("Bool", "UInt8", "", id="bool"),
+        pytest.param("String", "Int32", "", id="text-and-number"),
+        pytest.param("String", "FixedString(2)", "", id="zero-bytes"),
+        pytest.param("LowCardinality(String)", "String", "String", id="dictionary"),
+        pytest.param("LowCardinality(Nullable(String))", "String", "Nullable(String)", id="nullable-dictionary"),
+        pytest.param("Date", "Date32", "Date32", id="days"),
+        pytest.param("Date32", "DateTime", "", id="day-and-time"),
+        pytest.param("DateTime", "DateTime64(3)", "DateTime64(3)", id="fraction-of-a-second"),
+        pytest.param("DateTime64(3, 'UTC')", "DateTime64(9, 'UTC')", "DateTime64(9, 'UTC')", id="finer"),
+        pytest.param("DateTime('UTC')", "DateTime64(3, 'UTC')", "DateTime64(3, 'UTC')", id="zone"),
+        pytest.param("DateTime64(3, 'UTC')", "DateTime64(3, 'Europe/Berlin')", "", id="zones"),
+        pytest.param("DateTime64(3)", "Int64", "", id="time-and-number"),
+        pytest.param("Array(Nullable(Int32))", "Array(Int64)", "Array(Nullable(Int64))", id="arrays"),
+        pytest.param("Array(Int32)", "Array(String)", "", id="arrays-of-text"),
+        pytest.param("Tuple(a Int32)", "Tuple(a Int64)", "", id="tuples"),
+        pytest.param("UUID", "IPv4", "", id="other-kinds"),
+        pytest.param("Nullable(Nothing)", "String", "Nullable(String)", id="only-null"),
+        pytest.param("Nullable(Nothing)", "Nullable(Int8)", "Nullable(Int8)", id="only-null-and-nullable"),
+        pytest.param("Nullable(Nothing)", "Array(Int8)", "Array(Int8)", id="no-null-array"),
+    ],
+)
+def test_common_type(one: str, other: str, expected: str) -> None:
+    assert common_type(one, other) == expected
+    assert common_type(other, one) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "in_file", "expected"),
+    [
+        pytest.param("Int64", "Nullable(Int32)", True, id="wider"),
+        pytest.param("Int32", "Int64", False, id="narrower"),
+        pytest.param("UInt64", "Int8", False, id="no-sign"),
+        pytest.param("Nullable(String)", "Int64", True, id="as-text"),
+        pytest.param("Int64", "String", False, id="text-as-number"),
+        pytest.param("UInt8", "Bool", True, id="true-is-1"),
+        pytest.param("Bool", "UInt8", False, id="2-is-no-truth"),
+        pytest.param("DateTime64(6)", "DateTime64(3, 'UTC')", True, id="zone"),
+        pytest.param("DateTime", "DateTime64(3, 'UTC')", False, id="fraction-cut"),
+        pytest.param("DateTime('UTC')", "DateTime", True, id="zone-of-seconds"),
+        pytest.param("DateTime64(3)", "Int64", False, id="number-as-time"),
+        pytest.param("Int64", "DateTime", False, id="time-as-number"),
+        pytest.param("UUID", "FixedString(16)", True, id="other-kinds"),
+        pytest.param("Int8", "Nullable(Nothing)", True, id="only-null"),
+    ],
+)
+def test_holds(given: str, in_file: str, expected: bool) -> None:
+    assert holds(given, in_file) is expected

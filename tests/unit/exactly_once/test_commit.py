@@ -1,0 +1,49 @@
+"""An interrupted commit whose nodes have changed since; test_protocol and the sandbox test all else of commits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import UnknownStateError
+from airflow_provider_ch_s3.exactly_once.commit import Commit
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.moved import Before
+from airflow_provider_ch_s3.table.target import TableName
+
+ATTEMPT = AttemptId(load_id="ch-s3-0123456789abcdef0123", generation=0, number=7)
+
+
+def commit_on(nodes: Mapping[str, str], asked: list[Any]) -> Commit:
+    staging: Any = SimpleNamespace(
+        target=TableName(database="d", table="t"),
+        cluster="c",
+        name=lambda _: TableName(database="d", table="staged"),
+        agree=lambda *_, **__: nodes,
+        query_agreed=lambda *_, **__: asked.append("look") or [],
+    )
+    plan = CommitPlan(
+        load_mode="append",
+        partitions={"p": 3},
+        table_uuids=["u"],
+        allow_empty=False,
+        keeps_all_rows=True,
+        before={"": {"a1": {"p": Before(staged_rows=3)}}},
+    )
+    return Commit(client=SimpleNamespace(), staging=staging, attempt=ATTEMPT, epoch=9, plan=plan)  # type: ignore[arg-type]
+
+
+def test_nobody_guesses_what_nodes_hold_that_are_gone() -> None:
+    asked: list[Any] = []
+    with pytest.raises(UnknownStateError) as caught:
+        commit_on({"a2": "a2", "b1": "b1"}, asked).resume()
+    assert str(caught.value) == (
+        "the commit of ch-s3-0123456789abcdef0123-0-7-insert was interrupted, and it used nodes that are no longer in"
+        " the cluster, or no longer first replicas: a1; find out which rows of d.staged are in d.t already, move the"
+        " rest by hand, and drop d.staged"
+    )
+    assert asked == []

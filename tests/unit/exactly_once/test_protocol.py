@@ -1,0 +1,611 @@
+"""The exactly-once protocol, driven through thousands of interleavings of tries, kills and zombies.
+
+The load itself is the real one, from ``LoadRun.run`` to each statement's text; ClickHouse is replaced by a model
+(``cluster_model.py``), because no real cluster dies at a chosen statement a thousand times a minute. What is not part
+of the protocol is replaced, too: inspecting the files and the table, and planning the settings.
+
+``CH_S3_PROTOCOL_EXAMPLES=50000 pytest tests/unit/test_protocol.py`` searches for longer.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, NodeSpec
+from airflow_provider_ch_s3.common import steps, work
+from airflow_provider_ch_s3.errors import ChS3Error
+from airflow_provider_ch_s3.exactly_once import lease
+from airflow_provider_ch_s3.exactly_once.lease import TargetLock
+from airflow_provider_ch_s3.exactly_once.ledger import Ledger
+from airflow_provider_ch_s3.exactly_once.owner import TargetLocking
+from airflow_provider_ch_s3.exactly_once.replicas import Replicas
+from airflow_provider_ch_s3.exactly_once.staging import Staging
+from airflow_provider_ch_s3.files.access import S3Access
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
+from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.inspect.table import read_definition
+from airflow_provider_ch_s3.load import kill, reattach, session, staged
+from airflow_provider_ch_s3.load.context import LoadContext
+from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.query import monitor, state
+from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnLoadedFiles, OnPartialPartitions
+from airflow_provider_ch_s3.sql import render
+from airflow_provider_ch_s3.table.mapping import MappedColumn
+from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
+from airflow_provider_ch_s3.tuning import LoadPlan, MemorySharing, Prediction, Setting, SettingOrigin
+from tests.unit.exactly_once.cluster_model import (
+    Clock,
+    Cluster,
+    Fault,
+    Insert,
+    Killed,
+    ModelClient,
+    ModelEvent,
+    ModelThread,
+    Process,
+    Thread,
+)
+
+EXAMPLES = int(os.environ.get("CH_S3_PROTOCOL_EXAMPLES", "150"))
+MAX_STEPS = 12_000
+MERGE_RATIO = 0.02
+ONE_CHUNK = 10
+TABLE = TableName(database="d", table="t")
+LEDGER = "ch_s3_ledger"
+
+OBJECTS = {
+    "in/a": {"1": ["a1", "a2"], "2": ["a3"]},
+    "in/b": {"1": ["b1"]},
+    "in/c": {"1": ["c1"], "2": ["c2"]},
+    "in/z": {"9": ["z1"]},
+}
+BEFORE = {"0": ["old0", "old1"], "1": ["old2"]}
+# Where a fault can do harm: every statement that changes something, and the queries that decisions rest on.
+STATEMENTS = (
+    "create_ledger",
+    "write_files",
+    "write_event_locked",
+    "write_event_planned",
+    "write_event_committing",
+    "write_event_committed",
+    "write_event_abandoned",
+    "create_lock",
+    "drop_lock",
+    "create_staging",
+    "rename_staging",
+    "drop_staging",
+    "insert_load",
+    "hold_merges",
+    "drop_parts",
+    "move_partitions",
+    "replace_partitions",
+    "kill_queries",
+    "read_events",
+    "read_tables",
+    "read_partitions",
+    "read_parts",
+    "running_queries",
+    "flush_logs",
+    "logged_queries",
+)
+PREDICTION = Prediction(initial_parts=1, peak_memory_bytes=1, load_seconds=1.0, settled_seconds=1.0)
+# Processes that are suspended and resume do the most harm.
+KINDS = ("pause", "pause", "pause", "kill", "kill_late", "lost_request", "lost_answer", "late", "signal", "refuse")
+
+
+@dataclass(frozen=True)
+class Life:
+    """One process of a load.
+
+    :param is_copy: it may start while the previous one is alive.
+    :param run: increases when the run is deleted and triggered again under the same name.
+    """
+
+    generation: int
+    try_number: int
+    is_copy: bool = False
+    run: int = 0
+
+
+@dataclass(frozen=True)
+class Load:
+    """One task: what it loads, and the processes that try to load it."""
+
+    name: str
+    keys: tuple[str, ...]
+    mode: LoadMode
+    lives: tuple[Life, ...] = (Life(0, 1),)
+    max_files_per_chunk: int = ONE_CHUNK
+    on_loaded_files: OnLoadedFiles = OnLoadedFiles.SKIP
+
+    @property
+    def last_life(self) -> Life:
+        """A final retry."""
+        last = max(self.lives, key=lambda life: (life.run, life.try_number))
+        return replace(last, try_number=last.try_number + 1, is_copy=False)
+
+    def identity(self, life: Life) -> LoadIdentity:
+        return LoadIdentity(
+            dag_id="dag",
+            task_id=self.name,
+            run_id="run",
+            table=str(TABLE),
+            generation=life.generation,
+            try_number=life.try_number,
+            since=datetime.datetime(2026, 11, 21, life.run, tzinfo=datetime.UTC),
+        )
+
+    @property
+    def request(self) -> LoadRequest:
+        return LoadRequest(
+            pattern=SourcePattern(bucket="bucket", globs=self.keys),
+            table=str(TABLE),
+            load_mode=self.mode,
+            on_partial_partitions=OnPartialPartitions.REPLACE,
+            max_files_per_chunk=self.max_files_per_chunk,
+            on_loaded_files=self.on_loaded_files,
+        )
+
+    def rows(self, partition: str) -> Counter[str]:
+        return Counter(row for key in self.keys for row in OBJECTS[key].get(partition, ()))
+
+
+class ModelStore:
+    """An object store whose objects never change."""
+
+    def list_files(self, pattern: SourcePattern, *, after: str = "") -> list[SourceFile]:
+        return [SourceFile(key=key, etag=f"etag-{key}", size_bytes=1) for key in pattern.globs if key > after]
+
+    def access(self) -> S3Access:
+        return S3Access(endpoint_url="http://s3")
+
+
+def find_model_context(
+    client: ModelClient, declaration: ClusterDeclaration, identity: LoadIdentity, *, sleep: Any, token: str = ""
+) -> LoadContext:
+    """The same as ``find_context`` would find, except for the node of the locks: processes disagree about it."""
+    nodes = [
+        NodeSpec(host=node.name, shard=shard, vcpus=1, memory_bytes=1 << 30)
+        for shard, node in enumerate(client.cluster.nodes, 1)
+    ]
+    target = TargetSpec(
+        name=TABLE,
+        local=TABLE,
+        engine="MergeTree",
+        columns=(TableColumn(name="row", type="String"),),
+        partition_key="p",
+        spans_cluster=True,
+        uuids=tuple(node.tables["t"].uuid for node in client.cluster.nodes),
+        definition=read_definition(client, TABLE, "c"),
+    )
+    ledger = Ledger(
+        client=client,
+        cluster="c",
+        name=TableName(database="d", table=LEDGER),
+        target=TABLE,
+        load_id=identity.load_id,
+        database_engine="Atomic",
+    )
+    replicas = Replicas(client=client, cluster="c", nodes=nodes, exist=False, sleep=sleep)
+    # On two nodes each partition has a statement of its own; on three, one has them all.
+    staging = Staging(
+        client=client, cluster="c", target=TABLE, replicas=replicas, partitions_per_statement=2 * len(nodes) - 3
+    )
+    target_lock = TargetLock(
+        client=client,
+        ledger=ledger,
+        identity=identity,
+        node=client.process.lock_node.name,
+        sleep=sleep,
+        token=token or client.process.name,
+    )
+    return LoadContext(
+        client=client,
+        cluster=ClusterSpec(
+            name="c",
+            nodes=tuple(nodes),
+            server_version=(26, 7),
+            ingest_memory_ratio=1.0,
+        ),
+        target=target,
+        ledger=ledger,
+        staging=staging,
+        locking=TargetLocking(client=client, ledger=ledger, staging=staging, lock=target_lock, sleep=sleep),
+    )
+
+
+def prepare_model_load(
+    client: ModelClient,
+    request: LoadRequest,
+    cluster: ClusterSpec,
+    target: TargetSpec,
+    *,
+    access: S3Access,
+    files: tuple[SourceFile, ...],
+    read_sharing: Callable[[], MemorySharing],
+    past: object,
+    waits_for_replicas: bool,
+) -> PreparedLoad:
+    """Plan without inspecting the files."""
+    source = SourceSpec(
+        pattern=request.pattern,
+        access=access,
+        files=files,
+        data_format="CSV",
+        compression="auto",
+        columns=(FileColumn(name="row", type="String"),),
+        rows=sum(len(rows) for file in files for rows in OBJECTS[file.key].values()),
+    )
+    setting = Setting(name="max_threads", value=1, origin=SettingOrigin.COMPUTED, reason="a model")
+    plan = LoadPlan(settings=(setting,), left_out={}, prediction=PREDICTION, basis="a model")
+    return PreparedLoad(
+        cluster=cluster,
+        source=source,
+        target=target,
+        mapping=(MappedColumn(target="row", source="row"),),
+        where="",
+        plan=plan,
+        plan_with=lambda _: plan,
+        sharing=read_sharing(),
+    )
+
+
+@pytest.fixture(autouse=True)
+def model_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace clock and threads by those of the model, with timeouts that suit its steps of 10 ms."""
+    for module in (kill, lease, monitor, work, state, steps, lease):
+        monkeypatch.setattr(module, "time", Clock)
+    monkeypatch.setattr(lease, "LOCK_PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(lease, "HEARTBEAT_SECONDS", 0.3)
+    monkeypatch.setattr(state, "KILL_PATIENCE_SECONDS", 3.0)
+    monkeypatch.setattr(reattach, "LOG_PATIENCE_SECONDS", 1.5)
+    monkeypatch.setattr(monitor, "LOG_PATIENCE_SECONDS", 1.5)
+    monkeypatch.setattr(monitor, "UNKNOWN_PATIENCE_SECONDS", 3.0)
+    monkeypatch.setattr(render._ENVIRONMENT, "auto_reload", False)  # it checks the disk for each statement
+    for module in (lease, state):
+        monkeypatch.setattr(module, "threading", type("threading", (), {"Thread": ModelThread, "Event": ModelEvent}))
+    for module in (kill, session):
+        monkeypatch.setattr(module, "find_context", find_model_context)
+    monkeypatch.setattr(session, "prepare_load", prepare_model_load)
+
+
+class Play:
+    """Runs some loads on one cluster, interleaved by a random number generator."""
+
+    def __init__(self, cluster: Cluster, loads: tuple[Load, ...], switch_ratio: float) -> None:
+        self.cluster = cluster
+        self.loads = loads
+        self.switch_ratio = switch_ratio
+        self.waiting = {load: list(load.lives) for load in loads}
+        self.last: dict[Load, Process] = {}
+        self._checked_changes = 0
+        self.load_ids = {load.identity(Life(0, 1)).load_id: load for load in loads}
+
+    def run(self) -> None:
+        """Run everything at once, with faults; then one retry of each load without faults; then another load."""
+        self._run_wild()
+        self.cluster.faults.clear()
+        self.cluster.note("---- no faults from here on")
+        for load in self.cluster.rng.sample(self.loads, len(self.loads)):
+            self._run_quietly(load, load.last_life)
+        self._run_quietly(Load("other", ("in/z",), self.loads[0].mode), Life(0, 1))
+        self._check_rest()
+
+    def _launch(self, load: Load, life: Life) -> Process:
+        def main(process: Process) -> LoadReport:
+            client = ModelClient(process)
+            load_run = staged.LoadRun(
+                client=client,
+                store=ModelStore(),
+                declaration=ClusterDeclaration(cluster="c"),
+                request=load.request,
+                identity=load.identity(life),
+                poll_seconds=0.5,
+                sleep=client.sleep,
+            )
+            process.on_signal = load_run.kill
+            return load_run.run()
+
+        copy = "'" if life.is_copy else ""
+        return self.cluster.launch(f"{load.name}.{life.generation}.{life.try_number}{copy}", main)
+
+    def _run_wild(self) -> None:
+        cluster, rng = self.cluster, self.cluster.rng
+        current: Thread | Insert | None = None
+        while True:
+            self._check_now(cluster.steps < MAX_STEPS, "processes that end")
+            for process in cluster.processes:
+                if process.is_paused and process.wakes_at_step <= cluster.steps:
+                    process.is_paused = False
+            ready = cluster.ready()
+            is_awake = isinstance(current, Insert) or (current is not None and current.wakes_at <= cluster.now)
+            if current in ready and is_awake and rng.random() > self.switch_ratio:
+                cluster.step(current)
+            else:
+                startable = [load for load, lives in self.waiting.items() if lives and self._may_start(load)]
+                options = [*ready, *startable, *range(len(cluster.late))]
+                if not options:
+                    paused = [process for process in cluster.processes if process.is_paused]
+                    if not paused:
+                        return
+                    rng.choice(paused).is_paused = False
+                    continue
+                chosen = rng.choice(options)
+                if isinstance(chosen, Load):
+                    self.last[chosen] = self._launch(chosen, self.waiting[chosen].pop(0))
+                elif isinstance(chosen, int):
+                    cluster.deliver(chosen)
+                else:
+                    current = chosen
+                    cluster.step(chosen)
+            if rng.random() < MERGE_RATIO:
+                cluster.merge()
+            self._check_always()
+
+    def _may_start(self, load: Load) -> bool:
+        before = self.last.get(load)
+        return before is None or before.is_over or before.is_paused or self.waiting[load][0].is_copy
+
+    def _run_quietly(self, load: Load, life: Life) -> None:
+        process = self._launch(load, life)
+        limit = self.cluster.steps + MAX_STEPS
+        while ready := self.cluster.ready():
+            self._check_now(self.cluster.steps < limit, "a retry that ends")
+            for thing in sorted(ready, key=lambda t: 0 if isinstance(t, Insert) else t.wakes_at):
+                if isinstance(thing, Insert) or thing.is_ready:
+                    self.cluster.step(thing)
+            self._check_always()
+        self._check_now(isinstance(process.result, LoadReport), f"a retry that works: {process.error!r}")
+
+    def _check_now(self, is_kept: bool, rule: str) -> None:
+        if not is_kept:
+            raise AssertionError("\n".join([f"expected {rule}", *self.cluster.trace[-400:]]))
+
+    def _check_always(self) -> None:
+        if self.cluster.changes == self._checked_changes:
+            return
+        self._checked_changes = self.cluster.changes
+        for process in self.cluster.processes:
+            is_known = process.error is None or isinstance(process.error, (ChS3Error, Killed))
+            self._check_now(is_known, f"only expected errors, {process.name}: {process.error!r}")
+        running = Counter(insert.query_id[:26] for insert in self.cluster.inserts if not insert.is_over)
+        self._check_now(max(running.values(), default=0) <= 1, "one INSERT of a load at a time")
+        if self.loads[0].mode is not LoadMode.APPEND:
+            return  # while partitions are replaced node by node, some rows are there twice
+        for partition, rows in self.cluster.contents("t").items():
+            names = Counter(name for name, _ in rows.elements())
+            self._check_now(max(names.values(), default=0) <= 1, f"no row twice in partition {partition}: {names}")
+
+    def _check_rest(self) -> None:
+        cluster = self.cluster
+        left = {name for node in cluster.nodes for name in node.tables} - {"t", LEDGER, f"{LEDGER}_files"}
+        self._check_now(not left, f"nothing left behind: {left}")
+        self._check_now(all(insert.is_over for insert in cluster.inserts), "no INSERT left running")
+        contents = cluster.contents("t")
+        committed: dict[str, tuple[int, float]] = {}  # INSERT's query id → when its commit was first recorded
+        for event in cluster.entries(LEDGER):
+            if event["event"] == "committed":
+                query_id = f"{event['load_id']}-{event['generation']}-{event['attempt']}-insert"
+                recorded = (event["epoch"], event["time_seconds"])
+                committed[query_id] = min(recorded, committed.get(query_id, recorded))
+        for partition in ("0", "1", "2"):
+            found = Counter(name for name, _ in contents.get(partition, Counter()).elements())
+            writers = {writer for _, writer in contents.get(partition, Counter())} - {"before"}
+            self._check_now(writers <= committed.keys(), f"only rows of committed attempts in partition {partition}")
+            self._check_now(
+                found == self._expected(partition, committed), f"other rows in partition {partition} than {found}"
+            )
+
+    def _expected(self, partition: str, committed: dict[str, tuple[int, float]]) -> Counter[str]:
+        before = Counter(BEFORE.get(partition, ()))
+        if self.loads[0].mode is LoadMode.APPEND:
+            keys = {key for load in self.loads for key in load.keys}
+            return before + Counter(row for key in keys for row in OBJECTS[key].get(partition, ()))
+        for query_id in sorted(committed, key=committed.__getitem__, reverse=True):
+            load = self.load_ids.get(query_id[:26])
+            if load is not None and load.rows(partition):
+                return load.rows(partition)
+        return before
+
+
+LIVES = st.sampled_from(
+    [
+        (Life(0, 1),),
+        (Life(0, 1), Life(0, 2)),
+        (Life(0, 1), Life(0, 2), Life(0, 3)),
+        (Life(0, 1), Life(0, 1, is_copy=True)),
+        (Life(0, 1), Life(0, 1, is_copy=True), Life(0, 2)),
+        (Life(0, 1), Life(0, 2, is_copy=True)),
+        (Life(0, 1), Life(1, 2)),
+        (Life(0, 1), Life(0, 2), Life(1, 3)),
+        (Life(0, 1), Life(0, 1, run=1)),
+        (Life(0, 1), Life(0, 2), Life(0, 1, run=1, is_copy=True)),
+    ]
+)
+FAULTS = st.lists(
+    st.one_of(
+        st.builds(Fault, st.sampled_from(KINDS), st.sampled_from(STATEMENTS), st.integers(0, 12)),
+        st.builds(Fault, st.sampled_from(("fail", "vanish")), st.just("insert step"), st.integers(0, 5)),
+        st.builds(Fault, st.sampled_from(("crash", "stop")), st.just("alter step"), st.integers(0, 5)),
+    ),
+    max_size=5,
+)
+
+
+def play(
+    mode: LoadMode,
+    lives: list[tuple[Life, ...]],
+    faults: list[Fault],
+    max_files_per_chunk: int,
+    on_loaded_files: OnLoadedFiles,
+    nodes: int,
+    switch_ratio: float,
+    split_ratio: float,
+    seed: int,
+) -> None:
+    """Run some loads until each has ended, and compare the rows."""
+    cluster = Cluster(nodes, OBJECTS, random.Random(seed))
+    cluster.faults = [replace(fault) for fault in faults]
+    cluster.split_ratio = split_ratio
+    cluster.create("t", BEFORE)
+    names = [("x", ("in/a", "in/b")), ("y", ("in/b", "in/c"))]
+    if mode is LoadMode.APPEND and on_loaded_files is OnLoadedFiles.LOAD:
+        # What keeps rows from doubling is only the record of what this load has committed, not that of its files.
+        names = [("x", ("in/a", "in/b")), ("y", ("in/c",))]
+        lives = [tuple(life for life in some if not (life.generation or life.run)) for some in lives]
+    loads = tuple(
+        Load(name, keys, mode, life, max_files_per_chunk, on_loaded_files)
+        for (name, keys), life in zip(names, lives, strict=False)
+    )
+    Play(cluster, loads, switch_ratio).run()
+
+
+@pytest.mark.timeout(60 + EXAMPLES)
+# found once in some 50,000 examples: a process that abandoned the attempt of another load was mistaken for a newer
+# try of that load
+@example(
+    mode=LoadMode.APPEND,
+    lives=[(Life(generation=0, try_number=1),), (Life(generation=0, try_number=3),)],
+    faults=[Fault("kill", "rename_staging", 0)],
+    max_files_per_chunk=ONE_CHUNK,
+    on_loaded_files=OnLoadedFiles.SKIP,
+    nodes=2,
+    switch_ratio=0.1,
+    split_ratio=0.0,
+    seed=2,
+)
+# a node is restarted after its part of an INSERT, and its log of that is lost
+@example(
+    mode=LoadMode.APPEND,
+    lives=[
+        (Life(generation=0, try_number=1),),
+        (Life(generation=0, try_number=1), Life(generation=0, try_number=2, is_copy=True)),
+    ],
+    faults=[Fault("kill_late", "rename_staging", 0), Fault("vanish", "insert step", 3)],
+    max_files_per_chunk=ONE_CHUNK,
+    on_loaded_files=OnLoadedFiles.SKIP,
+    nodes=2,
+    switch_ratio=0.02,
+    split_ratio=0.0,
+    seed=10,
+)
+# found once in some 20,000 examples: an owner is suspended while it cleans up, and another load commits meanwhile
+@example(
+    mode=LoadMode.APPEND,
+    lives=[
+        (Life(generation=0, try_number=1, is_copy=False), Life(generation=0, try_number=2, is_copy=False)),
+        (
+            Life(generation=0, try_number=1, is_copy=False),
+            Life(generation=0, try_number=2, is_copy=False),
+            Life(generation=0, try_number=3, is_copy=False),
+        ),
+    ],
+    faults=[
+        Fault("pause", "kill_queries", 6),
+        Fault("lost_request", "create_staging", 6),
+        Fault("fail", "insert step", 0),
+    ],
+    max_files_per_chunk=ONE_CHUNK,
+    on_loaded_files=OnLoadedFiles.SKIP,
+    nodes=3,
+    switch_ratio=0.1,
+    split_ratio=0.3,
+    seed=87062,
+)
+# Two processes die while they move; the third one's table is taken from it while it finishes that.
+@example(
+    mode=LoadMode.APPEND,
+    lives=[
+        (Life(generation=0, try_number=1),),
+        (Life(generation=0, try_number=1), Life(generation=0, try_number=2)),
+    ],
+    faults=[Fault("crash", "alter step", 1), Fault("crash", "alter step", 1)],
+    max_files_per_chunk=ONE_CHUNK,
+    on_loaded_files=OnLoadedFiles.SKIP,
+    nodes=2,
+    switch_ratio=0.1,
+    split_ratio=0.3,
+    seed=0,
+)
+# Two processes die while they move; the statement of a third one, that finishes their commit, is refused.
+@example(
+    mode=LoadMode.APPEND,
+    lives=[(Life(generation=0, try_number=1), Life(generation=0, try_number=2))] * 2,
+    faults=[Fault("crash", "alter step", 3), Fault("crash", "alter step", 2), Fault("refuse", "move_partitions", 8)],
+    max_files_per_chunk=ONE_CHUNK,
+    on_loaded_files=OnLoadedFiles.SKIP,
+    nodes=2,
+    switch_ratio=0.1,
+    split_ratio=0.3,
+    seed=126378,
+)
+# Another load's commit ends between the selection of files and the lock, whose owner then reads the ledger again.
+@example(
+    mode=LoadMode.APPEND,
+    lives=[(Life(generation=0, try_number=1), Life(generation=0, try_number=1, is_copy=True))] * 2,
+    faults=[Fault("crash", "move step", 0)],
+    max_files_per_chunk=ONE_CHUNK,
+    on_loaded_files=OnLoadedFiles.SKIP,
+    nodes=3,
+    switch_ratio=0.4,
+    split_ratio=0.3,
+    seed=0,
+)
+@settings(
+    max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=False
+)
+@given(
+    mode=st.sampled_from([LoadMode.APPEND, LoadMode.REPLACE_PARTITIONS]),
+    lives=st.lists(LIVES, min_size=1, max_size=2),
+    faults=FAULTS,
+    max_files_per_chunk=st.sampled_from([1, ONE_CHUNK]),
+    on_loaded_files=st.sampled_from(OnLoadedFiles),
+    nodes=st.integers(2, 3),
+    switch_ratio=st.sampled_from([0.02, 0.1, 0.4]),
+    split_ratio=st.sampled_from([0.0, 0.3]),
+    seed=st.integers(0, 2**32),
+)
+def test_every_interleaving_ends_with_each_row_once(
+    mode: LoadMode,
+    lives: list[tuple[Life, ...]],
+    faults: list[Fault],
+    max_files_per_chunk: int,
+    on_loaded_files: OnLoadedFiles,
+    nodes: int,
+    switch_ratio: float,
+    split_ratio: float,
+    seed: int,
+) -> None:
+    play(mode, lives, faults, max_files_per_chunk, on_loaded_files, nodes, switch_ratio, split_ratio, seed)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_owner_that_stops_while_it_takes_over_leaves_it_to_the_next_one(seed: int) -> None:
+    """A process takes over from one that stopped in its commit, and stops, too; then both resume.
+
+    One in ten of these plays loaded rows twice when the lock of the first was dropped before its tables were taken.
+    """
+    pause = Fault("pause", "rename_staging", 0)
+    play(
+        mode=LoadMode.APPEND,
+        lives=[(Life(0, 1),), (Life(0, 1), Life(1, 2))],
+        faults=[pause, pause],
+        max_files_per_chunk=1,
+        on_loaded_files=OnLoadedFiles.SKIP,
+        nodes=2,
+        switch_ratio=0.02,
+        split_ratio=0.3,
+        seed=seed,
+    )

@@ -1,0 +1,160 @@
+"""The rows that are kept: what is asked in which order, and what makes it fail; the engine's part: sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.spec import NodeSpec
+from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.replicas import Replicas
+from airflow_provider_ch_s3.exactly_once.staging import Staging
+from airflow_provider_ch_s3.exactly_once.survivors import Survivors
+from airflow_provider_ch_s3.table.target import TableName
+
+ATTEMPT = AttemptId(load_id="ch-s3-0123456789abcdef0123", generation=0, number=7)
+
+
+def partition(name: str, last_block: int = 1) -> dict[str, Any]:
+    return {"node": "n1", "partition_id": name, "rows": 5, "last_block": last_block, "version": 1}
+
+
+def counted(rows: int, outside: int) -> list[dict[str, Any]]:
+    return [{"ch_s3_rows": rows, "ch_s3_outside": outside}]
+
+
+@dataclass
+class Server:
+    """Answers each statement by its name, the last answer again and again; keeps what it was told to do.
+
+    Three new rows, and 5 in the target's partition, of which 2 stay.
+    """
+
+    answers: dict[str, list[list[dict[str, Any]]]]
+    done: list[Statement] = field(default_factory=list)
+    ids: list[str | None] = field(default_factory=list)
+
+    def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
+        answers = self.answers.get(statement.name, [[]])
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    def execute_everywhere(self, render: Callable[[str | None], Statement], *, query_id: str | None = None) -> None:
+        self.done.append(render(None))
+        self.ids.append(query_id)
+
+    def execute_on(self, nodes: Collection[str], statement: Statement, *, query_id: str | None = None) -> None:
+        assert list(nodes) == ["n1"]
+        self.done.append(statement)
+        self.ids.append(query_id)
+
+
+def server(**changes: list[list[dict[str, Any]]]) -> Server:
+    counts = [counted(3, 0), counted(0, 0), counted(5, 2), counted(2, 2), counted(5, 2)]
+    answers = {
+        "touched_partitions": [[{"_partition_id": "p"}]],
+        "read_partitions": [[partition("p"), partition("other")]],
+        "count_outside": counts,
+    }
+    return Server(answers={**answers, **changes})
+
+
+def survivors(client: Any, *staged: str) -> Survivors:
+    target = TableName(database="d", table="t")
+    nodes = [NodeSpec(host="n1", shard=1, vcpus=1, memory_bytes=1)]
+    replicas = Replicas(client=client, cluster=None, nodes=nodes, exist=False)
+    ids = iter(range(1, 1000))
+    return Survivors(
+        client=client,
+        staging=Staging(client=client, cluster=None, target=target, replicas=replicas),
+        attempt=ATTEMPT,
+        epoch=8,
+        condition="n < 10",
+        staged_partitions=staged or ["p"],
+        keeps_all_rows=True,
+        allow_empty=True,
+        next_query_id=lambda: f"q-{next(ids)}",
+    )
+
+
+def test_the_new_rows_prove_that_none_stays_before_the_kept_ones_come() -> None:
+    client = server()
+    assert survivors(client).merge() == ["p"]
+    assert [statement.name for statement in client.done] == [
+        "create_staging",
+        "hold_merges",
+        *("copy_partitions", "delete_rows", "await_deletion"),
+        *("copy_partitions", "delete_rows", "await_deletion"),
+        "attach_partitions",
+    ]
+    sources = [
+        s.text.rpartition(" FROM ")[2].split("\n")[0]
+        for s in client.done
+        if s.name in ("copy_partitions", "attach_partitions")
+    ]
+    assert [source.endswith("_0_7_8`") for source in sources] == [True, False, True]
+    assert sources[1] == "`d`.`t`"
+    assert None not in client.ids[1:]
+    assert len(set(client.ids[1:])) == 8
+
+
+def test_a_hundred_partitions_are_linked_at_once() -> None:
+    names = [f"p{number:03}" for number in range(201)]
+    client = server(read_partitions=[[partition(name) for name in names]], touched_partitions=[[]])
+    assert survivors(client, *names).merge() == names
+    linked = [
+        s.text.count(" PARTITION ID") for s in client.done if s.name in ("copy_partitions", "attach_partitions")
+    ]
+    assert linked == [100, 100, 1] * 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        pytest.param(
+            {"count_outside": [counted(3, 1), counted(1, 1)]},
+            "replace_where='n < 10' no longer holds for 1 staged row, which cannot be distinguished from",
+            id="a-new-row-would-stay",
+        ),
+        pytest.param(
+            {"count_outside": [counted(3, 0), counted(1, 0)]},
+            r"SELECT keeps 0 rows .* d.t, and a mutation, which runs with the server's own settings, keeps 1; write",
+            id="a-mutation-kept-a-new-row",
+        ),
+        pytest.param(
+            {"count_outside": [counted(3, 0), counted(0, 0), counted(5, 2), counted(1, 1)]},
+            r"SELECT keeps 2 rows of the touched partitions of d.t, and a mutation, .* 1; write .* session_timezone",
+            id="a-mutation-took-too-much",
+        ),
+        pytest.param(
+            {"count_outside": [counted(3, 0), counted(0, 0), counted(5, 2), counted(2, 2), counted(4, 2)]},
+            "_merged holds 4 rows instead of 2 kept and 3 new ones; nothing was committed: load again",
+            id="a-part-was-left-out",
+        ),
+        pytest.param(
+            {"unapplied_changes": [[{"node": "n1", "name": "mutation_3.txt", "change": "UPDATE v = 1 WHERE 1"}]]},
+            r"n1 has not written a change of d.t into its parts yet \(mutation_3.txt: UPDATE v = 1 WHERE 1\)",
+            id="a-mutation-is-on-its-way",
+        ),
+        pytest.param(
+            {"unapplied_changes": [[], [{"node": "n1", "name": "mutation_3.txt", "change": "UPDATE v = 1 WHERE 1"}]]},
+            r"n1 has not written a change of d.t into its parts yet",
+            id="a-mutation-came-meanwhile",
+        ),
+        pytest.param(
+            {
+                "read_partitions": [[partition("p", block)] for block in range(6)],
+                "count_outside": [counted(0, 0)],
+            },
+            "others changed d.t 3 times while this load copied the rows to keep; load again when they are done",
+            id="others-write-all-the-time",
+        ),
+    ],
+)
+def test_what_cannot_be_kept_fails(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(LoadError, match=message):
+        survivors(server(**changes)).merge()

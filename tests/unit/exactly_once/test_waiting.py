@@ -1,0 +1,78 @@
+"""How a process waits for a lock that another one holds."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from airflow_provider_ch_s3.exactly_once import lease
+from airflow_provider_ch_s3.exactly_once.lease import Waiting
+from airflow_provider_ch_s3.table.target import TableName
+
+TARGET = TableName(database="d", table="t")
+
+
+class Clock:
+    now = 100.0
+
+    @classmethod
+    def monotonic(cls) -> float:
+        return cls.now
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> type[Clock]:
+    monkeypatch.setattr(lease, "time", Clock)
+    monkeypatch.setattr(Clock, "now", 100.0)
+    return Clock
+
+
+def wait() -> Waiting:
+    return Waiting(patience_seconds=10.0, poll_seconds=0.5)
+
+
+def test_who_has_waited_for_longer_looks_more_often(clock: type[Clock]) -> None:
+    one = wait()
+    first = max(one.pause_seconds for _ in range(100))
+    clock.now += 90
+    later = [one.pause_seconds for _ in range(100)]
+    assert 0.25 <= first <= 0.75
+    assert 0.05 <= min(later) < max(later) <= 0.15
+
+
+def test_an_owner_for_a_moment_is_not_looked_at(clock: type[Clock]) -> None:
+    one = wait()
+    for token in ("a", "b", "c"):
+        assert not one.is_look_due(token)
+        clock.now += 2.4
+        assert not one.is_look_due(token)
+    clock.now += 0.2
+    assert one.is_look_due("c")
+    assert not one.is_silent("sign")
+    assert not one.is_look_due("c")
+
+
+def test_an_owner_without_a_new_sign_is_considered_dead(clock: type[Clock]) -> None:
+    one = wait()
+    assert not one.is_silent(1)
+    clock.now += 9.9
+    assert not one.is_silent(1)
+    assert not one.is_silent(2)
+    clock.now += 10.1
+    assert one.is_silent(2)
+
+
+def test_the_log_names_the_owner_and_how_long_it_took_so_far(
+    clock: type[Clock], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    one = wait()
+    one.log("dag.load of run r", TARGET)
+    one.log("dag.load of run r", TARGET)
+    clock.now += 4.0
+    one.log("dag.other of run r", TARGET)
+    assert [record.getMessage() for record in caplog.records] == [
+        "waiting for dag.load of run r, which has locked d.t; waited for 0.0 s so far",
+        "waiting for dag.other of run r, which has locked d.t; waited for 4.0 s so far",
+    ]

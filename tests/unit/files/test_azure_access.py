@@ -1,0 +1,65 @@
+"""The credentials of a connection to Azure, as the servers take them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.access import AzureAccess
+from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
+
+HOST = "https://acct.blob.core.windows.net"
+KEY = "c2VjcmV0"
+
+
+def access(monkeypatch: pytest.MonkeyPatch, named_collection: str = "", **fields: Any) -> AzureAccess:
+    monkeypatch.setenv("AIRFLOW_CONN_AZ", json.dumps({"conn_type": "wasb", **fields}))
+    return AzureBlobFileStore(wasb_conn_id="az", named_collection=named_collection).access()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"login": "acct", "password": KEY}, id="account-and-key"),
+        pytest.param({"host": HOST, "password": KEY}, id="url-and-key"),
+        pytest.param({"login": "acct", "extra": {"shared_access_key": KEY}}, id="shared-access-key"),
+        pytest.param({"login": "acct", "extra": {"account_key": KEY}}, id="account-key"),
+        pytest.param({"login": "acct", "password": "no", "extra": {"shared_access_key": KEY}}, id="both"),
+    ],
+)
+def test_an_account_and_its_key(monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]) -> None:
+    found = access(monkeypatch, **fields)
+    assert found.connection_string == (
+        f"DefaultEndpointsProtocol=https;AccountName=acct;AccountKey={KEY};BlobEndpoint={HOST}"
+    )
+    assert KEY in found.secrets
+    assert KEY not in repr(found)
+
+
+@pytest.mark.parametrize("start", ["", "?", f"{HOST}?"])
+def test_a_sas_token(monkeypatch: pytest.MonkeyPatch, start: str) -> None:
+    found = access(monkeypatch, host=HOST, extra={"sas_token": f"{start}sv=1&sig=SECRET%3D"})
+    assert found.connection_string == f"BlobEndpoint={HOST};SharedAccessSignature=sv=1&sig=SECRET%3D"
+    assert "sv=1&sig=SECRET%3D" in found.secrets
+
+
+def test_a_connection_string_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"DefaultEndpointsProtocol=https;AccountName=other;AccountKey={KEY};EndpointSuffix=core.windows.net"
+    found = access(monkeypatch, login="acct", password="x", extra={"connection_string": text})
+    assert (found.connection_string, found.endpoint_url) == (text, "https://other.blob.core.windows.net")
+
+
+def test_without_any_the_servers_use_their_own_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = access(monkeypatch, login="acct")
+    assert (found.endpoint_url, found.parameters) == (HOST, {})
+
+
+def test_an_application_cannot_log_in_to_the_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    application = {"host": HOST, "login": "app", "password": "s", "extra": {"tenant_id": "t"}}
+    with pytest.raises(ConfigError, match=r"'az' logs in as an application .* give named_collection"):
+        access(monkeypatch, **application)
+    found = access(monkeypatch, "keys", **application)
+    assert (found.named_collection, found.parameters) == ("keys", {})

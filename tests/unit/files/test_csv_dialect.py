@@ -1,0 +1,74 @@
+"""Delimiters that are guessed, and what a dialect means for ClickHouse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from airflow_provider_ch_s3.files.csv_dialect import CsvDialect, guess_delimiter, parse_csv_dialect
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        pytest.param(["a;b;c", "1;2;3"], ";", id="semicolons"),
+        pytest.param(["a\tb", "1\t2"], "\t", id="tabs"),
+        pytest.param(["a|b", "1,5|2"], "|", id="bars"),
+        pytest.param(["a;b", '"x;y";2'], ";", id="quoted"),
+        pytest.param(["a;b|c|d", "1;2|3|4"], "|", id="more-of-the-other"),
+        pytest.param(["a;b", "1;2;3"], "", id="not-the-same-in-all-lines"),
+        pytest.param(["a", "b"], "", id="one-column"),
+        pytest.param(["a;b", "", "1;2"], ";", id="empty-line"),
+        pytest.param([], "", id="nothing"),
+    ],
+)
+def test_guess(lines: Sequence[str], expected: str) -> None:
+    assert guess_delimiter(lines) == expected
+
+
+@pytest.mark.parametrize(
+    ("dialect", "settings", "data_format"),
+    [
+        pytest.param(CsvDialect(), {}, None, id="none"),
+        pytest.param(CsvDialect(delimiter=","), {}, None, id="comma"),
+        pytest.param(CsvDialect(delimiter=";"), {"format_csv_delimiter": ";"}, None, id="semicolon"),
+        pytest.param(
+            CsvDialect(delimiter="\t"),
+            {"format_csv_delimiter": "\t", "input_format_csv_allow_whitespace_or_tab_as_delimiter": 1},
+            None,
+            id="tab",
+        ),
+        pytest.param(
+            CsvDialect(quote="'", skip_lines=2, header=True),
+            {
+                "format_csv_allow_double_quotes": 0,
+                "format_csv_allow_single_quotes": 1,
+                "input_format_csv_skip_first_lines": 2,
+            },
+            "CSVWithNames",
+            id="quote-and-header",
+        ),
+        pytest.param(
+            CsvDialect(quote="", header=False),
+            {"format_csv_allow_double_quotes": 0, "input_format_csv_detect_header": 0},
+            "CSV",
+            id="no-quote-no-header",
+        ),
+    ],
+)
+def test_settings(dialect: CsvDialect, settings: dict[str, object], data_format: str | None) -> None:
+    assert dialect.settings == settings
+    assert dialect.data_format == data_format
+
+
+@pytest.mark.parametrize(
+    ("encoding", "is_utf8"), [("utf-8", True), ("UTF8", True), ("ascii", True), ("latin-1", False), ("cp1252", False)]
+)
+def test_encodings(encoding: str, is_utf8: bool) -> None:
+    assert CsvDialect(encoding=encoding).is_utf8 is is_utf8
+
+
+def test_a_mapping_is_a_dialect() -> None:
+    assert parse_csv_dialect({"delimiter": ";"}) == CsvDialect(delimiter=";")
+    assert parse_csv_dialect(None) == CsvDialect()

@@ -1,0 +1,415 @@
+"""Addresses, globs and columns of the files; and the address that reads exactly the listed ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+
+from airflow_provider_ch_s3.errors import ConfigError, SourceError
+from airflow_provider_ch_s3.files.access import S3Access
+from airflow_provider_ch_s3.files.addresses import SourcePattern, parse_source
+from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
+from airflow_provider_ch_s3.table.file_schema import parse_structure
+from airflow_provider_ch_s3.table.path_columns import path_column_names
+from airflow_provider_ch_s3.table.target import TableColumn
+from airflow_provider_ch_s3.table.text_columns import type_text_columns
+
+ACCESS = S3Access(endpoint_url="http://s3:9000")
+
+
+def file(key: str, size_bytes: int = 10) -> SourceFile:
+    return SourceFile(key=key, etag="e", size_bytes=size_bytes)
+
+
+def pattern(*globs: str) -> SourcePattern:
+    return SourcePattern(bucket="b", globs=globs)
+
+
+def spec(*keys: str, globs: tuple[str, ...] = ("**",), data_format: str = "Parquet") -> SourceSpec:
+    return SourceSpec(
+        pattern=pattern(*globs),
+        access=ACCESS,
+        files=tuple(file(key) for key in keys),
+        data_format=data_format,
+        compression="auto",
+        columns=(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        pytest.param("s3://b/a/x.csv", pattern("a/x.csv"), id="one-key"),
+        pytest.param("s3a://b/x", pattern("x"), id="s3a"),
+        pytest.param(["s3://b/x/*", "s3://b/y/*"], pattern("x/*", "y/*"), id="list"),
+        pytest.param("s3://b/a b/ü?.csv", pattern("a b/ü?.csv"), id="any-character-in-the-key"),
+    ],
+)
+def test_parse_source(source: str | list[str], expected: SourcePattern) -> None:
+    assert parse_source(source) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        pytest.param(None, "source is empty; give an address", id="none"),
+        pytest.param(7, "source=7 is of type int; give an address such as 's3://", id="number"),
+        pytest.param({"s3://b/x"}, "source={'s3://b/x'} is of type set; give an address", id="set"),
+        pytest.param(
+            "s3://b/" + "{1..9}" * 17, f"source 's3://b/{'{1..9}' * 17}' has more than 16 wildcards", id="wildcards"
+        ),
+        pytest.param(["s3://b/x", None], "source None is not an S3 address", id="none-in-a-list"),
+        pytest.param([], "source is empty; give an address such as 's3://bucket/folder/*.parquet'", id="empty-list"),
+        pytest.param("", "source '' is not an S3 address; write it as 's3://", id="empty-text"),
+        pytest.param(
+            "gs://b/x", "source 'gs://b/x' is an address of Google Cloud Storage; use GCS", id="other-store"
+        ),
+        pytest.param("s3://b", "source 's3://b' is not an S3 address", id="no-key"),
+        pytest.param("s3://b/", "source 's3://b/' is not an S3 address", id="empty-key"),
+        pytest.param("s3://b*/x", "source 's3://b*/x' is not an S3 address", id="glob-in-the-bucket"),
+        pytest.param("s3:///x", "source 's3:///x' is not an S3 address", id="no-bucket"),
+        pytest.param(["s3://b/x", "s3://a/x"], "source names the buckets a, b; one load reads one", id="two-buckets"),
+    ],
+)
+def test_a_wrong_source_says_what_to_write(source: str | list[str], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_source(source)
+    assert str(caught.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("glob", "matching", "others"),
+    [
+        pytest.param("d/*.csv", ["d/a.csv", "d/.csv"], ["d/e/a.csv", "d/a.csv.gz", "dXa.csv"], id="star"),
+        pytest.param("d/f?.csv", ["d/f1.csv", "d/fü.csv"], ["d/f.csv", "d/f10.csv", "d/f/.csv"], id="question-mark"),
+        pytest.param("d/**.csv", ["d/a.csv", "d/e/f/a.csv"], ["e/a.csv", "d/a.tsv"], id="two-stars"),
+        pytest.param("d/**/a.csv", ["d/a.csv", "d/e/a.csv", "d/e/f/a.csv"], ["d/xa.csv", "da.csv"], id="any-folders"),
+        pytest.param("**/a", ["a", "x/a"], ["xa"], id="any-folders-first"),
+        pytest.param("d{a,bc}.csv", ["da.csv", "dbc.csv"], ["dabc.csv", "d.csv", "d{a,bc}.csv"], id="choice"),
+        pytest.param("d{a*,b?}", ["da", "daxx", "dbx"], ["db", "da/x"], id="wildcards-in-a-choice"),
+        pytest.param("m{01..12}", ["m01", "m09", "m12"], ["m1", "m00", "m13", "m012"], id="zeros-in-front"),
+        pytest.param("m{8..11}", ["m8", "m9", "m10", "m11"], ["m08", "m7", "m12", "m"], id="no-zeros"),
+        pytest.param("m{0..10}", ["m0", "m9", "m10"], ["m00", "m09"], id="zero-alone-is-not-in-front"),
+        pytest.param("m{09..010}", ["m009", "m010"], ["m09", "m10"], id="the-wider-end-counts"),
+        pytest.param("m{7..5000000}", ["m7", "m4999999", "m5000000"], ["m6", "m07", "m5000001", "m"], id="millions"),
+        pytest.param("{98..1203}", ["98", "999", "1000", "1203"], ["97", "1204", "098", "9800"], id="lengths"),
+        pytest.param("{0998..1203}", ["0998", "0999", "1000", "1203"], ["998", "0997", "1204"], id="zeros-lengths"),
+        pytest.param("{0..99999999999999999999}", ["0", "9" * 20], ["00", "1" + "0" * 20], id="astronomic"),
+        pytest.param("m{3..1}", ["m1", "m2", "m3"], ["m", "m0", "m4"], id="downwards"),
+        pytest.param("a.b+(c)[d]", ["a.b+(c)[d]"], ["aXb+(c)[d]", "a.bb(c)d"], id="no-regular-expression"),
+        pytest.param("a{b", ["a{b"], ["ab"], id="brace-alone"),
+    ],
+)
+def test_globs(glob: str, matching: list[str], others: list[str]) -> None:
+    assert [key for key in (*matching, *others) if pattern(glob).matches(key)] == matching
+
+
+def test_one_of_several_globs_is_enough() -> None:
+    assert [key for key in ("x/a", "y/a", "z/a") if pattern("x/*", "y/*").matches(key)] == ["x/a", "y/a"]
+
+
+@pytest.mark.parametrize(
+    ("globs", "expected"),
+    [
+        pytest.param(("a/b.csv",), ("a/b.csv",), id="no-wildcard"),
+        pytest.param(("a/b*.csv",), ("a/b",), id="star"),
+        pytest.param(("a/{x,y}/*",), ("a/",), id="braces"),
+        pytest.param(("a?",), ("a",), id="question-mark"),
+        pytest.param(("**",), ("",), id="whole-bucket"),
+        pytest.param(("b/*", "a/*", "b/*.csv"), ("a/", "b/"), id="each-once"),
+        pytest.param(("a/*", "a/b/*", "ab/*"), ("a/", "ab/"), id="not-inside-another"),
+        pytest.param(("a/x", "*"), ("",), id="whole-bucket-covers-all"),
+    ],
+)
+def test_prefixes(globs: tuple[str, ...], expected: tuple[str, ...]) -> None:
+    assert pattern(*globs).prefixes == expected
+
+
+@pytest.mark.parametrize(
+    ("globs", "expected"),
+    [
+        pytest.param(("a/b/*.csv", "a/dt=*/x"), {"a/b/", "a/"}, id="above-the-first-wildcard"),
+        pytest.param(("a/b/c.csv",), {"a/b/"}, id="of-a-file"),
+        pytest.param(("a/part-*", "a/{b,c}/*"), {"a/"}, id="each-once"),
+        pytest.param(("*.csv", "x"), {""}, id="of-the-bucket"),
+    ],
+)
+def test_folders(globs: tuple[str, ...], expected: set[str]) -> None:
+    assert pattern(*globs).folders == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        pytest.param(["a.csv"], "a.csv", id="one"),
+        pytest.param(
+            ["dt=1/a.csv", "dt=2/a.csv", "dt=30/a.csv"], "dt={1,2,30}/a.csv", id="common-start-and-end-are-shared"
+        ),
+        pytest.param(["a.csv", "x.tsv"], "{a.c,x.t}sv", id="nothing-common-at-the-start"),
+        pytest.param(["f1.csv", "f10.csv"], "f{1,10}.csv", id="no-empty-choice"),
+        pytest.param(["a", "aa"], "{a,aa}", id="no-empty-choice-where-one-starts-the-other"),
+        pytest.param(["a.csv", "ba.csv"], "{a,ba}.csv", id="no-empty-choice-where-one-ends-the-other"),
+        pytest.param(["a-_./=@:&;()'~!Z9"], "a-_./=@:&;()'~!Z9", id="characters-that-are-taken-literally"),
+    ],
+)
+def test_the_address_names_exactly_the_listed_keys(keys: list[str], expected: str) -> None:
+    source = spec(*keys)
+    assert source.address == f"http://s3:9000/b/{expected}"
+    assert source.path_filter == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        pytest.param("a b.csv", "a?b.csv", id="space"),
+        pytest.param("a*b.csv", "a?b.csv", id="star"),
+        pytest.param("a?b.csv", "a?b.csv", id="question-mark"),
+        pytest.param("a{x}b", "a?x?b", id="braces"),
+        pytest.param("a,b", "a?b", id="comma"),
+        pytest.param("a%20b", "a?20b", id="percent"),
+        pytest.param("a#b", "a?b", id="hash"),
+        pytest.param("a$b", "a?b", id="dollar"),
+        pytest.param("ä日", "??", id="not-ascii"),
+        pytest.param("a..b", "a??b", id="two-dots"),
+    ],
+)
+def test_an_unsafe_character_becomes_a_wildcard_and_the_path_is_compared(key: str, expected: str) -> None:
+    source = spec(key)
+    assert source.address == f"http://s3:9000/b/{expected}"
+    assert source.path_filter == (f"b/{key}",)
+
+
+def test_one_unsafe_key_makes_all_paths_compared() -> None:
+    # No star: ClickHouse 26.7 finds nothing for {f,g*}1.csv
+    source = spec("f1.csv", "g 1.csv")
+    assert source.address == "http://s3:9000/b/{f,g?}1.csv"
+    assert source.path_filter == ("b/f1.csv", "b/g 1.csv")
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_listed"),
+    [
+        pytest.param([f"{n:05d}.csv" for n in range(10_000)], True, id="10,000-files"),
+        pytest.param([f"{n:05d}.csv" for n in range(10_001)], False, id="10,001-files"),
+        pytest.param([f"{n:04d}{'x' * 94}{n:04d}" for n in range(950)], True, id="97,000-bytes"),
+        pytest.param([f"{n:04d}{'x' * 94}{n:04d}" for n in range(999)], False, id="102,000-bytes"),
+        pytest.param(
+            [f"{n:03d}{'日' * 100}" for n in range(500)], False, id="bytes-of-the-filter-and-not-characters"
+        ),
+    ],
+)
+def test_a_list_that_is_too_long_becomes_the_users_pattern(keys: list[str], is_listed: bool) -> None:
+    source = spec(*keys, globs=("d/*.csv",))
+    assert (source.address != "http://s3:9000/b/d/*.csv") is is_listed
+    assert source.path_filter == ()
+
+
+def test_several_patterns_are_joined_where_clickhouse_can_read_that() -> None:
+    keys = [str(n) for n in range(10_001)]
+    assert spec(*keys, globs=("x/*.csv", "y/*.csv")).address == "http://s3:9000/b/{x,y}/*.csv"
+
+
+@pytest.mark.parametrize(
+    "globs",
+    [
+        pytest.param(("x/*.csv", "y/*.tsv"), id="star-in-braces"),
+        pytest.param(("x/{1,2}.csv", "y/{3,4}.csv"), id="braces-in-braces"),
+        pytest.param(("{a*,b}.csv",), id="the-users-own-braces"),
+    ],
+)
+def test_a_long_list_and_a_pattern_that_clickhouse_cannot_read(globs: tuple[str, ...]) -> None:
+    source = spec(*(str(n) for n in range(10_001)), globs=globs)
+    with pytest.raises(SourceError, match=r"10001 files are too many to name one by one.*one task for each pattern"):
+        _ = source.address
+
+
+def test_an_address_takes_an_endpoint_with_a_slash() -> None:
+    assert S3Access(endpoint_url="https://s3.eu-west-1.amazonaws.com/").address("b", "d/k") == (
+        "https://s3.eu-west-1.amazonaws.com/b/d/k"
+    )
+
+
+@pytest.mark.parametrize(
+    ("access", "expected"),
+    [
+        pytest.param(S3Access(endpoint_url="e"), {}, id="own-role"),
+        pytest.param(S3Access(endpoint_url="e", anonymous=True), {}, id="anonymous"),
+        pytest.param(
+            S3Access(endpoint_url="e", access_key="A", secret_key="S", parameter_prefix="p_"),
+            {"p_access_key": "A", "p_secret_key": "S"},
+            id="keys",
+        ),
+        pytest.param(
+            S3Access(endpoint_url="e", access_key="A", secret_key="S", session_token="T", parameter_prefix="p_"),
+            {"p_access_key": "A", "p_secret_key": "S", "p_session_token": "T"},
+            id="temporary-keys",
+        ),
+    ],
+)
+def test_secrets_are_parameters(access: S3Access, expected: dict[str, str]) -> None:
+    assert access.parameters == expected
+
+
+def test_nobody_knows_the_names_of_the_parameters_before() -> None:
+    one, other = (S3Access(endpoint_url="e", access_key="A", secret_key="S") for _ in range(2))
+    assert one == other
+    assert one.parameters.keys().isdisjoint(other.parameters)
+    assert all(re.fullmatch(r"ch_s3_[0-9a-f]{16}_(access|secret)_key", name) for name in one.parameters)
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        pytest.param("a.csv", set(), id="no-folder"),
+        pytest.param("dt=2013-01-01/hour=3/a.csv", {"dt", "hour"}, id="two"),
+        pytest.param("d/x=1=2/a.csv", {"x"}, id="value-with-equals"),
+        pytest.param("d/=1/a.csv", set(), id="no-name"),
+        pytest.param("d/n=1.csv", set(), id="file-name-is-no-folder"),
+    ],
+)
+def test_path_columns(key: str, expected: set[str]) -> None:
+    assert path_column_names([file(key)]) == expected
+
+
+def test_parse_structure() -> None:
+    structure = "a UInt8, `b c` Nullable(String), d Tuple(x UInt8, y Enum8('p,q' = 1)), `e\\`f` Array(Int8)"
+    assert parse_structure(structure, frozenset({"hour", "dt"})) == (
+        FileColumn(name="a", type="UInt8"),
+        FileColumn(name="b c", type="Nullable(String)"),
+        FileColumn(name="d", type="Tuple(x UInt8, y Enum8('p,q' = 1))"),
+        FileColumn(name="e`f", type="Array(Int8)"),
+        FileColumn(name="dt", in_path=True),
+        FileColumn(name="hour", in_path=True),
+    )
+
+
+@pytest.mark.parametrize(
+    ("structure", "said"),
+    [
+        pytest.param("a", "structure holds 'a'; write 'name Type, name Type, …'", id="no-type"),
+        pytest.param("a UInt8,", "structure holds ''; write", id="empty-part"),
+        pytest.param("a-b UInt8", "structure holds 'a-b UInt8'; write", id="name-with-a-dash"),
+        pytest.param("a Array(UInt8", "lacks a closing ')'", id="open-bracket"),
+        pytest.param("a UInt8; DROP TABLE t", "contains a ';'", id="second-statement"),
+    ],
+)
+def test_a_wrong_structure(structure: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_structure(structure, frozenset())
+    assert said in str(caught.value)
+
+
+def test_structure_leaves_path_columns_out_and_quotes_names() -> None:
+    columns = (
+        FileColumn(name="a`b", type="UInt8"),
+        FileColumn(name="c\\d", type="String"),
+        FileColumn(name="dt", in_path=True),
+    )
+    source = dataclasses.replace(spec("x"), columns=columns)
+    assert source.structure == "`a\\`b` UInt8, `c\\\\d` String"
+
+
+def text_columns(*names: str) -> list[FileColumn]:
+    return [FileColumn(name=name, type="Nullable(String)") for name in names]
+
+
+TABLE = [
+    TableColumn(name="id", type="UInt64"),
+    TableColumn(name="at", type="DateTime", default_kind="DEFAULT"),
+    TableColumn(name="size", type="Nullable(UInt16)"),
+    TableColumn(name="year", type="UInt16", default_kind="MATERIALIZED"),
+]
+
+
+def names_and_types(source: SourceSpec) -> list[tuple[str, str]]:
+    return [(column.name, column.type) for column in source.columns]
+
+
+def test_text_with_names_gets_the_types_of_the_table() -> None:
+    typed = type_text_columns(spec("a.csv", data_format="CSV"), text_columns("at", "id", "note", "size"), TABLE)
+    assert typed.data_format == "CSVWithNames"
+    assert names_and_types(typed) == [
+        ("at", "Nullable(DateTime64(0))"),
+        ("id", "Nullable(Int128)"),
+        ("note", "Nullable(String)"),
+        ("size", "Nullable(Int64)"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("in_table", "expected"),
+    [
+        pytest.param("UInt8", "Nullable(Int64)", id="UInt8"),
+        pytest.param("Int32", "Nullable(Int64)", id="Int32"),
+        pytest.param("Nullable(Int16)", "Nullable(Int64)", id="nullable"),
+        pytest.param("LowCardinality(Nullable(UInt8))", "Nullable(Int64)", id="low-cardinality"),
+        pytest.param("UInt64", "Nullable(Int128)", id="UInt64"),
+        pytest.param("Int256", "Nullable(Int256)", id="nothing-is-wider"),
+        pytest.param("Float64", "Nullable(Float64)", id="no-integer"),
+        pytest.param("Date", "Nullable(Date32)", id="date"),
+        pytest.param("DateTime('UTC')", "Nullable(DateTime64(0, 'UTC'))", id="time-with-zone"),
+        pytest.param("DateTime64(3)", "Nullable(DateTime64(3))", id="wide-time"),
+        pytest.param("Enum8('a' = 1)", "Nullable(Enum8('a' = 1))", id="enum"),
+        pytest.param("LowCardinality(String)", "LowCardinality(String)", id="an-empty-text-stays"),
+        pytest.param("Nullable(String)", "Nullable(String)", id="nullable-text"),
+        pytest.param("Float32", "Nullable(Float64)", id="float"),
+        pytest.param("SimpleAggregateFunction(sum, UInt64)", "Nullable(Int128)", id="simple-aggregate"),
+        pytest.param("Array(Nullable(UInt8))", "Array(Nullable(Int64))", id="inside-of-an-array"),
+        pytest.param("Tuple(a UInt8, b String)", "Tuple(a Int64, b String)", id="inside-of-a-tuple"),
+        pytest.param("Map(String, Array(Int32))", "Map(String, Array(Int64))", id="inside-of-a-map"),
+        pytest.param("Array(Float32)", "Array(Float32)", id="a-float-inside-stays"),
+    ],
+)
+def test_text_is_read_wider_than_the_table_and_a_missing_value_is_told(in_table: str, expected: str) -> None:
+    source = spec("a.csv", data_format="CSV")
+    typed = type_text_columns(source, text_columns("n"), [TableColumn(name="n", type=in_table)])
+    assert names_and_types(typed) == [("n", expected)]
+
+
+def test_text_without_names_goes_by_position() -> None:
+    described = [*text_columns("c1", "c2"), FileColumn(name="id", in_path=True)]
+    typed = type_text_columns(spec("id=1/a.tsv", data_format="TSV"), described, TABLE)
+    assert typed.data_format == "TSV"
+    assert names_and_types(typed) == [
+        ("at", "Nullable(DateTime64(0))"),
+        ("size", "Nullable(Int64)"),
+        ("id", ""),
+    ]
+
+
+def test_text_without_names_and_another_number_of_columns_is_refused() -> None:
+    with pytest.raises(SourceError) as caught:
+        type_text_columns(spec("a.csv", data_format="CSV"), text_columns("c1", "c2"), TABLE)
+    assert str(caught.value) == (
+        "the CSV files have 2 columns without names, and the table has 3; give structure='name Type, …' for the"
+        " columns of the files"
+    )
+
+
+def test_json_keeps_its_format_and_skipped_columns_their_guessed_type() -> None:
+    source = spec("a.json", data_format="JSONEachRow")
+    typed = type_text_columns(source, text_columns("id", "at"), TABLE, skip=frozenset({"at"}))
+    assert typed.data_format == "JSONEachRow"
+    assert names_and_types(typed) == [("id", "Nullable(Int128)"), ("at", "Nullable(String)")]
+
+
+def test_json_columns_named_like_positions_are_names() -> None:
+    source = spec("a.json", data_format="JSONEachRow")
+    typed = type_text_columns(source, text_columns("c1"), [TableColumn(name="c1", type="Date")])
+    assert names_and_types(typed) == [("c1", "Nullable(Date32)")]
+
+
+@pytest.mark.parametrize(
+    ("data_format", "expected"),
+    [
+        pytest.param("JSONEachRow", "Nullable(String)", id="json-tells-null-from-empty"),
+        pytest.param("JSONAsString", "String", id="the-whole-row-as-a-text"),
+        pytest.param("LineAsString", "String", id="the-whole-line-as-a-text"),
+    ],
+)
+def test_a_text_is_nullable_where_the_format_tells_a_null(data_format: str, expected: str) -> None:
+    source = spec("a", data_format=data_format)
+    typed = type_text_columns(source, text_columns("s"), [TableColumn(name="s", type="String")])
+    assert names_and_types(typed) == [("s", expected)]

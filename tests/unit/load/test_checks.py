@@ -1,0 +1,140 @@
+"""What is refused before anything is written: modes that do not fit the table, arguments that are none."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.common.arguments import parse_count
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, TargetError
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.load.checks import check_mode
+from airflow_provider_ch_s3.request import LoadMode, LoadRequest, MaterializedViews
+from airflow_provider_ch_s3.table.target import TableName, TargetSpec
+
+LOCAL = TableName(database="d", table="flights_local")
+TARGET = TargetSpec(
+    name=TableName(database="d", table="flights"),
+    local=LOCAL,
+    engine="MergeTree",
+    columns=(),
+    partition_key="dt",
+)
+WHOLE = dataclasses.replace(TARGET, partition_key="")
+VIEWS = dataclasses.replace(
+    TARGET, views=(TableName(database="d", table="daily"), TableName(database="e", table="hourly"))
+)
+
+
+def request(mode: str, **values: Any) -> LoadRequest:
+    pattern = SourcePattern(bucket="flights", globs=("**",))
+    return LoadRequest(pattern=pattern, table="flights", load_mode=LoadMode(mode), **values)
+
+
+@pytest.mark.parametrize(
+    ("target", "asked"),
+    [
+        pytest.param(TARGET, request("append"), id="append"),
+        pytest.param(WHOLE, request("append"), id="append-without-partitions"),
+        pytest.param(TARGET, request("replace_partitions"), id="replace-partitions"),
+        pytest.param(WHOLE, request("replace_table"), id="replace-table-without-partitions"),
+        pytest.param(WHOLE, request("replace_where", replace_where="id > 1"), id="replace-where-without-partitions"),
+        pytest.param(VIEWS, request("append", materialized_views=MaterializedViews.REPLAY), id="views-are-replayed"),
+    ],
+)
+def test_what_can_be_loaded(target: TargetSpec, asked: LoadRequest) -> None:
+    check_mode(target, asked)
+
+
+def test_tables_of_clickhouse_cloud_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    check_mode(dataclasses.replace(TARGET, engine="SharedMergeTree"), request("append"))
+    assert (
+        "d.flights_local is a SharedMergeTree table of ClickHouse Cloud, where this package has never" in caplog.text
+    )
+
+
+REPLAY_WITHOUT_APPEND = (
+    "d.flights feeds d.daily, e.hourly, and a commit of staged partitions does not: their old rows cannot be"
+    " identified; detach the views, load, and fill them again"
+)
+
+
+@pytest.mark.parametrize(
+    ("target", "asked", "kind", "message"),
+    [
+        pytest.param(
+            TARGET,
+            request("append", replace_where="dt = '2013-01-01'"),
+            ConfigError,
+            "load_mode='append' and replace_where=\"dt = '2013-01-01'\" contradict each other: give both"
+            " load_mode='replace_where' and a condition that selects the rows to be replaced, or neither",
+            id="a-condition-without-its-mode",
+        ),
+        pytest.param(
+            TARGET,
+            request("replace_where"),
+            ConfigError,
+            "load_mode='replace_where' and replace_where='' contradict each other: give both"
+            " load_mode='replace_where' and a condition that selects the rows to be replaced, or neither",
+            id="a-mode-without-its-condition",
+        ),
+        pytest.param(
+            dataclasses.replace(TARGET, engine="Log"),
+            request("append"),
+            TargetError,
+            "d.flights_local is a Log table, which has no partitions to commit; use a MergeTree table, or"
+            " staging=False, which loads rows at least once",
+            id="an-engine-without-partitions",
+        ),
+        pytest.param(
+            WHOLE,
+            request("replace_partitions"),
+            TargetError,
+            "load_mode='replace_partitions' needs PARTITION BY, and d.flights_local has none; use"
+            " load_mode='replace_table' or 'replace_where'",
+            id="no-partition-by",
+        ),
+        pytest.param(
+            VIEWS,
+            request("append"),
+            TargetError,
+            "d.flights feeds d.daily, e.hourly, and a commit of staged partitions does not: use"
+            " materialized_views='replay' to feed them from the staged rows, or staging=False",
+            id="views",
+        ),
+        pytest.param(VIEWS, request("replace_partitions"), TargetError, REPLAY_WITHOUT_APPEND, id="views-replace"),
+        pytest.param(
+            VIEWS,
+            request("replace_table", materialized_views=MaterializedViews.REPLAY),
+            TargetError,
+            REPLAY_WITHOUT_APPEND,
+            id="views-replace-and-replay",
+        ),
+    ],
+)
+def test_what_is_refused(target: TargetSpec, asked: LoadRequest, kind: type[ChS3Error], message: str) -> None:
+    with pytest.raises(kind) as caught:
+        check_mode(target, asked)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param(0, 0, id="zero"),
+        pytest.param(12, 12, id="number"),
+        pytest.param("12", 12, id="text-of-a-template"),
+        pytest.param(" 12\n", 12, id="white-space-of-a-template"),
+    ],
+)
+def test_parse_count(value: int | str, expected: int) -> None:
+    assert parse_count("min_files", value) == expected
+
+
+@pytest.mark.parametrize("value", [-1, "-1", "", "many", "1.5", "1e3", "0x10", "1,000"])
+def test_no_count(value: int | str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_count("min_files", value)
+    assert str(caught.value) == (f"min_files={value!r} must be a whole number, 0 or more")

@@ -1,0 +1,64 @@
+"""What became of a killed load, in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, Event, EventKind
+from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.load.kill import describe_kill
+
+ID = AttemptId(load_id="ch-s3-a", generation=0, number=1)
+
+
+def attempt(*kinds: EventKind, is_broken: bool = False, chunk: Chunk | None = None) -> Attempt:
+    detail = {"is_broken": is_broken, "chunk": (chunk or Chunk()).as_dict()}
+    events = [
+        Event(kind=kind, attempt=ID, epoch=1, try_number=1, detail=detail, time=0.0)
+        for kind in (EventKind.PLANNED, *kinds)
+    ]
+    return Attempt(id=ID, events=events)
+
+
+THREE = ("n1", "n2", "n3")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "attempts", "said"),
+    [
+        pytest.param(
+            THREE,
+            [attempt(EventKind.ABANDONED)],
+            "killed on 3 nodes; d.t was not changed",
+            id="while-it-staged",
+        ),
+        pytest.param(
+            (),
+            [attempt(EventKind.ABANDONED), attempt(EventKind.COMMITTING, EventKind.COMMITTED)],
+            "killed: none of its queries is running; its commit had begun and was finished: d.t holds all of its"
+            " rows",
+            id="while-it-committed",
+        ),
+        pytest.param(
+            THREE,
+            [attempt(EventKind.COMMITTED, chunk=Chunk(last="d/9.csv")), attempt(EventKind.ABANDONED)],
+            "killed on 3 nodes; d.t holds the rows of its first chunks (1 committed)",
+            id="in-its-second-chunk",
+        ),
+        pytest.param(
+            ("n1",),
+            [attempt(EventKind.COMMITTING, EventKind.ABANDONED, is_broken=True)],
+            "killed on 1 node; its commit had begun and cannot be finished: d.t may hold some of its rows",
+            id="a-commit-that-nobody-can-finish",
+        ),
+        pytest.param(
+            THREE,
+            [],
+            "killed on 3 nodes; rows that it had written stay in d.t (staging=False)",
+            id="straight-into-the-table",
+        ),
+        pytest.param((), [], "killed: none of its queries is running; nothing had been staged", id="before-it-began"),
+    ],
+)
+def test_what_became_of_it(nodes: tuple[str, ...], attempts: list[Attempt], said: str) -> None:
+    assert describe_kill(nodes, "d.t", attempts) == said

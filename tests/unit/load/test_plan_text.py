@@ -1,0 +1,148 @@
+"""What is printed of a plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import logging
+import re
+
+import pytest
+
+from airflow_provider_ch_s3.cluster.spec import ClusterSpec, NodeSpec
+from airflow_provider_ch_s3.files.access import S3Access
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
+from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.load.plan_text import format_plan, log_plan
+from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.table.mapping import MappedColumn
+from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
+from airflow_provider_ch_s3.tuning import LoadPlan, MemorySharing, Prediction, Setting, SettingOrigin
+
+PLAN = LoadPlan(
+    settings=(
+        Setting(name="max_threads", value=8, reason="one thread a core"),
+        Setting(name="log_queries", value=1, reason="a retry finds it", is_notable=False),
+        Setting(
+            name="max_execution_time", value="0", reason="no timeout", origin=SettingOrigin.SERVER, is_notable=False
+        ),
+    ),
+    kept=(
+        Setting(name="limit", value=0, reason="rows", is_notable=False),
+        Setting(name="offset", value=0, reason="a profile skips rows"),
+    ),
+    left_out={"new_setting": "this server does not have it"},
+    prediction=Prediction(initial_parts=4, peak_memory_bytes=1024**3, load_seconds=2.0, settled_seconds=3.0),
+    basis="from a test",
+)
+
+TABLE = TableName(database="d", table="t")
+PREPARED = PreparedLoad(
+    cluster=ClusterSpec(
+        name=None,
+        nodes=(NodeSpec(host="a:9000", shard=1, vcpus=8, memory_bytes=32 * 1024**3),),
+        server_version=(26, 7),
+        ingest_memory_ratio=0.5,
+    ),
+    source=SourceSpec(
+        pattern=SourcePattern(bucket="b", globs=("*.parquet",)),
+        access=S3Access(endpoint_url="http://s3"),
+        files=(SourceFile(key="a.parquet", etag="e", size_bytes=2048),),
+        data_format="Parquet",
+        compression="auto",
+        columns=(),
+        rows=10,
+    ),
+    target=TargetSpec(
+        name=TABLE,
+        local=TABLE,
+        engine="MergeTree",
+        columns=(TableColumn(name="a", type="UInt8"),),
+        partition_key="",
+    ),
+    mapping=(MappedColumn(target="a", source="a"),),
+    where="",
+    plan=PLAN,
+    plan_with=lambda _: PLAN,
+    sharing=MemorySharing(running=2),
+)
+HEAD = """\
+files     1 x Parquet, 2.0 KiB, 10 rows, from s3://b/*.parquet
+table     d.t (MergeTree), 1 column
+cluster   1 x 8 cores, 32.0 GiB; cores: detected, memory: detected
+memory    50% per node, shared by 3 loads (2 others run now)
+settings
+"""
+TAIL = """\
+  new_setting left out: this server does not have it
+expected  4 initial parts, 1.0 GiB peak memory per node, 2.0 s to load, 3.0 s until settled; from a
+          test"""
+
+
+def test_a_plan_shows_what_is_notable_and_counts_the_rest() -> None:
+    settings = """\
+  max_threads = 8  [computed]
+      one thread a core
+  offset = 0  [computed]
+      a profile skips rows
+  3 more settings as the server has them: see `ch-s3 plan --all`
+"""
+    assert format_plan(PREPARED) == HEAD + settings + TAIL
+
+
+def test_all_of_a_plan() -> None:
+    settings = """\
+  max_threads = 8  [computed]
+      one thread a core
+  log_queries = 1  [computed]
+      a retry finds it
+  max_execution_time = 0  [server default]
+      no timeout
+  limit = 0  [computed]
+      rows
+  offset = 0  [computed]
+      a profile skips rows
+"""
+    assert format_plan(PREPARED, show_all=True) == HEAD + settings + TAIL
+
+
+def test_a_log_has_no_long_lines_and_folds_what_is_not_notable(caplog: pytest.LogCaptureFixture) -> None:
+    reason = "a sentence with numbers in it, such as 67,108,864 bytes; " * 4
+    settings = (Setting(name="max_threads", value=8, reason=reason), *PLAN.settings[1:])
+    with caplog.at_level(logging.INFO):
+        log_plan(dataclasses.replace(PREPARED, plan=dataclasses.replace(PLAN, settings=settings)))
+    plan, group, folded, end = caplog.messages
+    assert (group, end) == ("::group::the other 3 settings", "::endgroup::")
+    assert max(len(line) for line in plan.splitlines()) <= 100
+    assert reason.split() == re.findall(r"max_threads = 8  \[computed\]\n(.*?)\n  offset", plan, re.DOTALL)[0].split()
+    assert "log_queries" not in plan
+    assert "  log_queries = 1  [computed]\n      a retry finds it\n" in folded
+    assert "max_threads" not in folded
+
+
+CHUNK = Chunk(number=2, after="a", last="c", size_bytes=2048, bytes_before=4096, bytes_total=10_240)
+
+
+def test_a_plan_of_a_chunk_shows_its_share() -> None:
+    text = format_plan(dataclasses.replace(PREPARED, chunk=CHUNK))
+    assert text.splitlines()[1] == "chunk     2 of about 4: 2.0 KiB of 10.0 KiB, 4.0 KiB of which are loaded"
+    assert text.replace(text.splitlines(keepends=True)[1], "") == format_plan(PREPARED)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "told"),
+    [
+        pytest.param(CHUNK, {"chunk": CHUNK.as_dict()}, id="one-of-several"),
+        pytest.param(Chunk(size_bytes=2048, bytes_total=2048), {}, id="the-only-one"),
+    ],
+)
+def test_the_servers_log_says_which_chunk_an_insert_is(chunk: Chunk, told: dict[str, object]) -> None:
+    identity = LoadIdentity(
+        dag_id="d", task_id="t", run_id="r", table="d.t", since=datetime.datetime(2026, 11, 22, tzinfo=datetime.UTC)
+    )
+    text = dataclasses.replace(PREPARED, chunk=chunk).insert(identity).text
+    comment = json.loads(re.findall(r"log_comment = '(.*)'", text)[0])
+    assert comment == {**identity.names, "try": 1, "files": 1, "bytes": 2048, "rows": 10, **told}

@@ -1,0 +1,508 @@
+"""The report of a load, read off rows of the query log."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.load.planned import describe_plan
+from airflow_provider_ch_s3.load.report import (
+    LoadReport,
+    NodeReport,
+    build_report,
+    check_report,
+    describe_partitions,
+    join_reports,
+)
+from airflow_provider_ch_s3.query.state import QueryStatus
+from airflow_provider_ch_s3.tuning import LoadPlan, Prediction, Setting, SettingOrigin
+
+MIB = 1_048_576
+COMMENT = json.dumps({"files": 5, "bytes": 50 * MIB, "rows": 1000})
+
+
+def logged(
+    node: str = "ch1", *, is_initial: bool = False, event: str = "QueryFinish", **values: Any
+) -> dict[str, Any]:
+    return {
+        "node": node,
+        "is_initial": is_initial,
+        "event": event,
+        "exception": "",
+        "start_seconds": 1_700_000_000.25,
+        "duration_seconds": 4.0,
+        "read_rows": 0,
+        "written_rows": 0,
+        "peak_memory_bytes": 0,
+        "store_bytes": 0,
+        "files": 0,
+        "requests": 0,
+        "initial_parts": 0,
+        "part_rows": 0,
+        "part_bytes": 0,
+        "settings": {"max_threads": "4"},
+        "log_comment": COMMENT,
+    } | values
+
+
+def share(node: str, rows: int, **values: Any) -> dict[str, Any]:
+    """A node that reads files and writes what it read."""
+    return logged(node, read_rows=rows, written_rows=rows, part_rows=rows, part_bytes=8 * rows, **values)
+
+
+# As ClickHouse 26.7 logs it: the initiator counts all rows read and none written.
+CLUSTER = [
+    logged(is_initial=True, event="QueryStart"),
+    logged(is_initial=True, read_rows=1000, peak_memory_bytes=7 * MIB, requests=1),
+    logged("ch1", event="QueryStart"),
+    share("ch1", 400, files=2, store_bytes=20 * MIB, requests=6, initial_parts=2, peak_memory_bytes=5 * MIB),
+    share("ch2", 600, files=3, store_bytes=30 * MIB, requests=8, initial_parts=3, peak_memory_bytes=9 * MIB),
+]
+SINGLE = [
+    logged(is_initial=True, event="QueryStart"),
+    share(
+        "ch1",
+        1000,
+        is_initial=True,
+        files=5,
+        store_bytes=50 * MIB,
+        requests=12,
+        initial_parts=4,
+        peak_memory_bytes=8 * MIB,
+    ),
+]
+# A sharding key: ch1 reads nothing itself, and sends all that ch2 read to where it belongs. What stays on the
+# initiator is counted twice in its written_rows.
+SHARDED = [
+    logged(
+        is_initial=True,
+        read_rows=1000,
+        written_rows=1300,
+        part_rows=300,
+        initial_parts=1,
+        settings={"parallel_distributed_insert_select": "0"},
+    ),
+    logged("ch2", read_rows=1000, files=5),
+    logged("ch2", read_rows=700, written_rows=700, part_rows=700, initial_parts=2),
+]
+# The only node of a cluster writes what its own secondary query read, here into a table without parts.
+PARTLESS = [
+    logged(is_initial=True, read_rows=1000, written_rows=1000),
+    logged("ch1", read_rows=1000, files=5),
+]
+
+
+def status(rows: list[dict[str, Any]]) -> QueryStatus:
+    return QueryStatus(query_id="q-1", logged=rows)
+
+
+def test_cluster() -> None:
+    report = build_report(status(CLUSTER), table="d.t", attached=False)
+    assert report.as_dict() == {
+        "query_id": "q-1",
+        "table": "d.t",
+        "files_listed": 5,
+        "files_read": 5,
+        "rows_listed": 1000,
+        "rows_read": 1000,
+        "rows_written": 1000,
+        "size_bytes": 52_428_800,
+        "read_bytes": 52_428_800,
+        "requests": 15,
+        "seconds": 4.0,
+        "ended": 1_700_000_004.25,
+        "rows_per_second": 250.0,
+        "peak_memory_bytes": 9_437_184,
+        "initial_parts": 5,
+        "attached": False,
+        "nodes": {
+            "ch1": {"files": 2, "rows_written": 400, "peak_memory_bytes": 7_340_032, "initial_parts": 2},
+            "ch2": {"files": 3, "rows_written": 600, "peak_memory_bytes": 9_437_184, "initial_parts": 3},
+        },
+        "settings": {"max_threads": {"value": "4", "origin": "server log", "reason": ""}},
+        "left_out_settings": {},
+        "data_format": "",
+        "volume_bytes": 8000,
+        "predicted": {},
+        "load_mode": "append",
+        "files_skipped": 0,
+        "files_too_young": 0,
+        "rows_rejected": 0,
+        "rejected": (),
+        "columns_added": {},
+        "checks": (),
+        "partitions": None,
+        "replaced": {},
+        "commit_seconds": 0.0,
+        "plan_seconds": 0.0,
+        "settle_seconds": 0.0,
+        "verify_seconds": 0.0,
+        "chunks": 1,
+    }
+
+
+PREDICTION = Prediction(initial_parts=6, peak_memory_bytes=10 * MIB, load_seconds=2.0, settled_seconds=3.5)
+
+
+def test_a_plan_is_told_with_its_reasons() -> None:
+    plan = LoadPlan(
+        settings=(Setting(name="max_threads", value=16, reason="because", origin=SettingOrigin.COMPUTED),),
+        left_out={"x": "this server does not have it"},
+        prediction=PREDICTION,
+        basis="a guess",
+    )
+    assert describe_plan(plan) == {
+        "settings": {"max_threads": {"value": 16, "origin": "computed", "reason": "because", "is_notable": True}},
+        "left_out_settings": {"x": "this server does not have it"},
+        "predicted": {
+            "initial_parts": 6,
+            "peak_memory_bytes": 10_485_760,
+            "load_seconds": 2.0,
+            "settled_seconds": 3.5,
+        },
+    }
+
+
+COMMITTED = dataclasses.replace(
+    build_report(status(CLUSTER), table="d.t", attached=False),
+    load_mode="replace_partitions",
+    files_skipped=1200,
+    rows_rejected=1,
+    rejected=[{"file": "b/k", "reason": "not a UInt8", "rows": 1}],
+    checks=["5 files read, 5 listed", "5 ETags unchanged"],
+    partitions={"201301": 400, "201302": 600},
+    replaced={"20130102": 943, "20130101": 842},
+    commit_seconds=0.25,
+    predicted=dataclasses.asdict(PREDICTION),
+)
+
+
+def test_a_report_comes_back_from_json_as_it_was() -> None:
+    assert LoadReport.from_dict(json.loads(json.dumps(COMMITTED.as_dict()))) == COMMITTED
+
+
+def test_a_report_of_a_later_release_is_read_as_far_as_it_is_known() -> None:
+    written = json.loads(json.dumps({**COMMITTED.as_dict(), "colour": "red"}))
+    written["nodes"]["ch1"]["colour"] = "blue"
+    assert LoadReport.from_dict(written) == COMMITTED
+
+
+def test_a_report_of_an_earlier_release_lacks_what_that_did_not_know() -> None:
+    nodes = {"ch1": {"files": 2, "rows_written": 400}}
+    report = LoadReport.from_dict({"query_id": "q-1", "rows_written": 400, "nodes": nodes, "checks": ["a"]})
+    assert (report.query_id, report.rows_written, report.table, report.seconds) == ("q-1", 400, "?", 0.0)
+    assert (report.size_bytes, report.settings, report.checks) == (None, {}, ["a"])
+    assert report.nodes == {
+        "ch1": NodeReport(files=2, rows_written=400, peak_memory_bytes=0, initial_parts=0),
+    }
+    assert str(report).startswith("loaded 400 rows")
+
+
+def test_a_report_is_told_with_the_prediction_of_a_later_release() -> None:
+    predicted = {**dataclasses.asdict(PREDICTION), "colour": "red"}
+    assert f"predicted: {PREDICTION}" in str(dataclasses.replace(COMMITTED, predicted=predicted))
+
+
+def test_nothing_new() -> None:
+    report = LoadReport.nothing_new("d.t", files_skipped=1200)
+    assert report.as_dict() | {"ended": 0.0} == {
+        "query_id": "",
+        "table": "d.t",
+        "files_listed": 0,
+        "files_read": 0,
+        "rows_listed": 0,
+        "rows_read": 0,
+        "rows_written": 0,
+        "size_bytes": 0,
+        "read_bytes": 0,
+        "requests": 0,
+        "seconds": 0.0,
+        "ended": 0.0,
+        "rows_per_second": 0.0,
+        "peak_memory_bytes": 0,
+        "initial_parts": 0,
+        "attached": False,
+        "nodes": {},
+        "settings": {},
+        "left_out_settings": {},
+        "data_format": "",
+        "volume_bytes": 0,
+        "predicted": {},
+        "load_mode": "append",
+        "files_skipped": 1200,
+        "files_too_young": 0,
+        "rows_rejected": 0,
+        "rejected": (),
+        "columns_added": {},
+        "checks": ("the table already holds 1,200 listed files, in this version or another",),
+        "partitions": {},
+        "replaced": {},
+        "commit_seconds": 0.0,
+        "plan_seconds": 0.0,
+        "settle_seconds": 0.0,
+        "verify_seconds": 0.0,
+        "chunks": 1,
+    }
+    assert (
+        str(report) == "nothing new for d.t: the table already holds 1,200 listed files, in this version or another"
+    )
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        pytest.param({}, "no file matches the source", id="no-files"),
+        pytest.param({"files_too_young": 2}, "2 files younger than min_file_age", id="young"),
+        pytest.param(
+            {"files_skipped": 1, "files_too_young": 1},
+            "the table already holds 1 listed file, in this version or another; 1 file younger than min_file_age",
+            id="both",
+        ),
+    ],
+)
+def test_why_nothing_is_new(counts: dict[str, int], said: str) -> None:
+    report = LoadReport.nothing_new("d.t", **counts)
+    assert report.is_nothing_new
+    assert str(report) == f"nothing new for d.t: {said}"
+
+
+def test_single_node() -> None:
+    report = build_report(status(SINGLE), table="d.t", attached=False)
+    assert (report.rows_read, report.rows_written, report.files_read) == (1000, 1000, 5)
+    assert (report.read_bytes, report.requests, report.initial_parts) == (50 * MIB, 12, 4)
+    assert report.nodes == {"ch1": NodeReport(files=5, rows_written=1000, peak_memory_bytes=8 * MIB, initial_parts=4)}
+
+
+def test_rows_that_travel_to_their_shards_are_counted_once() -> None:
+    report = build_report(status(SHARDED), table="d.t", attached=False)
+    assert (report.rows_read, report.rows_written, report.files_read, report.initial_parts) == (1000, 1000, 5, 3)
+
+
+def test_rows_that_a_condition_drops_are_read_and_not_written() -> None:
+    rows = [
+        logged(is_initial=True, read_rows=1000),
+        logged("ch2", read_rows=1000, written_rows=10, part_rows=10, files=5),
+    ]
+    report = build_report(status(rows), table="d.t", attached=False)
+    assert (report.rows_read, report.rows_written, report.rows_per_second) == (1000, 10, 2.5)
+
+
+def test_without_its_comment_nobody_knows_what_was_listed() -> None:
+    rows = [share("ch1", 10, is_initial=True, log_comment="", duration_seconds=0.0)]
+    report = build_report(status(rows), table="d.t", attached=True)
+    assert (report.files_listed, report.size_bytes, report.rows_per_second) == (None, None, 0.0)
+
+
+def test_the_log_shows_the_load_and_each_node() -> None:
+    assert str(build_report(status(CLUSTER), table="d.t", attached=False)) == (
+        "loaded 1,000 rows from 5 files into d.t in 4.0 s: 250 rows/s, 50.0 MiB read, 15 requests,"
+        " 5 initial parts\n"
+        "  ch1: 400 rows, 2 files, 7.0 MiB peak memory, 2 parts\n"
+        "  ch2: 600 rows, 3 files, 9.0 MiB peak memory, 3 parts"
+    )
+
+
+def test_the_log_shows_the_checks_and_the_commit() -> None:
+    assert str(COMMITTED).splitlines()[3:] == [
+        "  predicted: 6 initial parts, 10.0 MiB peak memory per node, 2.0 s to load, 3.5 s until settled",
+        "  checked: 5 files read, 5 listed",
+        "  checked: 5 ETags unchanged",
+        "  rejected: 1 row",
+        "  skipped: 1,200 files",
+        "  committed (replace_partitions) in 0.2 s: 2 partitions",
+        "  replaced: 1,785 rows in 2 partitions: 20130101 (842 rows), 20130102 (943 rows)",
+    ]
+
+
+def test_one_is_singular() -> None:
+    one = share("ch1", 1, is_initial=True, files=1, requests=1, initial_parts=1, duration_seconds=1.0)
+    report = dataclasses.replace(
+        build_report(status([one]), table="d.t", attached=False),
+        load_mode="replace_partitions",
+        files_skipped=1,
+        partitions={"a": 1},
+        replaced={"a": 1},
+    )
+    assert str(report).splitlines() == [
+        "loaded 1 row from 1 file into d.t in 1.0 s: 1 row/s, 0 B read, 1 request, 1 initial part",
+        "  ch1: 1 row, 1 file, 0 B peak memory, 1 part",
+        "  skipped: 1 file",
+        "  committed (replace_partitions) in 0.0 s: 1 partition",
+        "  replaced: 1 row in 1 partition: a (1 row)",
+    ]
+
+
+def test_the_outcome_is_one_sentence() -> None:
+    report = dataclasses.replace(
+        COMMITTED,
+        partitions={"a": 600, "b": 390},
+        replaced={"a": 7},
+        files_skipped=1,
+        plan_seconds=1.0,
+        seconds=4.0,
+        rows_rejected=2,
+    )
+    assert report.outcome == (
+        "d.t has 990 rows from 5 files in 2 partitions, in the place of 7 rows, after 5.2 s; 1 file skipped;"
+        " 2 rows rejected"
+    )
+    assert LoadReport.nothing_new("d.t").outcome == "nothing new for d.t: no file matches the source"
+
+
+# A chunk that an earlier try submitted, and the last one, which one node loaded alone, into another partition, too.
+CHUNKS = [
+    dataclasses.replace(
+        build_report(status(CLUSTER), table="d.t", attached=True),
+        files_skipped=7,
+        files_too_young=1,
+        partitions={"201301": 400, "201302": 600},
+        commit_seconds=0.25,
+        plan_seconds=1.5,
+        verify_seconds=0.125,
+        predicted=dataclasses.asdict(PREDICTION),
+    ),
+    dataclasses.replace(
+        build_report(
+            status([CLUSTER[1], share("ch2", 500, files=3, duration_seconds=4.0)]), table="d.t", attached=False
+        ),
+        query_id="q-2",
+        files_listed=3,
+        ended=1_700_000_900.0,
+        seconds=2.0,
+        partitions={"201302": 100, "201303": 400},
+        commit_seconds=0.5,
+        plan_seconds=0.5,
+        settle_seconds=2.0,
+        settings={"max_threads": {"value": 8, "origin": "computed", "reason": "because"}},
+        data_format="Parquet",
+    ),
+]
+
+
+def test_the_reports_of_chunks_become_one() -> None:
+    report = join_reports(CHUNKS)
+    assert report.as_dict() == {
+        "query_id": "q-2",
+        "table": "d.t",
+        "files_listed": 8,
+        "files_read": 8,
+        "rows_listed": 2000,
+        "rows_read": 2000,
+        "rows_written": 1500,
+        "size_bytes": 104_857_600,
+        "read_bytes": 52_428_800,
+        "requests": 16,
+        "seconds": 6.0,
+        "ended": 1_700_000_900.0,
+        "rows_per_second": 250.0,
+        "peak_memory_bytes": 9_437_184,
+        "initial_parts": 5,
+        "attached": True,
+        "nodes": {
+            "ch1": {"files": 2, "rows_written": 400, "peak_memory_bytes": 7_340_032, "initial_parts": 2},
+            "ch2": {"files": 6, "rows_written": 1100, "peak_memory_bytes": 9_437_184, "initial_parts": 3},
+        },
+        "settings": {"max_threads": {"value": 8, "origin": "computed", "reason": "because"}},
+        "left_out_settings": {},
+        "data_format": "Parquet",
+        "volume_bytes": 12_000,
+        "predicted": {},
+        "load_mode": "append",
+        "files_skipped": 7,
+        "files_too_young": 1,
+        "rows_rejected": 0,
+        "rejected": (),
+        "columns_added": {},
+        "checks": ("2 chunks, each of them before its commit",),
+        "partitions": {"201301": 400, "201302": 700, "201303": 400},
+        "replaced": {},
+        "commit_seconds": 0.75,
+        "plan_seconds": 2.0,
+        "settle_seconds": 2.0,
+        "verify_seconds": 0.125,
+        "chunks": 2,
+    }
+    assert str(report).splitlines() == [
+        "loaded 1,500 rows from 8 files, in 2 chunks, into d.t in 6.0 s: 250 rows/s, 50.0 MiB read, 16 requests,"
+        " 5 initial parts",
+        "  ch1: 400 rows, 2 files, 7.0 MiB peak memory, 2 parts",
+        "  ch2: 1,100 rows, 6 files, 9.0 MiB peak memory, 3 parts",
+        "  checked: 2 chunks, each of them before its commit",
+        "  skipped: 7 files",
+        "  too young: 1 file",
+        "  committed (append) in 0.8 s: 3 partitions",
+    ]
+
+
+def test_what_is_unknown_of_one_chunk_is_unknown_of_all() -> None:
+    lost = dataclasses.replace(CHUNKS[0], files_listed=None, rows_listed=None, size_bytes=None)
+    for reports in ([lost, CHUNKS[1]], [CHUNKS[1], lost]):
+        joined = join_reports(reports)
+        assert (joined.files_listed, joined.rows_listed, joined.size_bytes) == (None, None, None)
+
+
+def test_the_report_of_one_chunk_is_that_of_the_load() -> None:
+    assert join_reports(CHUNKS[:1]) == CHUNKS[0]
+
+
+def test_ten_partitions_are_named() -> None:
+    assert describe_partitions({f"2013010{day}": day for day in range(10)} | {"20130110": 9, "20130111": 9}) == (
+        "20130100 (0 rows), 20130101 (1 row), 20130102 (2 rows), 20130103 (3 rows), 20130104 (4 rows),"
+        " 20130105 (5 rows), 20130106 (6 rows), 20130107 (7 rows), 20130108 (8 rows), 20130109 (9 rows), and 2 more"
+    )
+
+
+def test_the_ledger_s_commit_tells_what_it_replaced() -> None:
+    detail = {"report": COMMITTED.as_dict() | {"replaced": {}}, "commit_seconds": 0.5, "replaced": {"a": 7}}
+    assert LoadReport.of_commit(detail) == dataclasses.replace(COMMITTED, commit_seconds=0.5, replaced={"a": 7})
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        pytest.param(CLUSTER, True, id="cluster"),
+        pytest.param(CLUSTER[:-1], False, id="a-node-is-missing"),
+        pytest.param(CLUSTER[:2], False, id="only-the-initiator"),
+        pytest.param(CLUSTER[2:], False, id="the-initiator-is-missing"),
+        pytest.param(SINGLE, True, id="single"),
+        pytest.param(SINGLE[:1], False, id="only-started"),
+        pytest.param(SHARDED, True, id="sharded"),
+        pytest.param(SHARDED[:2], False, id="sharded-a-receiver-is-missing"),
+        pytest.param(PARTLESS, True, id="a-table-without-parts"),
+        pytest.param(PARTLESS[:1], False, id="a-table-without-parts-the-reader-is-missing"),
+        pytest.param([SHARDED[0], SHARDED[2]], False, id="sharded-the-reader-is-missing"),
+        pytest.param([], False, id="nothing"),
+    ],
+)
+def test_is_complete(rows: list[dict[str, Any]], expected: bool) -> None:
+    assert status(rows).is_complete is expected
+
+
+@pytest.mark.parametrize(
+    ("comment", "listed"),
+    [
+        pytest.param({"files": 6, "rows": 1000}, "6 files with 1,000 rows", id="a-file-vanished"),
+        pytest.param({"files": 6}, "6 files", id="a-file-without-footer-vanished"),
+        pytest.param({"files": 5, "rows": 1001}, "5 files with 1,001 rows", id="a-file-changed"),
+        pytest.param({"files": 4, "rows": 900}, "4 files with 900 rows", id="a-file-appeared"),
+    ],
+)
+def test_what_was_read_is_compared_with_what_was_listed(comment: dict[str, int], listed: str) -> None:
+    rows = [row | {"log_comment": json.dumps(comment)} for row in CLUSTER]
+    report = build_report(status(rows), table="t", attached=False)
+    with pytest.raises(LoadError, match=f"found {listed}, but q-1 read 5 files with 1,000 rows, .* is in t: delete"):
+        check_report(report, is_filtered=False)
+
+
+def test_look_alikes_that_a_filter_drops_may_be_opened_too() -> None:
+    rows = [row | {"log_comment": json.dumps({"files": 4})} for row in CLUSTER]
+    check_report(build_report(status(rows), table="t", attached=False), is_filtered=False)
+
+
+def test_a_condition_leaves_rows_out() -> None:
+    rows = [row | {"log_comment": json.dumps({"files": 5, "rows": 1001})} for row in CLUSTER]
+    check_report(build_report(status(rows), table="t", attached=False), is_filtered=True)

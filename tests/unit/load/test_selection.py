@@ -1,0 +1,115 @@
+"""Which of the listed files a load takes; test_chunks.py has how many at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.files.addresses import parse_source
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.load.selection import FileSelection, LeftOut, select_files
+from airflow_provider_ch_s3.request import LoadRequest, OnChangedFiles, OnLoadedFiles
+
+
+def request(on_loaded: str = "skip", on_changed: str = "fail") -> LoadRequest:
+    return LoadRequest(
+        pattern=parse_source("s3://b/**"),
+        table="t",
+        on_loaded_files=OnLoadedFiles(on_loaded),
+        on_changed_files=OnChangedFiles(on_changed),
+    )
+
+
+def file(key: str, etag: str) -> SourceFile:
+    return SourceFile(key=key, etag=etag, size_bytes=9)
+
+
+NEW, OLD, CHANGED = file("new", "1"), file("old", "1"), file("changed", "2")
+LISTED = (CHANGED, NEW, OLD)
+# The table holds two versions of old, what was changed since, and a new of another bucket; gone is not listed.
+LOADED = {"b/old": {"0", "1"}, "b/changed": {"1"}, "b/gone": {"1"}, "other/new": {"1"}}
+
+
+@pytest.mark.parametrize(
+    ("on_loaded", "on_changed", "files", "loaded", "changed"),
+    [
+        pytest.param("skip", "skip", ["new"], ["old"], ["changed"], id="only-what-is-new"),
+        pytest.param("skip", "load", ["changed", "new"], ["old"], [], id="new-versions-too"),
+        pytest.param("load", "skip", ["new", "old"], [], ["changed"], id="again-what-is-there"),
+        pytest.param("load", "load", ["changed", "new", "old"], [], [], id="everything"),
+    ],
+)
+def test_what_is_left_out(
+    on_loaded: str, on_changed: str, files: list[str], loaded: list[str], changed: list[str]
+) -> None:
+    choice = select_files(LISTED, LOADED, request(on_loaded, on_changed))
+    assert [f.key for f in choice.files] == files
+    assert [f.key for f in choice.loaded] == loaded
+    assert [f.key for f in choice.changed] == changed
+
+
+@pytest.mark.parametrize("on_loaded", ["skip", "load"])
+def test_an_empty_table_takes_all(on_loaded: str) -> None:
+    assert select_files(LISTED, {}, request(on_loaded)) == FileSelection(files=LISTED)
+
+
+def test_nothing_is_new() -> None:
+    assert select_files((OLD,), LOADED, request()) == FileSelection(files=(), loaded=(OLD,))
+
+
+def test_an_older_version_that_is_back_is_in_the_table_already() -> None:
+    back = file("old", "0")
+    assert select_files((back,), LOADED, request()).loaded == (back,)
+
+
+@pytest.mark.parametrize(
+    ("listed", "begin"),
+    [
+        pytest.param((CHANGED, NEW), "'changed' changed since", id="one"),
+        pytest.param((CHANGED, NEW, file("old", "3")), "'changed' and 1 more changed since", id="two"),
+        pytest.param((file("gone", "2"), CHANGED, file("old", "3")), "'gone' and 2 more changed since", id="three"),
+    ],
+)
+@pytest.mark.parametrize("on_loaded", ["skip", "load"])
+def test_a_changed_file_fails_the_load(listed: tuple[SourceFile, ...], begin: str, on_loaded: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        select_files(listed, LOADED, request(on_loaded))
+    assert str(caught.value) == (
+        f"{begin} it was loaded, and the table holds the rows of the old version; use"
+        " load_mode='replace_partitions' or 'replace_where' to replace those rows, on_changed_files='load' to add"
+        " those of the new version to them, or on_changed_files='skip' to leave the new version out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        pytest.param([FileSelection(files=(NEW,))], "", id="nothing"),
+        pytest.param(
+            [FileSelection(files=(), loaded=(OLD,))], "skipping 1 file that the table already holds ('old')", id="one"
+        ),
+        pytest.param(
+            [FileSelection(files=(), loaded=(OLD, NEW), changed=(CHANGED,))],
+            "skipping 2 files that the table already holds ('old', …) and 1 file of which the table holds"
+            " another version ('changed')",
+            id="both",
+        ),
+        pytest.param(
+            [FileSelection(files=(NEW,), changed=(CHANGED,))],
+            "skipping 1 file of which the table holds another version ('changed')",
+            id="other-versions-alone",
+        ),
+        pytest.param(
+            [FileSelection(files=(NEW,)), *(FileSelection(files=(), loaded=(file,)) for file in (OLD, NEW))],
+            "skipping 2 files that the table already holds ('old', …)",
+            id="the-first-of-all-parts-is-named",
+        ),
+    ],
+)
+def test_the_log_says_what_is_left_out(parts: list[FileSelection], said: str) -> None:
+    left_out = LeftOut(young_count=1)
+    for part in parts:
+        left_out.add(part)
+    assert left_out.describe_skipped() == said
+    skipped = sum(len(part.loaded) + len(part.changed) for part in parts)
+    assert left_out.counts == {"files_skipped": skipped, "files_too_young": 1}

@@ -1,0 +1,172 @@
+"""Waiting for a query: which statements are sent, and how long nothing happens."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, NodeSpec
+from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerError, ServerUnreachableError
+from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.query.monitor import QueryMonitor
+from airflow_provider_ch_s3.query.state import QueryState
+
+QUERY_ID = "ch-s3-0123-0-1-insert"
+INSERT = Statement(name="insert_load", text="INSERT")
+RUNNING = {
+    "node": "n1:9000",
+    "query_id": QUERY_ID,
+    "initial_query_id": QUERY_ID,
+    "is_initial": True,
+    "elapsed_seconds": 1.0,
+    "read_rows": 5,
+    "store_bytes": 5,
+    "peak_memory_bytes": 1,
+    "log_comment": "",
+}
+FINISHED = {**RUNNING, "event": "QueryFinish"}
+
+
+class ScriptedServer:
+    """One server, whose query runs for some polls, and is logged by a flush.
+
+    :param polls: how often the query is seen running.
+    :param refusal: why it flushes nothing.
+    :param flushes_until_logged: how many of them it takes.
+    """
+
+    def __init__(self, polls: int = 0, *, refusal: ChS3Error | None = None, flushes_until_logged: int = 1) -> None:
+        self.polls = polls
+        self.refusal = refusal
+        self.flushes = flushes_until_logged
+        self.sent: list[str] = []
+        self.texts: list[str] = []
+        self.is_answered = threading.Event()
+
+    def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
+        self.sent.append(statement.name)
+        if statement.name == "running_queries":
+            self.polls -= 1
+            return [RUNNING] if self.polls >= 0 else []
+        return [FINISHED] if self.flushes <= 0 else []
+
+    def execute(self, statement: Statement, *, query_id: str | None = None) -> None:
+        assert self.is_answered.wait(10)
+
+    def broadcast(self, render: Callable[[str | None], Statement]) -> None:
+        self.sent.append("flush_logs")
+        self.texts.append(render(None).text)
+        if self.refusal is not None:
+            raise self.refusal
+        self.flushes -= 1
+
+    def within(self, declaration: ClusterDeclaration) -> ScriptedServer:
+        return self
+
+
+def follow(
+    server: ScriptedServer, *, sleep: Callable[[float], None] = lambda _: None, version: tuple[int, int] = (26, 7)
+) -> QueryMonitor:
+    node = NodeSpec(host="n1:9000", shard=1, vcpus=1, memory_bytes=1)
+    return QueryMonitor(
+        client=server,
+        cluster=ClusterSpec(name=None, nodes=(node,), server_version=version, ingest_memory_ratio=1.0),
+        identity=LoadIdentity(
+            dag_id="d", task_id="t", run_id="r", table="a.b", since=datetime.datetime.now(datetime.UTC)
+        ),
+        poll_seconds=600.0,
+        sleep=sleep,
+    )
+
+
+def test_a_query_that_is_over_is_logged_at_once_and_read_once() -> None:
+    server = ScriptedServer()
+    status = follow(server, sleep=pytest.fail).wait(QUERY_ID)
+    assert status.state is QueryState.FINISHED
+    assert server.sent == ["running_queries", "flush_logs", "logged_queries"]
+    assert server.texts == ["SYSTEM FLUSH LOGS query_log"]
+
+
+def test_servers_that_cannot_flush_one_log_flush_all() -> None:
+    server = ScriptedServer()
+    follow(server, version=(24, 8)).wait(QUERY_ID)
+    assert server.texts == ["SYSTEM FLUSH LOGS"]
+
+
+def test_of_a_running_query_the_log_is_read_once_for_parts_that_ended_before() -> None:
+    server = ScriptedServer(polls=3)
+    follow(server).wait(QUERY_ID)
+    assert server.sent[:4] == ["running_queries", "logged_queries", "running_queries", "running_queries"]
+
+
+def test_of_a_query_of_this_process_nothing_is_logged_yet() -> None:
+    server = ScriptedServer(polls=3)
+    server.is_answered.set()
+    monitor = follow(server)
+    monitor.submit(INSERT, QUERY_ID)
+    monitor.wait(QUERY_ID)
+    assert server.sent == [*["running_queries"] * 4, "flush_logs", "logged_queries"]
+
+
+def test_the_answer_ends_the_pause() -> None:
+    server = ScriptedServer(polls=2)
+    monitor = follow(server, sleep=pytest.fail)
+    monitor.submit(INSERT, QUERY_ID)
+    monitor.wait(QUERY_ID, until_seen=True)
+    threading.Timer(0.05, server.is_answered.set).start()
+    assert monitor.wait(QUERY_ID).state is QueryState.FINISHED
+
+
+def test_nothing_is_flushed_for_a_statement_in_transit() -> None:
+    server = ScriptedServer()
+    monitor = follow(server)
+    monitor.submit(INSERT, QUERY_ID)
+    assert monitor.poll(QUERY_ID) is None
+    assert server.sent == ["running_queries", "logged_queries"]
+    server.is_answered.set()
+    assert monitor.wait(QUERY_ID).state is QueryState.FINISHED
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        pytest.param(ServerError("Not enough privileges", code=497), id="no-right"),
+        pytest.param(ClusterError("ON CLUSTER needs Keeper"), id="no-keeper"),
+    ],
+)
+def test_who_may_not_flush_waits_and_reads_that_once(refusal: ChS3Error, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    server = ScriptedServer(refusal=refusal)
+    pauses = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            server.flushes = 0  # the server has written its log by itself
+
+    assert follow(server, sleep=sleep).wait(QUERY_ID).state is QueryState.FINISHED
+    assert server.sent.count("flush_logs") == 1
+    assert pauses == [0.25, 0.5, 1.0]
+    assert [r.levelname for r in caplog.records if "SYSTEM FLUSH LOGS" in r.message] == ["INFO"]
+
+
+def test_a_flush_without_an_answer_is_repeated() -> None:
+    server = ScriptedServer(refusal=ServerUnreachableError("gone"))
+
+    def sleep(_: float) -> None:
+        server.refusal = None
+
+    assert follow(server, sleep=sleep).wait(QUERY_ID).state is QueryState.FINISHED
+    assert server.sent.count("flush_logs") == 2
+
+
+def test_a_log_that_comes_late_is_flushed_again() -> None:
+    server = ScriptedServer(flushes_until_logged=2)
+    follow(server).wait(QUERY_ID)
+    assert server.sent.count("flush_logs") == 2

@@ -1,0 +1,47 @@
+"""Processes that outlive whoever started them, and the guard that does not let them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from operator import not_
+
+from airflow_provider_ch_s3.common.work import poll
+from tests.processes import alive
+
+STARTER = """
+import subprocess, sys, time
+from airflow_provider_ch_s3.sandbox.guard import Guard
+started = subprocess.Popen(["sleep", "600"], start_new_session=True)
+guard = Guard()
+guard.watch(started.pid)
+print(started.pid, flush=True)
+if sys.argv[1] == "close":
+    guard.close()
+    print(started.wait(), flush=True)
+time.sleep(600)
+"""
+WAIT_SECONDS = 30
+
+
+def start(how: str) -> tuple[subprocess.Popen[str], int]:
+    starter = subprocess.Popen([sys.executable, "-c", STARTER, how], stdout=subprocess.PIPE, text=True)
+    assert starter.stdout is not None
+    return starter, int(starter.stdout.readline())
+
+
+def test_whoever_is_killed_leaves_nothing_behind() -> None:
+    starter, pid = start("wait")
+    with starter:
+        assert alive(pid)
+        starter.kill()
+    assert not poll(lambda: alive(pid), until=not_, seconds=WAIT_SECONDS, pause_seconds=0.05)
+
+
+def test_what_is_left_when_it_closes_is_killed() -> None:
+    starter, _ = start("close")
+    with starter:
+        assert starter.stdout is not None
+        assert int(starter.stdout.readline()) == -signal.SIGKILL
+        starter.kill()

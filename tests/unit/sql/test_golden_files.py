@@ -1,0 +1,38 @@
+"""Every statement has a golden file, and every golden file a statement."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ch_s3 import sql
+from airflow_provider_ch_s3.bench import queries
+from tests.unit import sql as tests_of_sql
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+MODULES = [*(import_module(f"{sql.__name__}.{found.name}") for found in pkgutil.iter_modules(sql.__path__)), queries]
+STATEMENTS = {
+    name.removeprefix("render_")
+    for module in MODULES
+    for name, value in vars(module).items()
+    if name.startswith("render_") and value.__module__ == module.__name__
+}
+CASES = {
+    name
+    for found in pkgutil.iter_modules(tests_of_sql.__path__)
+    if found.name.startswith("test_golden_") and found.name != "test_golden_files"
+    for name in import_module(f"{tests_of_sql.__name__}.{found.name}").CASES
+}
+
+
+@pytest.mark.parametrize("statement", sorted(STATEMENTS))
+def test_every_statement_has_a_case(statement: str) -> None:
+    assert [name for name in CASES if f"{name}_".startswith(f"{statement}_")] != []
+
+
+def test_no_golden_file_is_left_over() -> None:
+    assert len(STATEMENTS) > 100
+    assert {path.stem for path in GOLDEN.glob("*.sql")} == CASES

@@ -1,0 +1,320 @@
+"""The statements of the ledger, the locks, the staging tables and the commit, compared as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.sql import ledger_queries, parts_queries, staging_queries
+from airflow_provider_ch_s3.sql.filters import server_sql
+from airflow_provider_ch_s3.table.target import TableName
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+CLUSTER = "it's"
+TARGET = TableName(database="it's", table="a`b")
+STAGING = TableName(database="it's", table="ch_s3_stage_52115f13b013_0123_2_7_7")
+RENAMED = TableName(database="it's", table="ch_s3_stage_52115f13b013_0123_2_7_9")
+MERGED = TableName(database="it's", table="ch_s3_stage_52115f13b013_0123_2_7_9_merged")
+FEED = TableName(database="it's", table="ch_s3_stage_52115f13b013_0123_2_7_9_feed0")
+SELECT = server_sql("SELECT id, 'it\\'s' AS s FROM `it's`.ch_s3_stage_52115f13b013_0123_2_7_7")
+LEDGER = TableName(database="it's", table="led`ger")
+FILES = TableName(database="it's", table="led`ger_files")
+LOCK = TableName(database="it's", table="ch_s3_lock_52115f13b013_7")
+COMMENT = "airflow-provider-ch-s3: what its loads did, schema 3"
+# What a user may have written, and what must stay inside of its quotes.
+HOSTILE = "it's\n'); DROP TABLE x; --\\"
+CONDITION = "dt = '2013-01-01' OR origin IS NULL"
+PARTITION = "20130101-it's"
+
+EVENT = {
+    "target": "it's.a`b",
+    "load_id": "ch-s3-0123",
+    "generation": 2,
+    "attempt": 7,
+    "epoch": 7,
+    "event": "planned",
+    "try_number": 1,
+    "detail": '{"dag": "it\'s\\n{x:String}"}',
+}
+MANIFEST = [
+    {"target": "it's.a`b", "path": "flights/it's 1.csv", "etag": '"e1"', "size_bytes": 9, "attempt": 7},
+    {"target": "it's.a`b", "path": f"flights/{HOSTILE}", "etag": "e2", "size_bytes": 0, "attempt": 7},
+]
+
+
+TARGET_TEXT = "it's.a`b"
+
+
+def prune_ledger(cluster: str | None, *, is_last: bool) -> Statement:
+    attempts = [("ch-s3-0123", 7), ("ch-s3-4567", 9)]
+    return ledger_queries.render_prune_ledger(
+        LEDGER, cluster, target=TARGET_TEXT, attempts=attempts, last_epoch=12, is_last=is_last
+    )
+
+
+def of_both(name: str, table: TableName = LEDGER, **values: Any) -> dict[str, Statement]:
+    """A statement on a cluster, and on a single node."""
+    render = getattr(ledger_queries, f"render_{name}")
+    return {f"{name}_{where}": render(table, on, **values) for where, on in (("cluster", CLUSTER), ("single", None))}
+
+
+OF_TABLE: dict[str, Any] = {"target": TARGET_TEXT, "table_uuids": ["u1", "u2"]}
+# Look-ups in the ledger.
+LOOK_UPS = {
+    **of_both("read_events", target=TARGET_TEXT, load_id="ch-s3-0123"),
+    "read_events_asked": ledger_queries.render_read_events(
+        LEDGER, CLUSTER, target=TARGET_TEXT, load_id="ch-s3-0123", attempts={9, 7}
+    ),
+    "read_events_since": ledger_queries.render_read_events(
+        LEDGER, CLUSTER, target=TARGET_TEXT, load_id="ch-s3-0123", attempts={3}, since=5
+    ),
+    **of_both("read_last_files", FILES, target=TARGET_TEXT, prefix=f"flights/{HOSTILE}", before="flights/z", limit=9),
+    **of_both("read_loaded_files", FILES, target=TARGET_TEXT, first="flights/a", last=f"flights/{HOSTILE}"),
+    **of_both("read_commits", **OF_TABLE, attempts=[7, 9]),
+    **of_both("read_commits_into", **OF_TABLE, partitions=["all", PARTITION], since=5),
+    **of_both("read_replacements", **OF_TABLE, partitions=["", PARTITION]),
+    **of_both("read_past_reports", target=TARGET_TEXT, since=5, min_volume_bytes=1_048_576),
+    **of_both("read_latest_attempts", limit=50),
+    "read_latest_attempts_selected": ledger_queries.render_read_latest_attempts(
+        LEDGER,
+        CLUSTER,
+        target=TARGET_TEXT,
+        load_id=HOSTILE,
+        states=["planned", HOSTILE],
+        days=7.5,
+        after=(1_700_000_000.25, HOSTILE, 7),
+        limit=50,
+    ),
+    **of_both("read_targets", limit=1_000),
+    **of_both("read_lock_events", locks=[(TARGET_TEXT, 7), ("d.t", 9)]),
+    **of_both("read_recorded_files", FILES, target=TARGET_TEXT, limit=1_000),
+    "read_recorded_files_selected": ledger_queries.render_read_recorded_files(
+        FILES,
+        CLUSTER,
+        target=TARGET_TEXT,
+        attempts=[("ch-s3-0123", 7), (HOSTILE, 9)],
+        prefix=f"flights/{HOSTILE}",
+        after=("flights/b", HOSTILE, "ch-s3-0123", 7),
+        limit=1_000,
+    ),
+    "find_ledgers_here": ledger_queries.render_find_ledgers(COMMENT, "_files", limit=1_000),
+    "read_locks_cluster": ledger_queries.render_read_locks(["it's", "d"], "ch_s3_lock_", CLUSTER, limit=1_000),
+    "read_locks_single": ledger_queries.render_read_locks(["d"], "ch_s3_lock_", None, limit=1_000),
+    **of_both("read_history", attempts=[(TARGET_TEXT, "ch-s3-0123", 7), ("d.t", "ch-s3-4567", 9)]),
+    **of_both("read_last_locks"),
+    **of_both("read_ended_attempts", before_seconds=1_700_000_000.5),
+    **of_both("prune_locks", target=TARGET_TEXT, last_epoch=12, before_seconds=1_700_000_000.5),
+    **of_both("forget_details", target=TARGET_TEXT, first_open=12, before_seconds=1_700_000_000.5),
+}
+
+CASES: dict[str, Statement] = {
+    "read_ledger_comments_cluster": ledger_queries.render_read_ledger_comments((LEDGER, FILES), CLUSTER),
+    "read_ledger_comments_single": ledger_queries.render_read_ledger_comments((LEDGER, FILES), None),
+    "create_ledger_here": ledger_queries.render_create_ledger(LEDGER, None, comment=COMMENT, is_replicated=False),
+    "create_ledger_on_cluster": ledger_queries.render_create_ledger(
+        LEDGER, CLUSTER, comment=COMMENT, is_replicated=False
+    ),
+    "create_ledger_replicated": ledger_queries.render_create_ledger(
+        LEDGER, None, comment=COMMENT, is_replicated=True
+    ),
+    "create_ledger_files_here": ledger_queries.render_create_ledger_files(
+        FILES, None, comment=COMMENT, is_replicated=False
+    ),
+    "create_ledger_files_on_cluster": ledger_queries.render_create_ledger_files(
+        FILES, CLUSTER, comment=COMMENT, is_replicated=False
+    ),
+    "create_ledger_files_replicated": ledger_queries.render_create_ledger_files(
+        FILES, None, comment=COMMENT, is_replicated=True
+    ),
+    "write_event": ledger_queries.render_write_event(LEDGER, EVENT, quorum=2),
+    "write_files": ledger_queries.render_write_files(FILES, MANIFEST, quorum=0),
+    **LOOK_UPS,
+    "read_attempt_files_cluster": ledger_queries.render_read_attempt_files(
+        FILES, CLUSTER, target="it's.a`b", attempt=("ch-s3-0123", 7), after=f"flights/{HOSTILE}", limit=100
+    ),
+    "read_attempt_files_single": ledger_queries.render_read_attempt_files(
+        FILES, None, target="it's.a`b", attempt=("ch-s3-0123", 7), after="", limit=100
+    ),
+    "prune_ledger_here": prune_ledger(None, is_last=False),
+    "prune_ledger_last": prune_ledger(None, is_last=True),
+    "prune_ledger_on_cluster": prune_ledger(CLUSTER, is_last=False),
+    "read_uuids_cluster": ledger_queries.render_read_uuids(["u1", "u2"], CLUSTER),
+    "read_uuids_single": ledger_queries.render_read_uuids(["u1"], None),
+    "prune_ledger_files_here": ledger_queries.render_prune_ledger_files(
+        FILES, None, target="it's.a`b", attempts=[("ch-s3-0123", 7)]
+    ),
+    "prune_ledger_files_on_cluster": ledger_queries.render_prune_ledger_files(
+        FILES, CLUSTER, target="it's.a`b", attempts=[("ch-s3-0123", 7), ("ch-s3-4567", 9)]
+    ),
+    "create_lock": ledger_queries.render_create_lock(LOCK, owner=HOSTILE),
+    "drop_lock": ledger_queries.render_drop_lock(LOCK),
+    "read_tables_cluster": ledger_queries.render_read_tables("it's", "ch_s3_lock_52115f13b013_", CLUSTER),
+    "read_tables_single": ledger_queries.render_read_tables("it's", "ch_s3_lock_52115f13b013_", None),
+    "create_staging_here": staging_queries.render_create_staging(STAGING, TARGET, None, comment="rows"),
+    "create_staging_on_cluster": staging_queries.render_create_staging(STAGING, TARGET, CLUSTER, comment=HOSTILE),
+    "create_staging_replicated": staging_queries.render_create_staging(
+        STAGING,
+        TARGET,
+        CLUSTER,
+        comment="rows",
+        engine=server_sql("ReplicatedReplacingMergeTree(version) ORDER BY id SETTINGS index_granularity = 8192"),
+    ),
+    "read_replicas_cluster": parts_queries.render_read_replicas(TARGET, CLUSTER),
+    "read_zero_copy_cluster": parts_queries.render_read_zero_copy(TARGET, CLUSTER),
+    "read_zero_copy_single": parts_queries.render_read_zero_copy(TARGET, None),
+    "read_replicas_single": parts_queries.render_read_replicas(TARGET, None),
+    "read_replication_queue_cluster": parts_queries.render_read_replication_queue(TARGET, CLUSTER),
+    "read_replication_queue_single": parts_queries.render_read_replication_queue(TARGET, None),
+    "read_fetches_cluster": parts_queries.render_read_fetches(TARGET, CLUSTER),
+    "read_fetches_single": parts_queries.render_read_fetches(TARGET, None),
+    "read_view_cluster": staging_queries.render_read_view(TARGET, CLUSTER),
+    "read_view_single": staging_queries.render_read_view(TARGET, None),
+    "create_feed_here": staging_queries.render_create_feed(FEED, STAGING, None, select=SELECT),
+    "create_feed_on_cluster": staging_queries.render_create_feed(FEED, STAGING, CLUSTER, select=SELECT),
+    "rename_staging_here": staging_queries.render_rename_staging(STAGING, RENAMED, None),
+    "rename_staging_on_cluster": staging_queries.render_rename_staging(STAGING, RENAMED, CLUSTER),
+    "drop_staging_here": staging_queries.render_drop_staging(STAGING, None),
+    "drop_staging_on_cluster": staging_queries.render_drop_staging(STAGING, CLUSTER),
+    "read_partitions_cluster": staging_queries.render_read_partitions(TARGET, CLUSTER),
+    "read_partitions_single": staging_queries.render_read_partitions(TARGET, None),
+    "read_blocks_cluster": staging_queries.render_read_blocks(TARGET, CLUSTER),
+    "read_blocks_single": staging_queries.render_read_blocks(TARGET, None),
+    "read_broken_parts_cluster": staging_queries.render_read_broken_parts(
+        [STAGING, TARGET], CLUSTER, partition=PARTITION
+    ),
+    "read_broken_parts_single": staging_queries.render_read_broken_parts(
+        [STAGING, TARGET], None, partition=PARTITION
+    ),
+    "read_parts_cluster": staging_queries.render_read_parts(TARGET, CLUSTER, partitions=["all", PARTITION]),
+    "read_parts_single": staging_queries.render_read_parts(TARGET, None, partitions=["all"]),
+    "drop_parts": staging_queries.render_drop_parts(STAGING, parts=["all_1_1_0", HOSTILE]),
+    "read_idle_seconds_cluster": staging_queries.render_read_idle_seconds(STAGING, CLUSTER),
+    "read_idle_seconds_single": staging_queries.render_read_idle_seconds(STAGING, None),
+    "move_partitions": staging_queries.render_move_partitions(STAGING, TARGET, partitions=["a", PARTITION]),
+    "replace_partitions": staging_queries.render_replace_partitions(
+        STAGING, TARGET, partitions=["a", PARTITION], allow_empty=False
+    ),
+    "replace_partitions_by_nothing": staging_queries.render_replace_partitions(
+        STAGING, TARGET, partitions=[PARTITION], allow_empty=True
+    ),
+    "attach_partitions": staging_queries.render_attach_partitions(MERGED, STAGING, partitions=["a", PARTITION]),
+    "hold_merges_here": staging_queries.render_hold_merges(MERGED, None),
+    "hold_merges_on_cluster": staging_queries.render_hold_merges(MERGED, CLUSTER),
+    "copy_partitions": staging_queries.render_copy_partitions(
+        MERGED, STAGING, partitions=["a", PARTITION], allow_empty=True
+    ),
+    "delete_rows": staging_queries.render_delete_rows(MERGED, condition=CONDITION),
+    "await_deletion": staging_queries.render_await_deletion(MERGED),
+    "check_condition_here": staging_queries.render_check_condition(
+        TARGET, columns=["id", "tail`num"], condition=CONDITION
+    ),
+    "count_visible_cluster": staging_queries.render_count_visible(TARGET, CLUSTER),
+    "count_visible_single": staging_queries.render_count_visible(TARGET, None),
+    "unapplied_changes_cluster": staging_queries.render_unapplied_changes(TARGET, CLUSTER),
+    "unapplied_changes_single": staging_queries.render_unapplied_changes(TARGET, None),
+    "touched_partitions_cluster": staging_queries.render_touched_partitions(TARGET, CLUSTER, condition=CONDITION),
+    "touched_partitions_single": staging_queries.render_touched_partitions(TARGET, None, condition=CONDITION),
+    "count_outside_cluster": staging_queries.render_count_outside(STAGING, CLUSTER, condition=CONDITION),
+    "count_outside_single": staging_queries.render_count_outside(STAGING, None, condition=CONDITION),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_statement_is_as_the_golden_file(name: str, check_golden: Callable[[str, str], None]) -> None:
+    check_golden(name, CASES[name].text)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_ledger_holds_no_secrets_and_takes_no_parameters(name: str) -> None:
+    assert CASES[name].parameters == {}
+
+
+@pytest.mark.parametrize("kind", ["locked", "planned", "committing", "committed", "abandoned"])
+def test_an_event_is_part_of_the_statements_name(kind: str) -> None:
+    assert ledger_queries.render_write_event(LEDGER, EVENT | {"event": kind}, quorum=0).name == f"write_event_{kind}"
+
+
+def test_a_statement_is_called_as_its_template() -> None:
+    assert ledger_queries.render_write_files(FILES, MANIFEST, quorum=0).name == "write_files"
+    assert {s.name for n, s in CASES.items() if not n.startswith("write_")} == {
+        "read_ledger_comments",
+        "create_ledger",
+        "create_ledger_files",
+        "read_events",
+        "read_attempt_files",
+        "read_last_files",
+        "read_loaded_files",
+        "read_commits",
+        "read_commits_into",
+        "read_replacements",
+        "read_past_reports",
+        "read_latest_attempts",
+        "read_history",
+        "read_targets",
+        "read_locks",
+        "read_lock_events",
+        "read_recorded_files",
+        "find_ledgers",
+        "read_last_locks",
+        "read_ended_attempts",
+        "prune_ledger",
+        "prune_locks",
+        "forget_details",
+        "prune_ledger_files",
+        "read_uuids",
+        "create_lock",
+        "drop_lock",
+        "read_tables",
+        "read_replicas",
+        "read_replication_queue",
+        "read_fetches",
+        "read_zero_copy",
+        "create_staging",
+        "read_view",
+        "create_feed",
+        "rename_staging",
+        "drop_staging",
+        "read_partitions",
+        "read_blocks",
+        "read_broken_parts",
+        "read_parts",
+        "drop_parts",
+        "read_idle_seconds",
+        "move_partitions",
+        "replace_partitions",
+        "attach_partitions",
+        "copy_partitions",
+        "hold_merges",
+        "delete_rows",
+        "await_deletion",
+        "check_condition",
+        "count_visible",
+        "unapplied_changes",
+        "touched_partitions",
+        "count_outside",
+    }
+
+
+@pytest.mark.parametrize(
+    "render",
+    [
+        pytest.param(
+            lambda text: staging_queries.render_touched_partitions(TARGET, None, condition=text), id="touched"
+        ),
+        pytest.param(lambda text: staging_queries.render_count_outside(STAGING, None, condition=text), id="outside"),
+        pytest.param(
+            lambda text: staging_queries.render_check_condition(TARGET, columns=["id"], condition=text), id="check"
+        ),
+        pytest.param(lambda text: staging_queries.render_delete_rows(MERGED, condition=text), id="delete"),
+    ],
+)
+@pytest.mark.parametrize("condition", ["1) OR (1", "1 UNION ALL SELECT 1", "1; DROP TABLE x", "1 -- ", "1, 2", "'a"])
+def test_a_hostile_condition_reaches_no_statement(render: Callable[[str], Statement], condition: str) -> None:
+    with pytest.raises(ConfigError):
+        render(condition)

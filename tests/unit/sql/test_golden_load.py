@@ -1,0 +1,262 @@
+"""The statements of a load, compared as a whole; ``pytest --update-golden`` writes them anew."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method, plan_conversion
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.access import AzureAccess, S3Access, StoreAccess, UrlAccess
+from airflow_provider_ch_s3.files.addresses import AZURE, HTTP, SourcePattern
+from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
+from airflow_provider_ch_s3.sql import load_queries, render
+from airflow_provider_ch_s3.table.mapping import MappedColumn
+from airflow_provider_ch_s3.table.target import Distribution, TableColumn, TableName, TargetSpec
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+TEMPLATES = Path(render.__file__).parent / "templates"
+
+ROLE = S3Access(endpoint_url="http://s3:9000", parameter_prefix="s3_")
+KEYS = dataclasses.replace(ROLE, access_key="AKIA-KEY", secret_key="SECRET-KEY")
+TEMPORARY = dataclasses.replace(KEYS, session_token="SECRET-TOKEN")
+ANONYMOUS = dataclasses.replace(ROLE, anonymous=True)
+COLLECTION = dataclasses.replace(ROLE, named_collection="my`keys")
+ASSUMED = dataclasses.replace(ROLE, role_arn="arn:aws:iam::1:role/it's")
+AZURE_KEYS = AzureAccess(
+    endpoint_url="https://a.blob", connection_string="AccountKey=SECRET-KEY", parameter_prefix="az_"
+)
+AZURE_COLLECTION = AzureAccess(endpoint_url="https://a.blob", named_collection="my`keys")
+AZURE_IDENTITY = AzureAccess(endpoint_url="https://a.blob")
+
+TABLE = TableName(database="it's", table="a`b")
+LEDGER = TableName(database="ops", table="ledger")
+CLUSTER = "it's"
+PREFIX = "ch-s3-0'1-2-"
+SINCE = datetime.date(2013, 1, 31)
+
+
+def source(access: StoreAccess = KEYS, *keys: str, data_format: str = "Parquet") -> SourceSpec:
+    return SourceSpec(
+        pattern=SourcePattern(bucket="flights", globs=("**",)),
+        access=access,
+        files=tuple(
+            SourceFile(key=key, etag="e", size_bytes=9) for key in keys or ("dt=1/a.parquet", "dt=2/a.parquet")
+        ),
+        data_format=data_format,
+        compression="auto",
+        columns=(
+            FileColumn(name="id", type="Nullable(Int64)"),
+            FileColumn(name="tail`num", type="String"),
+            FileColumn(name="dt", in_path=True, type="Date"),
+        ),
+    )
+
+
+BLOBS = SourcePattern(bucket="flights", globs=("**",), scheme=AZURE)
+URLS = dataclasses.replace(
+    source(UrlAccess(redirects=1), "it's%20%7B1%7D/a%2Cb.parquet", "it's%20%7B1%7D/c.parquet"),
+    pattern=SourcePattern(bucket="https://h:8", globs=("**",), scheme=HTTP),
+)
+TEXT = dataclasses.replace(
+    source(KEYS, data_format="CSVWithNames"),
+    columns=(
+        FileColumn(name="id", type="Nullable(Int64)"),
+        FileColumn(name="tail`num", type="String"),
+        FileColumn(name="it's at", type="Nullable(DateTime64(3))", read_as="Nullable(String)"),
+        FileColumn(name="dt`", in_path=True, type="Nullable(UInt8)"),
+    ),
+)
+UNSAFE = source(KEYS, "it's 1.parquet", "it's 2.parquet")
+LOCAL = TargetSpec(
+    name=TABLE,
+    local=TABLE,
+    engine="MergeTree",
+    columns=(TableColumn(name="id", type="UInt64"), TableColumn(name="tail`num", type="String")),
+    partition_key="",
+)
+SPANNING = dataclasses.replace(LOCAL, spans_cluster=True)
+DISTRIBUTED = dataclasses.replace(
+    LOCAL,
+    name=TableName(database="d", table="all"),
+    distribution=Distribution(cluster=CLUSTER, local=TABLE),
+)
+SHARDED = dataclasses.replace(
+    LOCAL,
+    name=TableName(database="d", table="all"),
+    distribution=Distribution(cluster=CLUSTER, local=TABLE, sharding_key="cityHash64(id, 'it\\'s')"),
+)
+STAGING = TableName(database="it's", table="ch_s3_stage_52115f13b013_0123_2_7_7")
+PLAIN = (MappedColumn(target="id", source="id"), MappedColumn(target="tail`num", source="tail`num"))
+MIXED = (
+    MappedColumn(target="id", source="id", conversion=Conversion(method=Method.CAST, type="Nullable(UInt64)")),
+    MappedColumn(target="tail`num", expression="upper(`tail`)"),
+    MappedColumn(target="dt", source="dt"),
+)
+SETTINGS = {"max_insert_threads": 4, "date_time_input_format": "best_effort", "log_comment": '{"dag": "it\'s"}'}
+
+
+def insert(
+    files: SourceSpec,
+    target: TargetSpec = DISTRIBUTED,
+    mapping: tuple[MappedColumn, ...] = PLAIN,
+    *,
+    cluster: str | None = CLUSTER,
+    where: str = "",
+) -> Statement:
+    return load_queries.render_insert_load(files, target, mapping, cluster=cluster, where=where, settings=SETTINGS)
+
+
+CASES: dict[str, Statement] = {
+    "insert_load_keys": insert(source(KEYS)),
+    "insert_load_session_token": insert(source(TEMPORARY)),
+    "insert_load_nosign": insert(source(ANONYMOUS)),
+    "insert_load_named_collection": insert(source(COLLECTION)),
+    "insert_load_server_role": insert(source(ROLE)),
+    "insert_load_assumed_role": insert(source(ASSUMED)),
+    "insert_load_azure_keys": insert(dataclasses.replace(source(AZURE_KEYS), pattern=BLOBS)),
+    "insert_load_azure_named_collection": insert(dataclasses.replace(source(AZURE_COLLECTION), pattern=BLOBS)),
+    "insert_load_azure_identity": insert(
+        dataclasses.replace(source(AZURE_IDENTITY), pattern=BLOBS), LOCAL, cluster=None
+    ),
+    "insert_load_azure_path_filter": insert(
+        dataclasses.replace(source(AZURE_KEYS, "it's 1.parquet", "it's 2.parquet"), pattern=BLOBS)
+    ),
+    "insert_load_urls": insert(URLS),
+    "insert_load_urls_single": insert(URLS, LOCAL, cluster=None),
+    "insert_load_single": insert(source(KEYS), LOCAL, cluster=None),
+    "insert_load_single_named_collection": insert(source(COLLECTION), LOCAL, cluster=None),
+    "insert_load_spanning": insert(source(KEYS), SPANNING),
+    "insert_load_staging": insert(source(KEYS), DISTRIBUTED.staged_in(STAGING)),
+    "insert_load_staging_sharding_key": insert(source(KEYS), SHARDED.staged_in(STAGING)),
+    "insert_load_staging_single": insert(source(KEYS), LOCAL.staged_in(STAGING), cluster=None),
+    "insert_load_where": insert(source(KEYS), where="id > 0 OR dt = '2013-01-01'"),
+    "insert_load_path_filter": insert(UNSAFE),
+    "insert_load_where_path_filter": insert(UNSAFE, where="id > 0 OR dt = '2013-01-01'"),
+    "insert_load_select": insert(source(KEYS), mapping=MIXED),
+    "insert_load_conversions": insert(
+        source(KEYS),
+        mapping=(
+            MappedColumn(target="id", expression="id + 255", conversion=plan_conversion("UInt64", "UInt8")),
+            MappedColumn(target="a", source="a", conversion=plan_conversion("Nullable(String)", "UInt64")),
+            MappedColumn(target="b", source="b", conversion=plan_conversion("String", "Date")),
+            MappedColumn(target="c", source="c", conversion=plan_conversion("Nullable(String)", "DateTime('UTC')")),
+            MappedColumn(target="d", source="d", conversion=plan_conversion("String", "Decimal(9, 2)")),
+            MappedColumn(target="e", source="e", conversion=plan_conversion("FixedString(80)", "UInt256")),
+            MappedColumn(target="f", source="f", conversion=plan_conversion("Nullable(Float64)", "Float32")),
+        ),
+    ),
+    "insert_load_text": insert(TEXT, where="`it's at` > '2013-01-01'"),
+    "describe_select_text": load_queries.render_describe_select(
+        TEXT, (MappedColumn(target="id", expression="toYear(`it's at`)"),), {"s3_retry_attempts": 12}
+    ),
+    "describe_select_keys": load_queries.render_describe_select(source(KEYS), MIXED, {}),
+    "sample_files_text": load_queries.render_sample_files(
+        TEXT, PLAIN, numbered=(), where="`it's at` > '2013-01-01'", limit_rows=100, settings={"max_threads": 4}
+    ),
+    "read_lines_single": load_queries.render_read_lines(UNSAFE, {}, limit_rows=20),
+    "describe_files_keys": load_queries.render_describe_files(dataclasses.replace(source(KEYS), columns=()), {}),
+    "describe_files_structure": load_queries.render_describe_files(source(KEYS), {}),
+    "describe_files_named_collection": load_queries.render_describe_files(
+        dataclasses.replace(source(COLLECTION), columns=()), {"format_csv_delimiter": ";"}
+    ),
+    "sample_files_keys": load_queries.render_sample_files(
+        source(KEYS),
+        MIXED,
+        numbered=("tail`num", "dt"),
+        where="id > 0 OR dt = '2013-01-01'",
+        limit_rows=100,
+        settings={"max_threads": 4},
+    ),
+    "sample_files_where_path_filter": load_queries.render_sample_files(
+        UNSAFE, PLAIN, numbered=(), where="id > 0 OR dt = '2013-01-01'", limit_rows=100, settings={"max_threads": 4}
+    ),
+    "sample_files_server_role": load_queries.render_sample_files(
+        source(ROLE), PLAIN, numbered=(), where="", limit_rows=100, settings={"max_threads": 4}
+    ),
+    "sample_partitions_keys": load_queries.render_sample_partitions(
+        source(KEYS), MIXED, partition_key="toYYYYMM(dt), id % 4", seconds=1, settings={"max_threads": 4}
+    ),
+    "sample_partitions_path_filter": load_queries.render_sample_partitions(
+        UNSAFE, PLAIN, partition_key="id", seconds=1, settings={"max_threads": 4}
+    ),
+    "count_rows_keys": load_queries.render_count_rows(source(KEYS), seconds=1, settings={"max_threads": 4}),
+    "count_rows_path_filter": load_queries.render_count_rows(UNSAFE, seconds=1, settings={"max_threads": 4}),
+    "parquet_footers_cluster": load_queries.render_parquet_footers(source(KEYS), CLUSTER, {"s3_retry_attempts": 12}),
+    "parquet_footers_single": load_queries.render_parquet_footers(source(KEYS), None, {}),
+    "parquet_footers_path_filter": load_queries.render_parquet_footers(UNSAFE, CLUSTER, {}),
+    "read_remote_disks_cluster": load_queries.render_read_remote_disks("it's", CLUSTER),
+    "read_remote_disks_single": load_queries.render_read_remote_disks("it's", None),
+    "read_table_cluster": load_queries.render_read_table(TABLE, CLUSTER),
+    "read_table_single": load_queries.render_read_table(TABLE, None),
+    "read_columns_cluster": load_queries.render_read_columns(TABLE, CLUSTER),
+    "read_columns_single": load_queries.render_read_columns(TABLE, None),
+    "find_on_nodes": load_queries.render_find_on_nodes(TABLE, CLUSTER),
+    "check_grant": load_queries.render_check_grant({TABLE: ["SELECT", "ALTER DELETE"], LEDGER: ["INSERT"]}),
+    "read_user": load_queries.render_read_user(),
+    "read_formats": load_queries.render_read_formats(),
+    "read_settings": load_queries.render_read_settings(),
+    "running_queries_cluster": load_queries.render_running_queries(PREFIX, CLUSTER),
+    "running_queries_single": load_queries.render_running_queries(PREFIX, None),
+    "count_loads_cluster": load_queries.render_count_loads(CLUSTER, but="ch-s3-0123456789abcdef0123"),
+    "count_loads_single": load_queries.render_count_loads(None, but="ch-s3-0123456789abcdef0123"),
+    "flush_logs_here": load_queries.render_flush_logs(None, "query_log"),
+    "flush_logs_on_cluster": load_queries.render_flush_logs(CLUSTER, "query_log"),
+    "flush_logs_old": load_queries.render_flush_logs(CLUSTER, None),
+    "logged_queries_cluster": load_queries.render_logged_queries(PREFIX, CLUSTER, age_seconds=3600),
+    "logged_queries_single": load_queries.render_logged_queries(PREFIX, None, age_seconds=3600),
+    "has_query_log_cluster": load_queries.render_has_query_log(CLUSTER),
+    "has_query_log_single": load_queries.render_has_query_log(None),
+    "read_uptimes_cluster": load_queries.render_read_uptimes(CLUSTER),
+    "read_uptimes_single": load_queries.render_read_uptimes(None),
+    "kill_queries_on_cluster": load_queries.render_kill_queries(PREFIX, CLUSTER),
+    "kill_queries_here": load_queries.render_kill_queries(PREFIX, None),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_statement_is_as_the_golden_file(name: str, check_golden: Callable[[str, str], None]) -> None:
+    check_golden(name, CASES[name].text)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_secrets_travel_beside_the_text(name: str) -> None:
+    statement = CASES[name]
+    assert "SECRET" not in statement.text
+    assert "AKIA" not in statement.text
+    assert re.findall(r"\{(\w+):String\}", statement.text) == list(statement.parameters)
+
+
+def test_every_template_has_a_golden_file() -> None:
+    templates = {path.name.removesuffix(".sql.jinja") for path in TEMPLATES.iterdir() if path.name[0] != "_"}
+    assert len(templates) > 10
+    # create_ledger_files_here is of create_ledger_files, and not of create_ledger
+    having = {
+        max((t for t in templates if f"{path.stem}_".startswith(f"{t}_")), key=len, default="")
+        for path in GOLDEN.glob("*.sql")
+    }
+    assert templates - having == set()
+
+
+@pytest.mark.parametrize(
+    ("where", "mapping"),
+    [
+        pytest.param("1 UNION ALL SELECT 1", PLAIN, id="where"),
+        pytest.param("1) -- ", PLAIN, id="where-that-ends-its-bracket"),
+        pytest.param("", (MappedColumn(target="id", expression="id FROM x;"),), id="select"),
+    ],
+)
+def test_a_hostile_expression_reaches_no_statement(where: str, mapping: tuple[MappedColumn, ...]) -> None:
+    with pytest.raises(ConfigError):
+        insert(UNSAFE, mapping=mapping, where=where)
+
+
+def test_a_hostile_setting_name_reaches_no_statement() -> None:
+    with pytest.raises(ConfigError, match="is not the name of a ClickHouse setting"):
+        load_queries.render_insert_load(source(), LOCAL, PLAIN, cluster=None, where="", settings={"a = 1, b": 1})

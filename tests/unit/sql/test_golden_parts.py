@@ -1,0 +1,56 @@
+"""The statements that look at parts and at many loads, compared as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.sql import load_queries, parts_queries
+from airflow_provider_ch_s3.table.target import TableName, TablePartitions
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+ONE = (TableName(database="it's", table="a`b"),)
+MANY = (*ONE, TableName(database="it's", table="c"), TableName(database="e", table="c"))
+CLUSTER = "it's"
+WATCHED = (
+    TablePartitions(table=MANY[0], partitions=("201301", "2013-1")),
+    TablePartitions(table=MANY[2], partitions=("all",)),
+)
+
+CASES: dict[str, Statement] = {
+    "table_nodes_cluster": parts_queries.render_table_nodes(MANY, CLUSTER),
+    "table_nodes_single": parts_queries.render_table_nodes(ONE, None),
+    "table_parts_cluster": parts_queries.render_table_parts(MANY, CLUSTER),
+    "table_parts_single": parts_queries.render_table_parts(ONE, None),
+    "table_merges_cluster": parts_queries.render_table_merges(MANY, CLUSTER),
+    "table_merges_single": parts_queries.render_table_merges(ONE, None),
+    "failed_mutations_cluster": parts_queries.render_failed_mutations(MANY, CLUSTER),
+    "failed_mutations_single": parts_queries.render_failed_mutations(ONE, None),
+    "table_replicas_cluster": parts_queries.render_table_replicas(MANY, CLUSTER),
+    "table_replicas_single": parts_queries.render_table_replicas(ONE, None),
+    "failed_changes_cluster": parts_queries.render_failed_changes(MANY, CLUSTER),
+    "failed_changes_single": parts_queries.render_failed_changes(ONE, None),
+    "partition_parts_cluster": parts_queries.render_partition_parts(WATCHED, CLUSTER),
+    "partition_parts_single": parts_queries.render_partition_parts(WATCHED[:1], None),
+    "partition_merges_cluster": parts_queries.render_partition_merges(WATCHED, CLUSTER),
+    "partition_merges_single": parts_queries.render_partition_merges(WATCHED[:1], None),
+    "partition_changes_cluster": parts_queries.render_partition_changes(MANY, CLUSTER),
+    "partition_changes_single": parts_queries.render_partition_changes(ONE, None),
+    "read_part_changes_cluster": parts_queries.render_read_part_changes(("a-1", "b-2"), CLUSTER),
+    "read_part_changes_single": parts_queries.render_read_part_changes(("a-1",), None),
+    "parts_history_cluster": parts_queries.render_parts_history(
+        ONE[0], CLUSTER, partitions=("201301", "2013-1"), since=1.5, limit=100
+    ),
+    "parts_history_single": parts_queries.render_parts_history(ONE[0], None, partitions=None, since=1.5, limit=100),
+    "running_parts_cluster": load_queries.render_running_parts(["ch-s3-0'1-2-3", "b"], CLUSTER),
+    "running_parts_single": load_queries.render_running_parts(["b"], None),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_statement_is_as_the_golden_file(name: str, check_golden: Callable[[str, str], None]) -> None:
+    check_golden(name, CASES[name].text)

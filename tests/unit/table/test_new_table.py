@@ -1,0 +1,219 @@
+"""Types, keys and engine of a new table, worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from airflow_provider_ch_s3.create.layout import plan_table
+from airflow_provider_ch_s3.create.observe import (
+    Observation,
+    choose_folder_type,
+    choose_text_type,
+    choose_typed_type,
+    observe_texts,
+)
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.request import LoadMode
+from airflow_provider_ch_s3.table.new_table import CreateTable, NewColumn, NewTable, parse_create_table
+from airflow_provider_ch_s3.table.target import TableName
+
+TYPES = [
+    pytest.param(["0", "1", "-7", "123456789012345678"], "Int64", id="integers"),
+    pytest.param(["9223372036854775808", "1"], "UInt64", id="beyond-int64"),
+    pytest.param(["99999999999999999999"], "String", id="beyond-uint64"),
+    pytest.param(["007", "8"], "String", id="leading-zero"),
+    pytest.param(["+1"], "String", id="plus"),
+    pytest.param(["-0"], "Float64", id="negative-zero"),
+    pytest.param(["1", "1.5", "-2e10", "40.712345678901234"], "Float64", id="fractions"),
+    pytest.param(["1.5", "1234567890123456"], "String", id="fractions-and-an-integer-that-a-float-cannot-hold"),
+    pytest.param(["true", "False"], "Bool", id="flags"),
+    pytest.param(["yes", "no"], "String", id="words"),
+    pytest.param(["2013-01-31", "1970-01-01", "2148-12-31"], "Date", id="days"),
+    pytest.param(["2013-01-31", "1969-12-31"], "Date32", id="days-before-1970"),
+    pytest.param(["2149-01-01"], "Date32", id="days-after-2148"),
+    pytest.param(["1899-12-31"], "String", id="days-before-1900"),
+    pytest.param(["2013-13-01"], "String", id="no-day"),
+    pytest.param(["2013-01-31 23:59:59", "2105-01-01T00:00:00Z"], "DateTime", id="seconds"),
+    pytest.param(["2013-01-31 23:59:59", "1969-01-01 00:00:00"], "DateTime64(0)", id="seconds-before-1970"),
+    pytest.param(["2013-01-31 24:00:00"], "String", id="no-hour"),
+    pytest.param(["2013-01-31", "2013-01-31 00:00:00"], "String", id="days-and-times"),
+]
+
+
+def observed(texts: Sequence[str]) -> Observation:
+    """Observe texts as a sample that shows too few to count repetitions."""
+    return observe_texts(texts)
+
+
+@pytest.mark.parametrize(("texts", "expected"), TYPES)
+def test_type_of_texts(texts: Sequence[str], expected: str) -> None:
+    assert choose_text_type(observed(texts)) == expected
+
+
+@pytest.mark.parametrize(
+    ("seen", "is_text", "expected"),
+    [
+        pytest.param(Observation(row_count=9, null_count=9), False, "Nullable(String)", id="nothing-but-null"),
+        pytest.param(Observation(row_count=9, empty_count=9), False, "Nullable(String)", id="nothing-but-empty"),
+        pytest.param(
+            Observation(row_count=9, empty_count=1, fits=(8, 8, 8, 0, 0, 0)),
+            False,
+            "Nullable(Int64)",
+            id="empty-is-null",
+        ),
+        pytest.param(
+            Observation(row_count=9, empty_count=1, fits=(0,) * 6, distinct_count=9), False, "String", id="empty-text"
+        ),
+        pytest.param(
+            Observation(row_count=9, null_count=1, fits=(0,) * 6, distinct_count=8),
+            False,
+            "Nullable(String)",
+            id="null",
+        ),
+        pytest.param(Observation(row_count=9, fits=(9,) * 6, distinct_count=9), True, "String", id="marked-as-text"),
+        pytest.param(
+            Observation(row_count=1000, fits=(0,) * 6, distinct_count=10), False, "LowCardinality(String)", id="few"
+        ),
+        pytest.param(Observation(row_count=999, fits=(0,) * 6, distinct_count=10), False, "String", id="not-so-few"),
+        pytest.param(
+            Observation(row_count=1001, null_count=1, fits=(0,) * 6, distinct_count=10),
+            False,
+            "LowCardinality(Nullable(String))",
+            id="few-and-null",
+        ),
+        pytest.param(
+            Observation(row_count=1_000_100, fits=(0,) * 6, distinct_count=10_001), False, "String", id="too-many"
+        ),
+        pytest.param(
+            Observation(
+                row_count=2, fits=(0, 0, 0, 0, 0, 2), low="2013-01-01 00:00:00.5", high="2013-01-02", digits=3
+            ),
+            False,
+            "DateTime64(3)",
+            id="milliseconds",
+        ),
+        pytest.param(
+            Observation(row_count=2, fits=(0, 0, 0, 0, 0, 2), low="2013", high="2263-01-01", digits=9),
+            False,
+            "String",
+            id="nanoseconds-beyond-2262",
+        ),
+    ],
+)
+def test_type_of_a_sample(seen: Observation, is_text: bool, expected: str) -> None:
+    assert choose_text_type(seen, is_text=is_text) == expected
+
+
+@pytest.mark.parametrize(
+    ("type_name", "has_null", "expected"),
+    [
+        pytest.param("Nullable(Int32)", False, "Int32", id="no-null"),
+        pytest.param("Nullable(Int32)", True, "Nullable(Int32)", id="null"),
+        pytest.param("Int32", True, "Int32", id="never-null"),
+        pytest.param("Nullable(String)", True, "Nullable(String)", id="text"),
+        pytest.param("String", True, "String", id="text-never-null"),
+        pytest.param("FixedString(4)", False, "FixedString(4)", id="fixed"),
+    ],
+)
+def test_type_of_typed_files(type_name: str, has_null: bool, expected: str) -> None:
+    assert choose_typed_type(type_name, Observation(row_count=5, distinct_count=5), has_null=has_null) == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "may_be_null", "expected"),
+    [
+        pytest.param(["2013-01-01"], False, "Date", id="days"),
+        pytest.param(["007"], False, "LowCardinality(String)", id="code"),
+        pytest.param(["1", "2"], True, "Nullable(Int64)", id="null"),
+        pytest.param(["a"], True, "LowCardinality(Nullable(String))", id="text-or-null"),
+        pytest.param([], True, "LowCardinality(Nullable(String))", id="nothing-but-null"),
+    ],
+)
+def test_type_of_folders(texts: Sequence[str], may_be_null: bool, expected: str) -> None:
+    assert choose_folder_type(observe_texts(texts), may_be_null=may_be_null) == expected
+
+
+NAME = TableName(database="d", table="t")
+COLUMNS = (
+    NewColumn(name="id", type="Int64"),
+    NewColumn(name="at", type="DateTime"),
+    NewColumn(name="maybe", type="Nullable(Date)"),
+    NewColumn(name="dt", type="Date", in_path=True),
+    NewColumn(name="re gion", type="LowCardinality(String)", in_path=True),
+)
+
+
+def plan(
+    create: CreateTable,
+    columns: Sequence[NewColumn] = COLUMNS,
+    mode: LoadMode = LoadMode.APPEND,
+    *,
+    is_replicated: bool = False,
+) -> NewTable:
+    return plan_table(create, NAME, NAME, columns, mode=mode, cluster=None, is_replicated=is_replicated)
+
+
+def test_keys_are_folders_and_the_first_time() -> None:
+    table = plan(CreateTable())
+    assert table.order_by == ("dt", "`re gion`", "at")
+    assert table.partition_by == "toYYYYMM(dt)"
+    assert table.engine == "MergeTree"
+    assert table.target.partition_key == "toYYYYMM(dt)"
+
+
+def test_without_folders_and_times_there_are_no_keys() -> None:
+    table = plan(CreateTable(), COLUMNS[:1])
+    assert (table.order_by, table.partition_by) == ((), "")
+    assert "order_by names what they filter by" in "\n".join(table.reasons)
+
+
+def test_a_load_that_replaces_partitions_has_one_for_each_folder() -> None:
+    assert plan(CreateTable(), mode=LoadMode.REPLACE_PARTITIONS).partition_by == "(dt, `re gion`)"
+    with pytest.raises(ConfigError, match=r"give create_table={'partition_by'"):
+        plan(CreateTable(), COLUMNS[:2], LoadMode.REPLACE_PARTITIONS)
+
+
+def test_what_the_user_says_wins() -> None:
+    create = CreateTable(
+        order_by="id, cityHash64(id, at)", partition_by="", engine="ReplacingMergeTree(at)", types={"id": "UInt8"}
+    )
+    table = plan(create)
+    assert (table.order_by, table.partition_by) == (("id", "cityHash64(id, at)"), "")
+    assert table.columns[0] == NewColumn(name="id", type="UInt8")
+    assert table.target.engine == "ReplacingMergeTree"
+
+
+def test_replicas_need_an_engine_with_replicas() -> None:
+    assert plan(CreateTable(), is_replicated=True).engine == "ReplicatedMergeTree"
+    assert plan(CreateTable(engine="ReplicatedMergeTree('/p', '{r}')"), is_replicated=True).engine.endswith("'{r}')")
+    assert plan(CreateTable(engine="Log"), is_replicated=True).engine == "Log"
+    with pytest.raises(ConfigError, match=r"write ReplicatedReplacingMergeTree\(at\)"):
+        plan(CreateTable(engine="ReplacingMergeTree(at)"), is_replicated=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param(None, None, id="none"),
+        pytest.param("auto", CreateTable(), id="auto"),
+        pytest.param({"order_by": "a"}, CreateTable(order_by="a"), id="mapping"),
+        pytest.param(CreateTable(engine="Log"), CreateTable(engine="Log"), id="value"),
+    ],
+)
+def test_create_table_is_parsed(value: object, expected: CreateTable | None) -> None:
+    assert parse_create_table(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        pytest.param("yes", "create_table='yes' is of type str; give 'auto'", id="text"),
+        pytest.param(True, "create_table=True is of type bool", id="flag"),
+        pytest.param({"ordre_by": "a"}, "create_table has no field 'ordre_by'; it has order_by", id="field"),
+    ],
+)
+def test_other_values_are_refused(value: object, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        parse_create_table(value)

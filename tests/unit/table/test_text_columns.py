@@ -1,0 +1,69 @@
+"""Which types are parsed from text, and which are made of it under our rules."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ch_s3.files.access import S3Access
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
+from airflow_provider_ch_s3.table.text_columns import read_text_strictly
+
+
+def source(kind: str, data_format: str = "CSVWithNames") -> SourceSpec:
+    return SourceSpec(
+        pattern=SourcePattern(bucket="b", globs=("*",)),
+        access=S3Access(endpoint_url="http://s3:9000"),
+        files=(SourceFile(key="a.csv", etag="e", size_bytes=9),),
+        data_format=data_format,
+        compression="auto",
+        columns=(FileColumn(name="a", type=kind),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "read_as"),
+    [
+        pytest.param("Nullable(Date32)", "Nullable(String)", id="date"),
+        pytest.param("Nullable(DateTime64(3, 'UTC'))", "Nullable(String)", id="time"),
+        pytest.param("Nullable(Decimal(9, 2))", "Nullable(String)", id="decimal"),
+        pytest.param("UInt256", "String", id="huge"),
+        pytest.param("Nullable(Int64)", "", id="integer"),
+        pytest.param("String", "", id="text"),
+        pytest.param("Nullable(Float64)", "", id="float"),
+        pytest.param("Array(Date)", "", id="inside-of-an-array"),
+    ],
+)
+def test_a_column_typed_by_the_table(kind: str, read_as: str) -> None:
+    (column,) = read_text_strictly(source(kind), is_given=False).columns
+    assert (column.type, column.read_as) == (kind, read_as)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "read_as"),
+    [
+        pytest.param("UInt8", "Nullable(UInt8)", "Nullable(Int64)", id="integer"),
+        pytest.param("LowCardinality(UInt64)", "Nullable(UInt64)", "Nullable(Int128)", id="long-integer"),
+        pytest.param("Nullable(Date)", "Nullable(Date)", "Nullable(String)", id="date"),
+        pytest.param("Float32", "Nullable(Float32)", "Nullable(Float64)", id="float"),
+        pytest.param("Array(UInt8)", "Array(UInt8)", "Array(Int64)", id="array"),
+        pytest.param("String", "String", "", id="text"),
+    ],
+)
+def test_a_column_typed_by_the_user_may_be_too_narrow(given: str, kind: str, read_as: str) -> None:
+    (column,) = read_text_strictly(source(given), is_given=True).columns
+    assert (column.type, column.read_as) == (kind, read_as)
+
+
+@pytest.mark.parametrize("data_format", ["Parquet", "RowBinary", "Protobuf", "Values"])
+def test_what_no_parser_makes_of_text_is_left_alone(data_format: str) -> None:
+    untouched = source("UInt8", data_format)
+    assert read_text_strictly(untouched, is_given=True) is untouched
+
+
+def test_the_server_reads_the_one_type_and_the_load_knows_the_other() -> None:
+    strict = read_text_strictly(source("Nullable(Date32)"), is_given=False)
+    assert strict.structure == "`a` Nullable(String)"
+    (column,) = strict.read_columns
+    assert column.conversion is not None
+    assert (column.name, column.conversion.type, column.conversion.is_nullable) == ("a", "Date32", True)

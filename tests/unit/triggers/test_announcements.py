@@ -1,0 +1,138 @@
+"""What a load tells Airflow besides its report: links, asset events, metrics and lineage."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import datetime
+from collections import defaultdict
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import Asset
+
+from airflow_provider_ch_s3.assets.clickhouse import clickhouse_asset, describe_in_events
+from airflow_provider_ch_s3.cluster.declaration import parse_declaration
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.addresses import parse_source
+from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.table.target import TableName
+from airflow_provider_ch_s3.transfers import metrics
+from airflow_provider_ch_s3.transfers.lineage import LoadLineage
+from airflow_provider_ch_s3.transfers.links import LoadReportLink, build_clickhouse_link
+
+TABLE = TableName(database="my.db", table="flights")
+REPORT = dataclasses.replace(
+    LoadReport.nothing_new("flights"),
+    query_id="ch-s3-1-insert",
+    rows_written=842,
+    files_read=3,
+    size_bytes=1000,
+    read_bytes=900,
+    initial_parts=4,
+    seconds=1.5,
+    partitions={"20130102": 400, "20130101": 442},
+)
+
+
+def task(**values: Any) -> SimpleNamespace:
+    return SimpleNamespace(dag_id="a dag", run_id="manual__2013-01-01T00:00:00+00:00", task_id="g.load", **values)
+
+
+@pytest.mark.parametrize(
+    ("map_index", "place"),
+    [pytest.param(-1, "g.load", id="unmapped"), pytest.param(2, "g.load/mapped/2", id="mapped")],
+)
+def test_the_link_leads_to_the_tab(map_index: int, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://example.com/airflow/")
+    run = "manual__2013-01-01T00%3A00%3A00%2B00%3A00"
+    assert LoadReportLink().get_link(None, ti_key=task(map_index=map_index)) == (
+        f"https://example.com/airflow/dags/a%20dag/runs/{run}/tasks/{place}/plugin/load_report"
+    )
+
+
+def load_with(play_url: str) -> Any:
+    declaration = parse_declaration({"play_url": play_url, "cluster": "c"}, "conn", host="ch")
+    return SimpleNamespace(declaration=declaration, identity=SimpleNamespace(generation_prefix="ch-s3-1-0-"))
+
+
+def test_the_link_into_clickhouse_carries_a_query() -> None:
+    address, _, query = build_clickhouse_link(load_with("https://ch:8443/play")).partition("#")
+    assert address == "https://ch:8443/play"
+    assert "clusterAllReplicas('c', system.query_log)" in base64.b64decode(query).decode()
+    assert "startsWith(initial_query_id, 'ch-s3-1-0-')" in base64.b64decode(query).decode()
+    assert build_clickhouse_link(load_with("")) == ""
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        pytest.param("javascript:alert(1)", id="script"),
+        pytest.param("https://user:SECRET@ch/play", id="login"),
+        pytest.param("https://ch/play?user=a&password=SECRET", id="password"),
+        pytest.param("play", id="relative"),
+    ],
+)
+def test_an_address_that_everybody_may_see_has_no_login(address: str) -> None:
+    with pytest.raises(ConfigError, match="play_url") as raised:
+        load_with(address)
+    assert "SECRET" not in str(raised.value)
+
+
+def events_of(*outlets: Asset) -> dict[Any, Any]:
+    events: dict[Any, Any] = defaultdict(lambda: SimpleNamespace(extra={}))
+    describe_in_events({"outlet_events": events}, outlets, TABLE, REPORT)
+    return {asset.uri: event.extra for asset, event in events.items()}
+
+
+def test_the_event_of_the_table_tells_what_was_loaded() -> None:
+    asset = clickhouse_asset("ch.example.com", "my.db", "flights")
+    assert events_of(asset, Asset("s3://flights/"), clickhouse_asset("ch.example.com", "my.db", "other")) == {
+        "clickhouse://ch.example.com/my.db/flights": {
+            "rows": 842,
+            "files": 3,
+            "bytes": 1000,
+            "query_id": "ch-s3-1-insert",
+            "partitions": ["20130101", "20130102"],
+        }
+    }
+
+
+def test_metrics_have_names_and_tags(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk.observability.stats import Stats
+
+    told: list[Any] = []
+    for method in ("incr", "timing"):
+        monkeypatch.setattr(Stats, method, lambda name, value, *, tags: told.append((name, value, tags)))
+    metrics.emit_metrics(REPORT)
+    tags = {"table": "flights", "load_mode": "append"}
+    assert told == [
+        ("ch_s3.load.rows", 842, tags),
+        ("ch_s3.load.bytes", 900, tags),
+        ("ch_s3.load.files", 3, tags),
+        ("ch_s3.load.parts", 4, tags),
+        ("ch_s3.load.seconds", datetime.timedelta(seconds=1.5), tags),
+    ]
+
+
+def test_lineage_leads_from_folders_to_the_table() -> None:
+    pytest.importorskip("airflow.providers.openlineage", reason="needs the OpenLineage provider")
+    lineage = LoadLineage(
+        pattern=parse_source(["s3://bucket/a/dt=*/*.parquet", "s3://bucket/b/*.parquet"]),
+        server="ch",
+        table=TABLE,
+        column_types={"dt": "Date", "flight": "UInt16"},
+        report=REPORT,
+        sql="INSERT INTO …",
+    ).build()
+    assert [(one.namespace, one.name) for one in lineage.inputs] == [("s3://bucket", "a"), ("s3://bucket", "b")]
+    (output,) = lineage.outputs
+    assert (output.namespace, output.name) == ("clickhouse://ch", "my.db.flights")
+    assert [(field.name, field.type) for field in output.facets["schema"].fields] == [
+        ("dt", "Date"),
+        ("flight", "UInt16"),
+    ]
+    assert output.outputFacets["outputStatistics"].rowCount == 842
+    assert lineage.run_facets["externalQuery"].externalQueryId == "ch-s3-1-insert"
+    assert lineage.job_facets["sql"].query == "INSERT INTO …"

@@ -1,0 +1,828 @@
+"""Each rule with numbers worked out by hand, and the plan that joins the rules."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.cluster.calibration import Calibration
+from airflow_provider_ch_s3.errors import ConfigError, PlanError
+from airflow_provider_ch_s3.files.file_format import FORMAT_SETTINGS
+from airflow_provider_ch_s3.tuning import (
+    EXPORT_RULES,
+    LoadFacts,
+    LoadLimit,
+    MemorySharing,
+    PastLoad,
+    ServerSetting,
+    Setting,
+    SettingOrigin,
+    insert,
+    plan_chunk_bytes,
+    plan_load,
+    predict,
+)
+from airflow_provider_ch_s3.tuning.rules import KEPT, RULES
+
+DELAYED_STREAMS = "max_insert_delayed_streams_for_parallel_write"
+MIB = 1_048_576
+GIB = 1_073_741_824
+
+FACTS = LoadFacts(
+    node_count=1,
+    vcpus=8,
+    memory_bytes=32 * GIB,
+    ingest_memory_ratio=1.0,
+    file_count=48,
+    size_bytes=48 * 200 * MIB,
+    volume_bytes=1024 * GIB,
+    data_format="Parquet",
+)
+
+
+def facts(**changes: Any) -> LoadFacts:
+    return dataclasses.replace(FACTS, **changes)
+
+
+PAST = PastLoad(
+    query_id="q-1", volume_ratio=4.0, node_volume_bytes=2 * GIB, peak_memory_bytes=3 * GIB, core_seconds_per_gib=8.0
+)
+
+
+@pytest.mark.parametrize("name", ["node_count", "vcpus", "memory_bytes", "file_count"])
+def test_impossible_facts_are_refused(name: str) -> None:
+    with pytest.raises(PlanError, match=f"{name} is 0, but a plan needs at least 1; declare the hardware"):
+        facts(**{name: 0})
+
+
+def test_shares_of_a_node() -> None:
+    spread = facts(node_count=3, file_count=10, size_bytes=1000, volume_bytes=3000)
+    assert (spread.files_per_node, spread.file_bytes, spread.node_volume_bytes) == (4, 100.0, 1000.0)
+
+
+@pytest.mark.parametrize(
+    ("vcpus", "expected"),
+    [
+        pytest.param(1, 1, id="one-core"),
+        pytest.param(2, 4, id="two-a-core"),
+        pytest.param(3, 4, id="no-more-than-wait-for-no-merge"),
+        pytest.param(7, 4, id="more-than-half"),
+        pytest.param(8, 4, id="published-8-vcpu"),
+        pytest.param(11, 5, id="half-rounded-down"),
+        pytest.param(16, 8, id="published-16-vcpu"),
+        pytest.param(96, 48, id="large"),
+    ],
+)
+def test_max_insert_threads(vcpus: int, expected: int) -> None:
+    assert insert.max_insert_threads(facts(vcpus=vcpus)).value == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        # (85 % of 32 GiB - 8 readers x 25 MiB - 4 writers x 1.35 MiB) / (4 + 8) = 27,647.4 MiB / 12
+        pytest.param({}, 2_415_866_675, id="8-vcpu-32-gib-and-terabytes"),
+        # (55,705.6 - 16 x 25 - 8 x 1.35) / (8 + 16)
+        pytest.param({"vcpus": 16, "memory_bytes": 64 * GIB}, 2_415_866_675, id="16-vcpu-64-gib"),
+        # (13,926.4 - 205.4) / 12
+        pytest.param({"ingest_memory_ratio": 0.5}, 1_198_959_274, id="half-of-the-memory"),
+        # (6,963.2 - 205.4) / 12: the loads that run, and this one, if they are more than may run
+        pytest.param({"sharing": MemorySharing(running=3)}, 590_505_574, id="three-other-loads"),
+        pytest.param({"sharing": MemorySharing(limit=LoadLimit(4))}, 590_505_574, id="four-may-run"),
+        pytest.param({"sharing": MemorySharing(running=3, limit=LoadLimit(2))}, 590_505_574, id="more-than-may-run"),
+        # (27,852.8 - 200 - 4 x 100 x 1.35) / 12
+        pytest.param({"column_count": 100}, 2_369_152_614, id="many-columns"),
+        # (27,852.8 - 50 - 5.4) / (4 + 2)
+        pytest.param({"vcpus": 2}, 4_857_947_750, id="more-threads-than-cores"),
+        # one thread, and four blocks all the same
+        pytest.param({"vcpus": 1, "volume_bytes": 4 * GIB}, 1 * GIB, id="one-core"),
+        # 4 GiB in 4 blocks
+        pytest.param({"volume_bytes": 4 * GIB}, 1 * GIB, id="the-data-decides"),
+        pytest.param({"volume_bytes": 12 * GIB, "node_count": 3}, 1 * GIB, id="each-node-has-its-share"),
+        # in 8
+        pytest.param({"volume_bytes": 4 * GIB, "partition_count": 480.0}, 512 * MIB, id="smaller-with-partitions"),
+        # 8 blocks would make 8 parts for each partition, which are merged
+        pytest.param(
+            {"volume_bytes": 4 * GIB, "partition_count": 64.0, "partitions_per_file": 64.0},
+            GIB,
+            id="shared-partitions",
+        ),
+        pytest.param({"volume_bytes": 256 * MIB}, 64 * MIB, id="exactly-the-smallest-block"),
+        pytest.param({"volume_bytes": 10 * MIB}, 64 * MIB, id="never-smaller"),
+        pytest.param({"volume_bytes": 0}, 64 * MIB, id="no-volume"),
+        # memory wins over the smallest block, too, and buffers get half of it at most: (217.6 MiB - 128 MiB) / 12
+        pytest.param({"memory_bytes": 256 * MIB}, 7_829_367, id="little-memory"),
+    ],
+)
+def test_min_insert_block_size_bytes(changes: dict[str, Any], expected: int) -> None:
+    assert insert.min_insert_block_size_bytes(facts(**changes)).value == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        pytest.param(
+            {},
+            "100% of 32.0 GiB, less 15% and 205.4 MiB for buffers, allows 12 blocks of 2.2 GiB at once; 1.0 TiB"
+            " of rows per node in 4 blocks: 256.0 GiB each, so memory is the limit",
+            id="memory",
+        ),
+        pytest.param(
+            {"volume_bytes": 4 * GIB, "ingest_memory_ratio": 0.5},
+            "4.0 GiB of rows per node in 4 blocks: 1.0 GiB each, so that few parts are left to merge;"
+            " 50% of 32.0 GiB, less 15% and 205.4 MiB for buffers, allows 12 blocks of 1.1 GiB at once",
+            id="data",
+        ),
+        pytest.param(
+            {"sharing": MemorySharing(running=3)},
+            "100% of 32.0 GiB shared by 4 loads (3 others run now), less 15% and 205.4 MiB for buffers, allows"
+            " 12 blocks of 563.1 MiB at once; 1.0 TiB of rows per node in 4 blocks: 256.0 GiB each, so memory is the"
+            " limit",
+            id="shared",
+        ),
+        pytest.param(
+            {"volume_bytes": 16 * MIB},
+            "16.0 MiB of rows per node in 4 blocks: 4.0 MiB each, and blocks below 64.0 MiB only produce"
+            " more parts; 100% of 32.0 GiB, less 15% and 8.1 MiB for buffers, allows 12 blocks of 2.3 GiB at"
+            " once",
+            id="smallest",
+        ),
+    ],
+)
+def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], said: str) -> None:
+    assert insert.min_insert_block_size_bytes(facts(**changes)).reason == said
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "expected"),
+    [
+        pytest.param("min_insert_block_size_rows", {}, 0, id="min_insert_block_size_rows"),
+        # 2 blocks of 1 GiB
+        pytest.param(
+            "max_insert_threads_min_free_memory_per_thread",
+            {"volume_bytes": 4 * GIB},
+            2_147_483_648,
+            id="free-memory-of-a-thread",
+        ),
+        pytest.param("max_partitions_per_insert_block", {}, None, id="no-partitions"),
+        pytest.param(DELAYED_STREAMS, {}, None, id="local-disks"),
+        pytest.param(DELAYED_STREAMS, {"is_remote": True}, 0, id="remote-and-memory-is-the-limit"),
+        pytest.param(DELAYED_STREAMS, {"is_remote": True, "volume_bytes": GIB}, None, id="remote-with-memory-left"),
+        pytest.param(
+            "max_partitions_per_insert_block", {"partition_key": "toDate(ts)"}, 0, id="any-number-of-partitions"
+        ),
+        pytest.param("insert_deduplicate", {}, 0, id="insert_deduplicate"),
+        pytest.param("deduplicate_insert", {}, "disable", id="deduplicate_insert"),
+        pytest.param("deduplicate_insert_select", {}, "disable", id="deduplicate_insert_select"),
+        pytest.param("insert_quorum", {}, None, id="quorum-of-the-server"),
+        pytest.param("insert_quorum", {"waits_for_replicas": True}, 0, id="no-quorum"),
+        pytest.param("optimize_on_insert", {}, 0, id="optimize_on_insert"),
+        pytest.param("s3_throw_on_zero_files_match", {}, 1, id="s3_throw_on_zero_files_match"),
+        pytest.param("enable_parallel_replicas", {}, 0, id="enable_parallel_replicas"),
+        pytest.param("date_time_overflow_behavior", {}, "throw", id="date_time_overflow_behavior"),
+        pytest.param("parallel_distributed_insert_select", {}, 2, id="parallel-rows-stay-where-read"),
+        pytest.param(
+            "parallel_distributed_insert_select",
+            {"keeps_rows_where_read": False, "sharding_key": "user"},
+            0,
+            id="parallel-sharding-key",
+        ),
+        pytest.param("parallel_distributed_insert_select", {"is_clustered": False}, None, id="parallel-alone"),
+        pytest.param("distributed_foreground_insert", {}, None, id="foreground-rows-stay-where-read"),
+        pytest.param(
+            "distributed_foreground_insert", {"keeps_rows_where_read": False}, 1, id="foreground-sharding-key"
+        ),
+        pytest.param(
+            "distributed_foreground_insert",
+            {"keeps_rows_where_read": False, "is_clustered": False},
+            None,
+            id="foreground-alone",
+        ),
+        pytest.param("max_threads", {}, 8, id="a-thread-for-each-core"),
+        pytest.param("max_threads", {"calibration": Calibration(readers_per_core=1.5)}, 12, id="threads-tuned"),
+        pytest.param(
+            "max_threads", {"calibration": Calibration(readers_per_core=0.1), "vcpus": 2}, 1, id="one-thread-at-least"
+        ),
+        pytest.param("input_format_parquet_max_block_size", {}, 262_144, id="pieces-parquet"),
+        pytest.param("input_format_parquet_max_block_size", {"data_format": "ORC"}, None, id="pieces-no-parquet"),
+        pytest.param(
+            "input_format_parallel_parsing",
+            {"data_format": "CSVWithNames", "file_count": 8},
+            0,
+            id="parsing-many-text-files",
+        ),
+        pytest.param(
+            "input_format_parallel_parsing",
+            {"data_format": "JSONEachRow", "file_count": 7},
+            None,
+            id="parsing-few-text-files",
+        ),
+        pytest.param("max_threads_min_free_memory_per_thread", {}, 25 * MIB, id="free-memory-of-a-reader"),
+        pytest.param(
+            "cluster_table_function_split_granularity", {"node_count": 6}, None, id="as-many-files-as-cores"
+        ),
+        pytest.param(
+            "cluster_table_function_split_granularity", {"node_count": 7}, "bucket", id="fewer-files-than-cores"
+        ),
+        pytest.param(
+            "cluster_table_function_split_granularity",
+            {"node_count": 7, "data_format": "CSV"},
+            None,
+            id="text-is-not-split-between-nodes",
+        ),
+        pytest.param("cluster_table_function_split_granularity", {"file_count": 1}, None, id="one-node-has-them-all"),
+        pytest.param("input_format_parallel_parsing", {"file_count": 16}, None, id="parsing-parquet"),
+        pytest.param(
+            "max_download_buffer_size", {"file_count": 1, "size_bytes": 104_857_599}, 52_428_800, id="buffer-small"
+        ),
+        pytest.param(
+            "max_download_buffer_size", {"file_count": 1, "size_bytes": 104_857_600}, None, id="buffer-100-mib"
+        ),
+        pytest.param(
+            "max_download_buffer_size", {"file_count": 2, "size_bytes": 150 * MIB}, 52_428_800, id="buffer-mean"
+        ),
+        pytest.param("use_hive_partitioning", {"has_path_columns": True}, 0, id="hive-folders"),
+        pytest.param("use_hive_partitioning", {}, None, id="hive-not-used"),
+        pytest.param("date_time_input_format", {"parses_times": True}, "best_effort", id="times-in-text"),
+        pytest.param("date_time_input_format", {}, None, id="no-times-in-text"),
+        pytest.param("log_queries", {}, 1, id="log"),
+        pytest.param("log_queries_min_query_duration_ms", {}, 0, id="log-short-ones"),
+        pytest.param("log_queries_probability", {}, 1, id="log-all"),
+        pytest.param("log_queries_min_type", {}, "QUERY_START", id="log-the-start"),
+        pytest.param("timeout_overflow_mode", {}, "throw", id="timeout-fails"),
+        pytest.param("read_overflow_mode", {}, "throw", id="limit-fails"),
+        pytest.param("read_overflow_mode_leaf", {}, "throw", id="limit-of-a-node-fails"),
+        pytest.param("insert_null_as_default", {}, 0, id="null-fails"),
+        pytest.param("input_format_null_as_default", {}, 0, id="null-in-a-file-fails"),
+        pytest.param("input_format_skip_unknown_fields", {}, 0, id="unknown-column-fails"),
+        pytest.param(
+            "input_format_json_defaults_for_missing_elements_in_named_tuple",
+            {"data_format": "JSONEachRow"},
+            0,
+            id="missing-field-fails",
+        ),
+        pytest.param(
+            "input_format_json_defaults_for_missing_elements_in_named_tuple", {}, None, id="missing-field-no-json"
+        ),
+        pytest.param(
+            "input_format_json_ignore_unknown_keys_in_named_tuple",
+            {"data_format": "JSONEachRow"},
+            0,
+            id="unknown-field-fails",
+        ),
+        pytest.param(
+            "input_format_json_ignore_unknown_keys_in_named_tuple",
+            {"data_format": "JSONEachRow", "takes_all_columns": False},
+            None,
+            id="unknown-field-unwanted",
+        ),
+        pytest.param(
+            "input_format_skip_unknown_fields", {"takes_all_columns": False}, None, id="unknown-column-unwanted"
+        ),
+        pytest.param(
+            "input_format_skip_unknown_fields", {"reads_other_files": True}, None, id="unknown-column-elsewhere"
+        ),
+        pytest.param(
+            "input_format_parquet_allow_missing_columns", {"reads_other_files": True}, None, id="missing-elsewhere"
+        ),
+        pytest.param("input_format_csv_empty_as_default", {"data_format": "CSVWithNames"}, 1, id="empty-field-csv"),
+        pytest.param("input_format_csv_empty_as_default", {"data_format": "TSV"}, None, id="empty-field-no-csv"),
+        pytest.param("input_format_tsv_empty_as_default", {"data_format": "TabSeparated"}, 1, id="empty-field-tsv"),
+        pytest.param("input_format_tsv_empty_as_default", {"data_format": "CSV"}, None, id="empty-field-no-tsv"),
+        pytest.param("input_format_parquet_allow_missing_columns", {}, 0, id="missing-column-parquet"),
+        pytest.param(
+            "input_format_parquet_allow_missing_columns", {"data_format": "ORC"}, None, id="missing-no-parquet"
+        ),
+        pytest.param("input_format_orc_allow_missing_columns", {"data_format": "ORC"}, 0, id="missing-column-orc"),
+        pytest.param("input_format_orc_allow_missing_columns", {}, None, id="missing-no-orc"),
+        pytest.param(
+            "input_format_arrow_allow_missing_columns",
+            {"data_format": "ArrowStream"},
+            0,
+            id="missing-column-arrow",
+        ),
+        pytest.param("input_format_arrow_allow_missing_columns", {}, None, id="missing-no-arrow"),
+        pytest.param("max_execution_time", {}, None, id="no-timeout"),
+        pytest.param("max_execution_time", {"timeout_seconds": 90.2}, 91, id="timeout-rounded-up"),
+    ],
+)
+def test_rule(name: str, changes: dict[str, Any], expected: object) -> None:
+    (rule,) = (rule for rule in RULES if rule.name == name)
+    setting = rule.apply(facts(**changes))
+    assert (setting.name, setting.value) == (name, expected)
+    assert setting.origin is SettingOrigin.COMPUTED
+    assert setting.reason
+
+
+def test_every_rule_says_what_it_does() -> None:
+    assert [rule.name for rule in (*RULES, *KEPT) if not rule.about] == []
+
+
+def test_a_sharding_key_is_named_with_its_cost() -> None:
+    setting = insert.parallel_distributed_insert_select(facts(keeps_rows_where_read=False, sharding_key="hash(user)"))
+    assert setting.reason == (
+        "the sharding key hash(user) decides where rows belong, so all rows pass through one node, which is slower;"
+        " set this to 2 if any row may be on any shard"
+    )
+
+
+SERVER = {rule.name: ServerSetting(value="default") for rule in RULES} | {
+    "max_memory_usage": ServerSetting(value="0"),
+    "readonly_one": ServerSetting(value="5", is_readonly=True),
+}
+
+
+def without(name: str) -> dict[str, ServerSetting]:
+    return {key: value for key, value in SERVER.items() if key != name}
+
+
+def test_what_is_computed_is_sent_and_the_servers_defaults_are_not() -> None:
+    plan = plan_load(FACTS, server=SERVER)
+    assert plan.sent == {
+        "max_insert_threads": 4,
+        "min_insert_block_size_bytes": 2_415_866_675,
+        "max_insert_threads_min_free_memory_per_thread": 4_831_733_350,
+        "max_threads_min_free_memory_per_thread": 26_214_400,
+        "min_insert_block_size_rows": 0,
+        "insert_deduplicate": 0,
+        "deduplicate_insert": "disable",
+        "deduplicate_insert_select": "disable",
+        "insert_null_as_default": 0,
+        "optimize_on_insert": 0,
+        "parallel_distributed_insert_select": 2,
+        "max_threads": 8,
+        "input_format_parquet_max_block_size": 262_144,
+        "s3_throw_on_zero_files_match": 1,
+        "enable_parallel_replicas": 0,
+        "date_time_overflow_behavior": "throw",
+        "input_format_null_as_default": 0,
+        "input_format_skip_unknown_fields": 0,
+        "input_format_parquet_allow_missing_columns": 0,
+        "timeout_overflow_mode": "throw",
+        "read_overflow_mode": "throw",
+        "read_overflow_mode_leaf": "throw",
+        "log_queries": 1,
+        "log_queries_min_query_duration_ms": 0,
+        "log_queries_probability": 1,
+        "log_queries_min_type": "QUERY_START",
+    }
+    assert plan.left_out == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "needed"),
+    [
+        pytest.param("enable_parallel_replicas", 1, "0", id="replicas"),
+        pytest.param("timeout_overflow_mode", "break", "'throw'", id="timeout"),
+        pytest.param("read_overflow_mode", "break", "'throw'", id="read"),
+        pytest.param("read_overflow_mode_leaf", "break", "'throw'", id="read-leaf"),
+        pytest.param("log_queries", False, "1", id="log"),
+        pytest.param("log_queries_min_query_duration_ms", 5000, "0", id="log-duration"),
+        pytest.param("log_queries_probability", 0.5, "1", id="log-probability"),
+        pytest.param("log_queries_min_type", "EXCEPTION_WHILE_PROCESSING", "'QUERY_START'", id="log-type"),
+    ],
+)
+def test_a_pinned_setting_takes_no_other_value(name: str, value: Any, needed: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        plan_load(FACTS, server=SERVER, connection={name: value})
+    said = str(caught.value)
+    assert said.startswith(f"the connection sets '{name}' to {value!r}, but a load needs {needed}: ")
+    assert said.endswith("; leave it out")
+
+
+@pytest.mark.parametrize("value", [1, 1.0, True, "1"])
+def test_a_pinned_setting_may_be_given_its_value(value: Any) -> None:
+    plan = plan_load(FACTS, server=SERVER, operator={"log_queries": value})
+    assert plan.sent["log_queries"] == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        pytest.param(
+            "limit",
+            1,
+            "the operator sets 'limit' to 1, but a load needs 0: with any other value a load leaves rows out and"
+            " still reports success; use where to select rows; leave it out",
+            id="limit",
+        ),
+        pytest.param(
+            "input_format_allow_errors_num",
+            "5",
+            "the operator sets 'input_format_allow_errors_num' to '5', but a load needs 0: rows that cannot be parsed"
+            " must fail the load, not be dropped; leave it out",
+            id="errors",
+        ),
+    ],
+)
+def test_a_setting_that_drops_rows_is_refused(name: str, value: Any, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        plan_load(FACTS, server=SERVER | {name: ServerSetting(value="0")}, operator={name: value})
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize("value", ["5", "0"])
+def test_a_setting_that_drops_rows_is_kept_whatever_a_profile_says(value: str) -> None:
+    plan = plan_load(FACTS, server=SERVER | {"limit": ServerSetting(value=value)}, operator={"limit": "0"})
+    assert [(s.name, s.value) for s in plan.kept] == [("limit", 0)]
+    assert plan.sent["limit"] == 0
+    assert [s.name for s in plan.settings if s.name == "limit"] == []
+
+
+def test_a_setting_that_drops_rows_and_that_a_profile_fixes() -> None:
+    whole = {"input_format_allow_errors_ratio": ServerSetting(value="0.0", is_readonly=True)}
+    assert plan_load(FACTS, server=SERVER | whole).kept == ()
+    with pytest.raises(PlanError, match="the ClickHouse user's profile fixes 'limit' to '9', but a load needs 0"):
+        plan_load(FACTS, server=SERVER | {"limit": ServerSetting(value="9", is_readonly=True)})
+
+
+def test_a_profile_that_fixes_a_pinned_setting_to_another_value_is_refused() -> None:
+    kept = SERVER | {"timeout_overflow_mode": ServerSetting(value="throw", is_readonly=True)}
+    assert "timeout_overflow_mode" in plan_load(FACTS, server=kept).left_out
+    broken = SERVER | {"timeout_overflow_mode": ServerSetting(value="break", is_readonly=True)}
+    with pytest.raises(PlanError, match="profile fixes 'timeout_overflow_mode' to 'break', but a load needs 'throw'"):
+        plan_load(FACTS, server=broken)
+
+
+@pytest.mark.parametrize(
+    ("operator", "connection", "expected"),
+    [
+        pytest.param({"max_threads": 3}, {"max_threads": 4}, (3, SettingOrigin.OPERATOR), id="operator-wins"),
+        pytest.param({}, {"max_threads": 4}, (4, SettingOrigin.CONNECTION), id="connection-over-computed"),
+        pytest.param({}, {}, (8, SettingOrigin.COMPUTED), id="computed"),
+    ],
+)
+def test_precedence(
+    operator: dict[str, Any], connection: dict[str, Any], expected: tuple[int, SettingOrigin]
+) -> None:
+    plan = plan_load(FACTS, server=SERVER, operator=operator, connection=connection)
+    assert [(s.value, s.origin) for s in plan.settings if s.name == "max_threads"] == [expected]
+    assert plan.sent["max_threads"] == expected[0]
+
+
+def test_a_rule_that_does_not_apply_leaves_the_servers_default() -> None:
+    plan = plan_load(FACTS, server=SERVER | {"max_execution_time": ServerSetting(value="600")})
+    setting = next(s for s in plan.settings if s.name == "max_execution_time")
+    assert (setting.value, setting.origin, setting.is_sent) == ("600", SettingOrigin.SERVER, False)
+    assert "max_execution_time" not in plan.sent
+
+
+@pytest.mark.parametrize(
+    ("changes", "server", "name", "expected"),
+    [
+        pytest.param({}, {"max_threads": "16"}, "max_threads", True, id="another-value"),
+        pytest.param({}, {"max_threads": "8"}, "max_threads", False, id="what-the-server-does-anyway"),
+        pytest.param({}, {"max_threads": "auto(8)"}, "max_threads", True, id="not-known-to-be-the-same"),
+        pytest.param({}, {"log_queries": "1"}, "log_queries", False, id="pinned-and-the-same"),
+        pytest.param({}, {"log_queries": "0"}, "log_queries", True, id="pinned-over-a-profile"),
+        pytest.param({}, {"read_overflow_mode": "throw"}, "read_overflow_mode", True, id="protects-the-data"),
+        pytest.param({}, {"limit": "0"}, "limit", False, id="kept"),
+        pytest.param({}, {"limit": "5"}, "limit", True, id="kept-over-a-profile"),
+        pytest.param({}, {}, "max_execution_time", False, id="does-not-apply"),
+        pytest.param({}, {}, "input_format_csv_empty_as_default", False, id="protects-the-data-of-another-format"),
+        pytest.param(
+            {"data_format": "CSV"},
+            {},
+            "input_format_csv_empty_as_default",
+            True,
+            id="protects-the-data-of-the-format",
+        ),
+    ],
+)
+def test_what_of_a_plan_is_notable(
+    changes: dict[str, Any], server: dict[str, str], name: str, expected: bool
+) -> None:
+    known = SERVER | {name: ServerSetting(value=value) for name, value in server.items()}
+    plan = plan_load(facts(**changes), server=known)
+    assert [s.is_notable for s in (*plan.settings, *plan.kept) if s.name == name] == [expected]
+
+
+def test_what_a_user_gave_is_notable() -> None:
+    plan = plan_load(FACTS, server=SERVER | {"max_threads": ServerSetting(value="8")}, operator={"max_threads": 8})
+    assert [s.is_notable for s in plan.settings if s.name == "max_threads"] == [True]
+
+
+def test_a_setting_of_other_formats_names_the_format() -> None:
+    (rule,) = (rule for rule in RULES if rule.name == "input_format_parallel_parsing")
+    assert rule.apply(FACTS).reason == "the files are Parquet"
+    assert "Parquet" not in rule.formats
+    assert "CSV" in rule.formats
+
+
+def test_each_setting_is_listed_once() -> None:
+    names = [rule.name for rule in (*RULES, *KEPT)]
+    assert len(names) == len(set(names))
+
+
+def test_a_setting_that_only_some_formats_take_has_a_rule() -> None:
+    # without one, Avro refuses files that lack columns by itself
+    assert FORMAT_SETTINGS - {rule.name for rule in (*RULES, *EXPORT_RULES)} == {
+        "input_format_avro_allow_missing_fields"
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        pytest.param(5, "set by the operator, instead of the computed 4", id="another-value"),
+        pytest.param(4, "set by the operator", id="the-computed-value"),
+    ],
+)
+def test_a_given_value_says_what_it_replaces(given: int, reason: str) -> None:
+    plan = plan_load(FACTS, server=SERVER, operator={"max_insert_threads": given})
+    assert plan.settings[0].reason == reason
+
+
+def test_settings_without_a_rule_are_sent_last() -> None:
+    plan = plan_load(FACTS, server=SERVER, connection={"max_memory_usage": 9})
+    assert plan.settings[-1] == Setting(
+        name="max_memory_usage", value=9, reason="set by the connection", origin=SettingOrigin.CONNECTION
+    )
+    assert plan.sent["max_memory_usage"] == 9
+
+
+def test_a_computed_setting_that_the_server_does_not_know_is_left_out_and_named() -> None:
+    plan = plan_load(FACTS, server=without("enable_parallel_replicas"))
+    assert plan.left_out == {"enable_parallel_replicas": "this server does not have it"}
+    assert "enable_parallel_replicas" not in plan.sent
+
+
+def test_an_unknown_setting_whose_rule_does_not_apply_is_no_loss() -> None:
+    assert plan_load(FACTS, server=without("max_execution_time")).left_out == {}
+
+
+def test_a_computed_setting_that_the_user_may_not_change_is_left_out_and_named() -> None:
+    server = SERVER | {"max_insert_threads": ServerSetting(value="1", is_readonly=True)}
+    plan = plan_load(FACTS, server=server)
+    assert plan.left_out == {"max_insert_threads": "this user may not change it from 1"}
+    assert "max_insert_threads" not in plan.sent
+
+
+@pytest.mark.parametrize(
+    ("operator", "connection", "said"),
+    [
+        pytest.param(
+            {"max_insert_thread": 3},
+            {},
+            "the operator sets 'max_insert_thread', which does not exist on this server; did you mean"
+            " 'max_insert_threads'?",
+            id="misspelt",
+        ),
+        pytest.param(
+            {"max_threads": None},
+            {},
+            "the operator sets 'max_threads' to None; give it a value, or leave it out",
+            id="none",
+        ),
+        pytest.param(
+            {},
+            {"zzz": 3},
+            "the connection sets 'zzz', which does not exist on this server; check its spelling and the"
+            " server's version",
+            id="nothing-like-it",
+        ),
+        pytest.param(
+            {"readonly_one": 3},
+            {},
+            "the operator sets 'readonly_one', which the ClickHouse user may not change; leave it out, or change"
+            " the user's profile",
+            id="readonly",
+        ),
+    ],
+)
+def test_a_users_setting_that_cannot_be_set_is_an_error(
+    operator: dict[str, Any], connection: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        plan_load(FACTS, server=SERVER, operator=operator, connection=connection)
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize(
+    ("changes", "operator", "server", "parts", "memory_bytes"),
+    [
+        # 1 TiB in blocks of 2,303.95 MiB and a fiftieth: 446.2; 12 of them, 8 x 25 MiB, 4 x 1.35 MiB
+        pytest.param({}, {}, {}, 447, 29_205_777_610, id="terabytes"),
+        # a share of 4 GiB in blocks of 1 GiB, on 3 nodes; 12 of them, and 205.4 MiB
+        pytest.param({"volume_bytes": 12 * GIB, "node_count": 3}, {}, {}, 12, 13_100_279_398, id="three-nodes"),
+        # 12 blocks of 250, 8 readers with a file of 1000 / 48, and buffers that take no more than all rows
+        pytest.param({"volume_bytes": 1000}, {}, {}, 1, 4166, id="no-more-memory-than-the-data-takes"),
+        pytest.param({"volume_bytes": 0}, {}, {}, 1, 0, id="nothing"),
+        pytest.param(
+            {"volume_bytes": 16 * GIB},
+            {"max_insert_threads": "2", "min_insert_block_size_bytes": "536870912"},
+            {},
+            32,
+            # (2 + 8) x 512 MiB, 200 MiB, 2 x 1.35 MiB
+            5_581_255_475,
+            id="given-values-count-as-text-too",
+        ),
+        pytest.param(
+            {"volume_bytes": 4 * GIB},
+            {"max_insert_threads": "auto", "min_insert_block_size_bytes": 0},
+            {},
+            4,
+            13_100_279_398,
+            id="given-values-that-are-no-numbers",
+        ),
+        pytest.param(
+            {"volume_bytes": 16 * GIB},
+            {},
+            {
+                "max_insert_threads": ServerSetting(value="1", is_readonly=True),
+                "min_insert_block_size_bytes": ServerSetting(value="268435456", is_readonly=True),
+            },
+            63,
+            # (1 + 8) x 256 MiB, 200 MiB, 1.35 MiB
+            2_627_049_881,
+            id="what-the-server-keeps-counts",
+        ),
+    ],
+)
+def test_prediction(
+    changes: dict[str, Any],
+    operator: dict[str, Any],
+    server: dict[str, ServerSetting],
+    parts: int,
+    memory_bytes: int,
+) -> None:
+    expected = plan_load(facts(**changes), server=SERVER | server, operator=operator).prediction
+    assert (expected.initial_parts, expected.peak_memory_bytes) == (parts, memory_bytes)
+
+
+# 4 GiB in blocks of 1 GiB, read by 8 readers from 48 files
+SPREAD = {"volume_bytes": 4 * GIB, "partition_key": "d"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        pytest.param({"partition_count": 1.0}, 4, id="one-partition"),
+        # three times 8 files are cut
+        pytest.param({"partition_count": 48.0}, 48 + 24, id="a-partition-per-file"),
+        pytest.param({"partition_count": 360.0, "partitions_per_file": 7.5}, 360 + 24, id="some-per-file"),
+        pytest.param({"partition_count": 64.0, "partitions_per_file": 64.0}, 4 * 64, id="all-in-each-file"),
+        # on each of 2 nodes 24 files in 2 blocks
+        pytest.param({"partition_count": 48.0, "node_count": 2}, 2 * (24 + 8), id="nodes"),
+        # three times both files are cut
+        pytest.param(
+            {"partition_count": 20.0, "partitions_per_file": 10.0, "file_count": 2}, 20 + 6, id="blocks-within-a-file"
+        ),
+        pytest.param({"partition_count": 12.0, "volume_bytes": 1000}, 12, id="one-block"),
+    ],
+)
+def test_a_block_makes_a_part_for_each_partition_that_it_touches(changes: dict[str, Any], parts: int) -> None:
+    assert predict.predict(facts(**SPREAD | changes), threads=4, block_bytes=GIB).initial_parts == parts
+
+
+@pytest.mark.parametrize(
+    ("changes", "load_seconds", "settled_seconds"),
+    [
+        # 4 GiB at 6 core seconds on 8 cores; 4 parts wait for no merge; 48 files, 8 at a time, are 6 times 0.01 s
+        pytest.param({}, 3.16, 3.16, id="measured-on-the-cluster"),
+        pytest.param({"past": PAST}, 4.16, 4.16, id="measured-on-the-table"),
+        pytest.param({"node_count": 3, "volume_bytes": 12 * GIB}, 3.12, 3.12, id="each-node-has-its-share"),
+        pytest.param({"volume_bytes": 0, "file_count": 1}, 0.11, 0.11, id="what-every-load-costs"),
+        pytest.param(
+            {"volume_bytes": 0, "file_count": 365, "vcpus": 1, "node_count": 3}, 1.32, 1.32, id="many-files"
+        ),
+        # 16 parts (15.7 blocks) are two passes of one merge over 16 GiB
+        pytest.param(
+            {"volume_bytes": 16 * GIB}, 12.16, 12.16 + 2 * 16 * predict.MERGE_CORE_SECONDS_PER_GIB, id="two-passes"
+        ),
+        # 8 partitions with 8 parts each are merged at once, on 8 cores
+        pytest.param(
+            {"volume_bytes": 8 * GIB, "partition_key": "d", "partition_count": 8.0, "partitions_per_file": 8.0},
+            6.16,
+            6.16 + predict.MERGE_CORE_SECONDS_PER_GIB,
+            id="partitions",
+        ),
+    ],
+)
+def test_predicted_seconds(changes: dict[str, Any], load_seconds: float, settled_seconds: float) -> None:
+    known = facts(**{"volume_bytes": 4 * GIB, "calibration": Calibration(core_seconds_per_gib=6.0)} | changes)
+    expected = predict.predict(known, threads=4, block_bytes=GIB)
+    assert (expected.load_seconds, expected.settled_seconds) == pytest.approx((load_seconds, settled_seconds))
+
+
+def test_a_short_time_is_not_told_in_tenths_of_a_second() -> None:
+    short = predict.Prediction(initial_parts=1, peak_memory_bytes=MIB, load_seconds=0.04, settled_seconds=1.2)
+    assert str(short) == ("1 initial part, 1.0 MiB peak memory per node, under a second to load, 1.2 s until settled")
+
+
+@pytest.mark.parametrize(
+    ("changes", "threads", "block_bytes", "expected"),
+    [
+        # 8 blocks of 64 MiB that are collected, and 8 x 140 MiB read ahead
+        pytest.param({}, 8, 64 * MIB, (512 + 1120) * MIB, id="reading-takes-more"),
+        # (1 + 1) blocks of 1 GiB, 25 MiB to read, 100 x 1.35 MiB to write
+        pytest.param({"vcpus": 1, "column_count": 100}, 1, GIB, 2 * GIB + 160 * MIB, id="writing-takes-more"),
+    ],
+)
+def test_the_higher_of_two_peaks_counts(
+    changes: dict[str, Any], threads: int, block_bytes: int, expected: int
+) -> None:
+    known = facts(**{"volume_bytes": 64 * GIB} | changes)
+    assert predict.predict(known, threads=threads, block_bytes=block_bytes).peak_memory_bytes == expected
+
+
+def test_text_takes_longer_to_read() -> None:
+    text = predict.predict(facts(data_format="CSV"), threads=4, block_bytes=GIB)
+    assert text.load_seconds > predict.predict(FACTS, threads=4, block_bytes=GIB).load_seconds
+
+
+@pytest.mark.parametrize(
+    ("volume_bytes", "expected"),
+    [
+        pytest.param(2 * GIB, 3 * GIB, id="as-much-as-then"),
+        pytest.param(1 * GIB, 1.5 * GIB, id="half"),
+        # 12 blocks, 8 readers and 4 writers are more than then
+        pytest.param(400 * GIB, 13_100_279_398, id="much-more-data-in-the-same-blocks"),
+    ],
+)
+def test_memory_of_the_last_load_counts(volume_bytes: int, expected: float) -> None:
+    known = facts(volume_bytes=volume_bytes, past=PAST)
+    assert predict.predict(known, threads=4, block_bytes=GIB).peak_memory_bytes == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        pytest.param({}, "based on built-in constants; the table's next load will use the", id="nothing"),
+        pytest.param(
+            {"calibration": Calibration(core_seconds_per_gib=6.0)},
+            "based on the measurements of `ch-s3 tune`",
+            id="calibration",
+        ),
+        pytest.param(
+            {"calibration": Calibration(core_seconds_per_gib=6.0), "past": PAST},
+            "based on the measurements of q-1",
+            id="past",
+        ),
+    ],
+)
+def test_a_prediction_says_what_it_rests_on(changes: dict[str, Any], said: str) -> None:
+    assert plan_load(facts(**changes), server=SERVER).basis.startswith(said)
+
+
+def test_what_was_tuned_wins_over_the_rules() -> None:
+    calibration = Calibration(insert_threads_per_core=1.0, readers_per_core=3.0, blocks_per_thread=2.0)
+    sent = plan_load(facts(calibration=calibration, volume_bytes=8 * GIB), server=SERVER).sent
+    assert (sent["max_insert_threads"], sent["max_threads"]) == (8, 24)
+    assert sent["min_insert_block_size_bytes"] == 512 * MIB  # 16 blocks
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        pytest.param(
+            {"threads": 2},
+            "the key 'threads' is unknown; use insert_threads_per_core, readers_per_core",
+            id="unknown",
+        ),
+        pytest.param({"readers_per_core": "2"}, "readers_per_core is '2', which is not a number above 0", id="text"),
+        pytest.param({"readers_per_core": 0}, "readers_per_core is 0, which is not a number above 0", id="zero"),
+        pytest.param({"readers_per_core": True}, "readers_per_core is True, which is not a number", id="bool"),
+    ],
+)
+def test_wrong_constants_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Calibration.from_dict(values)
+
+
+@pytest.mark.parametrize(
+    ("sharing", "said"),
+    [
+        pytest.param(MemorySharing(), "for one load", id="alone"),
+        pytest.param(MemorySharing(running=1), "shared by 2 loads (1 other runs now)", id="one-more"),
+        pytest.param(
+            MemorySharing(running=2, limit=LoadLimit(3, "max_active_runs")),
+            "shared by 3 loads (2 others run now)",
+            id="as-many-as-may-run",
+        ),
+        pytest.param(
+            MemorySharing(running=1, limit=LoadLimit(4, "max_concurrent_loads")),
+            "shared by 4 loads (max_concurrent_loads is 4)",
+            id="more-may-run",
+        ),
+    ],
+)
+def test_why_memory_is_shared(sharing: MemorySharing, said: str) -> None:
+    assert str(sharing) == said
+
+
+@pytest.mark.parametrize(
+    ("cores", "past", "gib"),
+    [
+        pytest.param(1, [], 30, id="one-core"),
+        pytest.param(48, [], 1440, id="a-cluster"),
+        # 8 core seconds for each GiB of rows, which are 4 times as large as the files
+        pytest.param(8, [PAST], 150, id="as-measured"),
+        pytest.param(8, [PAST, dataclasses.replace(PAST, volume_ratio=2.0)], 150, id="the-slowest-counts"),
+        pytest.param(8, [PAST, dataclasses.replace(PAST, core_seconds_per_gib=16.0)], 75, id="whichever-is-slowest"),
+    ],
+)
+def test_a_chunk_is_what_a_cluster_loads_in_ten_minutes(cores: int, past: list[PastLoad], gib: int) -> None:
+    assert plan_chunk_bytes(cores, past) == gib * GIB
