@@ -154,6 +154,9 @@ class LockedTarget:
             # Kill before recording: once it is recorded as abandoned, nobody checks what is still running.
             kill_queries(self.client, self.ledger.cluster, attempt.prefix, sleep=self.sleep)
             self._record_abandoned(attempt)
+        elif found is not None:
+            # Its earlier owner has closed it, but cannot drop tables that it no longer finds under their names.
+            self.staging.drop(attempt, self.epoch)
 
     def plan(
         self,

@@ -196,6 +196,10 @@ class Staging:
             if table.epoch <= epoch and table.role.startswith(role):
                 self.drop_table(table)
 
+    def has_any_of(self, load_id: str) -> bool:
+        """Whether any node has a staging table of a load."""
+        return any(table.attempt.load_id == load_id for table in self.find())
+
     def _tables_of(self, attempt: AttemptId) -> list[StagingTable]:
         return _views_first(table for table in self.find() if table.attempt == attempt)
 

@@ -40,7 +40,8 @@ def kill_load(
     try:
         context = find_context(client, declaration, identity, sleep=sleep)
         attempts = context.ledger.read_if_there().of_load(identity.load_id)
-        if any(attempt.is_open for attempt in attempts):
+        # A process that died may have recorded that it gives up, and no more: then its tables are still there.
+        if any(attempt.is_open for attempt in attempts) or context.staging.has_any_of(identity.load_id):
             with context.locking.hold(is_urgent=True) as locked:
                 for attempt in attempts:
                     if attempt.rank <= identity.rank:

@@ -28,6 +28,7 @@ from airflow_provider_ch_s3.sandbox.supervisor import free_ports
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.airflow.conftest import AirflowApi, take_pictures, wait_for
+from tests.sandbox import gates as gates_module
 from tests.sandbox.gates import Gate, watch_statements
 
 MODULE_SECONDS = 900
@@ -72,7 +73,7 @@ def run_id(airflow_api: AirflowApi, flights_sandbox: Sandbox) -> Iterator[str]:
         load("fails", "s3://flights/dt=2013-02-01/*.parquet", flights_sandbox, min_rows=1_000_000)
     gate, gates = Gate("create_staging"), {}
     with pytest.MonkeyPatch.context() as monkeypatch, ThreadPoolExecutor(1) as pool:
-        monkeypatch.setattr("tests.sandbox.gates.GATE_SECONDS", MODULE_SECONDS)
+        monkeypatch.setattr(gates_module, "GATE_SECONDS", MODULE_SECONDS)
         watch_statements(monkeypatch, gates)
 
         def stay() -> None:

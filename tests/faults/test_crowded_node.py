@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from airflow_provider_ch_s3.common.text import GIB
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError
-from airflow_provider_ch_s3.load import staged
 from airflow_provider_ch_s3.sandbox import SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from airflow_provider_ch_s3.tuning import MemorySharing
 from bench.exactly_once import BUCKET, load, make_files, make_table
 from tests.faults.oracle import find_leftovers
+from tests.sandbox.conftest import wait_until
+from tests.sandbox.gates import Gate, watch_statements
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.faults, pytest.mark.thorough, pytest.mark.timeout(900)]
 
@@ -49,9 +50,21 @@ def test_loads_commit_or_fail_clean_and_retries_load_the_rest(monkeypatch: pytes
         def count(number: int) -> int:
             return int(sandbox.query(f"SELECT count() AS rows FROM bench.t{number}")[0]["rows"])
 
-        with ThreadPoolExecutor(LOADS) as pool, monkeypatch.context() as blind:
-            blind.setattr(staged, "read_sharing", lambda *_: MemorySharing())
-            errors = list(pool.map(load_one, range(LOADS)))
+        gates: dict[int, Gate] = {}
+
+        def load_when_all_are_planned(number: int, gate: Gate) -> ChS3Error | None:
+            gates[threading.get_ident()] = gate
+            return load_one(number)
+
+        with ThreadPoolExecutor(LOADS) as pool, monkeypatch.context() as gated:
+            watch_statements(gated, gates)
+            planned = [Gate("submit") for _ in range(LOADS)]
+            for number, gate in enumerate(planned):
+                gate.task = pool.submit(load_when_all_are_planned, number, gate)
+            wait_until(lambda: all(gate.reached.is_set() or gate.task.done() for gate in planned), "the plans")
+            for gate in planned:
+                gate.opened.set()
+            errors = [gate.task.result() for gate in planned]
         failed = [number for number, error in enumerate(errors) if error]
         assert failed, "nothing ran out of memory: the test needs a smaller node"
         assert [count(number) for number in range(LOADS)] == [0 if error else ROWS for error in errors]

@@ -277,7 +277,7 @@ def lab(
     ch_s3_bucket: str,
     ch_s3_client: BaseClient,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Lab]:
+) -> Lab:
     made = Lab(
         sandbox=ch_s3_sandbox, database=ch_s3_database, bucket=ch_s3_bucket, s3=ch_s3_client, monkeypatch=monkeypatch
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import timedelta
@@ -20,12 +21,14 @@ from tests.sandbox.conftest import (
     ROWS,
     SLOW,
     SLOW_FILES,
+    Background,
     Lab,
     bag,
     put_slow_files,
     start_worker,
     wait_until,
 )
+from tests.sandbox.gates import Gate, watch_statements
 from tests.sandbox.processes import all_answer, kill_node
 
 pytestmark = pytest.mark.sandbox
@@ -210,6 +213,25 @@ def test_on_kill_ends_the_load_on_all_nodes(
     assert lab.left_overs() == []
     if staging:
         assert lab.rows(table) == []
+
+
+def test_on_kill_drops_what_the_task_gives_up_meanwhile(lab: Lab, table: str, background: Background) -> None:
+    operator = lab.operator("in/*.csv", table, where="throwIf(n = 239) = 0")
+    gates: dict[int, Gate] = {}
+    watch_statements(lab.monkeypatch, gates)
+
+    def pass_by(gate: Gate, function: Callable[..., Any], *given: Any) -> Any:
+        gates[threading.get_ident()] = gate
+        return function(*given)
+
+    task, kill = Gate("write_event_abandoned"), Gate("find_staging", 3)  # the kill has renamed the tables
+    task.task = background(pass_by, task, operator.execute, lab.context(operator))
+    wait_until(task.reached.is_set, "the task that gives up")
+    kill.task = background(pass_by, kill, operator.on_kill)
+    wait_until(kill.reached.is_set, "the kill")
+    assert isinstance(task.wake(), LoadError)
+    assert kill.wake() is None
+    assert lab.left_overs() == []
 
 
 @BOTH_WAYS

@@ -18,7 +18,8 @@ import requests
 
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError
-from airflow_provider_ch_s3.load import staged
+from airflow_provider_ch_s3.load import base, staged
+from airflow_provider_ch_s3.stores import gcs as google
 from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from airflow_provider_ch_s3.transfers.gcs_to_clickhouse import GCSToClickHouseOperator
@@ -650,7 +651,7 @@ class TestGCS:
 
     def test_a_public_bucket_needs_no_key(self, lab: Lab) -> None:
         lab.s3.put_object(Bucket="public", Key=f"{lab.database}/1.csv", Body=b"n\n1\n")
-        lab.monkeypatch.setattr("airflow_provider_ch_s3.stores.gcs.GOOGLE", lab.sandbox.s3_endpoint)
+        lab.monkeypatch.setattr(google, "GOOGLE", lab.sandbox.s3_endpoint)
         operator = GCSToClickHouseOperator(
             task_id="load",
             source=f"gs://public/{lab.database}/*.csv",
@@ -702,7 +703,8 @@ class TestGCS:
 def test_a_store_in_another_region_is_told(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     """The names are mocks: nothing here is in a region."""
     lab.monkeypatch.setattr(
-        "airflow_provider_ch_s3.load.base.find_apart",
+        base,
+        "find_apart",
         lambda hosts, store: ("here", "there") if (hosts[0], store) == ("127.0.0.1", "127.0.0.1") else None,
     )
     table = lab.create("t", "n UInt32")

@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import pytest
+from airflow.utils import session as airflow_session
 
 from airflow_provider_ch_s3.bench import measure, search
 from airflow_provider_ch_s3.cli import main
@@ -83,7 +84,7 @@ def test_saving_needs_a_connection_in_airflows_database(
     lab: Lab, table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A test process has no such connection; tests/airflow tests writing to a real one."""
-    monkeypatch.setattr("airflow.utils.session.create_session", EmptyDatabase)
+    monkeypatch.setattr(airflow_session, "create_session", EmptyDatabase)
     assert main(["tune", *lab.arguments(table, "--save")]) == 1
     assert "Airflow's database has no connection 'ch', so --save cannot change it; leave" in capsys.readouterr().err
     assert lab.inserts() == []
