@@ -44,6 +44,13 @@ _IN_REMEDY = (
 )
 
 
+def is_type(text: str) -> bool:
+    """Whether a text is one word, or a word with brackets after it."""
+    outside = [token for token in tokenize(text) if token.depth == 0]
+    word, *brackets = outside
+    return word.kind is TokenKind.WORD and [token.text for token in brackets] in ([], ["(", ")"])
+
+
 def split_expressions(text: str) -> list[str]:
     """Split a text at the commas outside of quotes and brackets.
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from urllib.parse import unquote
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type
 from airflow_provider_ch_s3.clickhouse.common_type import common_type_of
@@ -217,7 +218,9 @@ def _folder_columns(source: SourceSpec, in_files: Mapping[str, str]) -> list[New
         if column.in_path and column.name not in in_files:
             texts = {folder_values(file.key)[column.name] for file in source.files}
             known = texts - {DEFAULT_PARTITION}
-            kind = choose_folder_type(observe_texts(known), may_be_null=len(known) < len(texts))
+            kind = choose_folder_type(
+                observe_texts({unquote(text) for text in known}), may_be_null=len(known) < len(texts)
+            )
             columns.append(NewColumn(name=column.name, type=kind, in_path=True))
     return columns
 

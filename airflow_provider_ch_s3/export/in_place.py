@@ -22,6 +22,7 @@ from airflow_provider_ch_s3.load.arrivals import list_files
 from airflow_provider_ch_s3.load.prepare import read_server_settings
 from airflow_provider_ch_s3.request import LoadRequest, OnNoFiles
 from airflow_provider_ch_s3.sql.export_queries import FILES, render_select_files
+from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.tuning import IN_PLACE_RULES, InPlaceFacts, Plan, SettingValue, plan_query
 
 log = logging.getLogger(__name__)
@@ -67,6 +68,8 @@ def query_in_place(
     """
     if FILES not in request.sql:
         raise ConfigError(f"sql={request.sql!r} does not name the files; write {FILES} where a table would be")
+    if request.structure:
+        parse_structure(request.structure, frozenset())
     source = _read_source(client, store, request)
     plan = _plan(client, declaration, request, source.data_format)
     log.info("plan for %s:\n%s", request.pattern, plan.describe())

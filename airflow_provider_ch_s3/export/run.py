@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_count, format_seconds
 from airflow_provider_ch_s3.common.work import poll
-from airflow_provider_ch_s3.errors import ChS3Error, LoadError, TargetError, UnknownStateError
+from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerError, TargetError, UnknownStateError
 from airflow_provider_ch_s3.export.folder import ExportFolder
 from airflow_provider_ch_s3.export.manifest import Manifest, attempt_of
 from airflow_provider_ch_s3.export.prepare import (
@@ -244,7 +244,15 @@ class ExportRun:
         if done := self._folder.find_done(published):
             return done
         self._folder.check_free(published, overwrite=self.request.overwrite)
-        files = self._prepared.count(self.client, self._folder.list_written(status.query_id))
+        found = self._folder.list_written(status.query_id)
+        try:
+            files = self._prepared.count(self.client, found)
+        except ServerError as error:
+            raise LoadError(
+                f"{count_of(len(found), 'file')} of {status.query_id} in {self.request.destination} cannot be read"
+                f" back as {self.request.data_format}, so their rows cannot be counted, and they were removed; use"
+                f" another data_format, or correct the query or the settings: {error}"
+            ) from error
         counted, written = sum(file.rows for file in files), rows_written(status)
         if counted != written:
             raise LoadError(

@@ -161,11 +161,11 @@ class SourceSpec:
         """The address for DESCRIBE, to which ``path_filter`` cannot be applied.
 
         If ``address`` also matches other files, this is the address of one file: ClickHouse reads any single key
-        except one that contains globs.
+        except one that contains globs or looks like a path in an archive.
         """
         if self.path_filter:
             for file in self.files:
-                if not re.search(r"[*?{}]", file.key):
+                if not re.search(r"[*?{}]|::", file.key):
                     return self.access.address_of_one(self.pattern.bucket, file.key)
         return self.address
 

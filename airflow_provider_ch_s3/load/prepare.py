@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
 from airflow_provider_ch_s3.clickhouse.common_type import widened_type
 from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -228,13 +228,15 @@ def _log_widened(source: SourceSpec, mapping: Sequence[MappedColumn], target: Ta
         in_file, in_table = types.get(column.source, ""), target.column_types[column.target]
         wider = widened_type(in_file, in_table) if in_file else ""
         if wider:
+            is_cut = family(base_type(in_table)) == "time"
             log.warning(
-                "column %s is %s in the files and %s in %s: a value that does not fit fails the load; to widen the"
+                "column %s is %s in the files and %s in %s: a value that does not fit fails the load%s; to widen the"
                 " column, run ALTER TABLE %s MODIFY COLUMN %s %s on every node",
                 column.source,
                 base_type(in_file),
                 in_table,
                 target.name,
+                ", but fractions of a second that do not fit are cut" if is_cut else "",
                 target.local,
                 short_identifier(column.target),
                 wider,

@@ -81,5 +81,7 @@ class LineStage:
         )
         counted = name(COUNTED)
         everywhere(partial(line_queries.render_create_counted, counted))
-        everywhere(partial(line_queries.render_feed_counted, name(f"{FEED}2"), lines, counted))
+        everywhere(
+            partial(line_queries.render_feed_counted, name(f"{FEED}2"), lines, counted, line_format=self.line_format)
+        )
         return lines

@@ -12,7 +12,6 @@ from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.staging import Staging
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import line_queries
-from airflow_provider_ch_s3.table.bad_rows import ODD_QUOTES
 from airflow_provider_ch_s3.table.target import TableName
 
 log = logging.getLogger(__name__)
@@ -30,12 +29,16 @@ class Rejects:
     :param line_count: lines that were taken apart, good and bad ones.
     :param reasons: ``file``, ``reason`` and ``rows``, the most frequent first.
     :param first: some of the rows, one line of text for each.
+    :param open_file: a file in which a text may span lines, from ``opened_at`` to ``ended_at``; '' if there is none.
     """
 
     row_count: int = 0
     line_count: int = 0
     reasons: Sequence[dict[str, Any]] = ()
     first: Sequence[str] = ()
+    open_file: str = ""
+    opened_at: int = 0
+    ended_at: int = 0
 
 
 def read_rejects(staging: Staging, staged: TableName, counted: TableName) -> Rejects:
@@ -43,7 +46,7 @@ def read_rejects(staging: Staging, staged: TableName, counted: TableName) -> Rej
 
     :param staged: the staging table of the bad rows; ``counted``: the one that counts lines.
     """
-    lines = staging.client.query(line_queries.render_count_lines(counted, staging.cluster))
+    (lines,) = staging.client.query(line_queries.render_count_lines(counted, staging.cluster))
     rows = staging.query_agreed(staged, line_queries.render_count_rejected, is_exact=True)
     by_reason: dict[tuple[str, str], int] = {}
     for row in rows:
@@ -53,9 +56,12 @@ def read_rejects(staging: Staging, staged: TableName, counted: TableName) -> Rej
     ordered = sorted(by_reason.items(), key=lambda item: (-item[1], item[0]))
     return Rejects(
         row_count=sum(by_reason.values()),
-        line_count=int(lines[0]["line_count"]),
+        line_count=int(lines["line_count"]),
         reasons=[{"file": file, "reason": why, "rows": count} for (file, why), count in ordered[:REPORTED_REASONS]],
         first=[_describe(row) for row in staging.client.query(statement)] if by_reason else (),
+        open_file=lines["open_file"],
+        opened_at=int(lines["opened_at"]),
+        ended_at=int(lines["ended_at"]),
     )
 
 
@@ -67,13 +73,12 @@ def check_rejects(rejects: Rejects, accepted_rows: int, request: LoadRequest, ta
     """
     if not rejects.row_count:
         return
-    for reason in rejects.reasons:
-        if reason["reason"] == ODD_QUOTES and reason["rows"] > 1:
-            raise LoadError(
-                f"{reason['file']!r} has {reason['rows']} lines with a quote that is not closed: what is between two"
-                " of them may be one text of several lines, not rows, so nothing was committed; correct the file, or"
-                " use on_bad_rows='fail', which reads such texts"
-            )
+    if rejects.open_file:
+        raise LoadError(
+            f"{rejects.open_file!r} has a quote that is not closed in line {rejects.opened_at}, and one in line"
+            f" {rejects.ended_at} that may close it: what is between them may be one text of several lines, not rows,"
+            " so nothing was committed; correct the file, or use on_bad_rows='fail', which reads such texts"
+        )
     shown = "\n  ".join(rejects.first)
     total = rejects.row_count + accepted_rows
     ratio = rejects.row_count / total

@@ -67,7 +67,7 @@ def read_column(column: ReadColumn, parser: str) -> Sql:
     text = Sql(f"extract({FILES}._path, {folder})")
     if column.may_be_null:
         text = Sql(f"nullIf({text}, {literal(DEFAULT_PARTITION)})")
-    return _convert(text, column.conversion, parser)
+    return _convert(Sql(f"decodeURLComponent({text})"), column.conversion, parser)
 
 
 def _read_text(column: ReadColumn) -> Sql:

@@ -13,7 +13,7 @@ from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.sql.filters import Sql
 from airflow_provider_ch_s3.sql.render import render
-from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION
+from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, ENCODED_DEFAULT_PARTITION
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.tuning.rule import SettingValue
 
@@ -70,6 +70,7 @@ def render_insert_export(
         query=Sql(query.strip()),
         folders=folders,
         null_folder=DEFAULT_PARTITION,
+        null_text_folder=ENCODED_DEFAULT_PARTITION,
         settings=settings,
     )
 

@@ -12,6 +12,7 @@ from airflow_provider_ch_s3.table.bad_rows import CSV, LineColumn, LineFormat
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION
 
 FOUR_DIGITS = r"\d{4}"
+_ODD_QUOTES = "countSubstrings(line, '\"') % 2 = 1"
 
 
 def fitting(text: str, column: LineColumn) -> Sql:
@@ -86,7 +87,7 @@ def field_text(column: LineColumn, line_format: LineFormat) -> Sql:
     """Render the text of a column's value; NULL if there is none."""
     if column.in_path:
         folder = literal(rf"/{re.escape(column.name)}=([^/]*)/")
-        return Sql(f"nullIf(extract(file, {folder}), {literal(DEFAULT_PARTITION)})")
+        return Sql(f"decodeURLComponent(nullIf(extract(file, {folder}), {literal(DEFAULT_PARTITION)}))")
     if line_format.data_format == CSV:
         return _csv_text(column, line_format.delimiter)
     name = literal(column.name)
@@ -136,6 +137,22 @@ def csv_field(delimiter: str) -> str:
 def csv_line(delimiter: str) -> str:
     """A regular expression of a line of such fields."""
     return f"^(?:{csv_field(delimiter)})+$"
+
+
+def opens_text(delimiter: str) -> Sql:
+    """Render whether a line may be the first one of a text in quotes that goes on in the next line.
+
+    An odd number of quotes may be that, and so is an open field at the end after others with single quotes in them
+    (``1,5" disk,"start``).
+    """
+    start = rf'^(?:{csv_field(delimiter)})*[{_blanks(delimiter)}]*"(?:[^"]|"")*$'
+    return Sql(f"({_ODD_QUOTES} OR match(toValidUTF8(line), {literal(start)}))")
+
+
+def ends_text(delimiter: str) -> Sql:
+    """Render whether a line may be the last one of a text that another line began, also if it looks like a row."""
+    end = rf'^(?:[^"]|"")*"[{_blanks(delimiter)}]*(?:{re.escape(delimiter)}|$)'
+    return Sql(f"({_ODD_QUOTES} OR match(toValidUTF8(line), {literal(end)}))")
 
 
 def _blanks(delimiter: str) -> str:

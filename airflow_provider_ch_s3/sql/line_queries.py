@@ -27,13 +27,15 @@ def render_create_counted(counted: TableName, cluster: str | None) -> Statement:
     return render("create_counted", counted=counted, cluster=cluster)
 
 
-def render_feed_counted(feed: TableName, lines: TableName, counted: TableName, cluster: str | None) -> Statement:
-    """Create the view that counts the lines."""
-    return render("feed_counted", feed=feed, lines=lines, counted=counted, cluster=cluster)
+def render_feed_counted(
+    feed: TableName, lines: TableName, counted: TableName, cluster: str | None, *, line_format: LineFormat
+) -> Statement:
+    """Create the view that counts the lines, and finds those between which a text may span lines."""
+    return render("feed_counted", feed=feed, lines=lines, counted=counted, cluster=cluster, format=line_format)
 
 
 def render_count_lines(counted: TableName, cluster: str | None) -> Statement:
-    """Number of lines that were taken apart on all nodes."""
+    """Number of lines that were taken apart on all nodes, and the first file in which a text may span lines."""
     return render("count_lines", counted=counted, cluster=cluster)
 
 

@@ -16,9 +16,17 @@ from airflow_provider_ch_s3.sql.conversions import (
     select_item,
 )
 from airflow_provider_ch_s3.sql.filters import FILTERS, require_quoted
-from airflow_provider_ch_s3.sql.fitting import csv_field, csv_line, field_text, fitting, is_inexact
+from airflow_provider_ch_s3.sql.fitting import (
+    csv_field,
+    csv_line,
+    ends_text,
+    field_text,
+    fitting,
+    is_inexact,
+    opens_text,
+)
 from airflow_provider_ch_s3.sql.nodes import NODE_NAME, all_nodes, all_replicas, all_shards, on_cluster
-from airflow_provider_ch_s3.table.bad_rows import ODD_QUOTES
+from airflow_provider_ch_s3.table.bad_rows import OPEN_QUOTE
 
 _ENVIRONMENT = Environment(
     loader=PackageLoader("airflow_provider_ch_s3", "sql/templates"),
@@ -35,7 +43,8 @@ _ENVIRONMENT.filters.update(
 _ENVIRONMENT.filters.update(select_item=select_item, read_column=read_column)
 _ENVIRONMENT.filters.update(csv_field=csv_field, csv_line=csv_line, field_text=field_text, fitting=fitting)
 _ENVIRONMENT.filters.update(is_inexact=is_inexact)
-_ENVIRONMENT.globals["odd_quotes"] = ODD_QUOTES
+_ENVIRONMENT.filters.update(opens_text=opens_text, ends_text=ends_text)
+_ENVIRONMENT.globals["open_quote"] = OPEN_QUOTE
 _ENVIRONMENT.globals["node_name"] = NODE_NAME
 _ENVIRONMENT.globals.update(
     files_alias=FILES, date_shape=DATE_SHAPE, iso_time=ISO_TIME, impossible_time=IMPOSSIBLE_TIME

@@ -10,8 +10,8 @@ from airflow_provider_ch_s3.table.target import TableColumn, TableName
 CSV = "CSV"
 JSON = "JSONEachRow"
 
-ODD_QUOTES = "a quote is not closed"
-"""The reason of a line with an odd number of quotes: it may be the first or the last one of a longer text."""
+OPEN_QUOTE = "a quote is not closed"
+"""The reason of a line that may be the first or the last one of a longer text."""
 
 
 @dataclass(frozen=True, kw_only=True)

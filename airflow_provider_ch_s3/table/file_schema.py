@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, is_nullable
 from airflow_provider_ch_s3.clickhouse.common_type import NOTHING, common_type, common_type_of, holds
-from airflow_provider_ch_s3.clickhouse.expressions import split_expressions
+from airflow_provider_ch_s3.clickhouse.expressions import is_type, split_expressions
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.source import FileColumn
 
@@ -83,13 +83,18 @@ def _differ(name: str, schemas: Sequence[FileSchema]) -> SourceError:
 def parse_structure(structure: str, in_path: frozenset[str]) -> tuple[FileColumn, ...]:
     """Parse ``name Type, …`` as a user wrote it.
 
-    :raises ConfigError: if a part is not a name and a type.
+    :raises ConfigError: if a part is not a name and a type: a DEFAULT would have no effect here, but be evaluated.
     """
     columns = []
     for part in split_expressions(structure):
         match = re.fullmatch(r"(?:`(?P<quoted>(?:[^`\\]|\\.)+)`|(?P<name>\w+))\s+(?P<type>.+)", part, re.DOTALL)
         if match is None:
             raise ConfigError(f"structure holds {part!r}; write 'name Type, name Type, …' in ClickHouse's types")
+        if not is_type(match["type"]):
+            raise ConfigError(
+                f"structure holds {part!r}, which is more than a name and a type; DEFAULT, MATERIALIZED, ALIAS and"
+                " the like belong in the table, and values are computed with select={…}"
+            )
         name = match["name"] or re.sub(r"\\(.)", r"\1", match["quoted"])
         columns.append(FileColumn(name=name, type=match["type"].strip()))
     return (*columns, *(FileColumn(name=n, in_path=True) for n in sorted(in_path)))

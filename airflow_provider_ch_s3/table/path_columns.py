@@ -1,7 +1,8 @@
 """Columns in the path: ``name=value/`` folders, as Hive and Spark write them.
 
-The text between ``=`` and ``/`` is the value, converted strictly to the type of the table's column. ClickHouse itself
-guesses a type from the text of such a folder, and reads ``code=007`` as 7.
+The text between ``=`` and ``/`` is the value, percent-decoded and converted strictly to the type of the table's
+column. ``__HIVE_DEFAULT_PARTITION__`` is NULL, unless one of its characters is encoded: then it is that text.
+ClickHouse itself guesses a type from the text of such a folder, and reads ``code=007`` as 7.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import datetime
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import unquote
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type
 from airflow_provider_ch_s3.errors import SourceError
@@ -17,6 +19,8 @@ from airflow_provider_ch_s3.files.source import FileColumn, SourceFile
 from airflow_provider_ch_s3.table.target import TableColumn
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+# A text that reads like the folder of NULL, as an export writes it.
+ENCODED_DEFAULT_PARTITION = DEFAULT_PARTITION.replace("_", "%5F", 1)
 
 
 def path_column_names(files: Sequence[SourceFile]) -> frozenset[str]:
@@ -94,7 +98,7 @@ def _all_values(names: Iterable[str], files: Sequence[SourceFile]) -> Mapping[st
 
 
 def _type(values: set[str], table_type: str | None) -> str:
-    texts = values - {DEFAULT_PARTITION}
+    texts = {unquote(value) for value in values - {DEFAULT_PARTITION}}
     kind = table_type or (_lossless_type(texts) if texts else "String")
     return f"Nullable({kind})" if DEFAULT_PARTITION in values else kind
 

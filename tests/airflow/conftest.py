@@ -17,7 +17,6 @@ from urllib.request import Request, urlopen
 import pytest
 from playwright.sync_api import Locator, Page, sync_playwright
 
-from airflow_provider_ch_s3.cli.demo import EXAMPLES
 from airflow_provider_ch_s3.common.work import poll
 from airflow_provider_ch_s3.sandbox.flights import upload_flights
 from airflow_provider_ch_s3.sandbox.info import Sandbox
@@ -25,6 +24,7 @@ from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airf
 from tests.airflow.spans import SpanCollector, running_collector
 
 ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "example_dags"
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 SCREENSHOTS = ROOT / "build" / "screenshots"

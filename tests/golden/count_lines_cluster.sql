@@ -1,5 +1,19 @@
-SELECT sum(line_count) AS line_count
-FROM clusterAllReplicas('it\'s', 'it\'s', 'a`b')
+SELECT
+    sum(file_lines) AS line_count,
+    minIf(file, is_open) AS open_file,
+    argMinIf(opened, file, is_open) AS opened_at,
+    argMinIf(ended, file, is_open) AS ended_at
+FROM
+(
+    SELECT
+        file,
+        sum(line_count) AS file_lines,
+        minIf(opened_row, opened_row > 0) AS opened,
+        max(ended_row) AS ended,
+        opened > 0 AND opened < ended AS is_open
+    FROM clusterAllReplicas('it\'s', 'it\'s', 'a`b')
+    GROUP BY file
+)
 SETTINGS skip_unavailable_shards = 0, allow_experimental_parallel_reading_from_replicas = 0, max_execution_time = 0,
     timeout_overflow_mode = 'throw', read_overflow_mode = 'throw', read_overflow_mode_leaf = 'throw',
     distinct_overflow_mode = 'throw', group_by_overflow_mode = 'throw'

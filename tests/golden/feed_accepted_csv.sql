@@ -62,7 +62,7 @@ FROM
         extractAll(ch_s3_ended, '([ \t]*"(?:[^"]|"")*"[ \t]*|[ \t]*[^" \t;][^;]*|[ \t]*);') AS ch_s3_fields,
         multiIf(
             NOT isValidUTF8(line), 'not UTF-8',
-            countSubstrings(line, '"') % 2 = 1, 'a quote is not closed',
+            (countSubstrings(line, '"') % 2 = 1 OR match(toValidUTF8(line), '^(?:([ \t]*"(?:[^"]|"")*"[ \t]*|[ \t]*[^" \t;][^;]*|[ \t]*);)*[ \t]*"(?:[^"]|"")*$')), 'a quote is not closed',
             NOT match(ch_s3_ended, '^(?:([ \t]*"(?:[^"]|"")*"[ \t]*|[ \t]*[^" \t;][^;]*|[ \t]*);)+$'), 'text follows a closing quote',
             length(ch_s3_fields) != 12, concat(toString(length(ch_s3_fields)), ' fields instead of 12'),
             '') AS ch_s3_problem,
@@ -79,7 +79,7 @@ FROM
             multiIf(startsWith(trim(BOTH ' \t' FROM ch_s3_fields[10]), '"'), replaceAll(substring(trim(BOTH ' \t' FROM ch_s3_fields[10]), 2, length(trim(BOTH ' \t' FROM ch_s3_fields[10])) - 2), '""', '"'), trim(BOTH ' \t' FROM ch_s3_fields[10]) IN ('', '\\N'), NULL, trim(BOTH ' \t' FROM ch_s3_fields[10])),
             multiIf(startsWith(trim(BOTH ' \t' FROM ch_s3_fields[11]), '"'), replaceAll(substring(trim(BOTH ' \t' FROM ch_s3_fields[11]), 2, length(trim(BOTH ' \t' FROM ch_s3_fields[11])) - 2), '""', '"'), trim(BOTH ' \t' FROM ch_s3_fields[11]) IN ('', '\\N'), NULL, trim(BOTH ' \t' FROM ch_s3_fields[11])),
             multiIf(startsWith(trim(BOTH ' \t' FROM ch_s3_fields[12]), '"'), replaceAll(substring(trim(BOTH ' \t' FROM ch_s3_fields[12]), 2, length(trim(BOTH ' \t' FROM ch_s3_fields[12])) - 2), '""', '"'), trim(BOTH ' \t' FROM ch_s3_fields[12]) IN ('', '\\N'), NULL, trim(BOTH ' \t' FROM ch_s3_fields[12])),
-            nullIf(extract(file, '/dt=([^/]*)/'), '__HIVE_DEFAULT_PARTITION__')
+            decodeURLComponent(nullIf(extract(file, '/dt=([^/]*)/'), '__HIVE_DEFAULT_PARTITION__'))
         ] AS ch_s3_texts
     FROM `it's`.`lines\``
 ))

@@ -3,7 +3,7 @@ INSERT INTO FUNCTION s3(
     {s3_access_key:String}, {s3_secret_key:String},
     'Parquet', 'auto', 'auto')
 PARTITION BY concat(
-    'dt=', encodeURLComponent(ifNull(toString(toDate(at)), '__HIVE_DEFAULT_PARTITION__'))
+    'dt=', ifNull(replaceRegexpOne(encodeURLComponent(toString(toDate(at))), '^__HIVE_DEFAULT_PARTITION__$', '%5F_HIVE_DEFAULT_PARTITION__'), '__HIVE_DEFAULT_PARTITION__')
 )
 SELECT *
 FROM (

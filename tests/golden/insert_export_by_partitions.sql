@@ -3,8 +3,8 @@ INSERT INTO FUNCTION s3(
     {s3_access_key:String}, {s3_secret_key:String},
     'Parquet', 'auto', 'auto')
 PARTITION BY concat(
-    'dt=', encodeURLComponent(ifNull(toString(toDate(at)), '__HIVE_DEFAULT_PARTITION__')),
-    '/kind=', encodeURLComponent(ifNull(toString(if(id = 1, 'it''s', NULL)), '__HIVE_DEFAULT_PARTITION__'))
+    'dt=', ifNull(replaceRegexpOne(encodeURLComponent(toString(toDate(at))), '^__HIVE_DEFAULT_PARTITION__$', '%5F_HIVE_DEFAULT_PARTITION__'), '__HIVE_DEFAULT_PARTITION__'),
+    '/kind=', ifNull(replaceRegexpOne(encodeURLComponent(toString(if(id = 1, 'it''s', NULL))), '^__HIVE_DEFAULT_PARTITION__$', '%5F_HIVE_DEFAULT_PARTITION__'), '__HIVE_DEFAULT_PARTITION__')
 )
 SELECT *
 FROM (

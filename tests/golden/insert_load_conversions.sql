@@ -6,7 +6,7 @@ WITH
     (text, made) -> if(startsWith(toString(made), text) OR match(text, '^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])[T ]([01]\\d|2[0-3]):[0-5]\\d(:[0-5]\\d([.,]\\d+)?)?(Z|[+-]([01]\\d|2[0-3]):?[0-5]\\d)?$') OR (match(text, '\\d{4}') AND NOT match(text, '(^|[^\\d:])(2[4-9]|[3-9]\\d):|:[6-9]\\d|^\\d{8}T?(2[4-9]\\d{4}|[3-9]\\d{5}|\\d\\d[6-9]\\d{3}|\\d{4}[6-9]\\d)(\\D|$)|^\\d{8}T(2[4-9]|[3-9]\\d|\\d\\d[6-9]\\d)(\\D|$)|^\\d{4}[-/.]0?0[-/.]|^\\d{4}[-/.]\\d\\d?[-/.]0?0(\\D|$)|^0?0[-/.]|^\\d\\d?[-/.]0?0[-/.]|^(\\d{4}00\\d\\d|\\d{6}00)(\\d{6})?(\\D|$)')), made, accurateCast(concat(text, ' does not fit'), 'Date32')) AS ch_s3_time,
     (text, made, cut, refused) -> if(NOT match(text, cut) OR (match(text, '[eE]') AND toFloat64(text) = toFloat64(made)), made, refused) AS ch_s3_decimal,
     (text, made, refused) -> if(toString(made) = text, made, refused) AS ch_s3_integer,
-    accurateCast(ch_s3_date(extract(`ch_s3_files`._path, '/dt=([^/]*)/'), toDate32(extract(`ch_s3_files`._path, '/dt=([^/]*)/')), toDate32(parseDateTime64BestEffort(extract(`ch_s3_files`._path, '/dt=([^/]*)/'), 1, 'UTC'))), 'Date') AS `dt`
+    accurateCast(ch_s3_date(decodeURLComponent(extract(`ch_s3_files`._path, '/dt=([^/]*)/')), toDate32(decodeURLComponent(extract(`ch_s3_files`._path, '/dt=([^/]*)/'))), toDate32(parseDateTime64BestEffort(decodeURLComponent(extract(`ch_s3_files`._path, '/dt=([^/]*)/')), 1, 'UTC'))), 'Date') AS `dt`
 SELECT
     accurateCast((id + 255), 'UInt8'),
     if(`a` IS NULL, NULL, accurateCast(assumeNotNull(`a`), 'UInt64')),

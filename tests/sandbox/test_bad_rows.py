@@ -238,6 +238,15 @@ def test_numbers_in_objects_are_read_as_written(lab: Lab) -> None:
     assert len(found) + len(lab.rows(f"{table}_rejected")) == 5
 
 
+def test_an_open_quote_that_no_line_can_close(lab: Lab) -> None:
+    """The rows after it are rows: none of them has a quote where a text may end."""
+    put_csv(lab, "in/a.csv", "n,s,t", '1,5" disk,"open', '2,"b","say ""hi"""', '3,"",c')
+    table = lab.create("t", "n UInt8, s String, t String")
+    lab.load("in/*.csv", table, on_bad_rows="reject")
+    assert sorted(row["n"] for row in lab.rows(table)) == [2, 3]
+    assert [row["reason"] for row in lab.rows(f"{table}_rejected")] == ["a quote is not closed"]
+
+
 @pytest.mark.parametrize(
     ("files", "columns", "error", "words"),
     [
@@ -264,8 +273,29 @@ def test_numbers_in_objects_are_read_as_written(lab: Lab) -> None:
             ('s,n\n"a\nb",1\n',),
             "s String, n UInt8",
             LoadError,
-            "2 lines with a quote that is not closed",
+            "not closed in line 2, and one in line 3",
             id="two-lines",
+        ),
+        pytest.param(
+            ('a,b,c\n1,5" disk,"start\n2,foo,bar\nend"\n',),
+            "a UInt8, b String, c String",
+            LoadError,
+            "not closed in line 2, and one in line 4",
+            id="two-quotes-in-the-first-line",
+        ),
+        pytest.param(
+            ('a,b\n"start,1\nx,y\nend",5" disk\n',),
+            "a String, b String",
+            LoadError,
+            "not closed in line 2, and one in line 4",
+            id="last-line-looks-like-a-row",
+        ),
+        pytest.param(
+            (*(["s,n\na,x\na,-\na,y\n"] * 101), 's,n\n"a\nb,2\nc",1\n'),
+            "s String, n UInt8",
+            LoadError,
+            r"in/101.csv' has a quote that is not closed in line 2, and one in line 4",
+            id="beside-more-frequent-reasons",
         ),
         pytest.param(("a\rb\r",), "n UInt8", SourceError, "no line of CSV", id="old-line-ends"),
     ],

@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.export import prepare, run
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.stores.s3 import S3ExportStore
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
-from tests.sandbox.conftest import Lab, wait_until
+from tests.sandbox.conftest import Lab, bag, wait_until
 from tests.sandbox.processes import all_answer, kill_node
 from tests.sandbox.topologies import topologies
 from tests.sandbox.worker import Worker, running_worker
@@ -168,6 +168,35 @@ def test_a_table_is_exported_from_all_shards(out: Out, name: str) -> None:
     report = out.export(table=f"{lab.database}.{name}")
     assert report["rows"] == 10 * len(lab.nodes())
     assert out.values() == list(range(10 * len(lab.nodes())))
+
+
+TEXTS = ["a/b", "Köln", "__HIVE_DEFAULT_PARTITION__", "100%", "a%2Fb", "a+b c", None]
+
+
+def check_partitions_come_back(lab: Lab) -> None:
+    """Export texts as names of folders, and load them."""
+    table = lab.create("t", "k Nullable(String), n UInt8")
+    values = ", ".join("NULL" if text is None else f"'{text}'" for text in TEXTS)
+    query = f"SELECT arrayJoin([{values}]) AS k, toUInt8(1) AS n"
+    Out(lab=lab).export(query=query, partition_by={"k": "k"})
+    lab.load("out/**.parquet", table)
+    assert bag(lab.rows(table)) == bag([{"k": text, "n": 1} for text in TEXTS])
+
+
+def test_partitions_come_back(lab: Lab) -> None:
+    check_partitions_come_back(lab)
+
+
+@pytest.mark.thorough
+@topologies("on-cluster")
+def test_partitions_come_back_on_older_servers(replicated_lab: Lab) -> None:
+    check_partitions_come_back(replicated_lab)
+
+
+def test_files_that_cannot_be_read_back_are_removed(out: Out) -> None:
+    with pytest.raises(LoadError, match="cannot be read back as RawBLOB"):
+        out.export(query="SELECT 1 AS a, 2 AS b", data_format="RawBLOB")
+    assert out.keys() == []
 
 
 @pytest.mark.parametrize("data_format", ["Parquet", "CSVWithNames", "JSONEachRow", "ORC", "Native"])

@@ -43,6 +43,7 @@ NAMES = [
     "a\tb",
     "'); DROP TABLE t; --",
     "select",
+    "x.zip::y",
 ]
 SOME_NAMES = ["a`b", "a\\'b\\\\", "{a:String}", "grüße-日本-🦆", "a\tb", "'); DROP TABLE t; --"]
 
@@ -94,7 +95,7 @@ def pattern(name: str) -> str:
     return re.sub(r"[*?{}]", "?", name)
 
 
-@pytest.mark.parametrize("name", [*SOME_NAMES, "a*b?", "a%20b", "a#b&c+d=e"])
+@pytest.mark.parametrize("name", [*SOME_NAMES, "a*b?", "a%20b", "a#b&c+d=e", "a::b", "a.zip :: b"])
 def test_a_file_name(lab: Lab, name: str) -> None:
     table = lab.create("t", "n UInt8, file String")
     lab.put(f"in/{name}.csv", b"n\n1\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import logging
 from decimal import Decimal
 from typing import Any
 
@@ -321,3 +322,23 @@ class TestSelect:
         with pytest.raises(ConfigError, match=f"the operator sets '{name}' to 1, but a load needs 0"):
             lab.load("in/*", lab.create("t", "n UInt8"), settings={name: 1}, columns=["n"])
         assert lab.inserts() == []
+
+
+def test_spaces_around_unquoted_text(lab: Lab) -> None:
+    """Cut by default, as ClickHouse does; a setting keeps them."""
+    lab.put("in/a.csv", b'n,s\n1, a \n2," b "\n')
+    texts = {}
+    for name, settings in (("cut", {}), ("kept", {"input_format_csv_trim_whitespaces": 0})):
+        table = lab.create(name, "n UInt8, s String")
+        lab.load("in/a.csv", table, settings=settings, task_id=name)
+        texts[name] = {row["n"]: row["s"] for row in lab.rows(table)}
+    assert texts == {"cut": {1: "a", 2: " b "}, "kept": {1: " a ", 2: " b "}}
+
+
+def test_a_finer_time_is_cut_and_the_log_says_so(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    lab.put_parquet("in/a.parquet", pa.table({"t": pa.array([1_234_567], pa.timestamp("us", "UTC"))}))
+    table = lab.create("t", "t DateTime64(3, 'UTC')")
+    with caplog.at_level(logging.WARNING):
+        lab.load("in/a.parquet", table)
+    assert lab.rows(table, columns="toString(t) AS t") == [{"t": "1970-01-01 00:00:01.234"}]
+    assert "fractions of a second that do not fit are cut" in caplog.text

@@ -132,8 +132,8 @@ CASES: dict[str, Statement] = {
     "create_ledger_files_replicated": ledger_queries.render_create_ledger_files(
         FILES, None, comment=COMMENT, is_replicated=True
     ),
-    "write_event": ledger_queries.render_write_event(LEDGER, EVENT, quorum=2),
-    "write_files": ledger_queries.render_write_files(FILES, MANIFEST, quorum=0),
+    "write_ledger_event": ledger_queries.render_write_event(LEDGER, EVENT, quorum=2),
+    "write_ledger_files": ledger_queries.render_write_files(FILES, MANIFEST, quorum=0),
     **LOOK_UPS,
     "read_attempt_files_cluster": ledger_queries.render_read_attempt_files(
         FILES, CLUSTER, target="it's.a`b", attempt=("ch-s3-0123", 7), after=f"flights/{HOSTILE}", limit=100
