@@ -143,8 +143,10 @@ class SimulatedClickHouse:
             case "read_loaded_files":
                 first, last = map(int, re.findall(r"/part-(\d+)-", statement.text))
                 return [row_of(number) for number in range(first + first % 2, last + 1, 2)]
+            case "read_names":
+                return []
             case "read_commits":
-                commit = {"committed_at": (8, 0.0), "mode": "append", "partition_rows": {}}
+                commit = {"committed_at": (8, 0.0), "mode": "append", "partition_rows": {}, "target": "d.t"}
                 return [{"load_id": ATTEMPT.load_id, "generation": 0, "attempt": ATTEMPT.number, **commit}]
             case "read_attempt_files":
                 after = re.search(r"path > '.*/part-(\d+)-", statement.text)

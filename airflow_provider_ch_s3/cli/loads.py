@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
     from _typeshed import DataclassInstance
+
+    from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -34,10 +37,18 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     prune.add_argument("--older-than-days", type=float, required=True, help="minimum age of the records to delete")
     prune.set_defaults(action="prune")
+    adopt = actions.add_parser("adopt", help="say what a table holds that was restored, copied or exchanged")
+    adopt.add_argument("table", metavar="TABLE", help="table or database.table")
+    choice = adopt.add_mutually_exclusive_group()
+    choice.add_argument(
+        "--from", dest="source", default="", help="name of the table that was loaded (default: TABLE)"
+    )
+    choice.add_argument("--anew", action="store_true", help="the table holds no file: load all of them")
+    adopt.set_defaults(action="adopt")
 
 
 def run(args: argparse.Namespace) -> int:
-    """List, show or prune."""
+    """List, show, prune or adopt."""
     from airflow_provider_ch_s3.common.text import count_of
     from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
     from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
@@ -59,11 +70,25 @@ def run(args: argparse.Namespace) -> int:
                 print(format_load(view, args.load_id))
             case "prune":
                 print(f"deleted the records of {count_of(prune(view, args.older_than_days), 'attempt')}")
+            case "adopt":
+                print(_adopt(hook, args))
             case _ if args.json:
                 print(_json(view.page(Selection(limit=args.limit))))
             case _:
                 print(format_loads(view, limit=args.limit))
     return 0
+
+
+def _adopt(hook: ClickHouseS3Hook, args: argparse.Namespace) -> str:
+    from airflow_provider_ch_s3.identity import LoadIdentity
+    from airflow_provider_ch_s3.load.adopt import adopt
+    from airflow_provider_ch_s3.load.context import find_context
+
+    declaration = hook.declaration
+    if args.cluster:
+        declaration = dataclasses.replace(declaration, cluster=args.cluster)
+    identity = LoadIdentity(dag_id="ch-s3", task_id="adopt", run_id="", table=args.table, since=datetime.now(UTC))
+    return adopt(find_context(hook, declaration, identity), source=args.source, is_anew=args.anew)
 
 
 def _json(page: DataclassInstance) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -16,6 +17,7 @@ from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
 from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.sql import ledger_queries
+from airflow_provider_ch_s3.table.target import TableName, parse_table
 
 Moment = tuple[int, float]
 """When a commit was recorded first: its epoch, and the time by a server's clock."""
@@ -34,10 +36,12 @@ LAST_PATHS = 1_000
 class CommittedAttempt:
     """An attempt whose rows went into the table.
 
+    :param target: the name that the table had then.
     :param partitions: rows of each partition, over all nodes.
     """
 
     id: AttemptId
+    target: str
     committed_at: Moment
     load_mode: str
     partitions: Mapping[str, int]
@@ -47,24 +51,40 @@ class CommittedAttempt:
 class Holdings:
     """What the ledger knows about the content of one table.
 
-    :param table_uuids: UUIDs of the table on all nodes; commits into an earlier table of the same name do not count.
+    :param table_uuids: UUIDs of the table on all nodes. Commits into an earlier table of the same name do not count,
+        and those into this table count whatever its name was then.
     """
 
     ledger: Ledger
     table_uuids: Sequence[str]
 
-    def versions(self, paths: Set[str], *, after: int = 0) -> dict[str, set[str]]:
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """The table's name, and those under which it was loaded before it was renamed or exchanged."""
+        return sorted({str(self.ledger.target), *self.ledger.read_names(self.table_uuids)})
+
+    @property
+    def earlier_names(self) -> list[TableName]:
+        """Those that it no longer has."""
+        return [parse_table(name, "") for name in self.names if name != str(self.ledger.target)]
+
+    def versions(self, paths: Set[str], *, after: int = 0, whole: bool = False) -> dict[str, set[str]]:
         """Read which versions (ETags) of the given paths the table holds.
 
         :param after: only those committed in a later epoch.
+        :param whole: of a file that shared an attempt with others, and of which nobody knows whether its partitions
+            were replaced since, do not guess.
+        :raises LoadError: if there is such a file.
         """
         found: dict[str, set[str]] = {}
         for part in batches(sorted(paths), FILES_PER_STATEMENT):
-            rows = [row for row in self.ledger.read_files(part[0], part[-1]) if row["path"] in paths]
-            holders = self.holders({row["attempt"] for row in rows}, after=after)
+            rows = [row for row in self.ledger.read_files(self.names, part[0], part[-1]) if row["path"] in paths]
+            held = self._held({row["attempt"] for row in rows}, after=after)
             for row in rows:
-                if (row["load_id"], row["attempt"]) in holders:
+                if (row["load_id"], row["attempt"]) in held:
                     found.setdefault(row["path"], set()).add(row["etag"])
+            if whole:
+                _check_whole(rows, held)
         return found
 
     def last_path(self, prefix: str, covers: Callable[[str], bool]) -> str:
@@ -73,12 +93,19 @@ class Holdings:
         :param prefix: with which the paths begin.
         :param covers: whether a path counts.
         """
-        before = ""
-        while paths := self.ledger.read_last_paths(prefix, before=before, limit=LAST_PATHS):
+        return max(self._last_path(parse_table(name, ""), prefix, covers) for name in self.names)
+
+    def _last_path(self, name: TableName, prefix: str, covers: Callable[[str], bool]) -> str:
+        ledger, before = self.ledger.of(name), ""
+        while paths := ledger.read_last_paths(prefix, before=before, limit=LAST_PATHS):
             if held := self.versions(set(filter(covers, paths))):
                 return max(held)
             before = paths[-1]
         return ""
+
+    def read_manifest(self, attempt: CommittedAttempt) -> dict[str, str]:
+        """Read path → ETag of the files of an attempt, whatever the table's name was then."""
+        return self.ledger.of(parse_table(attempt.target, "")).read_manifest(attempt.id)
 
     def holders(self, attempts: Set[int], *, after: int = 0) -> set[tuple[str, int]]:
         """Find those of some attempts that were committed, and whose rows have not all been replaced since.
@@ -86,12 +113,16 @@ class Holdings:
         :param attempts: their numbers. Two loads that did not know of each other may have used the same one.
         :returns: the keys of those attempts.
         """
-        held: set[tuple[str, int]] = set()
+        return set(self._held(attempts, after=after))
+
+    def _held(self, attempts: Set[int], *, after: int = 0) -> dict[tuple[str, int], list[str]]:
+        """The same, each with those of its partitions that have been replaced since."""
+        held: dict[tuple[str, int], list[str]] = {}
         for some in batches(sorted(attempts), FILES_PER_STATEMENT):
             committed = self._read(ledger_queries.render_read_commits, attempts=some)
             committed = [one for one in committed if one.committed_at[0] > after]
             replaced = self._read_replacements({partition for one in committed for partition in one.partitions})
-            held.update(one.id.key for one in committed if _is_held(one, replaced))
+            held.update((one.id.key, _replaced_of(one, replaced)) for one in committed if _is_held(one, replaced))
         return held
 
     def rows_of_partitions(self, partitions: Set[str]) -> dict[str, tuple[int, list[CommittedAttempt]]]:
@@ -108,10 +139,11 @@ class Holdings:
         return counted
 
     def _read(self, render: Callable[..., Statement], **what: object) -> list[CommittedAttempt]:
-        rows = self.ledger.look_up(render, table_uuids=self.table_uuids, **what)
+        rows = self._look_up(render, **what)
         found = [
             CommittedAttempt(
                 id=AttemptId(load_id=row["load_id"], generation=row["generation"], number=row["attempt"]),
+                target=row["target"],
                 committed_at=tuple(row["committed_at"]),
                 load_mode=row["mode"],
                 partitions=row["partition_rows"],
@@ -128,11 +160,15 @@ class Holdings:
         replaced: dict[str, Moment] = {}
         for some in batches(sorted(partitions), IDS_PER_STATEMENT):
             render = ledger_queries.render_read_replacements
-            for row in self.ledger.look_up(render, table_uuids=self.table_uuids, partitions=[WHOLE_TABLE, *some]):
+            for row in self._look_up(render, partitions=[WHOLE_TABLE, *some]):
                 _check_known(row)
                 partition = row["partition_id"]
                 replaced[partition] = max(replaced.get(partition, NEVER), tuple(row["replaced_at"]))
         return replaced
+
+    def _look_up(self, render: Callable[..., Statement], **what: object) -> list[dict[str, Any]]:
+        ledger, about = self.ledger, {"targets": self.names, "table_uuids": self.table_uuids}
+        return ledger.client.query(render(ledger.name, ledger.cluster, **about, **what))
 
 
 def _last_replaced(replaced: Mapping[str, Moment], partition: str) -> Moment:
@@ -143,6 +179,32 @@ def _is_held(one: CommittedAttempt, replaced: Mapping[str, Moment]) -> bool:
     """Whether any of its partitions was not replaced since; of an attempt without rows, whether the table was not."""
     partitions = one.partitions or [WHOLE_TABLE]
     return any(one.committed_at >= _last_replaced(replaced, partition) for partition in partitions)
+
+
+def _replaced_of(one: CommittedAttempt, replaced: Mapping[str, Moment]) -> list[str]:
+    """Those of its partitions that have been replaced since it was committed."""
+    return sorted(p for p in one.partitions if one.committed_at < _last_replaced(replaced, p))
+
+
+def _check_whole(rows: Sequence[Mapping[str, Any]], held: Mapping[tuple[str, int], Sequence[str]]) -> None:
+    """Check of each file that is held that no partition of its last attempt was replaced.
+
+    :raises LoadError: if one was: the ledger knows the partitions of an attempt, not those of each of its files.
+    """
+    last: dict[str, tuple[int, str]] = {}
+    for row in rows:
+        if (row["load_id"], row["attempt"]) in held:
+            last[row["path"]] = max(last.get(row["path"], (0, "")), (row["attempt"], row["load_id"]))
+    for path, (number, load_id) in sorted(last.items()):
+        if replaced := held[load_id, number]:
+            raise LoadError(
+                f"nobody knows whether the table still holds {path!r}: attempt {number} of {load_id} loaded it, and"
+                f" of that attempt's partitions {', '.join(replaced[:3])}{', …' if len(replaced) > 3 else ''} were"
+                " replaced since, others not; nothing was changed: load those files with"
+                " load_mode='replace_partitions', too, name only other files in source,"
+                " or load them with on_loaded_files='load', which adds their rows"
+                " in any case"
+            )
 
 
 def _sum_up(found: Sequence[CommittedAttempt], partition: str) -> tuple[int, list[CommittedAttempt]]:

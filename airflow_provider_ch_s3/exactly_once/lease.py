@@ -164,6 +164,8 @@ class TargetLock:
     """The lock of the ledger's target.
 
     :param node: the one on which locks are created.
+    :param read_floor: reads the last epoch of the names that the table had before. Each epoch is later than those, so
+        that the commits into one table have one order, whatever its name was.
     """
 
     client: ClickHouseClient
@@ -172,6 +174,7 @@ class TargetLock:
     node: str
     token: str
     sleep: Callable[[float], None] = time.sleep
+    read_floor: Callable[[], int] = lambda: 0
 
     @property
     def _prefix(self) -> str:
@@ -209,7 +212,7 @@ class TargetLock:
                 continue
             # Mostly nobody has locked the target since this process read the ledger; who did is found out below.
             last_epoch = last_epoch or self.ledger.read().epoch
-            epoch = max([last_epoch, *(lock.epoch for lock in locks)]) + 1
+            epoch = max([last_epoch, self.read_floor(), *(lock.epoch for lock in locks)]) + 1
             if self._create(epoch, owner):
                 # Another process may have taken and released a lock since: an epoch must not be used twice.
                 # Another may hold a lock that was not there when the locks were read, or this epoch on another node.

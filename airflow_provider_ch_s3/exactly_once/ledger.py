@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,8 @@ from airflow_provider_ch_s3.sql import ledger_queries
 from airflow_provider_ch_s3.table.target import TableName, has_replicas, parse_table
 
 DEFAULT_LEDGER = "ch_s3_ledger"
+NO_UUID = "00000000-0000-0000-0000-000000000000"
+"""Of every table in a database that is not Atomic: it tells no table from another."""
 _COMMENT = "airflow-provider-ch-s3: what its loads did, schema "
 _FILES_SUFFIX = "_files"
 MAX_LEDGERS = 1_000
@@ -203,15 +205,39 @@ class Ledger:
                 return manifest
             del rows  # before the next ones arrive
 
-    def read_files(self, first: str, last: str) -> list[dict[str, Any]]:
+    def of(self, target: TableName) -> Ledger:
+        """The same ledger, of another target."""
+        return replace(self, target=target)
+
+    def read_names(self, table_uuids: Collection[str]) -> list[str]:
+        """Read the names, ``database.table``, under which a table was loaded; none if it is not known."""
+        uuids = sorted(set(table_uuids) - {NO_UUID})
+        if not uuids:
+            return []
+        render = ledger_queries.render_read_names
+        return [str(row["name"]) for row in self.client.query(render(self.name, self.cluster, table_uuids=uuids))]
+
+    def write_names(self, table_uuids: Collection[str], others: Collection[str] = ()) -> None:
+        """Record that a table was loaded under the target's name, unless that is known; and under others."""
+        uuids = sorted(set(table_uuids) - {NO_UUID})
+        names = sorted({str(self.target), *others} - set(self.read_names(uuids)))
+        if uuids and names:
+            rows = [{"target": uuid, "event": "named", "name": name} for uuid in uuids for name in names]
+            self.client.execute(ledger_queries.render_write_names(self.name, rows, quorum=self.quorum))
+
+    def read_earlier_uuids(self) -> list[str]:
+        """Read the UUIDs of the table into which the last load under the target's name went; none if none did."""
+        rows = self.look_up(ledger_queries.render_read_earlier_uuids)
+        return list(rows[0]["table_uuids"]) if rows else []
+
+    def read_files(self, targets: Sequence[str], first: str, last: str) -> list[dict[str, Any]]:
         """Read which attempts were to load which versions of files: rows of path, etag, load_id, attempt.
 
+        :param targets: names that the table had.
         :param first: path from which on files are read, up to ``last``.
         """
         render = ledger_queries.render_read_loaded_files
-        return self.client.query(
-            render(self.files_name, self.cluster, target=str(self.target), first=first, last=last)
-        )
+        return self.client.query(render(self.files_name, self.cluster, targets=targets, first=first, last=last))
 
     def read_last_paths(self, prefix: str, *, before: str, limit: int) -> list[str]:
         """Read the last paths that begin with ``prefix`` of the files that any attempt was to load, last one first.

@@ -201,6 +201,8 @@ class LockedTarget:
         commit.check_staged()
         if not self._fits(attempt):
             return False
+        # Before the commit: those who look for it find the table's names first.
+        self.ledger.write_names(plan.table_uuids)
         self._write(EventKind.COMMITTING, attempt, commit.plan.as_dict())
         # Still the owner? A process that fences the tables from now on reads that the commit has begun, and finishes
         # it. One that did so before may have abandoned the attempt, and a move from dropped tables moves nothing.

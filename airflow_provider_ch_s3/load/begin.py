@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from airflow_provider_ch_s3.common.steps import TimedStep, timed_step
 from airflow_provider_ch_s3.common.text import count_of
@@ -16,7 +17,7 @@ from airflow_provider_ch_s3.exactly_once.owner import LockedTarget
 from airflow_provider_ch_s3.exactly_once.views import View
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.load.checks import check_unbroken
+from airflow_provider_ch_s3.load.checks import check_known, check_unbroken
 from airflow_provider_ch_s3.load.chunks import CommittedChunks
 from airflow_provider_ch_s3.load.decide import Begin, Done, Recover, Step, Submit, decide_start
 from airflow_provider_ch_s3.load.planned import describe_attempt
@@ -42,12 +43,14 @@ def begin(load: LoadSession, step: Begin) -> Step:
 
 
 def _plan_and_stage(load: LoadSession, begin: Begin, planning: TimedStep) -> Step:
+    check_known(load.context, load.request)
     start = begin.done.next(load.request)
     if begin.done.last is None and load.request.list_after_loaded:
         start = Chunk(after=last_loaded_key(load.context.holdings, load.request.pattern))
     load.chunk_number = start.number
     past = load.read_past(begin.history)
-    selection = select_chunk(load.context.holdings.versions, load.store, load.request, start, load.chunk_limits(past))
+    read_versions = partial(load.context.holdings.versions, whole=load.request.skips_loaded)
+    selection = select_chunk(read_versions, load.store, load.request, start, load.chunk_limits(past))
     try:
         prepared = _plan(load, selection, past)
     except NewColumnsError as error:

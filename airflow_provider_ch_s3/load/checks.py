@@ -11,16 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError, UnknownStateError
-from airflow_provider_ch_s3.exactly_once.history import AttemptId, History
+from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
+from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
 from airflow_provider_ch_s3.exactly_once.owner import BROKEN
 from airflow_provider_ch_s3.exactly_once.staging import StagingTable
 from airflow_provider_ch_s3.exactly_once.views import View
 from airflow_provider_ch_s3.files.globs import before_wildcards
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore, WritableStore
-from airflow_provider_ch_s3.load.context import LoadContext
+from airflow_provider_ch_s3.load.context import LoadContext, read_earlier
 from airflow_provider_ch_s3.request import AfterLoad, LoadMode, LoadRequest, MaterializedViews, OnPartialPartitions
-from airflow_provider_ch_s3.sql import load_queries
+from airflow_provider_ch_s3.sql import load_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
@@ -120,14 +121,40 @@ def check_unbroken(context: LoadContext, request: LoadRequest, history: History,
 
     :raises UnknownStateError: if one has, and this load would add them again.
     """
-    uuids = set(context.target.uuids)
-    broken = [a for a in history.attempts.values() if a.is_broken and uuids & set(a.committing_uuids)]
-    if not (broken and request.skips_loaded):
+    if not request.skips_loaded:
         return
+    uuids = set(context.target.uuids)
     paths = {request.pattern.path(file.key) for file in files}
-    for attempt in broken:
-        if paths & context.ledger.read_manifest(attempt.id).keys():
-            raise UnknownStateError(BROKEN.format(query_id=attempt.id.query_id, target=context.ledger.target))
+    for name, known in [(context.ledger.target, history), *read_earlier(context.holdings)]:
+        for attempt in known.attempts.values():
+            is_half_done = attempt.is_broken or attempt.state is EventKind.COMMITTING
+            if not (is_half_done and uuids & set(attempt.committing_uuids)):
+                continue
+            if paths & context.ledger.of(name).read_manifest(attempt.id).keys():
+                raise UnknownStateError(BROKEN.format(query_id=attempt.id.query_id, target=name))
+
+
+def check_known(context: LoadContext, request: LoadRequest) -> None:
+    """Check that the table is one that loads have filled, if its name is.
+
+    :raises TargetError: if it has rows that nobody knows the files of, such as one that was restored or copied.
+    """
+    ledger, uuids = context.ledger, context.target.uuids
+    if request.load_mode is LoadMode.REPLACE_TABLE or NO_UUID in uuids or ledger.read_names(uuids):
+        return
+    earlier = ledger.read_earlier_uuids()
+    if not earlier or set(earlier) & set(uuids):
+        return
+    rows = context.client.query(staging_queries.render_read_partitions(ledger.target, context.cluster.name))
+    # The names after the rows: another load may have just filled an empty table, and it writes the name first.
+    if rows and not ledger.read_names(uuids):
+        raise TargetError(
+            f"{ledger.target} is not the table that was loaded under this name before (its UUID is another one, as"
+            " after RESTORE, a copy, or an exchange with a table of others), and it holds rows: decide whether these"
+            f" are the rows that loads brought before: `ch-s3 loads adopt {ledger.target}` records that the table"
+            f" holds them, `ch-s3 loads adopt {ledger.target} --anew` that it holds no file yet; or replace its rows"
+            " with load_mode='replace_table'"
+        )
 
 
 def check_partial_partitions(context: LoadContext, request: LoadRequest, partitions: set[str]) -> None:
@@ -150,7 +177,7 @@ def check_partial_partitions(context: LoadContext, request: LoadRequest, partiti
             other = f"{count_of(present[partition] - known_rows, 'row')} that no load in the ledger wrote"
         for load in loads:
             if load.id not in manifests:
-                manifests[load.id] = context.ledger.read_manifest(load.id)
+                manifests[load.id] = context.holdings.read_manifest(load)
             for path in manifests[load.id]:
                 if not request.pattern.covers(path):
                     other = f"rows of {path!r}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.history import AttemptId, History
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.lease import TargetLock
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
@@ -135,7 +135,15 @@ def find_context(
     # In a Replicated database it does not matter which node creates the lock.
     first = min(client.reachable if ddl_mode is DdlMode.DATABASE else (node.host for node in cluster.nodes))
     lock = TargetLock(
-        client=client, ledger=ledger, identity=identity, node=first, sleep=sleep, token=token or uuid.uuid4().hex
+        client=client,
+        ledger=ledger,
+        identity=identity,
+        node=first,
+        sleep=sleep,
+        token=token or uuid.uuid4().hex,
+        read_floor=lambda: max(
+            (h.epoch for _, h in read_earlier(Holdings(ledger=ledger, table_uuids=target.uuids))), default=0
+        ),
     )
     return LoadContext(
         client=client,
@@ -145,6 +153,11 @@ def find_context(
         staging=staging,
         locking=TargetLocking(client=client, ledger=ledger, staging=staging, lock=lock, sleep=sleep),
     )
+
+
+def read_earlier(holdings: Holdings) -> list[tuple[TableName, History]]:
+    """Read, for each name that the table had before, what may be open there."""
+    return [(name, holdings.ledger.of(name).read()) for name in holdings.earlier_names]
 
 
 def _copies_one_by_one(ddl_mode: DdlMode, cluster: ClusterSpec) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
@@ -176,7 +177,8 @@ def are_still_new(holdings: Holdings, files: tuple[SourceFile, ...], request: Lo
     :raises SourceError: as :func:`select_files`.
     """
     groups = batches(files, FILES_PER_STATEMENT)
-    return all(_select_new(holdings.versions, group, request).files == group for group in groups)
+    read_versions = partial(holdings.versions, whole=request.skips_loaded)
+    return all(_select_new(read_versions, group, request).files == group for group in groups)
 
 
 def _select_new(

@@ -33,8 +33,10 @@ def prune(view: LedgerView, older_than_days: float) -> int:
     living = _living_uuids(view, {uuid for row in ended for uuid in row["uuids"]})
     count = 0
     for target, of_target in groupby(ended, key=lambda row: str(row["target"])):
-        attempts = {(row["load_id"], row["attempt"]) for row in of_target}
-        for some in batches(sorted(attempts - _holders(view, target, attempts, living))):
+        rows = list(of_target)
+        attempts = {(row["load_id"], row["attempt"]) for row in rows}
+        committed = {uuid for row in rows for uuid in row["uuids"]}
+        for some in batches(sorted(attempts - _holders(view, target, attempts, living & committed))):
             _forget(view, target, some, last_epoch=locks[target]["last_epoch"])
             count += len(some)
     for target, lock in locks.items():
@@ -44,19 +46,21 @@ def prune(view: LedgerView, older_than_days: float) -> int:
     return count
 
 
-def _living_uuids(view: LedgerView, uuids: set[str]) -> list[str]:
+def _living_uuids(view: LedgerView, uuids: set[str]) -> set[str]:
     """Find the UUIDs of the tables that still exist."""
     rows = [
         row
         for some in batches(sorted(uuids))
         for row in view.client.query(ledger_queries.render_read_uuids(some, view.cluster))
     ]
-    return sorted(row["uuid"] for row in rows)
+    return {row["uuid"] for row in rows}
 
 
-def _holders(view: LedgerView, target: str, attempts: Keys, living: Sequence[str]) -> Keys:
-    """Find those of which a table that still exists holds rows."""
-    return view.holdings(parse_table(target, ""), living).holders({number for _, number in attempts})
+def _holders(view: LedgerView, target: str, attempts: Keys, living: set[str]) -> Keys:
+    """Find those of which a table that still exists holds rows, whatever its name is now."""
+    numbers, name = {number for _, number in attempts}, parse_table(target, "")
+    # One table after the other: what was replaced in one of them, another one still holds.
+    return {key for uuid in living for key in view.holdings(name, [uuid]).holders(numbers)}
 
 
 def _forget(view: LedgerView, target: str, attempts: Sequence[tuple[str, int]], *, last_epoch: int) -> None:

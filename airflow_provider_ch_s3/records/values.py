@@ -68,6 +68,7 @@ class LoadRecord:
     :param rows: rows that the table got; None unless it is committed.
     :param rows_rejected: rows that could not be loaded; None unless it is committed.
     :param seconds: duration of INSERT and commit; None unless it is committed.
+    :param table_uuids: UUIDs of the table that it was committed into, which may have another name by now.
     :param events: what happened to it, in order: ``time``, ``event``, ``try_number``, ``epoch``.
     """
 
@@ -96,6 +97,7 @@ class LoadRecord:
     rows: int | None
     rows_rejected: int | None
     seconds: float | None
+    table_uuids: Sequence[str]
     events: Sequence[Mapping[str, Any]]
 
     @classmethod
@@ -128,6 +130,7 @@ class LoadRecord:
             rows=report.rows_added if report else None,
             rows_rejected=report.rows_rejected if report else None,
             seconds=round(report.seconds + report.commit_seconds, 3) if report else None,
+            table_uuids=attempt.committed_uuids,
             events=[
                 {
                     "time": event.time,

@@ -206,15 +206,23 @@ class LedgerView:
 
         :param records: attempts that are known already.
         """
-        rows = self._ask(files_name(self.ledger), ledger_queries.render_read_recorded_files, target=table, **which)
-        held = self._held(parse_table(table, ""), {row["attempt"] for row in rows})
+        holdings = self._holdings_of(parse_table(table, ""), records)
+        names = holdings.names if holdings and not records else [table]
+        rows = self._ask(files_name(self.ledger), ledger_queries.render_read_recorded_files, targets=names, **which)
+        held = holdings.holders({row["attempt"] for row in rows}) if holdings and rows else set()
         known = {(one.load_id, one.attempt): one for one in records}
         return [_file_record(row, known.get((row["load_id"], row["attempt"])), held) for row in rows]
 
-    def _held(self, target: TableName, numbers: set[int]) -> set[tuple[str, int]]:
-        tables = self.client.query(ledger_queries.render_read_tables(target.database, target.table, self.cluster))
-        uuids = sorted({row["uuid"] for row in tables if row["name"] == target.table})
-        return self.holdings(target, uuids).holders(numbers) if uuids and numbers else set()
+    def _holdings_of(self, target: TableName, records: Sequence[LoadRecord]) -> Holdings | None:
+        """What a table holds, or the one that some loads went into, whatever its name is now; None if it is gone."""
+        uuids = sorted({uuid for one in records for uuid in one.table_uuids})
+        if uuids:
+            rows = self.client.query(ledger_queries.render_read_uuids(uuids, self.cluster))
+        else:
+            rows = self.client.query(ledger_queries.render_read_tables(target.database, target.table, self.cluster))
+            rows = [row for row in rows if row["name"] == target.table]
+        found = sorted({row["uuid"] for row in rows})
+        return self.holdings(target, found) if found else None
 
     def _ask(self, table: TableName, render: Callable[..., Statement], **what: object) -> list[dict[str, Any]]:
         try:

@@ -89,10 +89,10 @@ def render_read_attempt_files(
 
 
 def render_read_loaded_files(
-    ledger: TableName, cluster: str | None, *, target: str, first: str, last: str
+    ledger: TableName, cluster: str | None, *, targets: Sequence[str], first: str, last: str
 ) -> Statement:
     """Read which attempts were to load which files, with paths from ``first`` to ``last``."""
-    return render("read_loaded_files", ledger=ledger, cluster=cluster, target=target, first=first, last=last)
+    return render("read_loaded_files", ledger=ledger, cluster=cluster, targets=targets, first=first, last=last)
 
 
 def render_read_last_files(
@@ -108,14 +108,19 @@ def render_read_last_files(
 
 
 def render_read_commits(
-    ledger: TableName, cluster: str | None, *, target: str, table_uuids: Sequence[str], attempts: Sequence[int]
+    ledger: TableName,
+    cluster: str | None,
+    *,
+    targets: Sequence[str],
+    table_uuids: Sequence[str],
+    attempts: Sequence[int],
 ) -> Statement:
     """Read which of the given attempts were committed into the table, when, and how.
 
     :param attempts: their numbers.
     """
     return render(
-        "read_commits", ledger=ledger, cluster=cluster, target=target, table_uuids=table_uuids, attempts=attempts
+        "read_commits", ledger=ledger, cluster=cluster, targets=targets, table_uuids=table_uuids, attempts=attempts
     )
 
 
@@ -123,7 +128,7 @@ def render_read_commits_into(
     ledger: TableName,
     cluster: str | None,
     *,
-    target: str,
+    targets: Sequence[str],
     table_uuids: Sequence[str],
     partitions: Sequence[str],
     since: int,
@@ -133,7 +138,7 @@ def render_read_commits_into(
         "read_commits_into",
         ledger=ledger,
         cluster=cluster,
-        target=target,
+        targets=targets,
         table_uuids=table_uuids,
         partitions=partitions,
         since=since,
@@ -141,16 +146,57 @@ def render_read_commits_into(
 
 
 def render_read_replacements(
-    ledger: TableName, cluster: str | None, *, target: str, table_uuids: Sequence[str], partitions: Sequence[str]
+    ledger: TableName,
+    cluster: str | None,
+    *,
+    targets: Sequence[str],
+    table_uuids: Sequence[str],
+    partitions: Sequence[str],
 ) -> Statement:
     """Read when each of the given partitions was last replaced, and when the whole table was (partition ``''``)."""
     return render(
         "read_replacements",
         ledger=ledger,
         cluster=cluster,
-        target=target,
+        targets=targets,
         table_uuids=table_uuids,
         partitions=partitions,
+    )
+
+
+def render_read_names(ledger: TableName, cluster: str | None, *, table_uuids: Sequence[str]) -> Statement:
+    """Read the names under which a table was loaded, or declared to be known."""
+    return render("read_names", ledger=ledger, cluster=cluster, table_uuids=table_uuids)
+
+
+def render_write_names(ledger: TableName, names: Sequence[Mapping[str, str]], *, quorum: int) -> Statement:
+    """Append names of tables: rows of target (a UUID), event and name."""
+    return render("write_ledger", name="write_names", table=ledger, columns=list(names[0]), rows=names, quorum=quorum)
+
+
+def render_read_earlier_uuids(ledger: TableName, cluster: str | None, *, target: str) -> Statement:
+    """Read the UUIDs of the table that the last commit under a name went into; no row if there was none."""
+    return render("read_earlier_uuids", ledger=ledger, cluster=cluster, target=target)
+
+
+def render_adopt_commits(
+    ledger: TableName,
+    cluster: str | None,
+    *,
+    targets: Sequence[str],
+    earlier_uuids: Sequence[str],
+    table_uuids: Sequence[str],
+    quorum: int,
+) -> Statement:
+    """Record all commits into one table for another one, too, which holds the same rows."""
+    return render(
+        "adopt_commits",
+        ledger=ledger,
+        cluster=cluster,
+        targets=targets,
+        earlier_uuids=earlier_uuids,
+        table_uuids=table_uuids,
+        quorum=quorum,
     )
 
 
@@ -255,7 +301,7 @@ def render_read_recorded_files(
     ledger: TableName,
     cluster: str | None,
     *,
-    target: str,
+    targets: Sequence[str],
     attempts: Sequence[tuple[str, int]] = (),
     prefix: str = "",
     after: tuple[str, str, str, int] | None = None,
@@ -271,7 +317,7 @@ def render_read_recorded_files(
         "read_recorded_files",
         ledger=ledger,
         cluster=cluster,
-        target=target,
+        targets=targets,
         attempts=attempts,
         prefix=prefix,
         after=after,

@@ -1,6 +1,6 @@
 CREATE TABLE IF NOT EXISTS `it's`.`led\`ger` ON CLUSTER `it's`
 (
-    target String,
+    target String COMMENT 'of a name, the UUID of a table that had it',
     load_id String,
     generation UInt32,
     attempt UInt64 COMMENT 'for the events of a lock, its epoch',
@@ -9,6 +9,7 @@ CREATE TABLE IF NOT EXISTS `it's`.`led\`ger` ON CLUSTER `it's`
     try_number UInt32,
     first_open UInt64 COMMENT 'of a lock: no attempt before this one is open',
     table_uuids Array(String),
+    name String COMMENT 'database.table, of a name',
     load_mode LowCardinality(String),
     partitions Map(String, UInt64),
     data_format LowCardinality(String),

@@ -1,4 +1,5 @@
 SELECT
+    target,
     load_id,
     generation,
     attempt,
@@ -6,10 +7,10 @@ SELECT
     any(load_mode) AS mode,
     any(partitions) AS partition_rows
 FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
-WHERE target = 'it\'s.a`b'
+WHERE target IN ('it\'s.a`b', 'd.earlier')
     AND event = 'committed'
     AND hasAny(table_uuids, ['u1', 'u2'])
     AND hasAny(mapKeys(partitions), ['all', '20130101-it\'s'])
     AND epoch >= 5
-GROUP BY load_id, generation, attempt
+GROUP BY target, load_id, generation, attempt
 SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1

@@ -6,7 +6,7 @@ SELECT
     countIf(event = 'committed') > 0 AS is_committed,
     groupUniqArrayArray(table_uuids) AS uuids
 FROM `it's`.`led\`ger`
-WHERE event NOT IN ('locked', 'alive')
+WHERE event NOT IN ('locked', 'alive', 'named')
 GROUP BY target, load_id, generation, attempt
 HAVING toFloat64(max(time)) < 1700000000.5
     AND (is_committed OR maxIf(epoch, event = 'abandoned') > 0

@@ -6,6 +6,7 @@ SELECT
 FROM
 (
 SELECT
+    target,
     load_id,
     generation,
     attempt,
@@ -13,11 +14,11 @@ SELECT
     any(load_mode) AS mode,
     any(partitions) AS partition_rows
 FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
-WHERE target = 'it\'s.a`b'
+WHERE target IN ('it\'s.a`b', 'd.earlier')
     AND event = 'committed'
     AND hasAny(table_uuids, ['u1', 'u2'])
         AND load_mode NOT IN ('append', 'replace_where')
-    GROUP BY load_id, generation, attempt
+    GROUP BY target, load_id, generation, attempt
 )
 GROUP BY mode, partition_id
 HAVING partition_id IN ('', '20130101-it\'s')

@@ -34,6 +34,7 @@ def test_the_commands() -> None:
         "ch-s3 loads",
         "ch-s3 loads show",
         "ch-s3 loads prune",
+        "ch-s3 loads adopt",
         "ch-s3 tune",
         "ch-s3 bench",
         "ch-s3 sandbox",

@@ -28,7 +28,10 @@ TABLE_ALREADY_EXISTS = 57
 SAME_QUERY_ID = 216
 SETTING = "allow_replace_partition_from_empty_source"
 # Queries whose result never changes during a test: they are no steps of their own.
-CONSTANT = {"read_settings", "read_ledger_comments", "read_table", "read_past_reports"}
+CONSTANT = {
+    *("read_settings", "read_ledger_comments", "read_table", "read_past_reports"),
+    *("read_names", "read_earlier_uuids"),
+}
 LOG_FLUSH_SECONDS = 1.0
 
 Rows = Counter[tuple[str, str]]
@@ -652,6 +655,14 @@ class Cluster:
         keeping = ("append", "replace_where")
         return [row for row in self._committed(node, statement) if row["load_mode"] not in keeping]
 
+    def _write_names(self, *_: object) -> None:
+        """The table is never renamed."""
+
+    def _read_names(self, *_: object) -> list[dict[str, Any]]:
+        return []
+
+    _read_earlier_uuids = _read_names
+
     def _read_past_reports(self, *_: object) -> list[dict[str, Any]]:
         return []
 
@@ -883,7 +894,7 @@ def _commits(found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     commits: dict[tuple[str, int, int], dict[str, Any]] = {}
     for row in sorted(found, key=lambda row: (row["epoch"], row["time_seconds"])):
         key = (row["load_id"], row["generation"], row["attempt"])
-        names = dict(zip(("load_id", "generation", "attempt"), key, strict=True))
+        names = {**dict(zip(("load_id", "generation", "attempt"), key, strict=True)), "target": row["target"]}
         moment = (row["epoch"], row["time_seconds"])
         what = {"committed_at": moment, "mode": row["load_mode"], "partition_rows": row["partitions"]}
         commits.setdefault(key, {**names, **what})

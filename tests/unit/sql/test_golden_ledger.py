@@ -64,7 +64,8 @@ def of_both(name: str, table: TableName = LEDGER, **values: Any) -> dict[str, St
     return {f"{name}_{where}": render(table, on, **values) for where, on in (("cluster", CLUSTER), ("single", None))}
 
 
-OF_TABLE: dict[str, Any] = {"target": TARGET_TEXT, "table_uuids": ["u1", "u2"]}
+NAMES = [TARGET_TEXT, "d.earlier"]
+OF_TABLE: dict[str, Any] = {"targets": NAMES, "table_uuids": ["u1", "u2"]}
 # Look-ups in the ledger.
 LOOK_UPS = {
     **of_both("read_events", target=TARGET_TEXT, load_id="ch-s3-0123"),
@@ -75,10 +76,13 @@ LOOK_UPS = {
         LEDGER, CLUSTER, target=TARGET_TEXT, load_id="ch-s3-0123", attempts={3}, since=5
     ),
     **of_both("read_last_files", FILES, target=TARGET_TEXT, prefix=f"flights/{HOSTILE}", before="flights/z", limit=9),
-    **of_both("read_loaded_files", FILES, target=TARGET_TEXT, first="flights/a", last=f"flights/{HOSTILE}"),
+    **of_both("read_loaded_files", FILES, targets=[TARGET_TEXT], first="flights/a", last=f"flights/{HOSTILE}"),
     **of_both("read_commits", **OF_TABLE, attempts=[7, 9]),
     **of_both("read_commits_into", **OF_TABLE, partitions=["all", PARTITION], since=5),
     **of_both("read_replacements", **OF_TABLE, partitions=["", PARTITION]),
+    **of_both("read_names", table_uuids=["u1", "u2"]),
+    **of_both("read_earlier_uuids", target=TARGET_TEXT),
+    **of_both("adopt_commits", targets=NAMES, earlier_uuids=["u1", HOSTILE], table_uuids=["u3"], quorum=2),
     **of_both("read_past_reports", target=TARGET_TEXT, since=5, min_volume_bytes=1_048_576),
     **of_both("read_latest_attempts", limit=50),
     "read_latest_attempts_selected": ledger_queries.render_read_latest_attempts(
@@ -93,11 +97,11 @@ LOOK_UPS = {
     ),
     **of_both("read_targets", limit=1_000),
     **of_both("read_lock_events", locks=[(TARGET_TEXT, 7), ("d.t", 9)]),
-    **of_both("read_recorded_files", FILES, target=TARGET_TEXT, limit=1_000),
+    **of_both("read_recorded_files", FILES, targets=NAMES, limit=1_000),
     "read_recorded_files_selected": ledger_queries.render_read_recorded_files(
         FILES,
         CLUSTER,
-        target=TARGET_TEXT,
+        targets=[TARGET_TEXT],
         attempts=[("ch-s3-0123", 7), (HOSTILE, 9)],
         prefix=f"flights/{HOSTILE}",
         after=("flights/b", HOSTILE, "ch-s3-0123", 7),
@@ -133,6 +137,9 @@ CASES: dict[str, Statement] = {
         FILES, None, comment=COMMENT, is_replicated=True
     ),
     "write_ledger_event": ledger_queries.render_write_event(LEDGER, EVENT, quorum=2),
+    "write_ledger_names": ledger_queries.render_write_names(
+        LEDGER, [{"target": "u1", "event": "named", "name": HOSTILE}], quorum=2
+    ),
     "write_ledger_files": ledger_queries.render_write_files(FILES, MANIFEST, quorum=0),
     **LOOK_UPS,
     "read_attempt_files_cluster": ledger_queries.render_read_attempt_files(
@@ -243,6 +250,9 @@ def test_an_event_is_part_of_the_statements_name(kind: str) -> None:
 def test_a_statement_is_called_as_its_template() -> None:
     assert ledger_queries.render_write_files(FILES, MANIFEST, quorum=0).name == "write_files"
     assert {s.name for n, s in CASES.items() if not n.startswith("write_")} == {
+        "adopt_commits",
+        "read_names",
+        "read_earlier_uuids",
         "read_ledger_comments",
         "create_ledger",
         "create_ledger_files",

@@ -1,0 +1,48 @@
+"""Say what a table holds that has the name of an earlier one, but is another: restored, copied, exchanged."""
+
+from __future__ import annotations
+
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
+from airflow_provider_ch_s3.load.context import LoadContext
+from airflow_provider_ch_s3.sql import ledger_queries
+from airflow_provider_ch_s3.table.target import parse_table
+
+
+def adopt(context: LoadContext, *, source: str = "", is_anew: bool = False) -> str:
+    """Record that a table holds what an earlier one held until now, or nothing; returns what was recorded.
+
+    :param source: the name under which the earlier one was loaded; '' for the same name.
+    :raises ConfigError: if there is nothing to decide, or nothing to adopt.
+    """
+    ledger, uuids = context.ledger, context.target.uuids
+    if NO_UUID in uuids:
+        raise ConfigError(
+            f"{ledger.target} has no UUID, so the ledger knows it by its name alone, and there is nothing to adopt"
+        )
+    if ledger.read_names(uuids):
+        raise ConfigError(
+            f"the ledger {ledger.name} knows what {ledger.target} holds, because it was loaded or adopted before;"
+            " there is nothing to decide"
+        )
+    if is_anew:
+        ledger.write_names(uuids)
+        return f"{ledger.target} holds no file yet: the next load adds its files to the rows that are there"
+    name = parse_table(source or str(ledger.target), ledger.target.database)
+    earlier = ledger.of(name).read_earlier_uuids()
+    if not earlier:
+        raise ConfigError(f"the ledger {ledger.name} knows no load into {name}; correct --from, or use --anew")
+    targets = sorted({str(name), *ledger.read_names(earlier)})
+    # The names last: until they are there, the table counts as unknown, and this can be repeated.
+    context.client.execute(
+        ledger_queries.render_adopt_commits(
+            ledger.name,
+            context.cluster.name,
+            targets=targets,
+            earlier_uuids=earlier,
+            table_uuids=uuids,
+            quorum=ledger.quorum,
+        )
+    )
+    ledger.write_names(uuids, targets)
+    return f"{ledger.target} holds the files that loads into {name} have brought until now"

@@ -1,0 +1,16 @@
+INSERT INTO `it's`.`led\`ger`
+SELECT * REPLACE (['u3'] AS table_uuids)
+FROM
+(
+    SELECT *
+    FROM `it's`.`led\`ger`
+    WHERE target IN ('it\'s.a`b', 'd.earlier')
+        AND event = 'committed'
+        AND hasAny(table_uuids, ['u1', 'it\'s\n\'); DROP TABLE x; --\\'])
+)
+SETTINGS
+    insert_quorum = 2,
+    insert_quorum_parallel = 1,
+    insert_deduplicate = 0,
+    skip_unavailable_shards = 0,
+    select_sequential_consistency = 1

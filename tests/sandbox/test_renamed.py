@@ -1,0 +1,130 @@
+"""A table that was renamed, exchanged, copied or replaced by another one: what it holds goes by its UUID."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ch_s3.errors import LoadError, TargetError
+from tests.sandbox.conftest import Lab, bag
+from tests.sandbox.few import EVEN_AND_ODD, FEW, OTHER, make_table, put_numbers
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+
+
+@pytest.fixture
+def table(lab: Lab) -> str:
+    return make_table(lab)
+
+
+def test_a_renamed_table_keeps_its_files(lab: Lab, table: str) -> None:
+    lab.load("in/*.csv", table)
+    renamed = f"{lab.database}.renamed"
+    lab.ddl(f"RENAME TABLE {table} TO {renamed}")
+    put_numbers(lab, "in/new.csv", OTHER)
+    report = lab.load("in/*.csv", renamed, task_id="after")
+    assert (report["files_skipped"], report["files_read"]) == (3, 1)
+    assert bag(lab.rows(renamed)) == bag(FEW + OTHER)
+    lab.ddl(f"RENAME TABLE {renamed} TO {table}")
+    assert lab.load("in/*.csv", table, task_id="back")["files_skipped"] == 4
+    assert bag(lab.rows(table)) == bag(FEW + OTHER)
+
+
+def test_what_was_replaced_under_one_name_is_known_under_the_other(lab: Lab, table: str) -> None:
+    for number in range(3):
+        lab.load("in/*.csv", table, task_id=f"before{number}", load_mode="replace_table")
+    renamed = f"{lab.database}.renamed"
+    lab.ddl(f"RENAME TABLE {table} TO {renamed}")
+    put_numbers(lab, "other/new.csv", OTHER)
+    lab.load("other/*.csv", renamed, task_id="replace", load_mode="replace_table")
+    assert lab.load("in/*.csv", renamed, task_id="append")["files_skipped"] == 0
+    assert bag(lab.rows(renamed)) == bag(FEW + OTHER)
+
+
+def test_two_tables_that_changed_names_keep_what_is_theirs(lab: Lab, table: str) -> None:
+    lab.load("in/*.csv", table)
+    put_numbers(lab, "other/a.csv", OTHER)
+    new = lab.create("new", "n UInt32", EVEN_AND_ODD)
+    lab.load("other/*.csv", new, task_id="new")
+    lab.ddl(f"EXCHANGE TABLES {table} AND {new}")
+    assert lab.load("other/*.csv", table, task_id="live")["files_skipped"] == 1
+    assert bag(lab.rows(table)) == bag(OTHER)
+    assert lab.load("in/*.csv", new, task_id="old")["files_skipped"] == 3
+    assert lab.load("in/*.csv", table, task_id="live2")["files_skipped"] == 0
+    assert bag(lab.rows(table)) == bag(FEW + OTHER)
+    assert bag(lab.rows(new)) == bag(FEW)
+    assert lab.loads("prune", "--older-than-days", "0") == 0
+    assert lab.load("*/*.csv", table, task_id="pruned")["files_skipped"] == 4
+    assert lab.load("in/*.csv", new, task_id="pruned")["files_skipped"] == 3
+
+
+def copy(lab: Lab, table: str) -> None:
+    """Put a copy in place of the table, as RESTORE does."""
+    lab.ddl(f"CREATE TABLE {table}_copy AS {table}")
+    lab.ddl(f"INSERT INTO {table}_copy SELECT * FROM {table}")
+    lab.ddl(f"DROP TABLE {table} SYNC")
+    lab.ddl(f"RENAME TABLE {table}_copy TO {table}")
+
+
+def test_a_copy_under_a_known_name_is_refused_until_it_is_adopted(lab: Lab, table: str) -> None:
+    lab.load("in/*.csv", table)
+    copy(lab, table)
+    with pytest.raises(TargetError, match=f"`ch-s3 loads adopt {table}`"):
+        lab.load("in/*.csv", table, task_id="copied")
+    assert bag(lab.rows(table)) == bag(FEW)
+    assert lab.loads("adopt", table) == 0
+    assert lab.load("in/*.csv", table, task_id="adopted")["files_skipped"] == 3
+    assert lab.loads("adopt", table) == 1  # nothing to decide any more
+    assert bag(lab.rows(table)) == bag(FEW)
+
+
+def test_a_copy_that_begins_anew(lab: Lab, table: str) -> None:
+    lab.load("in/*.csv", table)
+    copy(lab, table)
+    assert lab.loads("adopt", table, "--anew") == 0
+    assert lab.load("in/*.csv", table, task_id="anew")["files_skipped"] == 0
+    assert bag(lab.rows(table)) == bag(FEW + FEW)
+
+
+def test_a_copy_under_another_name_adopts_by_that_name(lab: Lab, table: str) -> None:
+    lab.load("in/*.csv", table)
+    other = f"{lab.database}.other"
+    lab.ddl(f"CREATE TABLE {other} AS {table}")
+    lab.ddl(f"INSERT INTO {other} SELECT * FROM {table}")
+    assert lab.loads("adopt", other, "--from", table) == 0
+    assert lab.load("in/*.csv", other, task_id="other")["files_skipped"] == 3
+    put_numbers(lab, "in/new.csv", OTHER)
+    lab.load("in/*.csv", table, task_id="more")
+    assert lab.load("in/*.csv", other, task_id="other2")["files_skipped"] == 3  # not what came later
+    assert bag(lab.rows(other)) == bag(FEW + OTHER)
+
+
+def test_an_unknown_name_is_loaded_whatever_the_table_holds(lab: Lab, table: str) -> None:
+    lab.load("in/*.csv", table)
+    other = lab.create("other", "n UInt32", EVEN_AND_ODD)
+    lab.query(f"INSERT INTO {other} VALUES (7)")
+    assert lab.load("in/*.csv", other, task_id="other")["files_skipped"] == 0
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["one-load", "a-load-for-each-file"])
+def test_a_part_of_an_attempt_was_replaced(lab: Lab, together: bool) -> None:
+    table = lab.create("days", "day Date, n UInt32", "MergeTree PARTITION BY day ORDER BY n")
+    arguments = {"structure": "day Date, n UInt32", "data_format": "CSV"}
+    for day in (1, 2):
+        lab.put(f"in/{day}.csv", f"2013-01-0{day},{day}\n".encode())
+    for day in ("*",) if together else (1, 2):
+        lab.load(f"in/{day}.csv", table, task_id=f"first{day}".replace("*", ""), **arguments)
+    lab.put("corrected/1.csv", b"2013-01-01,100\n")
+    how = {"load_mode": "replace_partitions", "on_partial_partitions": "replace", **arguments}
+    lab.load("corrected/1.csv", table, task_id="corrected", **how)
+    if together:
+        with pytest.raises(LoadError, match=r"nobody knows whether the table still holds '.*in/1.csv'.*20130101"):
+            lab.load("in/*.csv", table, task_id="again", **arguments)
+        assert [row["n"] for row in lab.rows(table)] == [2, 100]
+        # the remedy
+        lab.load("in/*.csv", table, task_id="remedy", **how)
+        assert lab.load("in/*.csv", table, task_id="last", **arguments)["files_skipped"] == 2
+        assert bag(lab.rows(table)) == bag([(1,), (2,)])
+    else:
+        # the table does not hold the first file any more, and that is certain
+        report = lab.load("in/*.csv", table, task_id="again", **arguments)
+        assert (report["files_skipped"], report["files_read"]) == (1, 1)
