@@ -1,4 +1,4 @@
-"""What is to be loaded, and by which task instance."""
+"""What is to be loaded."""
 
 from __future__ import annotations
 

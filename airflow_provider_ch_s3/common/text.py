@@ -1,7 +1,4 @@
-"""Format bytes, counts and durations for people to read.
-
-Show external names in messages, with invisible characters escaped.
-"""
+"""Text for people: bytes, counts and durations formatted, external names with invisible characters escaped."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Wait with a deadline, and limit how often a wait is logged, so that it is neither silent nor chatty.
-
-Ask about many items with few statements.
-
-Do something for many items at once.
-"""
+"""Waiting, logging and asking in the right measure: polls with a deadline, a pace for logs, batches, threads."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 Every step can be repeated, by another process too. Replacing a partition with the same rows changes nothing. Moving
 it again does, if a node died during the first move: so a process that finishes a commit first determines which parts
 have arrived.
-
-The tables of a commit: what the staging tables hold, and those that they are committed into, by partition.
 """
 
 from __future__ import annotations
@@ -38,6 +36,8 @@ from airflow_provider_ch_s3.exactly_once.survivors import Survivors
 from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.sql import ledger_queries, staging_queries
 from airflow_provider_ch_s3.table.target import TableName
+
+log = logging.getLogger(__name__)
 
 Place = tuple[str, str]
 """A node, and a partition there."""
@@ -132,9 +132,6 @@ class CommitTables:
 
 def _place(row: Mapping[str, Any]) -> Place:
     return row["node"], row["partition_id"]
-
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(kw_only=True)

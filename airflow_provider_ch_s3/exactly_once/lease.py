@@ -9,8 +9,6 @@ by their epoch.
 Locks are created on the first node in the order of the nodes' own names, so that it does not matter how a connection
 calls them. While processes disagree about it, because a node was added, the same epoch may be locked on two nodes: a
 process that sees this releases its lock.
-
-Wait for the owner of a lock: how often to look, and for how long it has given no new sign of life.
 """
 
 from __future__ import annotations

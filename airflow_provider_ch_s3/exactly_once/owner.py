@@ -3,7 +3,7 @@
 Each owner first cleans up after earlier ones, whichever load they belonged to: it finishes interrupted commits, and
 drops staging tables that are no longer needed. So a dead process blocks no other one, and nothing is left for good.
 
-Hold the lock of a target for the length of a block: only then may a process write to the target.
+The lock is held for the length of a block: :meth:`TargetLocking.hold`.
 """
 
 from __future__ import annotations

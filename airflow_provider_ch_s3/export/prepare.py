@@ -1,7 +1,4 @@
-"""Prepare an export: what its query yields, which settings, which statement; nothing is written.
-
-What to do about a server's error in an export.
-"""
+"""Prepare an export: what its query yields, which settings, which statement; nothing is written."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Globs in object keys: as users write them, and as ClickHouse expands them.
-
-Globs in URLs: braces are the only wildcards, since an HTTP server does not list its files.
-"""
+"""Globs: in object keys, as users write them and as ClickHouse expands them; in URLs, braces are the only ones."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Detect the nodes of the cluster and their hardware.
-
-What the connected server says of itself: databases, macros, and the clusters that it knows.
-"""
+"""Detect the nodes of the cluster and their hardware, starting from what the connected server says of itself."""
 
 from __future__ import annotations
 

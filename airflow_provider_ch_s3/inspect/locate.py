@@ -1,6 +1,6 @@
 """Locate a table: on the connected server first, then its cluster and the cluster's nodes.
 
-Refuse a table that exists on more nodes than the load covers: the load's files and lock would be unknown there.
+A table that exists on more nodes than the load covers is refused: the load's files and lock would be unknown there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from airflow_provider_ch_s3.errors import ServerError, TargetError
 from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, detect_cluster
 from airflow_provider_ch_s3.inspect.table import FoundTable, declare_cluster, find_table
 from airflow_provider_ch_s3.sql import load_queries
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +43,6 @@ def locate_table(client: ClickHouseClient, declaration: ClusterDeclaration, tabl
     return LocatedTable(
         found=found, declaration=declaration, cluster=detect_cluster(client, declaration, found.server)
     )
-
-
-log = logging.getLogger(__name__)
 
 
 def check_coverage(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec) -> None:

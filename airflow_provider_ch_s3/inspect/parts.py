@@ -1,7 +1,4 @@
-"""Read the parts of tables from all nodes.
-
-Read the parts of some partitions of tables from all nodes.
-"""
+"""Read the parts of tables, or of some of their partitions, from all nodes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The table that a load writes to, as it is on every node.
-
-The definition of the target: staged rows fit only as long as it does not change.
-"""
+"""The table that a load writes to, as it is on every node; staged rows fit only while its definition stays."""
 
 from __future__ import annotations
 

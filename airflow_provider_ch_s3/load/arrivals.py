@@ -1,10 +1,9 @@
 """Which of the listed files are ready to be loaded: they match, are old enough, and the expected files are there.
 
-The files that must be there before a folder is loaded, such as Spark's ``_SUCCESS``.
-
-A job writes its marker into the folder that it was told to write: into each day's folder if each day is a job of its
-own, or above all of them if one job wrote them (``partitionBy``). So a folder is complete if the marker is in it, or
-in a folder above it, but not above the one that the source names: a marker there belongs to something else.
+A job that writes a marker, such as Spark's ``_SUCCESS``, writes it into the folder that it was told to write: into the
+folder of each day if each day is a job of its own, or above all of them if one job wrote them (``partitionBy``). So a
+folder is complete if the marker is in it, or in a folder above it, but not above the one that the source names: a marker
+there belongs to something else.
 """
 
 from __future__ import annotations
@@ -22,6 +21,8 @@ from airflow_provider_ch_s3.files.globs import before_wildcards
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnNoFiles
+
+log = logging.getLogger(__name__)
 
 
 def is_marker(key: str, names: Sequence[str]) -> bool:
@@ -78,8 +79,6 @@ def _is_missing(name: str, lacking: Sequence[str], root: str, count: int, patter
         " their writer has finished, e.g. by a retry of the task, or correct expected_files"
     )
 
-
-log = logging.getLogger(__name__)
 
 NO_FILES_REMEDY = (
     "check the address, the date in it, and that the files were delivered; on_no_files='skip' or 'succeed' allows it"

@@ -1,7 +1,4 @@
-"""Refuse loads with wrong results before the target changes.
-
-Check the rights of the connection's user before the first change.
-"""
+"""Refuse loads with wrong results, or without the rights that they need, before the target changes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Stop a staged load from any process: its own, or that of a trigger.
-
-Describe the outcome of killing a load, for the task's log.
-"""
+"""Stop a staged load from any process, its own or that of a trigger, and describe the outcome for the task's log."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Measure a sample of the files: size of the rows in memory, number of rows, partitions.
-
-Measurements of past loads, from the ledger, for the next plan of the same table.
-
-Find out among how many loads the memory of the nodes is divided.
-"""
+"""What a plan is based on: a sample of the files, past loads, and how many loads share the memory."""
 
 from __future__ import annotations
 

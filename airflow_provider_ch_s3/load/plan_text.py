@@ -1,7 +1,4 @@
-"""A plan as text, for the log of a load and for ``ch-s3 plan``.
-
-Long parts of a log that Airflow's UI folds.
-"""
+"""A plan as text, for the log of a load, where Airflow's UI folds it, and for ``ch-s3 plan``."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The report of a load: what the operator returns, and the ledger keeps.
-
-The report of an INSERT, from the cluster's own logs.
-
-The report of a load of several chunks, from theirs.
-"""
+"""The report of a load: what the operator returns, and the ledger keeps; chunks have theirs joined."""
 
 from __future__ import annotations
 

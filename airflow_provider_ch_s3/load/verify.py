@@ -1,8 +1,6 @@
 """From the end of an INSERT to the plan of its commit: compare what is staged with what was listed.
 
-The comparisons that staged rows must pass before they are committed.
-
-Wait before a commit until staged parts have settled.
+Users may have the commit wait until the staged parts have settled.
 """
 
 from __future__ import annotations
@@ -37,6 +35,8 @@ from airflow_provider_ch_s3.request import LoadMode, LoadRequest
 from airflow_provider_ch_s3.table.bad_rows import reject_tables
 from airflow_provider_ch_s3.table.settle import SettleRule, judge_parts
 from airflow_provider_ch_s3.table.target import TableName
+
+log = logging.getLogger(__name__)
 
 
 def verify_rows(
@@ -135,9 +135,6 @@ def _differs(report: LoadReport, what: str, expected: int, noun: str, did: str, 
         f"{what} {count_of(expected, noun)}, but {report.query_id} {did} {format_count(found)}, and committed"
         " nothing; load again, and if that fails in the same way, check the files"
     )
-
-
-log = logging.getLogger(__name__)
 
 
 def wait_until_settled(

@@ -1,7 +1,4 @@
-"""The progress of a running load, in one line.
-
-Read the progress of many queries from all nodes.
-"""
+"""The progress of running queries, read from all nodes; of a load, in one line."""
 
 from __future__ import annotations
 

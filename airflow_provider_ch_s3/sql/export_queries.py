@@ -1,7 +1,4 @@
-"""Render the statements of an export.
-
-Render a SELECT over files in place.
-"""
+"""Render the statements of an export, and of a SELECT over files in place."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The statements of the ledger, and of the locks that guard it.
-
-The statements that show what all loads have left in the ledger, and forget what is old.
-"""
+"""Render the statements of the ledger and of locks, and those that show or forget what loads did."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Render the statements of a load, in the order in which a load uses them.
-
-Statements with which a triggerer polls many loads at once.
-
-Statements for people, to which links lead.
-"""
+"""Render the statements of a load, in the order of their use, and those with which it is watched."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Statements about the parts of tables on all nodes, most of them for many tables at once.
-
-Statements that read the state of the replicas of a table.
-"""
+"""Render the statements about parts and replicas of tables on all nodes, most of them for many tables at once."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Render the statements that create a table from files.
-
-Statements that find out which nodes there are, and what hardware and version they have.
-"""
+"""Render the statements that create a table from files, and those that find out which nodes are there to hold it."""
 
 from __future__ import annotations
 

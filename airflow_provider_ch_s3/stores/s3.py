@@ -1,7 +1,4 @@
-"""S3 through the amazon provider's hook: listing files, and the credentials for ClickHouse.
-
-S3 as the destination of exports: the small objects that make a prefix complete.
-"""
+"""S3 through the amazon provider's hook: files, credentials for ClickHouse, and what completes an export."""
 
 from __future__ import annotations
 

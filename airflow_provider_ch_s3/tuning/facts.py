@@ -1,7 +1,4 @@
-"""The input of the rules: one flat value, so that each rule is a function of one argument.
-
-How many loads share the memory that the connection gives to loads.
-"""
+"""The input of the rules: one flat value, so that each rule is a function of one argument."""
 
 from __future__ import annotations
 

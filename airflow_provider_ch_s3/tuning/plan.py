@@ -1,7 +1,4 @@
-"""Combine all rules into the plan of a query.
-
-How much of a source of any size is loaded at a time.
-"""
+"""Combine all rules into the plan of a query, and say how much of a source of any size is loaded at a time."""
 
 from __future__ import annotations
 

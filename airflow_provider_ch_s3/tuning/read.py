@@ -1,7 +1,4 @@
-"""How each node reads: threads, buffers, parsing.
-
-The server's own limit on the duration of a query.
-"""
+"""How each node reads: threads, buffers, parsing, and the server's own limit on the duration of a query."""
 
 from __future__ import annotations
 

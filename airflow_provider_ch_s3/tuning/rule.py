@@ -1,7 +1,4 @@
-"""A rule: how a setting is decided, and what to know about it; ``rules.py`` and ``keep.py`` are lists of rules.
-
-One setting of a plan: its value, where it came from, and why.
-"""
+"""A rule decides one setting; a setting has a value, where it came from, and why. ``rules.py`` lists the rules."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ ENDLESS = {**SLOW, "query": f"SELECT * FROM ({QUERY}) WHERE sleepEachRow(3) = 0"
 
 DIE_BEFORE_WRITING = """
 import os
-from airflow_provider_ch_s3.stores.s3_export import S3ExportStore
+from airflow_provider_ch_s3.stores.s3 import S3ExportStore
 real = S3ExportStore.write
 def write(store, bucket, key, *given, **named):
     if key.endswith({name!r}):

@@ -134,10 +134,11 @@ def test_the_schema_is_read_from_a_file_of_the_load(lab: Lab) -> None:
 def test_folders_of_hive_columns(lab: Lab) -> None:
     table = lab.create("t", "tag String, n UInt8")
     names = ["a b", "it's", "{{ x }}", "grüße", "a%20b", "a+b", "'); DROP TABLE t; --"]
+    values = ["a b", "it's", "{{ x }}", "grüße", "a b", "a+b", "'); DROP TABLE t; --"]
     for n, name in enumerate(names):
         lab.put(f"in/tag={name}/a.csv", f"n\n{n}\n".encode())
     lab.load("in/tag=*/*.csv", table)
-    assert bag(lab.rows(table)) == bag({"tag": name, "n": n} for n, name in enumerate(names))
+    assert bag(lab.rows(table)) == bag({"tag": value, "n": n} for n, value in enumerate(values))
 
 
 def test_expressions_with_hostile_texts(lab: Lab) -> None:
