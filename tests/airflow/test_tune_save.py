@@ -12,7 +12,7 @@ from tests.airflow.conftest import run_in_one_process
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
 SAVE = """
-from airflow_provider_ch_s3.cli.connections import check_stored_connection, store_extra
+from airflow_provider_ch_s3.hooks.lookup import check_stored_connection, store_extra
 
 check_stored_connection("stored")
 store_extra("stored", {"calibration": {"readers_per_core": 3.0}})

@@ -209,7 +209,7 @@ def test_execute_asks_for_no_progress_headers(hook: ClickHouseS3Hook, ch_s3_data
 CHILD = """
 import os, threading
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.sql.statement import Statement
+from airflow_provider_ch_s3.clickhouse.statement import Statement
 hook = ClickHouseS3Hook(clickhouse_conn_id="ch")
 text = "INSERT INTO {table} SELECT number FROM numbers(300) WHERE sleepEachRow(0.01) = 0 SETTINGS max_block_size = 10"
 threading.Thread(target=hook.execute, args=(Statement(text=text),), kwargs=dict(query_id="{query_id}")).start()
