@@ -21,6 +21,13 @@ SCHEMA_VERSION = 3
 """Version of the ledger's schema; a release that only knows lower ones does not touch the ledger."""
 
 
+def as_plain(value: Any) -> Any:
+    """Return a value with plain dicts and lists at every depth, as it comes back from JSON."""
+    if isinstance(value, Mapping):
+        return {key: as_plain(one) for key, one in value.items()}
+    return [as_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
 def decode(cls: type[Value], written: Mapping[str, Any], **blanks: Any) -> Value:
     """Create a value from its stored fields.
 

@@ -31,6 +31,43 @@ NO_UUID = "00000000-0000-0000-0000-000000000000"
 _COMMENT = "airflow-provider-ch-s3: what its loads did, schema "
 _FILES_SUFFIX = "_files"
 MAX_LEDGERS = 1_000
+EVENT_COLUMNS = [
+    *(
+        (name, kind, "", "")
+        for name, kind in (
+            ("target", "String"),
+            ("load_id", "String"),
+            ("generation", "UInt32"),
+            ("attempt", "UInt64"),
+            ("epoch", "UInt64"),
+            ("event", "LowCardinality(String)"),
+            ("try_number", "UInt32"),
+            ("first_open", "UInt64"),
+            ("table_uuids", "Array(String)"),
+            ("load_mode", "LowCardinality(String)"),
+            ("partitions", "Map(String, UInt64)"),
+            ("data_format", "LowCardinality(String)"),
+            ("volume_bytes", "UInt64"),
+            ("detail", "String"),
+        )
+    ),
+    ("time", "DateTime64(6, 'UTC')", "DEFAULT", "now64(6)"),
+]
+"""The columns of a table of events, as ``system.columns`` has them: name, type, kind of default, default."""
+
+FILE_COLUMNS = [
+    (name, kind, "", "")
+    for name, kind in (
+        ("target", "String"),
+        ("path", "String"),
+        ("etag", "String"),
+        ("size_bytes", "UInt64"),
+        ("load_id", "String"),
+        ("attempt", "UInt64"),
+    )
+]
+"""The same of its table of files."""
+
 # A statement takes about 1 kB of a worker's memory for each file, its result half of that.
 FILES_PER_STATEMENT = 10_000
 
@@ -45,10 +82,39 @@ def files_name(ledger: TableName) -> TableName:
     return TableName(database=ledger.database, table=f"{ledger.table}{_FILES_SUFFIX}")
 
 
-def find_ledgers(client: ClickHouseClient) -> dict[TableName, str]:
-    """Find the ledgers on the connected server that its user may see, each with its comment."""
-    rows = client.query(ledger_queries.render_find_ledgers(_COMMENT, _FILES_SUFFIX, limit=MAX_LEDGERS))
-    return {TableName(database=row["database"], table=row["name"]): row["comment"] for row in rows}
+def find_ledgers(client: ClickHouseClient, cluster: str | None) -> dict[TableName, str]:
+    """Find the ledgers that the connection's user may see, each with its comment.
+
+    Whoever may create a table can give it a ledger's comment. So a ledger is a pair of MergeTree tables with the
+    columns of a ledger, on every node that has them: a view, or a column that is computed when it is read, would read
+    other tables with the rights of this user. Those of other versions are for :func:`check_schema` to refuse.
+    """
+    rows = client.query(ledger_queries.render_find_ledgers(_COMMENT, cluster, limit=2 * MAX_LEDGERS))
+    tables = {
+        TableName(database=row["database"], table=row["name"]): row["comments"][0]
+        for row in rows
+        if all(engine.endswith("MergeTree") for engine in row["engines"]) and len(row["comments"]) == 1
+    }
+    ledgers = {name: comment for name, comment in tables.items() if files_name(name) in tables}
+    if not ledgers:
+        return {}
+    expected = {
+        table: columns
+        for name in ledgers
+        for table, columns in zip((name, files_name(name)), (EVENT_COLUMNS, FILE_COLUMNS), strict=True)
+    }
+    found = {
+        TableName(database=row["database"], table=row["table"]): [
+            [tuple(one) for one in some] for some in row["columns"]
+        ]
+        for row in client.query(ledger_queries.render_read_ledger_columns(sorted(expected, key=str), cluster))
+    }
+    sound = {table for table, columns in expected.items() if found.get(table) == [columns]}
+    return {
+        name: comment
+        for name, comment in ledgers.items()
+        if {name, files_name(name)} <= sound or comment != f"{_COMMENT}{SCHEMA_VERSION}"
+    }
 
 
 @dataclass(kw_only=True)

@@ -1,9 +1,9 @@
 """Which of the listed files are ready to be loaded: they match, are old enough, and the expected files are there.
 
 A job that writes a marker, such as Spark's ``_SUCCESS``, writes it into the folder that it was told to write: the
-folder of each day if each day is a job of its own, or the one above all of them if one job wrote them (``partitionBy``). So
-a folder is complete if the marker is in it, or in a folder above it, but not above the one that the source names: what is
-there belongs to something else.
+folder of each day if each day is a job of its own, or the one above all of them if one job wrote them
+(``partitionBy``). So a folder is complete if the marker is in it, or in a folder above it, but not above the one
+that the source names: what is there belongs to something else.
 """
 
 from __future__ import annotations

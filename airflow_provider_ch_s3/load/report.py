@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_ch_s3.common.codec import decode
+from airflow_provider_ch_s3.common.codec import as_plain, decode
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count, format_seconds
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.query.progress import expected_work
@@ -181,8 +181,9 @@ class LoadReport:
         return not self.query_id
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain JSON values, for XCom."""
-        return dataclasses.asdict(self)
+        """Return plain JSON values, for XCom: Airflow's API returns a tuple as text."""
+        plain: dict[str, Any] = as_plain(dataclasses.asdict(self))
+        return plain
 
     @property
     def rows_added(self) -> int:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+from airflow.api_fastapi.auth.managers.models.resource_details import ConnectionDetails
+from airflow.models import Connection
+from airflow.models.renderedtifields import RenderedTaskInstanceFields
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook, conf
+from airflow.utils.session import create_session
+from sqlalchemy import select
 
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.exactly_once.ledger import check_schema, find_ledgers, ledger_name
@@ -14,6 +22,9 @@ from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.hooks.connection import CONN_TYPES
 from airflow_provider_ch_s3.inspect.cluster import read_server
 from airflow_provider_ch_s3.records.view import LedgerView
+from airflow_provider_ch_s3.table.target import TableName
+
+log = logging.getLogger(__name__)
 
 # Somebody waits in front of the page. The server gives up before the page does, and says why.
 TIMEOUTS = {"connect_timeout": 5, "send_receive_timeout": 20}
@@ -37,7 +48,7 @@ class FoundLedger:
 def reading_ledger(conn_id: str, name: str = "", *, database: str = "") -> Iterator[FoundLedger]:
     """Open a ledger for the length of a block.
 
-    :param conn_id: an Airflow connection of one of our own types.
+    :param conn_id: an Airflow connection of one of our own types, which the user may see.
     :param name: ``database.table``; '' for that of a database, or else the first one there is.
     :param database: whose tables are loaded; '' for the connection's own.
     :raises ConfigError: if there is no such connection, or no such ledger, or the connection is wrong.
@@ -46,18 +57,59 @@ def reading_ledger(conn_id: str, name: str = "", *, database: str = "") -> Itera
     _check_connection(conn_id)
     hook = ClickHouseS3Hook(clickhouse_conn_id=conn_id, session_settings=SETTINGS, client_kwargs=TIMEOUTS)
     with closing(hook):
-        declared = hook.declaration
-        comments = find_ledgers(hook)
+        cluster, own, comments = _look(hook, conn_id, database)
         known = {str(ledger): ledger for ledger in comments}
-        own = str(ledger_name(declared.ledger_table, database or read_server(hook).database))
         chosen = name or (own if own in known else min(known, default=own))
         if chosen not in known:
             raise ConfigError(_describe_missing(chosen, conn_id, sorted(known)))
         ledger = known[chosen]
         check_schema(ledger, ledger.table, comments[ledger])
-        yield FoundLedger(
-            view=LedgerView(client=hook, cluster=declared.cluster, ledger=ledger), ledgers=sorted(known)
-        )
+        yield FoundLedger(view=LedgerView(client=hook, cluster=cluster, ledger=ledger), ledgers=sorted(known))
+
+
+def may_see(conn_id: str, user: BaseUser) -> bool:
+    """Whether a user may look at the ledger of a connection: one that they may read, or that a load has used.
+
+    Airflow's database knows both, so that a made-up id reaches no secrets backend.
+    """
+    team = Connection.get_team_name(conn_id) if conf.getboolean("core", "multi_team", fallback=False) else None
+    details = ConnectionDetails(conn_id=conn_id, team_name=team)
+    return get_auth_manager().is_authorized_connection(method="GET", details=details, user=user) or _is_used(conn_id)
+
+
+def _is_used(conn_id: str) -> bool:
+    """Whether any load has used a connection, according to the rendered fields that Airflow keeps of its tasks."""
+    fields = RenderedTaskInstanceFields.rendered_fields
+    used = select(RenderedTaskInstanceFields.dag_id).where(
+        fields["clickhouse_conn_id"].as_string() == conn_id,
+        *(fields[name].as_string().is_not(None) for name in ("source", "table")),
+    )
+    with create_session() as session:
+        return session.scalar(used.limit(1)) is not None
+
+
+def describe_absent(conn_id: str) -> str:
+    """Say the same of a connection that is not there, is to something else, or is not for this user."""
+    return (
+        f"no load has used a connection {conn_id!r} to ClickHouse, and you may not read one of this id; name one of"
+        f" the type {' or '.join(map(repr, CONN_TYPES))}"
+    )
+
+
+def _look(hook: ClickHouseS3Hook, conn_id: str, database: str) -> tuple[str | None, str, dict[TableName, str]]:
+    """Return the cluster, the name of the database's ledger, and all ledgers, each with its comment.
+
+    :raises ConfigError: if the connection is wrong; what is wrong names its values, which the user may not see.
+    """
+    try:
+        declared = hook.declaration
+        own = str(ledger_name(declared.ledger_table, database or read_server(hook).database))
+        return declared.cluster, own, find_ledgers(hook, declared.cluster)
+    except ConfigError as error:
+        log.warning("the page cannot read a ledger: %s", error)
+        raise ConfigError(
+            f"the connection {conn_id!r} is wrong; the log of Airflow's API server says why, and so does its Test"
+        ) from None
 
 
 def _check_connection(conn_id: str) -> None:
@@ -70,10 +122,7 @@ def _check_connection(conn_id: str) -> None:
     except AirflowNotFoundException:
         conn_type = ""
     if conn_type not in CONN_TYPES:
-        raise ConfigError(
-            f"Airflow has no connection {conn_id!r} to ClickHouse; name one of the type"
-            f" {' or '.join(map(repr, CONN_TYPES))}"
-        )
+        raise ConfigError(describe_absent(conn_id))
 
 
 def _describe_missing(name: str, conn_id: str, known: list[str]) -> str:

@@ -1,9 +1,10 @@
 """What the ledger says, as JSON, for the page "ClickHouse loads" and the tab "Load report".
 
 Every route needs a login that may see plugins and task instances, and answers 401 or 403 without. Each takes
-``conn_id`` (a connection of the type ``clickhouse_s3`` or ``clickhouse``; default ``clickhouse_s3_default``) and
-``ledger`` (``database.table``; default: that of the connection's own database, or else the first one that is there).
-Statements are read-only and bounded. A release may add fields; it neither renames nor removes any.
+``conn_id`` (a connection of the type ``clickhouse_s3`` or ``clickhouse`` that a load has used, or that the user may
+read; default ``clickhouse_s3_default``) and ``ledger`` (``database.table``; default: that of the connection's own
+database, or else the first one that is there). Statements are read-only and bounded. A release may add fields; it
+neither renames nor removes any.
 
 ``GET /ch-s3/api/loads?table=&state=&days=&after=&limit=``
     A page of the history, the newest first: a ``LoadsPage`` (``load/ledger_records.py``), and ``ledgers``, the names
@@ -20,29 +21,43 @@ Statements are read-only and bounded. A release may add fields; it neither renam
 ``GET /ch-s3/api/table_files?table=&prefix=&after=``
     The files of which a table holds rows, at most 1,000: a ``TableFiles``.
 
-Whatever prevents an answer is a sentence in ``detail``: 404 if there is no such connection, ledger or load, 502 if
-ClickHouse does not answer, or refuses.
+Whatever prevents an answer is a sentence in ``detail``, which names no host, port or login: 404 if there is no such
+connection, ledger, load or table, 502 if ClickHouse does not answer, or refuses.
 """
 
 # Without `from __future__ import annotations`: FastAPI evaluates the annotations of the routes.
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity
-from airflow.api_fastapi.core_api.security import requires_access_dag, requires_access_view
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag, requires_access_view
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
-from airflow_provider_ch_s3.plugins.ledger_access import FoundLedger, reading_ledger
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError
+from airflow_provider_ch_s3.plugins.ledger_access import FoundLedger, describe_absent, may_see, reading_ledger
 from airflow_provider_ch_s3.records.values import OPEN, Selection
+
+log = logging.getLogger(__name__)
 
 STATES = {"": (), "open": OPEN, "committed": ("committed",), "abandoned": ("abandoned",)}
 
-Connection = Annotated[str, Query(max_length=250)]
 Text = Annotated[str, Query(max_length=2_000)]
+
+
+def check_connection(
+    user: GetUserDep, conn_id: Annotated[str, Query(max_length=250)] = "clickhouse_s3_default"
+) -> str:
+    """Only a connection that the user may see is looked for."""
+    if not may_see(conn_id, user):
+        raise HTTPException(404, describe_absent(conn_id))
+    return conn_id
+
+
+Connection = Annotated[str, Depends(check_connection)]
 
 
 def keep_out_of_caches(response: Response) -> None:
@@ -71,7 +86,7 @@ app = FastAPI(
 
 @app.get("/loads")
 def read_loads(
-    conn_id: Connection = "clickhouse_s3_default",
+    conn_id: Connection,
     ledger: Text = "",
     table: Text = "",
     state: Literal["", "open", "committed", "abandoned"] = "",
@@ -86,9 +101,7 @@ def read_loads(
 
 
 @app.get("/load_files")
-def read_load_files(
-    load: Text, conn_id: Connection = "clickhouse_s3_default", ledger: Text = "", database: Text = ""
-) -> dict[str, Any]:
+def read_load_files(conn_id: Connection, load: Text, ledger: Text = "", database: Text = "") -> dict[str, Any]:
     """Read the files of one load."""
     with _reading(conn_id, ledger, database) as found:
         return asdict(found.view.load_files(load))
@@ -96,8 +109,8 @@ def read_load_files(
 
 @app.get("/table_files")
 def read_table_files(
+    conn_id: Connection,
     table: Text,
-    conn_id: Connection = "clickhouse_s3_default",
     ledger: Text = "",
     prefix: Text = "",
     after: Text = "",
@@ -115,4 +128,12 @@ def _reading(conn_id: str, ledger: str, database: str = "") -> Iterator[FoundLed
     except ConfigError as error:
         raise HTTPException(404, str(error)) from None
     except ChS3Error as error:
-        raise HTTPException(502, str(error)) from None
+        log.warning("the page cannot read a ledger through the connection %r: %s", conn_id, error)
+        raise HTTPException(502, f"{_describe(error, conn_id)}; the log of Airflow's API server says why") from None
+
+
+def _describe(error: ChS3Error, conn_id: str) -> str:
+    """What the server says names hosts and users, which are not for everybody who may see the page."""
+    if isinstance(error, ServerError):
+        return f"ClickHouse refuses what the page asks through the connection {conn_id!r} (error {error.code})"
+    return f"there is no answer from ClickHouse through the connection {conn_id!r}"

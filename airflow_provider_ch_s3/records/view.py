@@ -118,8 +118,12 @@ class LedgerView:
         :param table: ``database.table``, as the ledger has it.
         :param prefix: with which their paths begin.
         :param after: as :attr:`TableFiles.next` says; '' for the start.
-        :raises ConfigError: if the ledger does not exist, or ``after`` is no place in it.
+        :raises ConfigError: if the ledger does not exist, has no load into the table, or ``after`` is no place in it.
         """
+        if not self._latest(Selection(table=table, limit=1)):
+            raise ConfigError(
+                f"the ledger {self.ledger} has no load into {table!r}; the list of loads names its tables"
+            )
         place = _parse_place(after, (str, str, str, int))
         files = self._files(table, prefix=prefix, after=place, limit=MAX_FILES)
         is_last = len(files) < MAX_FILES

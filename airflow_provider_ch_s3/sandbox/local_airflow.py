@@ -31,7 +31,10 @@ STOP_SECONDS = 20.0
 # Airflow imports this file into each of its processes. Without it, SQLite occasionally fails a backfill ("Database is
 # locked"): Airflow creates its runs in savepoints, which read before they write, and SQLite refuses a write after
 # another process has written since the read. Also, the scheduler would see the first runs before the last exist.
+# Scheduler and triggerer serve the logs of tasks to all networks, and no option of Airflow says otherwise.
 LOCAL_SETTINGS = """\
+import sys
+
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
@@ -47,6 +50,17 @@ def be_patient(connection, record):
 def begin_before(connection, name):
     if not connection.connection.driver_connection.in_transaction:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+if {"scheduler", "triggerer"} & set(sys.argv):
+    import uvicorn
+
+    run_anywhere = uvicorn.run
+
+    def run_here(app, **options):
+        run_anywhere(app, **{**options, "host": options.get("host") or "127.0.0.1"})
+
+    uvicorn.run = run_here
 """
 
 

@@ -226,12 +226,17 @@ def render_read_tables(database: str, prefix: str, cluster: str | None) -> State
     return render("read_tables", database=database, prefix=prefix, cluster=cluster)
 
 
-def render_find_ledgers(comment: str, suffix: str, *, limit: int) -> Statement:
-    """Find the tables of events on the connected server by the beginning of their comment.
+def render_find_ledgers(comment: str, cluster: str | None, *, limit: int) -> Statement:
+    """Find tables, and what else calls itself one, by the beginning of their comment, on all nodes."""
+    return render("find_ledgers", comment=comment, cluster=cluster, limit=limit)
 
-    :param suffix: at the end of the names of the tables of files.
+
+def render_read_ledger_columns(tables: Sequence[TableName], cluster: str | None) -> Statement:
+    """Read which columns some tables have: name, type, kind of default, default, in their order.
+
+    :param tables: at least one; each has one row, with all lists of columns that it has on any node.
     """
-    return render("find_ledgers", comment=comment, suffix=suffix, limit=limit)
+    return render("read_ledger_columns", tables=tables, cluster=cluster)
 
 
 def render_read_latest_attempts(

@@ -25,6 +25,10 @@ PLAY_URL = "https://clickhouse.example.com:8443/play"
 ENDED = {"success", "failed"}
 
 
+KINDS = f"{DATABASE}.kinds"
+BAD_ROWS = b"dt,carrier,flight,distance\n2013-01-01,AA,1,2\n2013-01-01,AA,1,far\n"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """A run of a DAG."""
@@ -144,6 +148,49 @@ def test_a_deferred_load_shows_its_sql_and_links_into_clickhouse(page: Page, run
     assert f"startsWith(initial_query_id, '{prefix}-')" in base64.b64decode(query).decode()
     report.get_by_text("INSERT INTO FUNCTION cluster").wait_for()
     take_pictures(page, report, "deferred")
+
+
+@pytest.fixture(scope="module")
+def kinds(run: Run, flights_sandbox: Sandbox) -> Run:
+    """One task for each kind of result that a load has."""
+    for node in range(flights_sandbox.nodes):
+        flights_sandbox.query(f"CREATE TABLE {KINDS} AS {DATABASE}.flights", node=node)
+    flights_sandbox.s3_client().put_object(Bucket="flights", Key="bad/rows.csv", Body=BAD_ROWS)
+    dag = "load_report_kinds"
+    run_id = run.api.trigger(dag, {"kinds": KINDS})
+    path = f"dags/{dag}/dagRuns/{run_id}"
+    wait_for(lambda: run.api.call("GET", path)["state"] in ENDED, "the end of the run")
+    return Run(api=run.api, run_id=run_id, dag=dag)
+
+
+@pytest.mark.parametrize(
+    ("task", "shown"),
+    [
+        pytest.param("nothing_new", "Nothing new: the table already holds 1 listed file", id="nothing-new"),
+        pytest.param("skipped", "Nothing new: the table already holds 1 listed file", id="skip"),
+        pytest.param("succeeds", "Nothing new: no file matches the source.", id="succeed"),
+        pytest.param("chunks", "2 chunks, each of them before its commit", id="chunks"),
+        pytest.param("direct", "not verified (staging=False)", id="direct"),
+        pytest.param("rejects", "1 row from 1 file in", id="rejected"),
+        pytest.param("fails_staged", "fewer than min_rows=1000000", id="failed-after-staging"),
+    ],
+)
+def test_each_kind_of_result_is_shown(page: Page, kinds: Run, task: str, shown: str) -> None:
+    report = kinds.open_tab(page, task)
+    report.get_by_text(shown).first.wait_for()
+    take_pictures(page, report, f"kind-{task}")
+
+
+def test_a_result_that_cannot_be_drawn_leaves_the_rest_of_the_page(page: Page, kinds: Run) -> None:
+    """What Airflow's API returned for a tuple, in the place of the list that the tab draws."""
+    path = f"dags/{kinds.dag}/dagRuns/{kinds.run_id}/taskInstances/first/xcomEntries/return_value"
+    result = kinds.api.result(kinds.dag, kinds.run_id, "first")
+    kinds.api.call("PATCH", path, {"value": {**result, "checks": "('a',)"}})
+    page.goto(f"{kinds.api.address}/dags/{kinds.dag}/runs/{quote(kinds.run_id)}/tasks/first/plugin/load_report")
+    failure = page.locator(".ch-s3-report[role=alert]").filter(has_text="This page cannot be shown (TypeError")
+    failure.wait_for()
+    page.get_by_role("link", name="XCom").first.wait_for()
+    take_pictures(page, failure, "not-drawn")
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,7 @@ class TestNoFiles:
             lab.load("in/*.csv", table, min_files=0, **how)
         report = lab.load("in/*.csv", table, on_no_files="succeed", **how)
         assert (report["query_id"], report["partitions"], report["files_skipped"]) == ("", {}, 0)
-        assert report["checks"] == ("no file matches the source",)
+        assert report["checks"] == ["no file matches the source"]
         said, pushed = skip(lab, table, on_no_files="skip", **how)
         assert said == f"nothing new for {table}: no file matches the source"
         assert pushed["return_value"]["partitions"] == {}
@@ -178,7 +178,7 @@ class TestListAfterLoaded:
         lab.put("in/2.txt", b"")
         report = lab.load("in/*.csv", table, task_id="nothing", **self.HOW)
         assert (report["query_id"], report["files_skipped"]) == ("", 0)
-        assert report["checks"] == ("the table holds all files up to 'in/2.csv', and none is after it",)
+        assert report["checks"] == ["the table holds all files up to 'in/2.csv', and none is after it"]
         put(lab, 3, 4)
         asked = []
         real = S3FileStore._pages

@@ -1,6 +1,7 @@
 // The tab "Load report": Airflow imports this module, and shows the component that it leaves in `AirflowPlugin`.
 
 import { readHistory, readPartsAfter, readTask } from "./api.js";
+import { withBoundary } from "./boundary.js";
 import { Header, Outcome } from "./header.js";
 import { Cards } from "./cards.js";
 import { History, Nodes, Progress, Steps } from "./charts.js";
@@ -84,4 +85,4 @@ function LoadReport(place) {
 }
 
 await loadStyle("load_report.css");
-globalThis.AirflowPlugin = LoadReport;
+globalThis.AirflowPlugin = withBoundary(LoadReport);

@@ -1,5 +1,6 @@
 // The page "ClickHouse loads"; Airflow imports this module, and shows the component that it leaves in `AirflowPlugin`.
 
+import { withBoundary } from "./boundary.js";
 import { Failure } from "./loads_elements.js";
 import { readLoads } from "./ledger_api.js";
 import { LoadFiles, TableFiles } from "./loads_files.js";
@@ -77,4 +78,4 @@ function LoadsPage() {
 }
 
 await Promise.all([loadStyle("load_report.css"), loadStyle("loads.css")]);
-globalThis.AirflowPlugin = LoadsPage;
+globalThis.AirflowPlugin = withBoundary(LoadsPage);

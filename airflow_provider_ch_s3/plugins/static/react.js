@@ -1,2 +1,2 @@
 // Airflow's own React: the page brings none.
-export const { createElement: h, Fragment, useEffect, useRef, useState } = globalThis.React;
+export const { Component, createElement: h, Fragment, useEffect, useRef, useState } = globalThis.React;
