@@ -14,9 +14,11 @@ from airflow.providers.clickhousedb.hooks.clickhouse import ClickHouseHook
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.text import format_bytes
-from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 from airflow_provider_ch_s3.hooks.connection import TLS_ARGUMENTS, clean_connection, fit_tls
 from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
+from airflow_provider_ch_s3.tuning.rule import is_same
+from airflow_provider_ch_s3.tuning.rules import WHOLE_ANSWERS
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
@@ -162,6 +164,8 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         secrets = (*self._secrets, *self._sent_secrets)
         try:
             return run(self._client(kind))
+        except ChS3Error:
+            raise
         except Exception as exc:
             error = explain(exc, address=where, conn_id=self.get_conn_id(), secrets=secrets)
         raise error  # outside of the handler it has no context: the driver's exception still contains the secrets
@@ -182,7 +186,9 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
 
         with self._clients_lock:
             if kind not in self._clients:
-                self._clients[kind] = clickhouse_connect.get_client(**_fit_kwargs(self._driver_kwargs, kind))
+                client = clickhouse_connect.get_client(**_fit_kwargs(self._driver_kwargs, kind))
+                _pin_settings(client)
+                self._clients[kind] = client
             return self._clients[kind]
 
     @cached_property
@@ -195,6 +201,26 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
     @property
     def _secrets(self) -> tuple[str, ...]:
         return tuple(str(self._driver_kwargs[name]) for name in _SECRET_KWARGS if self._driver_kwargs.get(name))
+
+
+def _pin_settings(client: Client) -> None:
+    """Have a client send what keeps its answers whole, but for what the user's profile fixes to the same value.
+
+    The driver's own list of the server's settings may itself be cut by the profile, so a setting that is not in it
+    is sent, too.
+
+    :raises ConfigError: if the profile fixes another value.
+    """
+    for name, value in WHOLE_ANSWERS.items():
+        known = client.server_settings.get(name)
+        if known is None or not known.readonly:
+            client.params[name] = str(value)
+        elif not is_same(known.value, value):
+            client.close()
+            raise ConfigError(
+                f"the ClickHouse user's profile fixes {name!r} to {known.value!r}, but every statement needs"
+                f" {value!r}, so that its answer is whole; change the profile"
+            )
 
 
 def _fit_kwargs(kwargs: Mapping[str, Any], kind: _ClientKind) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from airflow_provider_ch_s3.tuning.rule import (
     Setting,
     SettingOrigin,
     SettingValue,
+    is_same,
 )
 from airflow_provider_ch_s3.tuning.rules import KEPT, RULES
 
@@ -155,10 +156,10 @@ def _check_pinned(
 ) -> None:
     value, origin = given.get(setting.name, (setting.value, SettingOrigin.COMPUTED))
     needed = f"a load needs {setting.value!r}: {setting.reason}"
-    if not _is_same(value, setting.value):
+    if not is_same(value, setting.value):
         raise ConfigError(f"the {origin} sets {setting.name!r} to {value!r}, but {needed}; leave it out")
     known = server.get(setting.name)
-    if known is not None and known.is_readonly and not _is_same(known.value, setting.value):
+    if known is not None and known.is_readonly and not is_same(known.value, setting.value):
         raise PlanError(
             f"the ClickHouse user's profile fixes {setting.name!r} to {known.value!r}, but {needed}; change the"
             " profile"
@@ -182,19 +183,7 @@ def _keep(
 
 def _differs(setting: Setting, server: Mapping[str, ServerSetting]) -> bool:
     """Whether the server's own value is a different one than is sent."""
-    return setting.value is not None and not _is_same(setting.value, server[setting.name].value)
-
-
-def _is_same(value: SettingValue | None, other: SettingValue | None) -> bool:
-    return value == other or str(value).lower() == str(other).lower() or _number(value) == _number(other)
-
-
-def _number(value: SettingValue | None) -> float | SettingValue | None:
-    """The value as a number, if it is one: ``"0.0"`` and ``False`` are 0."""
-    try:
-        return float({"true": "1", "false": "0"}.get(str(value).lower(), str(value)))
-    except ValueError:
-        return value
+    return setting.value is not None and not is_same(setting.value, server[setting.name].value)
 
 
 def _given_setting(name: str, given: tuple[SettingValue, SettingOrigin], *, computed: SettingValue | None) -> Setting:

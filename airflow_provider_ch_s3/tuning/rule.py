@@ -54,6 +54,19 @@ class ServerSetting:
     is_readonly: bool = False
 
 
+def is_same(value: SettingValue | None, other: SettingValue | None) -> bool:
+    """Whether two values of a setting mean the same."""
+    return value == other or str(value).lower() == str(other).lower() or _number(value) == _number(other)
+
+
+def _number(value: SettingValue | None) -> float | SettingValue | None:
+    """The value as a number, if it is one: ``"0.0"`` and ``False`` are 0."""
+    try:
+        return float({"true": "1", "false": "0"}.get(str(value).lower(), str(value)))
+    except ValueError:
+        return value
+
+
 class PlanFacts(Protocol):
     """What every rule can know, whatever the query does."""
 

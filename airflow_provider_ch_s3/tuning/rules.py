@@ -23,7 +23,7 @@ _REPLACED = "a value that cannot be converted must fail the load, not be replace
 _NAMES = "the values that the load checked must take precedence over columns of the files with the same name"
 _SHORT_CIRCUIT = "an expression that fails for missing values must not be evaluated for them"
 
-_VALUES: dict[str, tuple[SettingValue, str]] = {
+_WHOLE: dict[str, tuple[SettingValue, str]] = {
     "limit": (0, _FEWER),
     "offset": (0, _FEWER),
     "additional_table_filters": ("{}", _FEWER),
@@ -36,6 +36,28 @@ _VALUES: dict[str, tuple[SettingValue, str]] = {
     "set_overflow_mode": ("throw", ENDS_EARLY),
     "join_overflow_mode": ("throw", ENDS_EARLY),
     "transfer_overflow_mode": ("throw", ENDS_EARLY),
+}
+
+WHOLE_ANSWERS: dict[str, SettingValue] = {
+    **{name: value for name, (value, _) in _WHOLE.items()},
+    "timeout_overflow_mode": "throw",
+    "read_overflow_mode": "throw",
+    "read_overflow_mode_leaf": "throw",
+    "final": 0,
+    "use_query_cache": 0,
+    "extremes": 0,
+    "apply_deleted_mask": 1,
+    "distributed_group_by_no_merge": 0,
+    "empty_result_for_aggregation_by_empty_set": 0,
+    "aggregate_functions_null_for_empty": 0,
+    "count_distinct_implementation": "uniqExact",
+    "skip_unavailable_shards": 0,
+}
+"""What every statement is sent with: a profile must not cut the answers that loads rely on. All supported servers
+know these settings."""
+
+_VALUES: dict[str, tuple[SettingValue, str]] = {
+    **_WHOLE,
     "input_format_allow_errors_num": (0, _BAD_ROWS),
     "input_format_allow_errors_ratio": (0, _BAD_ROWS),
     "input_format_csv_use_default_on_bad_values": (0, _REPLACED),
