@@ -44,6 +44,7 @@ EVENT_COLUMNS = [
             ("try_number", "UInt32"),
             ("first_open", "UInt64"),
             ("table_uuids", "Array(String)"),
+            ("name", "String"),
             ("load_mode", "LowCardinality(String)"),
             ("partitions", "Map(String, UInt64)"),
             ("data_format", "LowCardinality(String)"),
