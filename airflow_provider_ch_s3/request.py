@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 
 from airflow_provider_ch_s3.files.addresses import SourcePattern
@@ -101,6 +102,31 @@ class MaterializedViews(Enum):
     REPLAY = "replay"
 
 
+# Of a request's fields: what is checked anew by each try, and what concerns other rows, the files or the pace.
+_DECIDE_NO_ROWS = frozenset(
+    {
+        *(
+            "table",
+            "create_table",
+            "timeout_seconds",
+            "limit",
+            "on_no_files",
+            "min_files",
+            "min_rows",
+            "max_bad_rows",
+        ),
+        *("max_bad_ratio", "on_partial_partitions", "list_after_loaded", "commit", "max_files_per_chunk"),
+        *("max_bytes_per_chunk", "after_load", "move_to", "settle_before_commit"),
+    }
+)
+_ARGUMENTS = {"pattern": "source", "connection_settings": "the connection's settings"}
+"""Names of those that a user knows under another one."""
+
+
+def _fingerprint(value: object) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:12]
+
+
 @dataclass(frozen=True, kw_only=True)
 class LoadRequest:
     """A request to load files into a table.
@@ -170,6 +196,13 @@ class LoadRequest:
     after_load: AfterLoad = AfterLoad.KEEP
     move_to: str = ""
     settle_before_commit: bool = False
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """Argument → a hash of its value, of all that decide which rows are staged and how they are committed."""
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _DECIDE_NO_ROWS}
+        values["pattern"] = str(self.pattern)
+        return {_ARGUMENTS.get(name, name): _fingerprint(value) for name, value in values.items()}
 
     @property
     def skips_loaded(self) -> bool:

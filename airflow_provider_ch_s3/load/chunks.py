@@ -74,6 +74,12 @@ class CommittedChunks:
                     f" {request.table} with {planned.get(name)!r}; clear the task to begin a new load, or change"
                     f" {name} back"
                 )
+        # The settings may be why it stopped, and a failed chunk is staged anew.
+        if changed := [name for name in changed_arguments(self.last, request) if "settings" not in name]:
+            raise ConfigError(
+                f"{' and '.join(changed)} changed since {count_of(len(self.attempts), 'chunk')} of this load went"
+                f" into {request.table}; clear the task to begin a new load, or change that back"
+            )
         return Chunk(
             number=before.number + 1,
             after=before.last,
@@ -157,3 +163,9 @@ class ChunkFiles:
 def chunk_of(attempt: Attempt) -> Chunk:
     """Read which chunk an attempt is to load."""
     return decode(Chunk, attempt.detail(EventKind.PLANNED).get("chunk", {}))
+
+
+def changed_arguments(attempt: Attempt, request: LoadRequest) -> list[str]:
+    """Find the arguments that decide about rows, and have changed since an attempt was planned."""
+    planned = attempt.detail(EventKind.PLANNED).get("arguments", {})
+    return [name for name, value in request.fingerprints.items() if planned.get(name, value) != value]

@@ -12,7 +12,7 @@ from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.inspect.explain import explain
 from airflow_provider_ch_s3.load.checks import check_partial_partitions
-from airflow_provider_ch_s3.load.chunks import chunk_of
+from airflow_provider_ch_s3.load.chunks import changed_arguments, chunk_of
 from airflow_provider_ch_s3.load.decide import Recover, Resume, Step, after_commit, decide_next
 from airflow_provider_ch_s3.load.report import build_report
 from airflow_provider_ch_s3.load.session import LoadSession
@@ -30,6 +30,11 @@ def conclude(load: LoadSession, attempt_id: AttemptId) -> Step:
         attempt = load.context.ledger.read().attempt(attempt_id)
         if attempt.state is EventKind.COMMITTED:
             return after_commit(attempt)
+        if attempt.state is EventKind.PLANNED and (changed := changed_arguments(attempt, load.request)):
+            log.warning("%s changed since %s was planned: staging anew", " and ".join(changed), attempt_id.query_id)
+            with load.context.locking.hold(attempt) as locked:
+                locked.abandon(attempt_id)
+            return Recover()
         load.chunk_number = chunk_of(attempt).number
         load.monitor.follow(attempt.age_seconds)
     try:

@@ -37,6 +37,7 @@ def describe_attempt(
         "table": request.table,
         "source": str(request.pattern),
         "load_mode": request.load_mode.value,
+        "arguments": request.fingerprints,
         "files": len(selection.files),
         **selection.left_out.counts,
         "chunk": prepared.chunk.as_dict(),

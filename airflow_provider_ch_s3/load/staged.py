@@ -25,6 +25,7 @@ from airflow_provider_ch_s3.files.stores import WritableStore
 from airflow_provider_ch_s3.load.after_load import dispose_of_files
 from airflow_provider_ch_s3.load.begin import begin
 from airflow_provider_ch_s3.load.checks import check_after_load, check_mode, check_rights
+from airflow_provider_ch_s3.load.chunks import changed_arguments
 from airflow_provider_ch_s3.load.conclude import conclude
 from airflow_provider_ch_s3.load.decide import (
     Begin,
@@ -165,13 +166,24 @@ class LoadRun(LoadSession):
         self.chunk_number = len(self.committed_chunks(history).attempts) + 1
         match step:
             case Done():
+                self._warn_of_changes(self.committed_chunks(history).attempts[-1])
                 context.locking.tidy_up()  # the process that committed may have died before it could
             case Resume(attempt):
                 return self._reattach(history.attempts[attempt]) or Begin(history, self.committed_chunks(history))
         return step
 
+    def _warn_of_changes(self, committed: Attempt) -> None:
+        if changed := changed_arguments(committed, self.request):
+            log.warning(
+                "%s changed since an earlier try committed this load, and its rows stay: clear the task to load with"
+                " the new arguments",
+                " and ".join(changed),
+            )
+
     def _reattach(self, attempt: Attempt) -> Step | None:
         """Take over the INSERT of an earlier process; None if it cannot have staged anything."""
+        if changed_arguments(attempt, self.request):
+            return Resume(attempt.id)  # which abandons it at once
         if not may_be_staged(self.context, self.monitor, attempt):
             return None
         log.info("an earlier process submitted %s: taking it over", attempt.id.query_id)

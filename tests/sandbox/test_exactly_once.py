@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 from contextlib import suppress
@@ -92,6 +93,72 @@ class TestRetry:
     def test_of_a_try_that_left_nothing_loads_at_once(self, lab: Lab, table: str) -> None:
         assert lab.load("in/*.csv", table, try_number=2)["rows_written"] == 30
         assert is_clean(lab)
+
+
+class TestEditedArguments:
+    """A try dies when its rows are staged, the DAG is edited, and the retry runs."""
+
+    def stage(self, lab: Lab, table: str, **arguments: Any) -> None:
+        before = die_before("write_event_committing", 1, signal.SIGKILL)
+        with start_worker(lab, table, before=before, **arguments) as worker:
+            assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+
+    def test_append_that_becomes_replace_table(self, lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
+        lab.load("in/*.csv", table, task_id="yesterday")
+        put_numbers(lab, "in/new.csv", OTHER)
+        self.stage(lab, table)  # of the new file alone
+        caplog.set_level(logging.WARNING)
+        report = lab.load("in/*.csv", table, try_number=2, load_mode="replace_table")
+        assert report["files_read"] == 4
+        assert bag(lab.rows(table)) == bag(FEW + OTHER)
+        assert "load_mode changed since " in caplog.text
+        assert is_clean(lab)
+
+    @pytest.mark.parametrize("argument", ["where", "select"])
+    def test_an_expression(self, lab: Lab, table: str, argument: str) -> None:
+        old: dict[str, Any] = {"where": {"where": "n < 5"}, "select": {"select": {"n": "n + 1000"}}}[argument]
+        self.stage(lab, table, **old)
+        lab.load("in/*.csv", table, try_number=2)
+        assert bag(lab.rows(table)) == bag(FEW)
+        assert len(lab.inserts()) == 2
+        assert is_clean(lab)
+
+    def test_files_that_are_to_be_skipped_now(self, lab: Lab, table: str) -> None:
+        lab.load("in/*.csv", table, task_id="yesterday")
+        self.stage(lab, table, on_loaded_files="load")
+        assert lab.load("in/*.csv", table, try_number=2)["files_skipped"] == 3
+        assert bag(lab.rows(table)) == bag(FEW)
+
+    def test_what_decides_about_no_row_is_continued(self, lab: Lab, table: str) -> None:
+        self.stage(lab, table)
+        lab.load("in/*.csv", table, try_number=2, min_rows=30, min_files=3, settle_before_commit=True)
+        assert len(lab.inserts()) == 1
+        assert bag(lab.rows(table)) == bag(FEW)
+
+    def test_after_the_commit_the_log_says_that_the_rows_are_of_the_old_ones(
+        self, lab: Lab, table: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with start_worker(lab, table, before=die_before("drop_staging", 1, signal.SIGKILL)) as worker:
+            assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+        caplog.set_level(logging.WARNING)
+        assert lab.load("in/*.csv", table, try_number=2, where="n < 5")["rows_written"] == 30
+        assert "where changed since an earlier try committed this load" in caplog.text
+        assert bag(lab.rows(table)) == bag(FEW)
+
+
+def test_a_ledger_that_was_dropped_leaves_no_query_that_is_taken_for_a_new_one(lab: Lab) -> None:
+    """The servers' logs remember the INSERT of the same task, into a table that is gone."""
+    table = lab.create("t", "n UInt32", "ReplacingMergeTree ORDER BY n")
+    put_numbers(lab, "in/0.csv", FEW)
+    first = lab.load("in/*.csv", table)
+    for name in ("t", "ch_s3_ledger", "ch_s3_ledger_files"):
+        lab.everywhere(f"DROP TABLE {lab.database}.{name} SYNC")
+    lab.create("t", "n UInt32", "ReplacingMergeTree ORDER BY n")
+    put_numbers(lab, "in/0.csv", OTHER)
+    again = lab.load("in/*.csv", table)
+    assert again["query_id"] != first["query_id"]
+    assert again["rows_written"] == len(OTHER)
+    assert bag(lab.rows(table)) == bag(OTHER)
 
 
 class TestCleared:
