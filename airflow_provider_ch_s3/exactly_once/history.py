@@ -25,6 +25,7 @@ from airflow_provider_ch_s3.identity import Life
 class EventKind(Enum):
     """``LOCKED``: an epoch began; ``ALIVE``: its owner is still at work; neither concerns a particular attempt.
 
+    ``REPORTED``: the load is over, and its report was about to go to Airflow: what comes later was cleared.
     ``UNKNOWN``: written by a later release.
     """
 
@@ -34,12 +35,17 @@ class EventKind(Enum):
     COMMITTING = "committing"
     COMMITTED = "committed"
     ABANDONED = "abandoned"
+    REPORTED = "reported"
     UNKNOWN = "unknown"
 
     @classmethod
     def parse(cls, text: str) -> EventKind:
         """Parse a kind, whichever release wrote it."""
         return cls(text) if text in {kind.value for kind in cls} else cls.UNKNOWN
+
+
+_OF_NO_ATTEMPT = (EventKind.LOCKED, EventKind.ALIVE, EventKind.REPORTED, EventKind.UNKNOWN)
+"""Kinds of events that say nothing of how far an attempt is."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -106,14 +112,13 @@ class Event:
     def since(self) -> float:
         """When the DAG run of its writer began (Unix time): distinguishes two runs of the same name.
 
-        Only ``LOCKED`` and ``PLANNED`` have it; no process writes these for another one.
+        Only ``LOCKED``, ``PLANNED`` and ``REPORTED`` have it; no process writes these for another one.
         """
         return float(self.detail.get("since", 0.0))
 
     def is_of(self, life: Life) -> bool:
-        """Whether it was written by a process of that life."""
-        is_same_run = self.since == life.since and self.attempt.generation == life.generation
-        return is_same_run and self.try_number >= life.first_try
+        """Whether it was written by a process of the same run and generation."""
+        return self.since == life.since and self.attempt.generation == life.generation
 
     @property
     def rank(self) -> tuple[float, int]:
@@ -233,7 +238,7 @@ class History:
         """Those attempts, oldest first."""
         by_id: dict[AttemptId, list[Event]] = {}
         for event in self.events:
-            if event.kind not in (EventKind.LOCKED, EventKind.ALIVE, EventKind.UNKNOWN):
+            if event.kind not in _OF_NO_ATTEMPT:
                 by_id.setdefault(event.attempt, []).append(event)
         ordered = sorted(by_id, key=lambda attempt: attempt.number)
         return {attempt: Attempt(id=attempt, events=by_id[attempt]) for attempt in ordered}
@@ -256,8 +261,25 @@ class History:
 
     def of_life(self, load_id: str, life: Life) -> list[Attempt]:
         """Get the attempts that a task planned since its run began, or since it was cleared, oldest first."""
-        planned = {e.attempt for e in self.claims_of(load_id) if e.kind is EventKind.PLANNED and e.is_of(life)}
+        own = [event for event in self.claims_of(load_id) if event.kind is EventKind.PLANNED and event.is_of(life)]
+        if any(event.try_number < life.first_try for event in own) and self._has_reported(load_id, life):
+            own = [event for event in own if event.try_number >= life.first_try]
+        planned = {event.attempt for event in own}
         return [attempt for attempt in self.of_load(load_id) if attempt.id in planned]
+
+    def _has_reported(self, load_id: str, life: Life) -> bool:
+        """Whether the life before this one ended, so that there was a clear in between.
+
+        Where ``retries`` was lowered while a run exists, arithmetic alone takes a retry for the first try after a
+        clear, and the other way round a clear may have the generation of the life before.
+        """
+        return any(
+            event.kind is EventKind.REPORTED
+            and event.attempt.load_id == load_id
+            and event.is_of(life)
+            and event.try_number < life.first_try
+            for event in self.events
+        )
 
     def is_needed(self, attempt: AttemptId) -> bool:
         """Whether a process may still continue with it: it is open, and the last one of its load."""

@@ -119,7 +119,8 @@ def _commit(load: LoadSession, attempt: Attempt, plan: CommitPlan, paths: Set[st
             locked.abandon(attempt.id)
             return Recover()
         load.alterations, load.chunk_number = 0, load.chunk_number + 1
-        return after_commit(locked.history.attempt(attempt.id))
+        load.last_committed = locked.history.attempt(attempt.id)
+        return after_commit(load.last_committed)
 
 
 def _count_alteration(load: LoadSession) -> None:

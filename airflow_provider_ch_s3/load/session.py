@@ -11,8 +11,8 @@ from functools import cached_property, partial
 
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.create.extend import level_columns
-from airflow_provider_ch_s3.errors import ChS3Error, ColumnsDifferError
-from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
+from airflow_provider_ch_s3.errors import ChS3Error, ColumnsDifferError, LoadError
+from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.views import View, read_views
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -41,11 +41,13 @@ class LoadSession(TaskLoad):
 
     :param chunk_number: of the chunk that this process works on, from 1.
     :param alterations: how often the target was altered while the rows of this chunk were being staged.
+    :param last_committed: the attempt that this process has committed last.
     :param columns_added: columns that this process has added to the table, with their types.
     """
 
     chunk_number: int = field(default=1, init=False)
     alterations: int = field(default=0, init=False)
+    last_committed: Attempt | None = field(default=None, init=False)
     columns_added: dict[str, str] = field(default_factory=dict, init=False)
     _token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
     _known_context: LoadContext | None = field(default=None, init=False)
@@ -106,8 +108,20 @@ class LoadSession(TaskLoad):
         vars(self).pop("views", None)
 
     def committed_chunks(self, history: History) -> CommittedChunks:
-        """The chunks of this load that the target holds."""
-        return CommittedChunks.read(history, self.identity, self.context.target.uuids)
+        """The chunks of this load that the target holds.
+
+        :raises LoadError: if what this process has just committed is not among them: it would be loaded again.
+        """
+        chunks = CommittedChunks.read(history, self.identity, self.context.target.uuids)
+        last = self.last_committed
+        is_into_this_table = last is not None and set(last.committed_uuids) & set(self.context.target.uuids)
+        if last is not None and is_into_this_table and last.id not in {one.id for one in chunks.attempts}:
+            raise LoadError(
+                f"{last.id.query_id} has just been committed into {self.request.table}, but the ledger"
+                f" {self.context.ledger.name} does not have it as a part of this load; stopping, so that its rows are"
+                " not loaded again: they are in the table; check that nobody has emptied the ledger, and report this"
+            )
+        return chunks
 
     def chunk_limits(self, past: Mapping[str, PastLoad]) -> ChunkLimits:
         """How much one chunk may hold, by the request or by the cluster's cores."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from airflow_provider_ch_s3.errors import ChS3Error, LockLostError, OvertakenError
-from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId
+from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import WritableStore
@@ -113,6 +113,7 @@ class LoadRun(LoadSession):
                 case Done(report):
                     log.info("%s", report)
                     self._dispose_of_files()
+                    self._record_report(report)
                     return report
                 case Resume(attempt) if attempt != waited_for:
                     return attempt.query_id
@@ -144,6 +145,18 @@ class LoadRun(LoadSession):
                 return self._send(step)
             case Resume(attempt):
                 return conclude(self, attempt)
+
+    def _record_report(self, report: LoadReport) -> None:
+        """Record the end of a try that is not the last one: Airflow does not retry it, so a later one was cleared."""
+        if report.query_id and not self.identity.is_last_try:
+            attempt = AttemptId.parse(report.query_id)
+            self.context.ledger.write(
+                EventKind.REPORTED,
+                attempt,
+                epoch=attempt.number,
+                try_number=self.identity.try_number,
+                detail={"since": self.identity.life.since},
+            )
 
     def _dispose_of_files(self) -> None:
         if self.request.after_load is AfterLoad.KEEP or not isinstance(self.store, WritableStore):

@@ -18,6 +18,8 @@ def identify(context: Context, *, table: str) -> LoadIdentity:
     ti, dag_run = context["ti"], context["dag_run"]
     # max_tries stays the same over retries, and rises exactly when this task instance is cleared
     first_try = ti.max_tries - (context["task"].retries or 0) + 1
+    # but `tasks test` has try 0, and retries may have been lowered since: no life begins after its current try
+    first_try = min(first_try, ti.try_number)
     return LoadIdentity(
         dag_id=ti.dag_id,
         task_id=ti.task_id,

@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -159,6 +159,36 @@ def test_a_ledger_that_was_dropped_leaves_no_query_that_is_taken_for_a_new_one(l
     assert again["query_id"] != first["query_id"]
     assert again["rows_written"] == len(OTHER)
     assert bag(lab.rows(table)) == bag(OTHER)
+
+
+class TestRetryOrClear:
+    """``retries`` is edited while a run exists, so that Airflow's numbers do not tell a retry from a clear."""
+
+    HOW: ClassVar = {"on_loaded_files": "load"}
+
+    def test_a_retry_after_retries_were_lowered_finds_the_commit(self, lab: Lab, table: str) -> None:
+        before = die_before("drop_staging", 1, signal.SIGKILL)
+        with start_worker(lab, table, before=before, max_tries=3, retries=3, **self.HOW) as worker:
+            assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+        assert bag(lab.rows(table)) == bag(FEW)
+        lab.load("in/*.csv", table, try_number=2, max_tries=3, retries=2, **self.HOW)
+        assert bag(lab.rows(table)) == bag(FEW)
+        assert len(lab.inserts()) == 1
+
+    def test_a_clear_that_has_the_same_numbers_loads_again(self, lab: Lab, table: str) -> None:
+        lab.load("in/*.csv", table, max_tries=3, retries=3, **self.HOW)
+        lab.load("in/*.csv", table, try_number=2, max_tries=3, retries=2, **self.HOW)
+        assert bag(lab.rows(table)) == bag(FEW * 2)
+
+    @pytest.mark.parametrize(("try_number", "max_tries"), [(0, 0), (1, 3)], ids=["tasks-test", "retries-lowered"])
+    def test_chunks_are_found_by_the_try_that_committed_them(
+        self, lab: Lab, table: str, try_number: int, max_tries: int
+    ) -> None:
+        how = {**self.HOW, "max_files_per_chunk": 1, "after_load": "delete"}
+        report = lab.load("in/*.csv", table, try_number=try_number, max_tries=max_tries, **how)
+        assert report["chunks"] == 3
+        assert bag(lab.rows(table)) == bag(FEW)
+        assert "Contents" not in lab.s3.list_objects_v2(Bucket=lab.bucket, Prefix="in/")
 
 
 class TestCleared:

@@ -11,7 +11,7 @@ from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, Even
 from airflow_provider_ch_s3.identity import Life
 
 LOCKED, PLANNED, COMMITTING = EventKind.LOCKED, EventKind.PLANNED, EventKind.COMMITTING
-COMMITTED, ABANDONED = EventKind.COMMITTED, EventKind.ABANDONED
+COMMITTED, ABANDONED, REPORTED = EventKind.COMMITTED, EventKind.ABANDONED, EventKind.REPORTED
 
 
 def attempt_id(number: int, load: str = "a", generation: int = 0) -> AttemptId:
@@ -137,7 +137,9 @@ LIVES = [
     pytest.param([(PLANNED, 3, 0, 4, 5.0), (PLANNED, 6, 0, 5, 5.0)], 6, id="the-last-one"),
     pytest.param([(PLANNED, 3, 0, 4, 5.0), (LOCKED, 4, 0, 5, 5.0)], 3, id="locked-since"),
     pytest.param([(PLANNED, 3, 1, 4, 5.0)], None, id="cleared"),
-    pytest.param([(PLANNED, 3, 0, 3, 5.0)], None, id="a-generation-that-came-back-after-clears"),
+    pytest.param([(PLANNED, 3, 0, 3, 5.0), (REPORTED, 3, 0, 3, 5.0)], None, id="a-generation-that-came-back"),
+    pytest.param([(PLANNED, 3, 0, 3, 5.0)], 3, id="retries-were-lowered"),
+    pytest.param([(PLANNED, 3, 0, 3, 5.0), (REPORTED, 3, 0, 3, 4.0)], 3, id="retries-were-lowered-in-another-run"),
     pytest.param([(PLANNED, 3, 0, 4, 4.0)], None, id="an-earlier-run-of-the-same-name"),
     pytest.param([(PLANNED, 3, 0, 4, 0.0)], None, id="a-run-of-which-nothing-is-known"),
     pytest.param([(PLANNED, 3, 0, 4, 5.0), (ABANDONED, 9, 0, 1, 0.0)], 3, id="others-gave-it-up"),

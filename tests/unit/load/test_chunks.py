@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Set
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,6 +27,11 @@ from airflow_provider_ch_s3.request import CommitAt, LoadMode, LoadRequest, OnCh
 PATTERN = SourcePattern(bucket="b", globs=("*",))
 RUN = datetime(2026, 11, 22, tzinfo=UTC)
 IDENTITY = LoadIdentity(dag_id="d", task_id="t", run_id="r", table="d.t", generation=1, first_try=2, since=RUN)
+
+
+def reported(events: list[Event]) -> list[Event]:
+    """The same attempt, whose task has ended with it."""
+    return [*events, replace(events[0], kind=EventKind.REPORTED)]
 
 
 class TestChunk:
@@ -138,7 +144,10 @@ class TestCommittedChunks:
             ),
             pytest.param([attempt(1, FIRST, try_number=2), attempt(2, SECOND, try_number=5)], [1, 2], id="retries"),
             pytest.param([attempt(1, FIRST, generation=0), attempt(2, FIRST)], [2], id="before-a-clear"),
-            pytest.param([attempt(1, FIRST, try_number=1), attempt(2, FIRST)], [2], id="a-generation-that-came-back"),
+            pytest.param(
+                [reported(attempt(1, FIRST, try_number=1)), attempt(2, FIRST)], [2], id="cleared-by-the-ledger"
+            ),
+            pytest.param([attempt(1, FIRST, try_number=1), attempt(2, SECOND)], [1, 2], id="retries-were-lowered"),
             pytest.param(
                 [attempt(1, FIRST, since=datetime(2026, 11, 21, tzinfo=UTC)), attempt(2, FIRST)],
                 [2],
