@@ -36,7 +36,8 @@ class NodeParts:
         just begun.
     :param failed_mutation: error of the latest failing mutation; '' if none fails.
     :param queued_changes: replicated changes that the replica has not applied yet, merges included.
-    :param read_only_seconds: seconds for which the replica has been read-only; None if it is not.
+    :param is_read_only: whether the replica is read-only.
+    :param read_only_seconds: seconds for which it has been; None if it is not, or if the server does not tell.
     :param failing_seconds: age in seconds of the oldest of these changes that keeps failing; 0 if none fails.
     :param failed_change: error of that change; '' if none fails.
     :param absent_partitions: ids of watched partitions that have no part on this node; empty if the whole table is
@@ -52,6 +53,7 @@ class NodeParts:
     merge_left_seconds: float | None = None
     failed_mutation: str = ""
     queued_changes: int = 0
+    is_read_only: bool = False
     read_only_seconds: float | None = None
     failing_seconds: float = 0.0
     failed_change: str = ""
@@ -134,6 +136,8 @@ def judge_parts(rule: SettleRule, nodes: Sequence[NodeParts]) -> Verdict:
 def _why_waiting(rule: SettleRule, node: NodeParts) -> str:
     if node.read_only_seconds is not None:
         return f"the replica has been read-only for {format_seconds(node.read_only_seconds)}"
+    if node.is_read_only:
+        return "the replica is read-only"
     if excess := rule.excess(node):
         return excess
     if node.queued_changes:
@@ -174,7 +178,7 @@ def _check_alive(rule: SettleRule, node: NodeParts) -> None:
 
 def _left_seconds(rule: SettleRule, node: NodeParts) -> float | None:
     """Time until the running merges end, then the quiet time; merges that may follow cannot be foreseen."""
-    if node.read_only_seconds is not None or node.queued_changes:
+    if node.is_read_only or node.queued_changes:
         return None
     if rule.excess(node) and not node.running_merges:
         return None

@@ -204,6 +204,21 @@ def test_the_sensor_s_history_is_complete_where_only_the_table_names_the_cluster
     assert len(found["nodes"]) == lab.sandbox.nodes
 
 
+@only_on("old", "on-cluster")
+def test_the_sensor_waits_for_a_replica_that_is_read_only(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    """Servers do not tell since when: 24.8 never does, and 25.8 not if the replica is unknown to Keeper."""
+    table = lab.create("t", "n UInt32")
+    given: dict[str, Any] = {"task_id": "s", "table": table, "clickhouse_conn_id": "ch", "stable_seconds": 0}
+    assert ClickHousePartsSettledSensor(**given).poke({}).is_done
+    lab.query(f"DETACH TABLE {table}", node=1)
+    lab.query(f"SYSTEM DROP REPLICA 'node2' FROM TABLE {table}")
+    lab.query(f"ATTACH TABLE {table}", node=1)
+    read_only = f"SELECT 1 FROM system.replicas WHERE database = '{lab.database}' AND table = 't' AND is_readonly"
+    wait_until(lambda: lab.query(read_only, node=1), "the replica to be read-only")
+    assert not ClickHousePartsSettledSensor(**given).poke({}).is_done
+    assert f":{lab.sandbox.tcp_ports[1]}: the replica is read-only" in caplog.text
+
+
 @only_on("on-cluster")
 @pytest.mark.thorough
 def test_a_ledger_without_replicas_is_none_for_a_table_with_replicas(lab: Lab) -> None:

@@ -122,7 +122,7 @@ class TestRead:
                 {"partition_id": "2", "running_merges": 2, "left_seconds": 9.0},
                 {"partition_id": "3", "running_merges": 1, "left_seconds": None},
             ],
-            table_replicas=[{"queued_changes": 9, "read_only_seconds": None}],
+            table_replicas=[{"queued_changes": 9, "is_readonly": 0, "read_only_seconds": None}],
             partition_changes=[
                 {"partition_id": "2", "queued_changes": 3, "failing_seconds": 70, "failure": "no disk"},
                 {"partition_id": "", "queued_changes": 1, "failing_seconds": 0, "failure": ""},

@@ -54,9 +54,14 @@ def test_settled(nodes: list[NodeParts]) -> None:
             id="a-change-that-is-tried-again",
         ),
         pytest.param(
-            [node(read_only_seconds=599.0)],
+            [node(is_read_only=True, read_only_seconds=599.0)],
             "ch1: the replica has been read-only for 9 min 59 s",
             id="a-replica-that-starts",
+        ),
+        pytest.param(
+            [node(is_read_only=True, queued_changes=2)],
+            "ch1: the replica is read-only",
+            id="a-read-only-replica-of-an-old-server",
         ),
         pytest.param(
             [node(active_parts=101, unchanged_seconds=599.0)],
@@ -183,7 +188,7 @@ def test_a_limit_that_can_never_be_reached_is_refused(limits: dict[str, Any], sa
     ("replica", "said"),
     [
         (
-            {"read_only_seconds": 600.0},
+            {"is_read_only": True, "read_only_seconds": 600.0},
             "the replica on ch1 has been read-only for 10 min 00 s: it has lost its connection to Keeper, or has"
             " other parts than Keeper lists; see its server's log",
         ),
