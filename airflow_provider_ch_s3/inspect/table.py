@@ -264,12 +264,13 @@ def _compare_columns(names: tuple[object, object], columns: set[str], others: se
 def read_definition(client: ClickHouseClient, table: TableName, cluster: str | None) -> str:
     """Return a fingerprint of the table's definition on all nodes.
 
-    Any ALTER on any node changes it, and so does dropping and re-creating the table.
+    Any ALTER on any node changes it, and so do dropping and re-creating the table, and a view that it begins to feed:
+    rows that were staged before do not contain that view's.
     """
     return fingerprint(client.query(render_read_table(table, cluster)))
 
 
 def fingerprint(rows: Iterable[Mapping[str, Any]]) -> str:
     """Return the fingerprint of a table that is defined on each node as its row says."""
-    definitions = [[row["node"], row["uuid"], row["create_table_query"]] for row in rows]
+    definitions = [[row["node"], row["uuid"], row["create_table_query"], sorted(row["views"])] for row in rows]
     return hashlib.sha256(json.dumps(definitions).encode()).hexdigest()

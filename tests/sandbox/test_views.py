@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import LoadError, TargetError
-from tests.sandbox.conftest import Lab, bag
+from airflow_provider_ch_s3.errors import ChS3Error, LoadError, TargetError
+from tests.sandbox.conftest import Freeze, Lab, bag
+from tests.sandbox.gates import Gate
 
 pytestmark = pytest.mark.sandbox
 
@@ -60,6 +61,19 @@ def test_replayed_views_hold_what_the_rows_would_have_brought(lab: Lab, table: s
     # the view itself continues to process other INSERTs
     lab.query(f"INSERT INTO {lab.database}.t VALUES ('2013-01-01', 1000)")
     assert totals(lab, counts) == {"2013-01-01": 1103, "2013-01-02": 7}
+
+
+def test_a_view_that_is_created_while_a_load_runs_gets_its_rows(lab: Lab, table: str, freeze: Freeze) -> None:
+    """The rows are staged without the view, so they are not committed: the load is refused, or begins again."""
+    gate = freeze(Gate("read_partitions"), "in/*.csv", table, **CSV)
+    counts = add_view(lab, f"SELECT day, sum(n) AS total FROM {lab.database}.t GROUP BY day")
+    assert isinstance(gate.wake(), ChS3Error)
+    assert lab.rows(f"{lab.database}.t") == []
+    with pytest.raises(TargetError, match="use materialized_views='replay'"):
+        lab.load("in/*.csv", table, try_number=2, **CSV)
+    lab.load("in/*.csv", table, task_id="again", materialized_views="replay", **CSV)
+    assert totals(lab, counts) == {"2013-01-01": 3, "2013-01-02": 7}
+    assert staging_tables(lab) == []
 
 
 @pytest.mark.thorough
