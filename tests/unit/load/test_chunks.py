@@ -144,9 +144,7 @@ class TestCommittedChunks:
             ),
             pytest.param([attempt(1, FIRST, try_number=2), attempt(2, SECOND, try_number=5)], [1, 2], id="retries"),
             pytest.param([attempt(1, FIRST, generation=0), attempt(2, FIRST)], [2], id="before-a-clear"),
-            pytest.param(
-                [reported(attempt(1, FIRST, try_number=1)), attempt(2, FIRST)], [2], id="cleared-by-the-ledger"
-            ),
+            pytest.param([reported(attempt(1, FIRST, try_number=1)), attempt(2, FIRST)], [2], id="cleared"),
             pytest.param([attempt(1, FIRST, try_number=1), attempt(2, SECOND)], [1, 2], id="retries-were-lowered"),
             pytest.param(
                 [attempt(1, FIRST, since=datetime(2026, 11, 21, tzinfo=UTC)), attempt(2, FIRST)],
