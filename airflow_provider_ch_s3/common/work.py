@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -77,3 +78,10 @@ def map_at_once(function: Callable[[Item], Result], items: Sequence[Item]) -> li
     for item, future in zip(items, futures, strict=True):
         threading.Thread(target=run, args=(item, future), daemon=True).start()
     return [future.result() for future in futures]
+
+
+def log_folded(log: logging.Logger, title: str, text: str) -> None:
+    """Log a text as a group: the UI shows its title, and the text after a click."""
+    log.info("::group::%s", title)
+    log.info("%s", text)
+    log.info("::endgroup::")

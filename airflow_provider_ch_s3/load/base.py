@@ -17,6 +17,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement, shorten_lines
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.text import format_bytes
+from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.create.make import TableMaker
 from airflow_provider_ch_s3.files.regions import find_apart
 from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES, SourceFile, SourceSpec
@@ -24,7 +25,7 @@ from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.arrivals import Arrivals
 from airflow_provider_ch_s3.load.measure import read_sharing
-from airflow_provider_ch_s3.load.plan_text import log_folded, log_plan
+from airflow_provider_ch_s3.load.plan_text import log_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, plan_inspection, prepare_load, read_server_settings
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.query.monitor import QueryMonitor

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
+from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.tuning import Setting
 
@@ -77,10 +78,3 @@ def _wrap(line: str, *, indent: int) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def log_folded(log: logging.Logger, title: str, text: str) -> None:
-    """Log a text as a group: the UI shows its title, and the text after a click."""
-    log.info("::group::%s", title)
-    log.info("%s", text)
-    log.info("::endgroup::")

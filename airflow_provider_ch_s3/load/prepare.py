@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.calibration import Calibration
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
+from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.chunk import Chunk
@@ -221,26 +222,27 @@ def _map(
     return mapping
 
 
+_CUT = "; fractions of a second that do not fit are cut"
+
+
 def _log_widened(source: SourceSpec, mapping: Sequence[MappedColumn], target: TargetSpec) -> None:
     """Log which columns of the files have wider types than the table: some of their values may not fit."""
     types = {column.name: column.type for column in source.columns if not column.in_path}
-    for column in mapping:
-        in_file, in_table = types.get(column.source, ""), target.column_types[column.target]
-        wider = widened_type(in_file, in_table) if in_file else ""
-        if wider:
-            is_cut = family(base_type(in_table)) == "time"
-            log.warning(
-                "column %s is %s in the files and %s in %s: a value that does not fit fails the load%s; to widen the"
-                " column, run ALTER TABLE %s MODIFY COLUMN %s %s on every node",
-                column.source,
-                base_type(in_file),
-                in_table,
-                target.name,
-                ", but fractions of a second that do not fit are cut" if is_cut else "",
-                target.local,
-                short_identifier(column.target),
-                wider,
-            )
+    told = [
+        f"column {column.source} is {base_type(in_file)} in the files and {in_table} in {target.name}"
+        f"{_CUT if family(base_type(in_table)) == 'time' else ''}: to widen it, run ALTER TABLE {target.local}"
+        f" MODIFY COLUMN {short_identifier(column.target)} {wider} on every node"
+        for column in mapping
+        if (in_file := types.get(column.source, ""))
+        and (wider := widened_type(in_file, in_table := target.column_types[column.target]))
+    ]
+    if told:
+        log.info(
+            "%s wider in the files than in %s: a value that does not fit fails the load",
+            "1 column is" if len(told) == 1 else f"{len(told)} columns are",
+            target.name,
+        )
+        log_folded(log, "the wider columns", "\n".join(told))
 
 
 def _log_unused_folders(

@@ -330,7 +330,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
             describe_in_events(context, self.outlets, load.table_name, report)
             self._lineage = LoadLineage.of(load, load.table_name, report, sql=load.sql or self.sql)
         emit_metrics(report)
-        log.info("%s", report.outcome)
+        if not report.is_nothing_new:  # which the load itself has logged in the same words
+            log.info("%s", report.outcome)
         is_without_files = report.is_nothing_new and not report.files_skipped
         if (report.is_nothing_new and self.skip_downstream_if_nothing_new) or (
             is_without_files and self.on_no_files == OnNoFiles.SKIP.value

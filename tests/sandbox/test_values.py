@@ -338,7 +338,7 @@ def test_spaces_around_unquoted_text(lab: Lab) -> None:
 def test_a_finer_time_is_cut_and_the_log_says_so(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     lab.put_parquet("in/a.parquet", pa.table({"t": pa.array([1_234_567], pa.timestamp("us", "UTC"))}))
     table = lab.create("t", "t DateTime64(3, 'UTC')")
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.INFO):
         lab.load("in/a.parquet", table)
     assert lab.rows(table, columns="toString(t) AS t") == [{"t": "1970-01-01 00:00:01.234"}]
     assert "fractions of a second that do not fit are cut" in caplog.text
