@@ -1,0 +1,115 @@
+"""Each engine understands each golden statement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_ch_s3.errors import SandboxError, ServerError
+from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.config import EMBEDDED, SERVERS
+from airflow_provider_ch_s3.sandbox.engine import package_of
+from airflow_provider_ch_s3.sandbox.launch import running_sandbox
+from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
+from tests.marks import thorough
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+# What an engine answers to a statement that it does not understand. Files and most tables are not there, so other
+# errors are expected.
+NOT_UNDERSTOOD = {
+    16: "no such column",
+    42: "number of arguments",
+    43: "type of an argument",
+    46: "unknown function",
+    47: "unknown identifier",
+    50: "unknown type",
+    62: "syntax error",
+    63: "unknown aggregate function",
+    115: "unknown setting",
+}
+TABLE_COLUMNS = (
+    "id UInt64, `tail\\`num` String, dt Date, origin Nullable(String), file String, row UInt64, column String,"
+    " value String, line String, reason String, line_count UInt64, opened_row UInt64, ended_row UInt64"
+)
+TABLES = ("a\\`b", "ch_s3_stage_52115f13b013_0123_2_7_7")
+PARAMETERS = ("az_connection_string", "s3_access_key", "s3_secret_key", "s3_session_token", "x")
+# Statements that an engine does not understand, each with the reason why it is not sent there, or is known to fail.
+WHERE_KNOWN = {
+    "copy_partitions": "the setting is sent where the server knows it",
+    "replace_partitions_by_nothing": "the setting is sent where the server knows it",
+}
+NOT_FOR_24_8 = WHERE_KNOWN | {
+    "check_grant": "sent from 25.8 on",
+    "flush_logs_here": "24.8 is sent flush_logs_old",
+    "flush_logs_on_cluster": "24.8 is sent flush_logs_old",
+    "insert_export_assumed_role": "24.8 has extra_credentials in SELECT alone",
+    "insert_lines_cluster": "24.8 does not number the lines of a file: on_bad_rows='reject' is refused",
+    "insert_lines_json": "as insert_lines_cluster",
+    "insert_lines_single": "as insert_lines_cluster",
+    "read_first_line_single": "as insert_lines_cluster",
+}
+NOT_FOR = {EMBEDDED: dict[str, str](), "25.8": WHERE_KNOWN, "24.8": NOT_FOR_24_8}
+# Their examples name columns that their subquery or structure does not have, or has with another type.
+LOOSE_EXAMPLES = {
+    "check_condition_here",
+    "count_uneven_text",
+    "describe_select_keys",
+    "sample_files_keys",
+    "sample_partitions_keys",
+}
+
+
+@pytest.fixture(scope="module", params=[EMBEDDED, *(thorough(version) for version in SERVERS)])
+def engine(request: pytest.FixtureRequest) -> Iterator[tuple[str, Sandbox]]:
+    config = SandboxConfig(shards=1, engine=request.param)
+    try:
+        package_of(config.engine)
+        if config.has_keeper:
+            find_classpath(config.zookeeper)
+    except SandboxError as error:
+        pytest.skip(str(error))
+    with running_sandbox(config) as sandbox:
+        yield config.engine, sandbox
+
+
+def statements() -> list[tuple[str, str]]:
+    """The golden statements by name: those that create come first, those that drop last."""
+    order = {"CREATE": 0, "DROP": 2}
+    texts = [(path.stem, path.read_text()) for path in sorted(GOLDEN.glob("*.sql"))]
+    return sorted(texts, key=lambda named: order.get(named[1].split()[0], 1))
+
+
+def at_home(text: str, sandbox: Sandbox) -> str:
+    """Name the sandbox's cluster and object store, which are not those of the golden statements."""
+    text = text.replace(" ON CLUSTER `it's`", "")
+    text = re.sub(r"(\w*[cC]luster\w*|Distributed)\('it\\'s'", rf"\1('{sandbox.cluster}'", text)
+    return re.sub(r"'https?://[^/'\"]*", f"'{sandbox.s3_endpoint}", text)
+
+
+def complaint(sandbox: Sandbox, text: str) -> str:
+    """Run a statement; returns what the engine says if it does not understand it, or ''."""
+    given = {f"param_{name}": "x" for name in PARAMETERS} | {"max_execution_time": "10", "s3_retry_attempts": "0"}
+    try:
+        sandbox.query(at_home(text, sandbox), settings=given)
+    except ServerError as error:
+        return f"{NOT_UNDERSTOOD[error.code]}: {error}" if error.code in NOT_UNDERSTOOD else ""
+    return ""
+
+
+def test_the_engine_understands_each_statement(engine: tuple[str, Sandbox]) -> None:
+    version, sandbox = engine
+    for database in ("it's", "e", "d"):
+        sandbox.query(f"CREATE DATABASE `{database}` ENGINE = Atomic")
+    for table in TABLES:
+        sandbox.query(
+            f"CREATE TABLE `it's`.`{table}` ({TABLE_COLUMNS}) ENGINE = MergeTree PARTITION BY dt ORDER BY id"
+        )
+    found = {name: said for name, text in statements() if (said := complaint(sandbox, text))}
+    unexpected = found.keys() - NOT_FOR[version].keys() - LOOSE_EXAMPLES
+    assert not unexpected, "\n".join(f"{name}: {found[name]}" for name in sorted(unexpected))
+    assert NOT_FOR[version].keys() <= found.keys(), "understood after all"
