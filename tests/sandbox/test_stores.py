@@ -779,6 +779,21 @@ class TestAfterLoad:
         assert "moved 1 file" in caplog.text
         assert "'in/a/1.csv': no longer what the load read, so left alone" in caplog.text
 
+    @pytest.mark.parametrize(("wanted", "move_to"), [("delete", ""), ("move", "done")])
+    def test_markers_go_with_the_last_file_of_their_folder(
+        self, lab: Lab, store: Store, table: str, wanted: str, move_to: str
+    ) -> None:
+        store.put("in/a/_SUCCESS", b"")
+        store.put("in/b/_SUCCESS", b"")
+        store.put("in/b/1.json", b"{}")  # another load's
+        how: dict[str, Any] = {"after_load": wanted, "move_to": move_to, "expected_files": "_SUCCESS"}
+        store.load(lab, "in/*/*.csv", table, **how)
+        assert [key for key in list(store.keys()) if key.startswith("in/")] == ["in/b/1.json", "in/b/_SUCCESS"]
+        store.put("in/a/2.csv", b"n\n4\n")
+        with pytest.raises(SourceError, match=r"'_SUCCESS' is missing in \S+/in/a/"):
+            store.load(lab, "in/*/*.csv", table, task_id="next", **how)
+        assert len(lab.rows(table)) == 2
+
     def test_a_failed_load_touches_no_file(self, lab: Lab, store: Store, table: str) -> None:
         store.put("in/c/1.csv", b"n\nx\n")
         with pytest.raises(ChS3Error):
