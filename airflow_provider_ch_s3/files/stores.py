@@ -57,7 +57,7 @@ class WritableStore(ObjectStore, Protocol):
     def move(self, bucket: str, key: str, etag: str, *, to: str) -> bool:
         """Move an object to another key, unless it has become another version; returns whether it has not.
 
-        Can be repeated: an object that is gone counts as moved, or as deleted.
+        Can be repeated: an object that is gone counts as moved if its copy is there, and as deleted in any case.
         """
 
     def delete(self, bucket: str, key: str, etag: str) -> bool:

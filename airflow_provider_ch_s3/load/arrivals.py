@@ -50,7 +50,7 @@ def check_markers(
         # The listing begins with `dt=2013-`, say, and the marker lies beside such folders, or after another key.
         return any(file.key == key for file in store.list_files(replace(pattern, globs=(key,))))
 
-    lines = {folder: list(_line_up_to(folder, roots)) for folder in sorted(folders)}
+    lines = {folder: list(line_up_to(folder, roots)) for folder in sorted(folders)}
     found_in = {folder for line in lines.values() for folder in line}
     lines |= {root: [root] for root in sorted(roots) if root not in found_in}
     for name in request.expected_files:
@@ -59,7 +59,7 @@ def check_markers(
             raise _is_missing(name, lacking, lines[lacking[0]][-1], len(lines), pattern)
 
 
-def _line_up_to(folder: str, roots: Collection[str]) -> Iterator[str]:
+def line_up_to(folder: str, roots: Collection[str]) -> Iterator[str]:
     """Yield a folder and those above it, up to the highest one that the source names."""
     line = [folder]
     while folder:

@@ -162,7 +162,7 @@ class AzureBlobFileStore:
 
         :raises SourceError: if the store refuses.
         """
-        with self._changing("move", bucket, key) as change:
+        with self._changing("move", bucket, key, to=to) as change:
             blob = self._client.get_blob_client(container=bucket, blob=key)
             blob.get_blob_properties(**_only(etag))
             copy = self._client.get_blob_client(container=bucket, blob=to)
@@ -187,15 +187,24 @@ class AzureBlobFileStore:
             self._client.get_blob_client(container=bucket, blob=key).delete_blob(**_only(etag))
         return change.is_done
 
+    def _is_copied(self, bucket: str, path: str) -> bool:
+        """Whether an earlier try has copied a blob to a path: nothing but that writes into its attempt's folder."""
+        try:
+            copy = self._client.get_blob_client(container=bucket, blob=path).get_blob_properties().copy
+        except ResourceNotFoundError:
+            return False
+        return bool(copy.status == "success")
+
     @contextmanager
-    def _changing(self, what: str, bucket: str, key: str) -> Iterator[Change]:
+    def _changing(self, what: str, bucket: str, key: str, *, to: str = "") -> Iterator[Change]:
+        """:param to: the path of the copy: a blob that is gone was moved only if that is there."""
         change = Change()
         try:
             yield change
         except (ResourceModifiedError, ResourceNotFoundError):
             # A blob that is gone does not match its ETag, either.
             is_gone = not self._client.get_blob_client(container=bucket, blob=key).exists()
-            change.is_done = is_gone and what != "tag"
+            change.is_done = is_gone and (what == "delete" or (what == "move" and self._is_copied(bucket, to)))
         except AzureError as error:
             raise SourceError(
                 f"the rows are committed, but after_load cannot {what} {key!r} in container {bucket!r} with"

@@ -10,9 +10,11 @@ from email.utils import parsedate_to_datetime
 from functools import cached_property
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlencode
 
 from airflow.providers.amazon.aws.hooks.s3 import S3Hook
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, mask_secret
+from boto3.s3.transfer import TransferConfig
 from botocore import UNSIGNED
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -21,6 +23,9 @@ from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import Change, ChangedError, SmallObject
+
+COPIED_AT_ONCE = 5 * 2**30
+"""Bytes of the largest object that S3 copies with one request, which takes its tags and metadata along."""
 
 _REMEDIES = {
     "NoSuchBucket": "create it, or correct the bucket in source",
@@ -168,11 +173,27 @@ class S3FileStore:
 
         :raises SourceError: if the store refuses.
         """
-        with self._changing("move", bucket, key) as change:
+        with self._changing("move", bucket, key, to=to) as change:
             source = {"Bucket": bucket, "Key": key}
-            self._client.copy(source, bucket, to, ExtraArgs={"CopySourceIfMatch": f'"{etag}"'})
+            extra = {"CopySourceIfMatch": f'"{etag}"', **self._properties_beside(bucket, key)}
+            config = TransferConfig(multipart_threshold=COPIED_AT_ONCE)
+            self._client.copy(source, bucket, to, ExtraArgs=extra, Config=config)
             self._delete(bucket, key, etag)
         return change.is_done
+
+    def _properties_beside(self, bucket: str, key: str) -> dict[str, Any]:
+        """Read what a copy in several requests would leave behind; nothing if one request copies the object."""
+        found = self._client.head_object(Bucket=bucket, Key=key)
+        if found["ContentLength"] < COPIED_AT_ONCE:
+            return {}
+        tags = self._client.get_object_tagging(Bucket=bucket, Key=key)["TagSet"]
+        tagging = urlencode({tag["Key"]: tag["Value"] for tag in tags})
+        properties = {
+            "Metadata": found["Metadata"],
+            "ContentType": found["ContentType"],
+            "MetadataDirective": "REPLACE",
+        }
+        return {**properties, "Tagging": tagging, "TaggingDirective": "REPLACE"}
 
     def delete(self, bucket: str, key: str, etag: str) -> bool:
         """Delete an object, unless it is no longer this version of it.
@@ -197,8 +218,18 @@ class S3FileStore:
             raise ChangedError
         return {"VersionId": found["VersionId"]} if found.get("VersionId", "null") != "null" else {}
 
+    def _exists(self, bucket: str, key: str) -> bool:
+        try:
+            self._client.head_object(Bucket=bucket, Key=key)
+        except ClientError as error:
+            if error.response["ResponseMetadata"]["HTTPStatusCode"] != HTTPStatus.NOT_FOUND:
+                raise
+            return False
+        return True
+
     @contextmanager
-    def _changing(self, what: str, bucket: str, key: str) -> Iterator[Change]:
+    def _changing(self, what: str, bucket: str, key: str, *, to: str = "") -> Iterator[Change]:
+        """:param to: the key of the copy: an object that is gone was moved only if that is there."""
         change = Change()
         try:
             yield change
@@ -211,7 +242,9 @@ class S3FileStore:
                     f"{self.cannot} {what} {key!r} in bucket {bucket!r} with {self._who}: {error}; allow these"
                     " credentials to do so, and let the task try again"
                 ) from error
-            change.is_done = status == HTTPStatus.NOT_FOUND and what in {"move", "delete"}
+            is_gone = status == HTTPStatus.NOT_FOUND
+            # Nothing but this attempt's own move writes into its folder, and copies appear there as a whole.
+            change.is_done = is_gone and (what == "delete" or (what == "move" and self._exists(bucket, to)))
 
     def access(self) -> S3Access:
         """How the ClickHouse servers reach the same endpoint, and with which credentials."""

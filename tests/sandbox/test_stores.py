@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError
 from airflow_provider_ch_s3.load import base, staged
 from airflow_provider_ch_s3.stores import gcs as google
+from airflow_provider_ch_s3.stores import s3 as s3_store
 from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from airflow_provider_ch_s3.transfers.gcs_to_clickhouse import GCSToClickHouseOperator
@@ -47,7 +48,7 @@ class Store:
 
     :param operator: the class that loads from it; ``start``: what its addresses begin with.
     :param arguments: those that give the operator access.
-    :param keys: lists all files, in their order; ``read`` reads one, ``tags`` its tags.
+    :param keys: lists all files, in their order; ``read`` reads one, ``tags`` its tags; ``remove`` removes it.
     """
 
     put: Callable[[str, bytes], None]
@@ -57,6 +58,7 @@ class Store:
     keys: Callable[[], Iterable[str]] = tuple
     read: Callable[[str], bytes] = bytes
     tags: Callable[[str], Mapping[str, str]] = dict
+    remove: Callable[[str], Any] = bytes
 
     def make(self, glob: str | list[str], table: str, **arguments: Any) -> FilesToClickHouseOperator:
         source = f"{self.start}{glob}" if isinstance(glob, str) else [f"{self.start}{one}" for one in glob]
@@ -100,6 +102,7 @@ def azure(lab: Lab, azurite: Azurite) -> Store:
         keys=lambda: [blob.name for blob in container.list_blobs()],
         read=lambda key: container.download_blob(key).readall(),
         tags=lambda key: container.get_blob_client(key).get_blob_tags(),
+        remove=container.delete_blob,
     )
 
 
@@ -123,6 +126,7 @@ def gcs(lab: Lab) -> Store:
         tags=lambda key: {
             tag["Key"]: tag["Value"] for tag in lab.s3.get_object_tagging(Bucket=lab.bucket, Key=key)["TagSet"]
         },
+        remove=lambda key: lab.s3.delete_object(Bucket=lab.bucket, Key=key),
     )
 
 
@@ -760,6 +764,36 @@ class TestAfterLoad:
         assert store.tags("in/a/1.csv") == {}
         assert "'in/a/1.csv': no longer what the load read, so left alone" in caplog.text
 
+    def test_what_somebody_else_removed_was_not_moved(
+        self, lab: Lab, store: Store, table: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        real = staged.dispose_of_files
+
+        def removed_meanwhile(*given: Any) -> None:
+            store.remove("in/a/1.csv")
+            real(*given)
+
+        lab.monkeypatch.setattr(staged, "dispose_of_files", removed_meanwhile)
+        report = store.load(lab, "in/**", table, after_load="move", move_to="done")
+        assert list(store.keys()) == [f"done/{report['query_id']}/in/b/1.csv", "other/1.csv"]
+        assert "moved 1 file" in caplog.text
+        assert "'in/a/1.csv': no longer what the load read, so left alone" in caplog.text
+
+    @pytest.mark.parametrize(("wanted", "move_to"), [("delete", ""), ("move", "done")])
+    def test_markers_go_with_the_last_file_of_their_folder(
+        self, lab: Lab, store: Store, table: str, wanted: str, move_to: str
+    ) -> None:
+        store.put("in/a/_SUCCESS", b"")
+        store.put("in/b/_SUCCESS", b"")
+        store.put("in/b/1.json", b"{}")  # another load's
+        how: dict[str, Any] = {"after_load": wanted, "move_to": move_to, "expected_files": "_SUCCESS"}
+        store.load(lab, "in/*/*.csv", table, **how)
+        assert [key for key in list(store.keys()) if key.startswith("in/")] == ["in/b/1.json", "in/b/_SUCCESS"]
+        store.put("in/a/2.csv", b"n\n4\n")
+        with pytest.raises(SourceError, match=r"'_SUCCESS' is missing in \S+/in/a/"):
+            store.load(lab, "in/*/*.csv", table, task_id="next", **how)
+        assert len(lab.rows(table)) == 2
+
     def test_a_failed_load_touches_no_file(self, lab: Lab, store: Store, table: str) -> None:
         store.put("in/c/1.csv", b"n\nx\n")
         with pytest.raises(ChS3Error):
@@ -820,6 +854,18 @@ class TestAfterLoad:
 def test_files_of_a_web_server_stay_as_they_are(lab: Lab, http: Store) -> None:
     with pytest.raises(ConfigError, match="after_load='delete' is not possible with http://"):
         http.load(lab, "in/1.csv", lab.create("t", "n UInt32"), after_load="delete")
+
+
+@pytest.mark.parametrize("at_once", [s3_store.COPIED_AT_ONCE, thorough(6 * 2**20)], ids=["at-once", "in-parts"])
+def test_a_large_file_is_moved_with_its_tags(lab: Lab, gcs: Store, at_once: int) -> None:
+    lab.monkeypatch.setattr(s3_store, "COPIED_AT_ONCE", at_once)
+    lab.put("in/1.csv", b"n\n" + b"1234567\n" * 1_200_000)
+    tags = {"TagSet": [{"Key": "owner", "Value": "a + b"}]}
+    lab.s3.put_object_tagging(Bucket=lab.bucket, Key="in/1.csv", Tagging=tags)
+    report = gcs.load(lab, "in/*", lab.create("t", "n UInt32"), after_load="move", move_to="done")
+    (key,) = gcs.keys()
+    assert key == f"done/{report['query_id']}/in/1.csv"
+    assert gcs.tags(key) == {"owner": "a + b"}
 
 
 @pytest.mark.thorough
