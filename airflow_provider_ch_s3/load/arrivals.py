@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.globs import before_wildcards
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
-from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnNoFiles
+from airflow_provider_ch_s3.request import AfterLoad, LoadMode, LoadRequest, OnNoFiles
 
 log = logging.getLogger(__name__)
 
@@ -166,7 +166,9 @@ class Arrivals:
         request = self.request
         if self.after and not (self.ready_count or self.young_count):
             return
-        check_markers(self.store, request, folders=self.folders, listed=self.markers, after=self.after)
+        if self.folders or request.after_load in (AfterLoad.KEEP, AfterLoad.TAG):
+            check_markers(self.store, request, folders=self.folders, listed=self.markers, after=self.after)
+        # else an earlier load has taken the last files away, and their markers with them
         self.check_young(is_recorded=is_recorded)
         if not self.ready_count:
             message = _describe_no_files(self, request)
