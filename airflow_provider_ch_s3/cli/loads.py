@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--conn-id", default="clickhouse_s3_default", help="Airflow connection to ClickHouse")
     parser.add_argument("--database", help="database of the ledger (default: the connection's)")
     parser.add_argument("--cluster", help="cluster whose nodes hold the ledger (default: the connection's)")
-    parser.add_argument("--limit", type=int, default=50, help="number of latest loads to list (default: 50)")
+    parser.add_argument("--limit", type=_count, default=50, help="number of latest loads to list (default: 50)")
     parser.set_defaults(run=run, action="list")
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
     show = actions.add_parser("show", help="show what happened to one load")
@@ -35,7 +36,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "prune",
         help="delete the records of old loads that have ended; files that a table holds remain known",
     )
-    prune.add_argument("--older-than-days", type=float, required=True, help="minimum age of the records to delete")
+    prune.add_argument("--older-than-days", type=_days, required=True, help="minimum age of the records to delete")
     prune.set_defaults(action="prune")
     adopt = actions.add_parser("adopt", help="say what a table holds that was restored, copied or exchanged")
     adopt.add_argument("table", metavar="TABLE", help="table or database.table")
@@ -45,6 +46,22 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     choice.add_argument("--anew", action="store_true", help="the table holds no file: load all of them")
     adopt.set_defaults(action="adopt")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of loads; give 1 or more")
+    return int(text)
+
+
+def _days(text: str) -> float:
+    try:
+        days = float(text)
+    except ValueError:
+        days = math.nan
+    if not 0 <= days < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days; give 0 or more")
+    return days
 
 
 def run(args: argparse.Namespace) -> int:

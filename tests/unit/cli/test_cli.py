@@ -96,3 +96,20 @@ def test_an_unknown_connection_is_one_line(capsys: pytest.CaptureFixture[str]) -
         "ch-s3: Airflow has no connection 'no_such'; create it in the environment as AIRFLOW_CONN_NO_SUCH, in a"
         " secrets backend or in Airflow's database, or name another one with --conn-id\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(["--limit", "-1"], "'-1' is not a number of loads; give 1 or more", id="limit"),
+        pytest.param(["--limit", "x"], "'x' is not a number of loads; give 1 or more", id="no-number"),
+        pytest.param(["prune", "--older-than-days=-3"], "'-3' is not a number of days; give 0 or more", id="days"),
+        pytest.param(["prune", "--older-than-days=nan"], "'nan' is not a number of days; give 0 or more", id="nan"),
+    ],
+)
+def test_a_number_that_is_none_is_refused(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["loads", *arguments])
+    assert capsys.readouterr().err.splitlines()[-1].endswith(said)
