@@ -88,9 +88,6 @@ LOCK_PATIENCE_SECONDS = 10.0
 HEARTBEAT_SECONDS = 3.0
 POLL_SECONDS = 0.5
 
-# More than any table is locked; with it, a ledger's epochs stay behind the clock.
-EPOCHS_PER_SECOND = 100
-
 LOCK_PREFIX = "ch_s3_lock_"
 
 
@@ -120,15 +117,6 @@ class Owner:
     def rank(self) -> tuple[float, int]:
         """The same as :attr:`LoadIdentity.rank`."""
         return self.since, self.try_number
-
-
-def first_epoch() -> int:
-    """What the epochs of a new ledger come after.
-
-    They are in the ids of queries, which the servers' logs remember when a ledger was dropped and created again: so a
-    later ledger has greater ones. The same second is the same number, so that only one process can lock it.
-    """
-    return int(time.time()) * EPOCHS_PER_SECOND
 
 
 def lock_prefix(target: TableName) -> str:
@@ -221,7 +209,7 @@ class TargetLock:
                 last_epoch = 0
                 continue
             # Mostly nobody has locked the target since this process read the ledger; who did is found out below.
-            last_epoch = last_epoch or self.ledger.read().epoch or first_epoch()
+            last_epoch = last_epoch or self.ledger.read().epoch
             epoch = max([last_epoch, self.read_floor(), *(lock.epoch for lock in locks)]) + 1
             if self._create(epoch, owner):
                 # Another process may have taken and released a lock since: an epoch must not be used twice.

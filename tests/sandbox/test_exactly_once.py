@@ -146,21 +146,6 @@ class TestEditedArguments:
         assert bag(lab.rows(table)) == bag(FEW)
 
 
-def test_a_ledger_that_was_dropped_leaves_no_query_that_is_taken_for_a_new_one(lab: Lab) -> None:
-    """The servers' logs remember the INSERT of the same task, into a table that is gone."""
-    table = lab.create("t", "n UInt32", "ReplacingMergeTree ORDER BY n")
-    put_numbers(lab, "in/0.csv", FEW)
-    first = lab.load("in/*.csv", table)
-    for name in ("t", "ch_s3_ledger", "ch_s3_ledger_files"):
-        lab.everywhere(f"DROP TABLE {lab.database}.{name} SYNC")
-    lab.create("t", "n UInt32", "ReplacingMergeTree ORDER BY n")
-    put_numbers(lab, "in/0.csv", OTHER)
-    again = lab.load("in/*.csv", table)
-    assert again["query_id"] != first["query_id"]
-    assert again["rows_written"] == len(OTHER)
-    assert bag(lab.rows(table)) == bag(OTHER)
-
-
 class TestRetryOrClear:
     """``retries`` is edited while a run exists, so that Airflow's numbers do not tell a retry from a clear."""
 

@@ -123,7 +123,7 @@ def test_a_part_of_an_attempt_was_replaced(lab: Lab, together: bool) -> None:
         # the remedy
         lab.load("in/*.csv", table, task_id="remedy", **how)
         assert lab.load("in/*.csv", table, task_id="last", **arguments)["files_skipped"] == 2
-        assert bag(lab.rows(table)) == bag([(1,), (2,)])
+        assert sorted(row["n"] for row in lab.rows(table)) == [1, 2]
     else:
         # the table does not hold the first file any more, and that is certain
         report = lab.load("in/*.csv", table, task_id="again", **arguments)

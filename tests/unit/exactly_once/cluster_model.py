@@ -719,7 +719,7 @@ class Cluster:
         ]
 
     def _read_table(self, node: Node, *_: object) -> list[dict[str, Any]]:
-        return [{"node": node.name, "uuid": "never made again", "create_table_query": "never altered"}]
+        return [{"node": node.name, "uuid": "never made again", "create_table_query": "never altered", "views": []}]
 
     def _read_idle_seconds(self, *_: object) -> list[dict[str, Any]]:
         return [{"idle_seconds": 0.0}]
