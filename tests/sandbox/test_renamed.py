@@ -119,7 +119,7 @@ def test_a_part_of_an_attempt_was_replaced(lab: Lab, together: bool) -> None:
     if together:
         with pytest.raises(LoadError, match=r"nobody knows whether the table still holds '.*in/1.csv'.*20130101"):
             lab.load("in/*.csv", table, task_id="again", **arguments)
-        assert [row["n"] for row in lab.rows(table)] == [2, 100]
+        assert sorted(row["n"] for row in lab.rows(table)) == [2, 100]
         # the remedy
         lab.load("in/*.csv", table, task_id="remedy", **how)
         assert lab.load("in/*.csv", table, task_id="last", **arguments)["files_skipped"] == 2
