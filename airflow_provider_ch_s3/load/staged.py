@@ -176,13 +176,14 @@ class LoadRun(LoadSession):
         self.monitor.log.wait_until_there(self.sleep)
         history = context.ledger.read()
         step = decide_start(history, self.identity, context.target.uuids)
-        self.chunk_number = len(self.committed_chunks(history).attempts) + 1
+        chunks = self.committed_chunks(history)
+        self.chunk_number = len(chunks.attempts) + 1
         match step:
             case Done():
-                self._warn_of_changes(self.committed_chunks(history).attempts[-1])
+                self._warn_of_changes(chunks.attempts[-1])
                 context.locking.tidy_up()  # the process that committed may have died before it could
             case Resume(attempt):
-                return self._reattach(history.attempts[attempt]) or Begin(history, self.committed_chunks(history))
+                return self._reattach(history.attempts[attempt]) or Begin(history, chunks)
         return step
 
     def _warn_of_changes(self, committed: Attempt) -> None:

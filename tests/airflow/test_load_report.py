@@ -181,7 +181,7 @@ def test_each_kind_of_result_is_shown(page: Page, kinds: Run, task: str, shown: 
     take_pictures(page, report, f"kind-{task}")
 
 
-def test_a_result_that_cannot_be_drawn_leaves_the_rest_of_the_page(page: Page, kinds: Run) -> None:
+def test_a_result_that_cannot_be_drawn_is_said_in_its_place(page: Page, kinds: Run) -> None:
     """What Airflow's API returned for a tuple, in the place of the list that the tab draws."""
     path = f"dags/{kinds.dag}/dagRuns/{kinds.run_id}/taskInstances/first/xcomEntries/return_value"
     result = kinds.api.result(kinds.dag, kinds.run_id, "first")
