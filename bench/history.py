@@ -17,7 +17,7 @@ from collections import defaultdict
 from operator import not_
 
 from airflow_provider_ch_s3.common.text import MIB
-from airflow_provider_ch_s3.common.work import poll
+from airflow_provider_ch_s3.common.timing import REAL_TIME
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from bench.exactly_once import BUCKET, load, make_files, make_table
@@ -116,7 +116,7 @@ def main() -> None:
             load(f"bench.{table}", "first", -1 - number)  # creates the ledger
             if loads:
                 write_history(sandbox, table, loads, args.files)
-        poll(lambda: sandbox.query("SELECT 1 FROM system.merges"), until=not_, seconds=300, pause_seconds=5)
+        REAL_TIME.poll(lambda: sandbox.query("SELECT 1 FROM system.merges"), until=not_, seconds=300, pause_seconds=5)
         compare(sandbox, histories, args.rounds)
 
 

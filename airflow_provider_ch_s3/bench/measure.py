@@ -17,13 +17,14 @@ from airflow_provider_ch_s3.bench.measurement import Measurement
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
+from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import LoadError, ServerError
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.parts import read_parts
 from airflow_provider_ch_s3.inspect.table import find_table, read_target
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport, build_report
-from airflow_provider_ch_s3.query.log import LOG_PATIENCE_SECONDS, flush_part_log
+from airflow_provider_ch_s3.query.log import flush_part_log
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.query.state import kill_queries
 from airflow_provider_ch_s3.sql import parts_queries, staging_queries
@@ -37,7 +38,7 @@ NewTable = Callable[[], AbstractContextManager[TableName]]
 # Parts have settled once there has been neither a merge nor a new part for this long: if there is something to merge,
 # the next merge starts within a second or two.
 QUIET_SECONDS = 3.0
-POLL_SECONDS = 0.25
+TIMING = Timing(poll_seconds=0.25)
 
 
 def new_identity(table: TableName) -> LoadIdentity:
@@ -114,7 +115,7 @@ def _insert(client: ClickHouseClient, prepared: PreparedLoad, table: TableName) 
     except KeyboardInterrupt:
         kill_queries(client, prepared.cluster.name, query_id)
         raise
-    monitor = QueryMonitor(client=client, cluster=prepared.cluster, identity=identity, poll_seconds=POLL_SECONDS)
+    monitor = QueryMonitor(client=client, cluster=prepared.cluster, identity=identity, timing=TIMING)
     return build_report(monitor.wait_for_logs(monitor.wait(query_id)), table=str(table), attached=False)
 
 
@@ -135,6 +136,6 @@ def _wait_until_settled(client: ClickHouseClient, table: TableName, cluster: Clu
             changes = client.query(read_changes)
             if sum(row["change"] for row in changes) == sum(node.active_parts for node in nodes):
                 return changes
-            deadline = min(deadline, time.monotonic() + LOG_PATIENCE_SECONDS)
-        time.sleep(POLL_SECONDS)
+            deadline = min(deadline, time.monotonic() + TIMING.log_patience_seconds)
+        TIMING.sleep(TIMING.poll_seconds)
     raise LoadError(f"system.part_log does not account for all parts of {table}; enable <part_log> on all servers")

@@ -99,13 +99,13 @@ def run(args: argparse.Namespace) -> int:
 def _adopt(hook: ClickHouseS3Hook, args: argparse.Namespace) -> str:
     from airflow_provider_ch_s3.identity import LoadIdentity
     from airflow_provider_ch_s3.load.adopt import adopt
-    from airflow_provider_ch_s3.load.context import find_context
+    from airflow_provider_ch_s3.load.wiring import find_target
 
     declaration = hook.declaration
     if args.cluster:
         declaration = dataclasses.replace(declaration, cluster=args.cluster)
     identity = LoadIdentity(dag_id="ch-s3", task_id="adopt", run_id="", table=args.table, since=datetime.now(UTC))
-    return adopt(find_context(hook, declaration, identity), source=args.source, is_anew=args.anew)
+    return adopt(find_target(hook, declaration, identity), source=args.source, is_anew=args.anew)
 
 
 def _json(page: DataclassInstance) -> str:

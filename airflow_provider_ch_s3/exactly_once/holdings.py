@@ -13,7 +13,7 @@ from typing import Any
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.history import AttemptId, History
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
 from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.sql import ledger_queries
@@ -67,6 +67,10 @@ class Holdings:
     def earlier_names(self) -> list[TableName]:
         """Those that it no longer has."""
         return [parse_table(name, "") for name in self.names if name != str(self.ledger.target)]
+
+    def read_earlier(self) -> list[tuple[TableName, History]]:
+        """Read, for each of those, what may be open there."""
+        return [(name, self.ledger.of(name).read()) for name in self.earlier_names]
 
     def versions(self, paths: Set[str], *, after: int = 0, whole: bool = False) -> dict[str, set[str]]:
         """Read which versions (ETags) of the given paths the table holds.

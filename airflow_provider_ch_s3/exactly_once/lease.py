@@ -1,14 +1,14 @@
-"""The lock of a target: only one load at a time plans, commits or abandons attempts there.
+"""The lease of a target: only one load at a time plans, commits or abandons attempts there.
 
-ClickHouse has no compare-and-set, but when two processes create the same table on one node, one of them fails. A lock
-is a table whose name ends in an epoch, a fencing token: epochs only increase. A process that finds the lock of a dead
-owner creates the lock of the next epoch. What the old owner still does is harmless: the staging tables that it works
-with are renamed at once (:meth:`Staging.claim`), and its late events in the ledger are distinguished from valid ones
-by their epoch.
+ClickHouse has no compare-and-set, but when two processes create the same table on one node, one of them fails. A
+lease is a table whose name ends in an epoch, a fencing token: epochs only increase. A process that finds the lease of
+a dead owner creates that of the next epoch. What the old owner still does is harmless: the staging tables that it
+works with are renamed at once (:meth:`Staging.claim`), and its late events in the ledger are distinguished from valid
+ones by their epoch.
 
-Locks are created on the first node in the order of the nodes' own names, so that it does not matter how a connection
-calls them. While processes disagree about it, because a node was added, the same epoch may be locked on two nodes: a
-process that sees this releases its lock.
+The tables are created on the first node in the order of the nodes' own names, so that it does not matter how a
+connection calls them. While processes disagree about it, because a node was added, the same epoch may be taken on two
+nodes: a process that sees this releases its own. Users see them as ``ch_s3_lock_…``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import json
 import logging
 import random
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,8 +25,16 @@ from dataclasses import dataclass, field
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.common.text import format_seconds
-from airflow_provider_ch_s3.common.work import Pace
-from airflow_provider_ch_s3.errors import ChS3Error, ErrorCode, LoadError, LockLostError, OvertakenError, ServerError
+from airflow_provider_ch_s3.common.timing import Timing
+from airflow_provider_ch_s3.errors import (
+    ChS3Error,
+    ErrorCode,
+    LoadError,
+    LockLostError,
+    OvertakenError,
+    ServerError,
+    ServerUnreachableError,
+)
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -36,64 +43,17 @@ from airflow_provider_ch_s3.table.target import TableName, short_hash
 
 log = logging.getLogger(__name__)
 
-
-class Waiting:
-    """One process that waits for a lock.
-
-    :param patience_seconds: an owner that has given no sign of life for longer is considered dead.
-    :param poll_seconds: mean time between two looks at the lock, in the beginning.
-    """
-
-    def __init__(self, *, patience_seconds: float, poll_seconds: float) -> None:
-        self._patience_seconds = patience_seconds
-        self._poll_seconds = poll_seconds
-        self._pace = Pace()
-        self._began = self._looked = self._since = time.monotonic()
-        self._token = ""
-        self._sign: object = None
-
-    @property
-    def pause_seconds(self) -> float:
-        """Time until the next look at the lock: who has waited for longer looks more often, and so gets it sooner."""
-        waited = (time.monotonic() - self._began) / self._patience_seconds
-        # Not all at the same moments: processes that wait for the same lock would keep colliding.
-        return self._poll_seconds * random.uniform(0.5, 1.5) * max(0.2, 1 / (1 + waited))
-
-    def log(self, owner: str, target: TableName) -> None:
-        """Log who has the lock: at once, and again every half minute."""
-        if self._pace.is_due(owner):
-            waited = format_seconds(time.monotonic() - self._began)
-            log.info("waiting for %s, which has locked %s; waited for %s so far", owner, target, waited)
-
-    def is_look_due(self, token: str) -> bool:
-        """Whether to look for signs of life: an owner that has the lock for a moment needs to give none.
-
-        :param token: identifies the owner.
-        """
-        now = time.monotonic()
-        if token != self._token:
-            self._token, self._looked = token, now
-        return now - self._looked > self._patience_seconds / 4
-
-    def is_silent(self, sign: object) -> bool:
-        """Whether this has been the owner's latest sign of life for so long that it is considered dead."""
-        self._looked = time.monotonic()
-        if sign != self._sign:
-            self._sign, self._since = sign, self._looked
-        return self._looked - self._since > self._patience_seconds
-
-
-# An owner that is alive writes to the ledger, or runs a statement, more often than this.
-LOCK_PATIENCE_SECONDS = 10.0
-HEARTBEAT_SECONDS = 3.0
-POLL_SECONDS = 0.5
-
 LOCK_PREFIX = "ch_s3_lock_"
 
 
+def lock_prefix(target: TableName) -> str:
+    """Prefix of the names of a table's lease tables; an epoch follows."""
+    return f"{LOCK_PREFIX}{short_hash(target)}_"
+
+
 @dataclass(frozen=True, kw_only=True)
-class Owner:
-    """The owner of a lock, stored in the comment of its table.
+class Claim:
+    """Who has a lease, and for what; stored in the comment of its table.
 
     :param attempt: number of the attempt that is to be committed or abandoned; 0 while there is none.
     :param token: identifies one process.
@@ -119,49 +79,87 @@ class Owner:
         return self.since, self.try_number
 
 
-def lock_prefix(target: TableName) -> str:
-    """Prefix of the names of the locks of a table; an epoch follows."""
-    return f"{LOCK_PREFIX}{short_hash(target)}_"
-
-
-def parse_owner(comment: str) -> Owner:
-    """Parse the comment of a lock; an owner that it does not identify counts as another load, alive or dead."""
-    return decode(Owner, json.loads(comment), load_id="", generation=0, try_number=0, attempt=0, token="")
+def parse_claim(comment: str) -> Claim:
+    """Parse the comment of a lease table; an owner that it does not identify is another load, alive or dead."""
+    return decode(Claim, json.loads(comment), load_id="", generation=0, try_number=0, attempt=0, token="")
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class Lock:
-    """One lock table."""
+class LeaseTable:
+    """One lease, as its table shows it."""
 
     epoch: int
     node: str
-    owner: Owner = field(compare=False)
+    claim: Claim = field(compare=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AcquiredLock:
-    """A lock that this process holds.
+@dataclass(kw_only=True)
+class HeldLease:
+    """A lease that this process has.
 
-    :param history: the ledger as it was right after the lock was taken.
-    :param overtaken: older locks, whose owners count as dead.
+    :param history: the ledger as it was right after the lease was taken.
+    :param overtaken: older ones, whose owners count as dead.
+    :param when_lost: called when it turns out that another process has taken it over.
     """
 
     epoch: int
-    owner: Owner
+    claim: Claim
     history: History
-    overtaken: Sequence[Lock]
+    overtaken: Sequence[LeaseTable]
+    when_lost: Callable[[], None] = lambda: None
 
     @property
     def overtaken_attempts(self) -> list[AttemptId]:
         """What their owners were about to commit or abandon."""
-        return sorted({lock.owner.attempt_id for lock in self.overtaken if lock.owner.attempt})
+        return sorted({table.claim.attempt_id for table in self.overtaken if table.claim.attempt})
+
+
+class Waiting:
+    """One process that waits for a lease."""
+
+    def __init__(self, timing: Timing) -> None:
+        self._timing = timing
+        self._pace = timing.pace()
+        self._began = self._looked = self._since = timing.now()
+        self._token = ""
+        self._sign: object = None
+
+    @property
+    def pause_seconds(self) -> float:
+        """Time until the next look: who has waited for longer looks more often, and so gets the lease sooner."""
+        waited = (self._timing.now() - self._began) / self._timing.lease_patience_seconds
+        # Not all at the same moments: processes that wait for the same lease would keep colliding.
+        return self._timing.lease_poll_seconds * random.uniform(0.5, 1.5) * max(0.2, 1 / (1 + waited))
+
+    def log(self, owner: str, target: TableName) -> None:
+        """Log who has the lease: at once, and again every half minute."""
+        if self._pace.is_due(owner):
+            waited = format_seconds(self._timing.now() - self._began)
+            log.info("waiting for %s, which has locked %s; waited for %s so far", owner, target, waited)
+
+    def is_look_due(self, token: str) -> bool:
+        """Whether to look for signs of life: an owner that has the lease for a moment needs to give none.
+
+        :param token: identifies the owner.
+        """
+        now = self._timing.now()
+        if token != self._token:
+            self._token, self._looked = token, now
+        return now - self._looked > self._timing.lease_patience_seconds / 4
+
+    def is_silent(self, sign: object) -> bool:
+        """Whether this has been the owner's latest sign of life for so long that it is considered dead."""
+        self._looked = self._timing.now()
+        if sign != self._sign:
+            self._sign, self._since = sign, self._looked
+        return self._looked - self._since > self._timing.lease_patience_seconds
 
 
 @dataclass(kw_only=True)
-class TargetLock:
-    """The lock of the ledger's target.
+class Lease:
+    """The lease of the ledger's target, for one process.
 
-    :param node: the one on which locks are created.
+    :param node: the one on which its tables are created.
     :param read_floor: reads the last epoch of the names that the table had before. Each epoch is later than those, so
         that the commits into one table have one order, whatever its name was.
     """
@@ -171,21 +169,55 @@ class TargetLock:
     identity: LoadIdentity
     node: str
     token: str
-    sleep: Callable[[float], None] = time.sleep
+    timing: Timing
     read_floor: Callable[[], int] = lambda: 0
 
-    @property
-    def _prefix(self) -> str:
-        return lock_prefix(self.ledger.target)
-
-    def acquire(self, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> AcquiredLock:
-        """Take the lock, or take it over from another owner.
+    @contextmanager
+    def held(self, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> Iterator[HeldLease]:
+        """Wait for the lease, keep it alive, and release it at the end of the block.
 
         :param attempt: the one that is to be committed or abandoned.
         :param is_urgent: take it over from another process of the same try, too.
-        :raises OvertakenError: if a newer try of the same task holds it.
+        :raises LockLostError: if another process took it over: then what was done has no effect.
+        :raises OvertakenError: if a newer process of this task has it.
         """
-        owner = Owner(
+        held = self._acquire(attempt, is_urgent=is_urgent)
+        try:
+            with self._kept_alive(held):
+                yield held
+        except ServerUnreachableError:
+            # What was sent may still arrive: the lease is kept, so that the process that takes it over expects that.
+            raise
+        except BaseException as error:
+            try:
+                self._release(held)
+            except LockLostError as lost:
+                if isinstance(error, ServerError):
+                    raise lost from error  # it failed because its tables were taken over
+            except ChS3Error as failure:
+                log.warning(
+                    "cannot release the lock of %s; the next load will take it over: %s", self.ledger.target, failure
+                )
+            raise
+        self._release(held)
+
+    def is_last_of_task(self, history: History) -> bool:
+        """Whether no other process of the same task has had the lease since this one did."""
+        locked = [event for event in history.claims_of(self.identity.load_id) if event.kind is EventKind.LOCKED]
+        return not locked or locked[-1].detail.get("token") == self.token
+
+    def drop_overtaken(self, held: HeldLease) -> None:
+        """Drop the leases that were taken over, when nothing of their owners can be committed any more.
+
+        Until then they tell the next process what it has to prevent, in case that this one dies, too.
+        """
+        for table in held.overtaken:
+            log.warning("taking over the lock of %s from %s", self.ledger.target, table.claim.attempt_id.prefix)
+            # A Replicated database has it on every node, and drops it on all of them through any.
+            self._drop_if_there(table.epoch, table.node if table.node in self.client.reachable else self.node)
+
+    def _acquire(self, attempt: AttemptId | None, *, is_urgent: bool) -> HeldLease:
+        claim = Claim(
             load_id=self.identity.load_id,
             generation=self.identity.generation,
             try_number=self.identity.try_number,
@@ -194,98 +226,80 @@ class TargetLock:
             since=self.identity.since.timestamp(),
             name=str(self.identity),
         )
-        waiting = Waiting(patience_seconds=LOCK_PATIENCE_SECONDS, poll_seconds=POLL_SECONDS)
+        waiting = Waiting(self.timing)
         last_epoch = self.ledger.last_epoch
         while True:
-            # The locks first: one that is released in between has left its epoch in the ledger.
-            locks = self._read_locks()
+            # The tables first: a lease that is released in between has left its epoch in the ledger.
+            tables = self._read_tables()
             if (
-                locks
-                and not self._outranks(owner, locks[-1].owner, is_urgent=is_urgent)
-                and not self._is_silent(waiting, locks[-1])
+                tables
+                and not self._outranks(claim, tables[-1].claim, is_urgent=is_urgent)
+                and not self._is_silent(waiting, tables[-1])
             ):
-                waiting.log(locks[-1].owner.name or locks[-1].owner.load_id, self.ledger.target)
-                self.sleep(waiting.pause_seconds)
+                waiting.log(tables[-1].claim.name or tables[-1].claim.load_id, self.ledger.target)
+                self.timing.sleep(waiting.pause_seconds)
                 last_epoch = 0
                 continue
-            # Mostly nobody has locked the target since this process read the ledger; who did is found out below.
+            # Mostly nobody has had the lease since this process read the ledger; who did is found out below.
             last_epoch = last_epoch or self.ledger.read().epoch
-            epoch = max([last_epoch, self.read_floor(), *(lock.epoch for lock in locks)]) + 1
-            if self._create(epoch, owner):
-                # Another process may have taken and released a lock since: an epoch must not be used twice.
-                # Another may hold a lock that was not there when the locks were read, or this epoch on another node.
-                others = {lock for lock in self._read_locks() if lock.owner.token != owner.token} - set(locks)
+            epoch = max([last_epoch, self.read_floor(), *(table.epoch for table in tables)]) + 1
+            if self._create(epoch, claim):
+                # Another process may have taken and released one since: an epoch must not be used twice.
+                # Another may have one that was not there when they were read, or this epoch on another node.
+                others = {table for table in self._read_tables() if table.claim.token != claim.token} - set(tables)
                 history = self.ledger.read()
                 if history.epoch < epoch and not others:
-                    self._begin(epoch, owner, first_open=history.first_open)
-                    return AcquiredLock(epoch=epoch, owner=owner, history=history, overtaken=locks)
+                    self._begin(epoch, claim, first_open=history.first_open)
+                    return HeldLease(epoch=epoch, claim=claim, history=history, overtaken=tables)
                 self._drop_if_there(epoch, self.node)
-            self.sleep(waiting.pause_seconds)
+            self.timing.sleep(waiting.pause_seconds)
             last_epoch = 0
 
-    def release(self, epoch: int) -> None:
-        """Release the lock.
-
-        :raises LockLostError: if it was taken over: then what this process did since has no effect.
-        """
+    def _release(self, held: HeldLease) -> None:
         try:
-            self._drop(epoch, self.node)
+            self._drop(held.epoch, self.node)
         except ServerError as error:
             if error.code != ErrorCode.UNKNOWN_TABLE:
                 raise
+            held.when_lost()
             raise LockLostError(
                 f"another process has taken over the lock of {self.ledger.target}, because this one was too slow or"
                 " is not the newest try of its task; the other process continues"
             ) from error
 
-    def is_last_of_task(self, history: History) -> bool:
-        """Whether no other process of the same task has held the lock since this one did."""
-        locked = [event for event in history.claims_of(self.identity.load_id) if event.kind is EventKind.LOCKED]
-        return not locked or locked[-1].detail.get("token") == self.token
-
     @contextmanager
-    def kept_alive(self, acquired: AcquiredLock) -> Iterator[None]:
+    def _kept_alive(self, held: HeldLease) -> Iterator[None]:
         """Write a heartbeat every few seconds: a single statement may take longer than other processes wait."""
         over: list[bool] = []
 
         def beat() -> None:
             while True:
-                self.sleep(HEARTBEAT_SECONDS)
+                self.timing.sleep(self.timing.heartbeat_seconds)
                 if over:
                     return
                 try:
-                    self._write(EventKind.ALIVE, acquired.epoch, acquired.owner)
+                    self._write(EventKind.ALIVE, held.epoch, held.claim)
                 except ChS3Error as error:
                     log.debug("the heartbeat could not be written: %s", error)
 
-        threading.Thread(target=beat, name=f"{self._prefix}{acquired.epoch}", daemon=True).start()
+        threading.Thread(target=beat, name=f"{self._prefix}{held.epoch}", daemon=True).start()
         try:
             yield
         finally:
             over.append(True)
 
-    def drop_overtaken(self, acquired: AcquiredLock) -> None:
-        """Drop the locks that were taken over, when nothing of their owners can be committed any more.
-
-        Until then they tell the next process what it has to prevent, in case that this one dies, too.
-        """
-        for lock in acquired.overtaken:
-            log.warning("taking over the lock of %s from %s", self.ledger.target, lock.owner.attempt_id.prefix)
-            # A Replicated database has it on every node, and drops it on all of them through any.
-            self._drop_if_there(lock.epoch, lock.node if lock.node in self.client.reachable else self.node)
-
-    def _begin(self, epoch: int, owner: Owner, *, first_open: int) -> None:
+    def _begin(self, epoch: int, claim: Claim, *, first_open: int) -> None:
         try:
-            self._write(EventKind.LOCKED, epoch, owner, first_open=first_open)
+            self._write(EventKind.LOCKED, epoch, claim, first_open=first_open)
         except ServerError:
             self._drop_if_there(epoch, self.node)  # so that nobody waits until this owner is considered dead
             raise
 
-    def _write(self, kind: EventKind, epoch: int, owner: Owner, *, first_open: int = 0) -> None:
+    def _write(self, kind: EventKind, epoch: int, claim: Claim, *, first_open: int = 0) -> None:
         # An attempt has the number of the epoch that planned it, so the ledger has both in one order.
-        lock = AttemptId(load_id=owner.load_id, generation=owner.generation, number=epoch)
-        detail = {"since": owner.since, "token": owner.token}
-        self.ledger.write(kind, lock, epoch=epoch, try_number=owner.try_number, detail=detail, first_open=first_open)
+        held = AttemptId(load_id=claim.load_id, generation=claim.generation, number=epoch)
+        detail = {"since": claim.since, "token": claim.token}
+        self.ledger.write(kind, held, epoch=epoch, try_number=claim.try_number, detail=detail, first_open=first_open)
 
     def _drop_if_there(self, epoch: int, node: str) -> None:
         try:
@@ -294,7 +308,7 @@ class TargetLock:
             if error.code != ErrorCode.UNKNOWN_TABLE:
                 raise
 
-    def _outranks(self, claimant: Owner, owner: Owner, *, is_urgent: bool) -> bool:
+    def _outranks(self, claimant: Claim, owner: Claim, *, is_urgent: bool) -> bool:
         if owner.load_id != claimant.load_id:
             return False
         if owner.rank > claimant.rank:
@@ -304,38 +318,42 @@ class TargetLock:
             )
         return owner.rank < claimant.rank or is_urgent or owner.token == self.token
 
-    def _is_silent(self, waiting: Waiting, lock: Lock) -> bool:
+    def _is_silent(self, waiting: Waiting, table: LeaseTable) -> bool:
         """Whether the owner has given no sign of life for so long that it is considered dead."""
-        if not waiting.is_look_due(lock.owner.token):
+        if not waiting.is_look_due(table.claim.token):
             return False
         history = self.ledger.read()
         # The owner may be working on its own commit, or on one that another load left unfinished.
         busy = [attempt.id for attempt in history.attempts.values() if attempt.state is EventKind.COMMITTING]
         running = any(
             self.client.query(load_queries.render_running_queries(attempt.commit_prefix, self.ledger.cluster))
-            for attempt in (lock.owner.attempt_id, *busy)
+            for attempt in (table.claim.attempt_id, *busy)
         )
-        written = sum(event.epoch == lock.epoch for event in history.events)
-        return waiting.is_silent((lock.owner.token, written, running and time.monotonic()))
+        written = sum(event.epoch == table.epoch for event in history.events)
+        return waiting.is_silent((table.claim.token, written, running and self.timing.now()))
 
-    def _read_locks(self) -> list[Lock]:
-        """Read all locks of the target, the latest one last."""
+    def _read_tables(self) -> list[LeaseTable]:
+        """Read all leases of the target, the latest one last."""
         database = self.ledger.target.database
         rows = self.client.query(ledger_queries.render_read_tables(database, self._prefix, self.ledger.cluster))
         return sorted(
-            Lock(
+            LeaseTable(
                 epoch=int(row["name"].removeprefix(self._prefix)),
                 node=row["node"],
-                owner=parse_owner(row["comment"]),
+                claim=parse_claim(row["comment"]),
             )
             for row in rows
         )
 
+    @property
+    def _prefix(self) -> str:
+        return lock_prefix(self.ledger.target)
+
     def _table(self, epoch: int) -> TableName:
         return TableName(database=self.ledger.target.database, table=f"{self._prefix}{epoch}")
 
-    def _create(self, epoch: int, owner: Owner) -> bool:
-        comment = json.dumps(dataclasses.asdict(owner))
+    def _create(self, epoch: int, claim: Claim) -> bool:
+        comment = json.dumps(dataclasses.asdict(claim))
         statement = ledger_queries.render_create_lock(self._table(epoch), owner=comment)
         try:
             self.client.execute_on([self.node], statement)

@@ -1,9 +1,9 @@
-"""A locked target: what a process may do to a target while it holds the lock.
+"""A target, and its owner: what a process may do to a target while it has the lease.
 
 Each owner first cleans up after earlier ones, whichever load they belonged to: it finishes interrupted commits, and
 drops staging tables that are no longer needed. So a dead process blocks no other one, and nothing is left for good.
 
-The lock is held for the length of a block: :meth:`TargetLocking.hold`.
+A process owns it for the length of a block: :meth:`Target.owned`.
 """
 
 from __future__ import annotations
@@ -15,33 +15,34 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import timed_step
+from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import (
-    ChS3Error,
+    ConfigError,
     ErrorCode,
     LoadError,
     LockLostError,
     ServerError,
-    ServerUnreachableError,
 )
 from airflow_provider_ch_s3.exactly_once.commit import Commit
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
-from airflow_provider_ch_s3.exactly_once.lease import TargetLock
+from airflow_provider_ch_s3.exactly_once.holdings import Holdings
+from airflow_provider_ch_s3.exactly_once.lease import Lease
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
 from airflow_provider_ch_s3.exactly_once.views import View, stage_views
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.table import read_definition
 from airflow_provider_ch_s3.query.state import kill_queries
+from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.load_queries import render_running_queries
-from airflow_provider_ch_s3.table.target import TableName
+from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 log = logging.getLogger(__name__)
-
-# A DAG run that was deleted, or failed for good while nothing could be cleaned up, is not expected to be retried.
-IDLE_SECONDS = 24 * 3600.0
 
 # The two tables of a MOVE or a REPLACE have different definitions.
 DIFFERENT_TABLES_CODES = frozenset({ErrorCode.INCOMPATIBLE_COLUMNS, ErrorCode.BAD_ARGUMENTS})
@@ -57,9 +58,104 @@ Stage = Callable[[Staging, AttemptId, int, TableName], TableName]
 """Creates the staging tables of an attempt, in an epoch, besides the given one; returns what to insert into."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A table as found on the servers, its ledger, its staging tables and its lease; ``find_target`` wires them."""
+
+    client: ClickHouseClient
+    cluster: ClusterSpec
+    spec: TargetSpec
+    ledger: Ledger
+    staging: Staging
+    lease: Lease
+
+    @contextmanager
+    def owned(self, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> Iterator[Owner]:
+        """Wait for the lease, clean up after earlier owners, and release it at the end of the block.
+
+        :param attempt: the one that is to be committed or abandoned.
+        :param is_urgent: take it over from another process of the same try, too.
+        :raises LockLostError: if another process took it over: then what was done has no effect.
+        :raises OvertakenError: if a newer process of this task has it.
+        """
+        with self.lease.held(attempt, is_urgent=is_urgent) as held:
+            owner = Owner(
+                client=self.client,
+                ledger=self.ledger,
+                staging=self.staging,
+                identity=self.lease.identity,
+                timing=self.lease.timing,
+                epoch=held.epoch,
+            )
+            held.when_lost = owner.drop_created
+            owner.fence(held.overtaken_attempts)
+            self.lease.drop_overtaken(held)
+            # An owner that was overtaken while it was still working may have written something since.
+            owner.tidy_up(self.ledger.read() if held.overtaken else held.history, held.overtaken_attempts)
+            yield owner
+
+    def tidy_up(self) -> None:
+        """Finish interrupted commits, and remove what earlier processes could not remove.
+
+        :raises LockLostError: as :meth:`owned`.
+        """
+        with self.owned():
+            pass  # each new owner does that first
+
+    def is_last_of_task(self) -> bool:
+        """Whether no other process of the same task has owned the target since this one did."""
+        return self.lease.is_last_of_task(self.ledger.read())
+
+    @property
+    def holdings(self) -> Holdings:
+        """What the ledger knows about the content of the table."""
+        return Holdings(ledger=self.ledger, table_uuids=self.spec.uuids)
+
+    def staged(self, attempt: AttemptId, role: str = "") -> TableName:
+        """Name of the attempt's staging table, or of another one of its tables, whatever epoch it carries."""
+        epochs = [t.epoch for t in self.staging.find() if t.attempt == attempt and t.role == role]
+        return self.staging.name(StagingTable(attempt=attempt, epoch=max(epochs, default=attempt.number), role=role))
+
+    def partition_rows(self, table: TableName) -> dict[str, int]:
+        """Count the rows of each partition, over all shards."""
+        rows: dict[str, int] = {}
+        render, is_exact = staging_queries.render_read_partitions, self.spec.keeps_all_rows
+        for row in self.staging.query_agreed(table, render, is_exact=is_exact):
+            rows[row["partition_id"]] = rows.get(row["partition_id"], 0) + row["rows"]
+        return dict(sorted(rows.items()))
+
+    def check_commit(self, view_tables: Sequence[TableName]) -> None:
+        """Check that a commit can reach every node and every replica.
+
+        :param view_tables: the tables that the target's materialized views write to.
+        :raises ConfigError: if the connection lacks the address of a node.
+        :raises TargetError: if the cluster lacks a replica.
+        """
+        nodes = {node.host for node in self.cluster.nodes}
+        lacking = nodes - self.client.reachable
+        if lacking and (lacking == nodes or not self._any_node_will_do(view_tables)):
+            raise ConfigError(
+                f"a commit has to reach every node of the cluster {self.cluster.name!r}, and the connection has no"
+                f" address of {', '.join(sorted(lacking))}; list the host:port of every node's HTTP interface in"
+                " http_endpoints"
+            )
+        if self.staging.replicas.exist:
+            for table in (self.spec.local, *view_tables):
+                self.staging.replicas.check(table)
+
+    def _any_node_will_do(self, view_tables: Sequence[TableName]) -> bool:
+        """Whether all nodes are replicas of each other, for every table that a commit changes."""
+        is_one_shard = len({node.shard for node in self.cluster.nodes}) == 1
+        return (
+            self.spec.is_replicated
+            and is_one_shard
+            and all(self.staging.replicas.are_one_group(table) for table in view_tables)
+        )
+
+
 @dataclass(kw_only=True)
-class LockedTarget:
-    """The right to write to a target, until another process takes over the lock.
+class Owner:
+    """The right to write to a target, until another process takes over the lease.
 
     :param history: the current ledger, in which all interrupted commits are finished.
     """
@@ -67,10 +163,9 @@ class LockedTarget:
     client: ClickHouseClient
     ledger: Ledger
     staging: Staging
+    identity: LoadIdentity
+    timing: Timing
     epoch: int
-    load_id: str
-    try_number: int
-    sleep: Callable[[float], None]
     history: History = field(init=False)
     _planned: AttemptId | None = field(default=None, init=False)
 
@@ -100,7 +195,7 @@ class LockedTarget:
             self._finish(attempt)
         dead = [*overtaken, *self._idle_attempts(tables)]
         for attempt_id in dead:
-            if attempt_id.load_id != self.load_id:
+            if attempt_id.load_id != self.identity.load_id:
                 self.abandon(attempt_id)
         for table in self.staging.find() if unfinished or dead else tables:
             # Not those of a later epoch: if this process was suspended, it does not know what was planned since.
@@ -118,7 +213,7 @@ class LockedTarget:
         old = {
             attempt.id
             for attempt in self.history.attempts.values()
-            if attempt.state is EventKind.PLANNED and attempt.age_seconds > IDLE_SECONDS
+            if attempt.state is EventKind.PLANNED and attempt.age_seconds > self.timing.idle_seconds
         }
         return sorted(
             attempt
@@ -129,7 +224,7 @@ class LockedTarget:
 
     def _is_idle(self, table: StagingTable) -> bool:
         """Whether nothing has happened to it for so long that no task is expected to continue with it."""
-        return self.staging.idle_seconds(table) > IDLE_SECONDS and not self._is_running(table.attempt)
+        return self.staging.idle_seconds(table) > self.timing.idle_seconds and not self._is_running(table.attempt)
 
     def _is_running(self, attempt: AttemptId) -> bool:
         return bool(self.client.query(render_running_queries(attempt.prefix, self.ledger.cluster)))
@@ -152,7 +247,7 @@ class LockedTarget:
         elif found is not None and found.state is EventKind.PLANNED:
             log.info("abandoning %s", attempt.query_id)
             # Kill before recording: once it is recorded as abandoned, nobody checks what is still running.
-            kill_queries(self.client, self.ledger.cluster, attempt.prefix, sleep=self.sleep)
+            kill_queries(self.client, self.ledger.cluster, attempt.prefix, timing=self.timing)
             self._record_abandoned(attempt)
         elif found is not None:
             # Its earlier owner has closed it, but cannot drop tables that it no longer finds under their names.
@@ -230,7 +325,7 @@ class LockedTarget:
             return
         self.staging.claim(attempt.id, self.epoch)
         # Statements that an earlier owner has already sent must not run at the same time as those of this one.
-        kill_queries(self.client, self.ledger.cluster, attempt.id.commit_prefix, sleep=self.sleep)
+        kill_queries(self.client, self.ledger.cluster, attempt.id.commit_prefix, timing=self.timing)
         commit.plan = replace(commit.plan, is_untouched=commit.has_changed_nothing())
         try:
             commit.resume()
@@ -286,72 +381,4 @@ class LockedTarget:
         self.history = self.ledger.read()
 
     def _write(self, kind: EventKind, attempt: AttemptId, detail: dict[str, Any] | None = None) -> None:
-        self.ledger.write(kind, attempt, epoch=self.epoch, try_number=self.try_number, detail=detail)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TargetLocking:
-    """Locks one target for one process."""
-
-    client: ClickHouseClient
-    ledger: Ledger
-    staging: Staging
-    lock: TargetLock
-    sleep: Callable[[float], None]
-
-    @contextmanager
-    def hold(self, attempt: Attempt | None = None, *, is_urgent: bool = False) -> Iterator[LockedTarget]:
-        """Wait for the lock, and release it at the end of the block.
-
-        :param attempt: the one that is to be committed or abandoned.
-        :raises LockLostError: if another process took over the lock, so that what was done has no effect.
-        :raises OvertakenError: if a newer process of this task holds the lock.
-        """
-        acquired = self.lock.acquire(attempt.id if attempt else None, is_urgent=is_urgent)
-        locked = LockedTarget(
-            client=self.client,
-            ledger=self.ledger,
-            staging=self.staging,
-            epoch=acquired.epoch,
-            load_id=self.lock.identity.load_id,
-            try_number=self.lock.identity.try_number,
-            sleep=self.sleep,
-        )
-        try:
-            with self.lock.kept_alive(acquired):
-                locked.fence(acquired.overtaken_attempts)
-                self.lock.drop_overtaken(acquired)
-                # An owner that was overtaken while it was still working may have written something since.
-                history = self.ledger.read() if acquired.overtaken else acquired.history
-                locked.tidy_up(history, acquired.overtaken_attempts)
-                yield locked
-        except ServerUnreachableError:
-            # What was sent may still arrive: the lock is kept, so that the process that takes it over expects that.
-            raise
-        except BaseException as error:
-            try:
-                self._release(locked)
-            except LockLostError as lost:
-                if isinstance(error, ServerError):
-                    raise lost from error  # it failed because its tables were taken over
-            except ChS3Error as failure:
-                log.warning(
-                    "cannot release the lock of %s; the next load will take it over: %s", self.ledger.target, failure
-                )
-            raise
-        self._release(locked)
-
-    def tidy_up(self) -> None:
-        """Remove what earlier processes could not remove.
-
-        :raises LockLostError: as :meth:`hold`.
-        """
-        with self.hold():
-            pass  # each new owner does that first
-
-    def _release(self, locked: LockedTarget) -> None:
-        try:
-            self.lock.release(locked.epoch)
-        except LockLostError:
-            locked.drop_created()
-            raise
+        self.ledger.write(kind, attempt, epoch=self.epoch, try_number=self.identity.try_number, detail=detail)

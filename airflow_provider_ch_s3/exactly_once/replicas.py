@@ -7,7 +7,6 @@ left out, and a MOVE loses them for good. So no staged row is read, moved or cop
 from __future__ import annotations
 
 import logging
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import NodeSpec
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_seconds
-from airflow_provider_ch_s3.common.work import Pace
+from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.errors import LoadError, TargetError
 from airflow_provider_ch_s3.sql import parts_queries, staging_queries
 from airflow_provider_ch_s3.table.target import TableName
@@ -27,8 +26,6 @@ from airflow_provider_ch_s3.table.target import TableName
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2
-# A replica is waited for as long as it makes progress; the task's execution_timeout ends that, too.
-STALL_SECONDS = 300.0
 _NO_LOG = {"log_end": 0, "log_taken": 0, "readonly": False}
 
 
@@ -70,7 +67,7 @@ class Replicas:
     exist: bool
     are_shared: bool = False
     lacks_some: bool = False
-    sleep: Callable[[float], None] = time.sleep
+    timing: Timing = REAL_TIME
 
     def agree(
         self, table: TableName, *, is_exact: bool, is_staged: bool, with_merges: bool = False
@@ -95,7 +92,7 @@ class Replicas:
         if not is_exact:
             # A replica reports a change as read from the log a moment before its queue lists it; where rows cannot be
             # compared, only a second poll shows it.
-            self.sleep(POLL_SECONDS)
+            self.timing.sleep(POLL_SECONDS)
             snapshot = wait()
         replicas = {node for nodes in snapshot.groups.values() for node in nodes}
         alone = {node: node for node in all_nodes if node not in replicas}
@@ -105,19 +102,20 @@ class Replicas:
         """Poll until no replica is behind; returns the last snapshot."""
         snapshot = self._poll(table, with_merges=with_merges)
         baseline = _Baseline.of(snapshot, is_exact=is_exact, is_staged=is_staged)
-        last, since, pace = None, time.monotonic(), Pace()
+        last, since, pace = None, self.timing.now(), self.timing.pace()
         while late := baseline.find_late(snapshot):
             if pace.is_due():
                 log.info("waiting until all replicas of %s agree: %s", table, "; ".join(late))
             # Progress with changes that are not waited for does not count.
             if (late, snapshot.fetching_bytes) != last:
-                last, since = (late, snapshot.fetching_bytes), time.monotonic()
-            elif time.monotonic() - since > STALL_SECONDS:
+                last, since = (late, snapshot.fetching_bytes), self.timing.now()
+            elif self.timing.now() - since > self.timing.stall_seconds:
+                stalled = format_seconds(self.timing.stall_seconds)
                 raise LoadError(
-                    f"the replicas of {table} differ, and have made no progress for {format_seconds(STALL_SECONDS)}:"
-                    f" {'; '.join(late)}; check system.replication_queue there, then load again"
+                    f"the replicas of {table} differ, and have made no progress for {stalled}: "
+                    f"{'; '.join(late)}; check system.replication_queue there, then load again"
                 )
-            self.sleep(POLL_SECONDS)
+            self.timing.sleep(POLL_SECONDS)
             snapshot = self._poll(table, with_merges=with_merges)
         return snapshot
 

@@ -7,8 +7,7 @@ have been counted; last of all ``_SUCCESS``. Files that the manifest does not na
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -17,7 +16,7 @@ from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_count, format_seconds
-from airflow_provider_ch_s3.common.work import poll
+from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerError, TargetError, UnknownStateError
 from airflow_provider_ch_s3.export.folder import ExportFolder
 from airflow_provider_ch_s3.export.manifest import Manifest, attempt_of
@@ -34,7 +33,6 @@ from airflow_provider_ch_s3.export.request import ExportRequest
 from airflow_provider_ch_s3.files.stores import ExportStore
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.measure import read_sharing
-from airflow_provider_ch_s3.query.log import LOG_PATIENCE_SECONDS
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
 
@@ -43,19 +41,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(kw_only=True)
 class ExportRun:
-    """One task's export of one request.
-
-    :param poll_seconds: time between two polls of the running query.
-    """
+    """One task's export of one request."""
 
     client: ClickHouseClient
     store: ExportStore
     declaration: ClusterDeclaration
     request: ExportRequest
     identity: LoadIdentity
-    poll_seconds: float = 2.0
-    sleep: Callable[[float], None] = time.sleep
+    timing: Timing = REAL_TIME
     _is_killed: bool = field(default=False, init=False)
+    _monitor: QueryMonitor | None = field(default=None, init=False)
 
     def run(self) -> ExportReport:
         """Export, or continue where an earlier process of the same task stopped.
@@ -76,7 +71,7 @@ class ExportRun:
             log.info("%s was exported by an earlier try, %s", self._folder.destination, done.query_id)
             return self._finish(done, attached=True)
         self._folder.check_free(published, overwrite=self.request.overwrite)
-        self._monitor.log.wait_until_there(self.sleep)
+        self.monitor.log.wait_until_there(self.timing)
         statuses = self._find_earlier()
         if earlier := self._choose(statuses):
             log.info("another try submitted %s (%s): taking it over", earlier.query_id, earlier.state.value)
@@ -102,7 +97,7 @@ class ExportRun:
         except (LoadError, TargetError):
             self._folder.remove_abandoned(self.identity.generation_prefix)
             raise
-        return self._finish(manifest, attached=not self._monitor.has_submitted(query_id))
+        return self._finish(manifest, attached=not self.monitor.has_submitted(query_id))
 
     def kill(self) -> None:
         """Kill what this generation of the task submitted, and remove its files, unless the folder is complete.
@@ -116,8 +111,8 @@ class ExportRun:
             self.client,
             self.declaration.cluster,
             self.identity.generation_prefix,
-            submission=self._monitor.submission if "_monitor" in vars(self) else None,
-            sleep=self.sleep,
+            submission=self._monitor.submission if self._monitor else None,
+            timing=self.timing,
         )
         log.info("killed on %s", count_of(len(nodes), "node"))
         try:
@@ -127,7 +122,7 @@ class ExportRun:
 
     def is_running(self, query_id: str) -> bool:
         """Whether any node is still running the query."""
-        return self._monitor.is_running(query_id)
+        return self.monitor.is_running(query_id)
 
     @property
     def cluster(self) -> ClusterSpec:
@@ -145,17 +140,19 @@ class ExportRun:
         self.client = self.client.within(rows.declaration)
         return rows
 
-    @cached_property
-    def _monitor(self) -> QueryMonitor:
-        cluster = self.cluster
-        return QueryMonitor(
-            client=self.client,
-            cluster=cluster,
-            identity=self.identity,
-            poll_seconds=self.poll_seconds,
-            sleep=self.sleep,
-            is_killed=lambda: self._is_killed,
-        )
+    @property
+    def monitor(self) -> QueryMonitor:
+        """Submits the INSERT, and waits for it; made when it is first needed, since that takes the cluster."""
+        if self._monitor is None:
+            cluster = self.cluster  # finding it narrows the client
+            self._monitor = QueryMonitor(
+                client=self.client,
+                cluster=cluster,
+                identity=self.identity,
+                timing=self.timing,
+                is_killed=lambda: self._is_killed,
+            )
+        return self._monitor
 
     @cached_property
     def _prepared(self) -> PreparedExport:
@@ -170,19 +167,18 @@ class ExportRun:
     def _find_earlier(self) -> dict[str, QueryStatus]:
         """Find what any try of any life has submitted; an earlier try may have done so just before it died."""
         prefix = f"{self.identity.load_id}-"
-        statuses = self._monitor.find(prefix)
+        statuses = self.monitor.find(prefix)
         is_found = any(query_id.startswith(self.identity.generation_prefix) for query_id in statuses)
         if is_found or self.identity.is_first_try:
             return statuses
         log.info(
             "no node has a record of a query of the earlier tries; polling for another %s",
-            format_seconds(LOG_PATIENCE_SECONDS),
+            format_seconds(self.timing.log_patience_seconds),
         )
-        own = poll(
-            lambda: self._monitor.find(self.identity.generation_prefix),
-            seconds=LOG_PATIENCE_SECONDS,
-            pause_seconds=self.poll_seconds,
-            sleep=self.sleep,
+        own = self.timing.poll(
+            lambda: self.monitor.find(self.identity.generation_prefix),
+            seconds=self.timing.log_patience_seconds,
+            pause_seconds=self.timing.poll_seconds,
         )
         return {**statuses, **own}
 
@@ -193,11 +189,11 @@ class ExportRun:
         for status in statuses.values():
             if status is not latest and status.state is QueryState.RUNNING:
                 log.warning("%s is still running, for another request or before a clear: killing it", status.query_id)
-                kill_queries(self.client, self.cluster.name, status.query_id, sleep=self.sleep)
+                kill_queries(self.client, self.cluster.name, status.query_id, timing=self.timing)
         if latest is None or latest.state is QueryState.FAILED:
             return None
         try:
-            latest = self._monitor.wait(latest.query_id)
+            latest = self.monitor.wait(latest.query_id)
         except UnknownStateError as error:
             log.warning("%s; exporting again, under other names", error)
             return None
@@ -214,24 +210,24 @@ class ExportRun:
         statement = prepared.insert(self.identity, query_id)
         log.info("plan for %s:\n%s", self.request.destination, prepared.plan.describe())
         # While this process was preparing, another one of the same task may have come this far.
-        if self._monitor.find(query_id):
+        if self.monitor.find(query_id):
             log.info("another process of this try submitted %s: taking it over", query_id)
             return query_id
         log.info("submitting %s:\n%s", query_id, shorten_lines(statement.text))
-        self._monitor.submit(statement, query_id)
+        self.monitor.submit(statement, query_id)
         self._wait(query_id, until_seen=True)
         return query_id
 
     def _wait(self, query_id: str, *, until_seen: bool = False) -> QueryStatus:
         try:
-            status = self._monitor.wait(query_id, until_seen=until_seen)
+            status = self.monitor.wait(query_id, until_seen=until_seen)
         except UnknownStateError as error:
             raise UnknownStateError(
                 f"{error}; the folder is not complete, and the next try exports again, under other names"
             ) from error
         except LoadError:
             if self._is_killed:
-                kill_queries(self.client, self.cluster.name, query_id, sleep=self.sleep)
+                kill_queries(self.client, self.cluster.name, query_id, timing=self.timing)
             raise
         if status.state is QueryState.FAILED:
             self._folder.remove_abandoned(self.identity.generation_prefix)

@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.text import format_seconds
-from airflow_provider_ch_s3.common.work import Pace
+from airflow_provider_ch_s3.common.timing import Pace
 from airflow_provider_ch_s3.errors import ClusterError, ErrorCode, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.sql.table_queries import render_read_ddl_entry
 

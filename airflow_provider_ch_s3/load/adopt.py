@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
-from airflow_provider_ch_s3.load.context import LoadContext
+from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.sql import ledger_queries
 from airflow_provider_ch_s3.table.target import parse_table
 
 
-def adopt(context: LoadContext, *, source: str = "", is_anew: bool = False) -> str:
+def adopt(target: Target, *, source: str = "", is_anew: bool = False) -> str:
     """Record that a table holds what an earlier one held until now, or nothing; returns what was recorded.
 
     :param source: the name under which the earlier one was loaded; '' for the same name.
     :raises ConfigError: if there is nothing to decide, or nothing to adopt.
     """
-    ledger, uuids = context.ledger, context.target.uuids
+    ledger, uuids = target.ledger, target.spec.uuids
     if NO_UUID in uuids:
         raise ConfigError(
             f"{ledger.target} has no UUID, so the ledger knows it by its name alone, and there is nothing to adopt"
@@ -34,10 +34,10 @@ def adopt(context: LoadContext, *, source: str = "", is_anew: bool = False) -> s
         raise ConfigError(f"the ledger {ledger.name} knows no load into {name}; correct --from, or use --anew")
     targets = sorted({str(name), *ledger.read_names(earlier)})
     # The names last: until they are there, the table counts as unknown, and this can be repeated.
-    context.client.execute(
+    target.client.execute(
         ledger_queries.render_adopt_commits(
             ledger.name,
-            context.cluster.name,
+            target.cluster.name,
             targets=targets,
             earlier_uuids=earlier,
             table_uuids=uuids,

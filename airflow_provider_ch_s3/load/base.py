@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from typing import ClassVar
 from urllib.parse import urlsplit
@@ -17,6 +16,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement, shorten_lines
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.text import format_bytes
+from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.create.make import TableMaker
 from airflow_provider_ch_s3.files.regions import find_apart
@@ -29,6 +29,7 @@ from airflow_provider_ch_s3.load.plan_text import log_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, plan_inspection, prepare_load, read_server_settings
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
+from airflow_provider_ch_s3.query.state import Submission
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.new_table import NewTable
 from airflow_provider_ch_s3.table.target import TableName
@@ -38,23 +39,20 @@ log = logging.getLogger(__name__)
 
 @dataclass(kw_only=True)
 class TaskLoad(ABC):
-    """One task's load of one request.
-
-    :param poll_seconds: time between two polls of the running query.
-    """
+    """One task's load of one request."""
 
     client: ClickHouseClient
     store: ObjectStore
     declaration: ClusterDeclaration
     request: LoadRequest
     identity: LoadIdentity
-    poll_seconds: float = 2.0
-    sleep: Callable[[float], None] = time.sleep
+    timing: Timing = REAL_TIME
     after_kill: ClassVar[str]
     """What a killed load leaves behind, for error messages."""
     sql: str = field(default="", init=False)
     """The last INSERT that this process submitted, as logged: without keys, and with its long lines shortened."""
     _is_killed: bool = field(default=False, init=False)
+    _monitor: QueryMonitor | None = field(default=None, init=False)
 
     def run(self) -> LoadReport:
         """Load, or continue where an earlier process of the same task stopped.
@@ -114,16 +112,23 @@ class TaskLoad(ABC):
         """Whether any node is still running the query."""
         return self.monitor.is_running(query_id)
 
-    @cached_property
+    @property
     def monitor(self) -> QueryMonitor:
-        return QueryMonitor(
-            client=self.client.within(dataclasses.replace(self.declaration, cluster=self.cluster.name)),
-            cluster=self.cluster,
-            identity=self.identity,
-            poll_seconds=self.poll_seconds,
-            sleep=self.sleep,
-            is_killed=lambda: self._is_killed,
-        )
+        """Submits the INSERTs, and waits for them; made when it is first needed, since that takes the cluster."""
+        if self._monitor is None:
+            self._monitor = QueryMonitor(
+                client=self.client.within(dataclasses.replace(self.declaration, cluster=self.cluster.name)),
+                cluster=self.cluster,
+                identity=self.identity,
+                timing=self.timing,
+                is_killed=lambda: self._is_killed,
+            )
+        return self._monitor
+
+    @property
+    def _submission(self) -> Submission | None:
+        """The statement that may still be on its way to a server."""
+        return self._monitor.submission if self._monitor else None
 
     def _find_table_maker(self) -> TableMaker | None:
         """Return what creates the table, if that is wanted."""
@@ -172,11 +177,12 @@ class TaskLoad(ABC):
         log.info("%s", report)
         return report
 
-    def _submit(self, prepared: PreparedLoad, statement: Statement, query_id: str) -> None:
-        """Log the plan, and submit the INSERT."""
+    def _log_plan(self, prepared: PreparedLoad) -> None:
         log_plan(prepared)
         if prepared.chunk.number == 1:
             self._warn_if_far(prepared.source)
+
+    def _submit(self, statement: Statement, query_id: str) -> None:
         self.sql = shorten_lines(statement.text)
         log.info("submitting %s", query_id)
         log_folded(log, "the SQL", self.sql)

@@ -10,13 +10,12 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
-from airflow_provider_ch_s3.exactly_once.owner import BROKEN
+from airflow_provider_ch_s3.exactly_once.owner import BROKEN, Target
 from airflow_provider_ch_s3.exactly_once.staging import StagingTable
 from airflow_provider_ch_s3.exactly_once.views import View
 from airflow_provider_ch_s3.files.globs import before_wildcards
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore, WritableStore
-from airflow_provider_ch_s3.load.context import LoadContext, read_earlier
 from airflow_provider_ch_s3.request import AfterLoad, LoadMode, LoadRequest, MaterializedViews, OnPartialPartitions
 from airflow_provider_ch_s3.sql import load_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
@@ -113,36 +112,36 @@ def _may_match(glob: str, folder: str) -> bool:
     return start.startswith(folder) or folder.startswith(start)
 
 
-def check_unbroken(context: LoadContext, request: LoadRequest, history: History, files: Sequence[SourceFile]) -> None:
+def check_unbroken(target: Target, request: LoadRequest, history: History, files: Sequence[SourceFile]) -> None:
     """Check that no commit that could not be finished has left some of these files' rows in the table.
 
     :raises UnknownStateError: if one has, and this load would add them again.
     """
     if not request.skips_loaded:
         return
-    uuids = set(context.target.uuids)
+    uuids = set(target.spec.uuids)
     paths = {request.pattern.path(file.key) for file in files}
-    for name, known in [(context.ledger.target, history), *read_earlier(context.holdings)]:
+    for name, known in [(target.ledger.target, history), *target.holdings.read_earlier()]:
         for attempt in known.attempts.values():
             is_half_done = attempt.is_broken or attempt.state is EventKind.COMMITTING
             if not (is_half_done and uuids & set(attempt.committing_uuids)):
                 continue
-            if paths & context.ledger.of(name).read_manifest(attempt.id).keys():
+            if paths & target.ledger.of(name).read_manifest(attempt.id).keys():
                 raise UnknownStateError(BROKEN.format(query_id=attempt.id.query_id, target=name))
 
 
-def check_known(context: LoadContext, request: LoadRequest) -> None:
+def check_known(target: Target, request: LoadRequest) -> None:
     """Check that the table is one that loads have filled, if its name is.
 
     :raises TargetError: if it has rows that nobody knows the files of, such as one that was restored or copied.
     """
-    ledger, uuids = context.ledger, context.target.uuids
+    ledger, uuids = target.ledger, target.spec.uuids
     if request.load_mode is LoadMode.REPLACE_TABLE or NO_UUID in uuids or ledger.read_names(uuids):
         return
     earlier = ledger.read_earlier_uuids()
     if not earlier or set(earlier) & set(uuids):
         return
-    rows = context.client.query(staging_queries.render_read_partitions(ledger.target, context.cluster.name))
+    rows = target.client.query(staging_queries.render_read_partitions(ledger.target, target.cluster.name))
     # The names after the rows: another load may have just filled an empty table, and it writes the name first.
     if rows and not ledger.read_names(uuids):
         raise TargetError(
@@ -154,7 +153,7 @@ def check_known(context: LoadContext, request: LoadRequest) -> None:
         )
 
 
-def check_partial_partitions(context: LoadContext, request: LoadRequest, partitions: set[str]) -> None:
+def check_partial_partitions(target: Target, request: LoadRequest, partitions: set[str]) -> None:
     """Check that the partitions to be replaced hold only rows of these files.
 
     :param partitions: those that get new rows.
@@ -165,22 +164,22 @@ def check_partial_partitions(context: LoadContext, request: LoadRequest, partiti
         or request.on_partial_partitions is OnPartialPartitions.REPLACE
     ):
         return
-    present = context.partition_rows(context.target.local)
+    present = target.partition_rows(target.spec.local)
     manifests: dict[AttemptId, dict[str, str]] = {}
-    known = context.holdings.rows_of_partitions(partitions & present.keys())
+    known = target.holdings.rows_of_partitions(partitions & present.keys())
     for partition, (known_rows, loads) in known.items():
         other = ""
         if present[partition] > known_rows:
             other = f"{count_of(present[partition] - known_rows, 'row')} that no load in the ledger wrote"
         for load in loads:
             if load.id not in manifests:
-                manifests[load.id] = context.holdings.read_manifest(load)
+                manifests[load.id] = target.holdings.read_manifest(load)
             for path in manifests[load.id]:
                 if not request.pattern.covers(path):
                     other = f"rows of {path!r}"
         if other:
             raise LoadError(
-                f"partition {partition} of {context.target.local} holds {other}, which {request.pattern} does not"
+                f"partition {partition} of {target.spec.local} holds {other}, which {request.pattern} does not"
                 " cover, and replacing it would lose them; nothing was changed: load all files of the partition,"
                 " use load_mode='replace_where', or allow the loss with on_partial_partitions='replace'"
             )
@@ -196,27 +195,27 @@ REMOVE = ("ALTER DELETE",)
 HOLD = ("ALTER SETTINGS",)
 
 
-def check_rights(context: LoadContext, mode: LoadMode, views: Iterable[View]) -> None:
+def check_rights(target: Target, mode: LoadMode, views: Iterable[View]) -> None:
     """Check that the user may write to the ledger, stage and commit.
 
     :raises TargetError: if not; names the missing rights.
     """
-    if context.cluster.server_version < FIRST_VERSION:
+    if target.cluster.server_version < FIRST_VERSION:
         return
-    staged = context.staging.name(StagingTable(attempt=AttemptId(load_id="ch-s3-x", generation=0, number=0), epoch=0))
+    staged = target.staging.name(StagingTable(attempt=AttemptId(load_id="ch-s3-x", generation=0, number=0), epoch=0))
     is_append = mode is LoadMode.APPEND
     holds_merges = is_append or mode is LoadMode.REPLACE_WHERE
     needs = {
         staged: (*READ_AND_WRITE, *CREATE, *REMOVE, *(HOLD if holds_merges else ())),
-        context.target.local: (*READ_AND_WRITE, *(() if is_append else REMOVE)),
-        context.ledger.name: READ_AND_WRITE,
+        target.spec.local: (*READ_AND_WRITE, *(() if is_append else REMOVE)),
+        target.ledger.name: READ_AND_WRITE,
         **{view.table: READ_AND_WRITE for view in views},
     }
-    if _has(context.client, needs):
+    if _has(target.client, needs):
         return
     for table, rights in needs.items():
-        if missing := [right for right in rights if not _has(context.client, {table: [right]})]:
-            user = context.client.query(load_queries.render_read_user())[0]["user"]
+        if missing := [right for right in rights if not _has(target.client, {table: [right]})]:
+            user = target.client.query(load_queries.render_read_user())[0]["user"]
             # The names of staging tables are different in each load.
             name = "*" if table == staged else short_identifier(table.table)
             where = f"{short_identifier(table.database)}.{name}"

@@ -2,26 +2,26 @@
 
 ::
 
-       ┌─────── more chunks, altered, overtaken by another load ───────┐
-       v                                                               │
-    Recover ──> Begin ──> Submit ──> Resume: wait, verify, commit ─────┴─> Done
+       ┌─── more chunks, altered, other arguments, overtaken by another load ───┐
+       v                                                                        │
+    Recover ──> Begin ──> Submit ──> Resume: wait, verify, commit ──────────────┴─> Finish
        ^ └── (an INSERT of an earlier process) ──^
        v
-    FinishCommit
+    FinishCommit, Abandon
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import OvertakenError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.load.chunks import CommittedChunks, chunk_of
-from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.load.chunks import CommittedChunks, changed_arguments, chunk_of
 from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.table.target import TableName
+from airflow_provider_ch_s3.request import LoadRequest
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,17 @@ class Recover:
 @dataclass(frozen=True)
 class FinishCommit:
     """Finish an interrupted commit. It needs only the staged rows: the files may have been deleted since."""
+
+
+@dataclass(frozen=True)
+class Abandon:
+    """Abandon an attempt that was planned for other arguments.
+
+    :param changed: their names.
+    """
+
+    attempt: AttemptId
+    changed: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -51,8 +62,7 @@ class Submit:
     """Submit the INSERT of a planned attempt, into its staging table."""
 
     attempt: AttemptId
-    prepared: PreparedLoad
-    staging: TableName
+    insert: Statement
 
 
 @dataclass(frozen=True)
@@ -63,18 +73,18 @@ class Resume:
 
 
 @dataclass(frozen=True)
-class Done:
-    """Return the report of the whole load."""
+class Finish:
+    """Do with the files what the request says, and return the report of the whole load."""
 
     report: LoadReport
 
 
-Step = Recover | FinishCommit | Begin | Submit | Resume | Done
+Step = Recover | FinishCommit | Abandon | Begin | Submit | Resume | Finish
 
 
 def decide_start(
-    history: History, identity: LoadIdentity, table_uuids: Collection[str]
-) -> FinishCommit | Begin | Resume | Done:
+    history: History, identity: LoadIdentity, request: LoadRequest, table_uuids: Collection[str]
+) -> FinishCommit | Abandon | Begin | Resume | Finish:
     """Decide what a process does first.
 
     :param table_uuids: UUIDs of the target on all nodes; rows committed into a table that has since been dropped do
@@ -83,7 +93,7 @@ def decide_start(
     """
     chunks = CommittedChunks.read(history, identity, table_uuids)
     if chunks.is_all:
-        return Done(chunks.report)
+        return Finish(chunks.report)
     if any(word.rank > identity.rank for word in history.claims_of(identity.load_id)):
         raise OvertakenError(
             f"a newer try of this task has begun to load into {identity.table}; stopping try {identity.try_number},"
@@ -93,11 +103,11 @@ def decide_start(
     if latest is not None and latest.state is EventKind.COMMITTING:
         return FinishCommit()
     if latest is not None and latest.state is EventKind.PLANNED:
-        return Resume(latest.id)
+        return _continue(latest, request)
     return Begin(history, chunks)
 
 
-def decide_next(history: History, attempt: AttemptId) -> Recover | Resume | Done:
+def decide_next(history: History, attempt: AttemptId, request: LoadRequest) -> Recover | Abandon | Resume | Finish:
     """Decide what the process that works on an attempt does next.
 
     :raises OvertakenError: if another process of the task has abandoned the attempt and continues with a later one.
@@ -111,12 +121,19 @@ def decide_next(history: History, attempt: AttemptId) -> Recover | Resume | Done
             f"another process of this task has abandoned {attempt.query_id} and continues with a later attempt;"
             " stopping this process, no action needed"
         )
-    # Another load waited too long for the lock, took it over, and abandoned this attempt.
-    return Recover() if found.state is EventKind.ABANDONED else Resume(attempt)
+    if found.state is EventKind.ABANDONED:
+        return Recover()  # another load waited too long for the lease, took it over, and abandoned this attempt
+    return Resume(attempt) if found.state is EventKind.COMMITTING else _continue(found, request)
 
 
-def after_commit(attempt: Attempt) -> Recover | Done:
+def after_commit(attempt: Attempt) -> Recover | Finish:
     """Decide what comes after a commit: the next chunk, or the report."""
     if chunk_of(attempt).is_only:
-        return Done(LoadReport.of_commit(attempt.detail(EventKind.COMMITTED)))
+        return Finish(LoadReport.of_commit(attempt.detail(EventKind.COMMITTED)))
     return Recover()
+
+
+def _continue(planned: Attempt, request: LoadRequest) -> Abandon | Resume:
+    """Decide whether the rows that an attempt stages are still those that are asked for."""
+    changed = changed_arguments(planned, request)
+    return Abandon(planned.id, changed) if changed else Resume(planned.id)

@@ -11,13 +11,12 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import ClassVar
 
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import Fact, record_step, timed_step
 from airflow_provider_ch_s3.common.text import count_of, format_seconds
-from airflow_provider_ch_s3.common.work import poll
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, UnknownStateError
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.inspect.explain import explain
@@ -32,7 +31,6 @@ from airflow_provider_ch_s3.load.measure import read_sharing
 from airflow_provider_ch_s3.load.planned import describe_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load
 from airflow_provider_ch_s3.load.report import LoadReport, build_report, check_report
-from airflow_provider_ch_s3.query.log import LOG_PATIENCE_SECONDS
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
 from airflow_provider_ch_s3.rejects.lines import check_reject
 from airflow_provider_ch_s3.request import LoadMode, OnNewColumns
@@ -46,6 +44,7 @@ class DirectLoadRun(TaskLoad):
     """One task's load of one request, without staging; used like :class:`LoadRun`."""
 
     after_kill: ClassVar[str] = "rows written by then stay in the table"
+    _found: tuple[FoundTable, ClusterSpec] | None = field(default=None, init=False)
     _prepared: PreparedLoad | None = field(default=None, init=False)
     _plan_seconds: float = field(default=0.0, init=False)
 
@@ -68,7 +67,7 @@ class DirectLoadRun(TaskLoad):
             )
         if not self._has_table():
             return self._report_nothing()
-        found, cluster = self._found
+        found, cluster = self._find()
         log.warning(
             "staging=False: this load is at least once: rows of a failed try stay in %s, readers see rows as they"
             " arrive, and loaded files are not recorded, so loading a file again adds its rows again",
@@ -76,7 +75,7 @@ class DirectLoadRun(TaskLoad):
         )
         check_list_after_loaded(self.request, is_staged=False)
         check_after_load(self.request, self.store, is_staged=False)
-        self.monitor.log.wait_until_there(self.sleep)
+        self.monitor.log.wait_until_there(self.timing)
         earlier = self._resolve_earlier(cluster)
         if earlier is not None and earlier.state is not QueryState.FAILED:
             return self._take_over(earlier)
@@ -92,7 +91,8 @@ class DirectLoadRun(TaskLoad):
         rival = self.monitor.find(query_id)
         if rival:
             return self._take_over(rival[query_id])
-        self._submit(prepared, prepared.insert(self.identity), query_id)
+        self._log_plan(prepared)
+        self._submit(prepared.insert(self.identity), query_id)
         self._wait(query_id, until_seen=True)
         return query_id
 
@@ -135,32 +135,33 @@ class DirectLoadRun(TaskLoad):
             self.client,
             self.declaration.cluster,
             self.identity.generation_prefix,
-            submission=self.monitor.submission if "monitor" in vars(self) else None,
-            sleep=self.sleep,
+            submission=self._submission,
+            timing=self.timing,
         )
         log.info("%s", describe_kill(nodes, self.request.table, ()))
 
     @property
     def cluster(self) -> ClusterSpec:
         """The cluster that runs the load."""
-        return self._found[1]
+        return self._find()[1]
 
     @property
     def table_name(self) -> TableName | None:
         """The table, with its database; None if this load had no need to find it."""
-        return self._found[0].name if "_found" in vars(self) else None
+        return self._found[0].name if self._found else None
 
     @property
     def column_types(self) -> Mapping[str, str]:
         """Types of the table's columns by name; empty if another process planned the load."""
         return self._prepared.target.column_types if self._prepared else {}
 
-    @cached_property
-    def _found(self) -> tuple[FoundTable, ClusterSpec]:
-        located = locate_table(self.client, self.declaration, self.request.table)
-        self.declaration = located.declaration
-        self.client = self.client.within(self.declaration)
-        return located.found, located.cluster
+    def _find(self) -> tuple[FoundTable, ClusterSpec]:
+        if self._found is None:
+            located = locate_table(self.client, self.declaration, self.request.table)
+            self.declaration = located.declaration
+            self.client = self.client.within(self.declaration)
+            self._found = located.found, located.cluster
+        return self._found
 
     def _prepare(self, found: FoundTable, cluster: ClusterSpec, files: tuple[SourceFile, ...]) -> PreparedLoad:
         check_ends(self.store, files, self.request)
@@ -188,7 +189,7 @@ class DirectLoadRun(TaskLoad):
             ) from error
         except LoadError as error:
             if self._is_killed:
-                kill_queries(self.client, self.declaration.cluster, query_id, sleep=self.sleep)
+                kill_queries(self.client, self.declaration.cluster, query_id, timing=self.timing)
                 raise LoadError(f"{error}; rows written by then stay") from error
             raise failure(query_id, str(error)) from error
 
@@ -199,7 +200,7 @@ class DirectLoadRun(TaskLoad):
         for query_id in statuses.keys() - own.keys():
             if statuses[query_id].state is QueryState.RUNNING:
                 log.warning("the task was cleared while %s was running: killing it", query_id)
-                kill_queries(self.client, cluster.name, query_id, sleep=self.sleep)
+                kill_queries(self.client, cluster.name, query_id, timing=self.timing)
         if not own and not self.identity.is_first_try:
             self._check_restarts()
             own = self._wait_for_earlier()
@@ -220,13 +221,12 @@ class DirectLoadRun(TaskLoad):
         """Poll until every log has been written: an earlier try may have submitted a query just before it died."""
         log.info(
             "no node has a record of a query of the earlier tries; polling for another %s",
-            format_seconds(LOG_PATIENCE_SECONDS),
+            format_seconds(self.timing.log_patience_seconds),
         )
-        return poll(
+        return self.timing.poll(
             lambda: self.monitor.find(self.identity.generation_prefix),
-            seconds=LOG_PATIENCE_SECONDS,
-            pause_seconds=self.poll_seconds,
-            sleep=self.sleep,
+            seconds=self.timing.log_patience_seconds,
+            pause_seconds=self.timing.poll_seconds,
         )
 
     def _check_restarts(self) -> None:

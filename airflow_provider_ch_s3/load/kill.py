@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
 from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.chunks import chunk_of
-from airflow_provider_ch_s3.load.context import find_context
+from airflow_provider_ch_s3.load.wiring import find_target
 from airflow_provider_ch_s3.query.state import Submission, kill_queries
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ def kill_load(
     identity: LoadIdentity,
     *,
     submission: Submission | None = None,
-    sleep: Callable[[float], None] = time.sleep,
+    timing: Timing = REAL_TIME,
 ) -> None:
     """Stop a task's load: kill its queries on all nodes, drop its staging tables, finish an interrupted commit.
 
@@ -33,17 +33,19 @@ def kill_load(
     :raises LoadError: if something may still be running.
     """
     client = client.within(declaration)
-    nodes = kill_queries(client, declaration.cluster, identity.generation_prefix, submission=submission, sleep=sleep)
+    nodes = kill_queries(
+        client, declaration.cluster, identity.generation_prefix, submission=submission, timing=timing
+    )
     try:
-        context = find_context(client, declaration, identity, sleep=sleep)
-        attempts = context.ledger.read_if_there().of_load(identity.load_id)
+        target = find_target(client, declaration, identity, timing=timing)
+        attempts = target.ledger.read_if_there().of_load(identity.load_id)
         # A process that died may have recorded that it gives up, and no more: then its tables are still there.
-        if any(attempt.is_open for attempt in attempts) or context.staging.has_any_of(identity.load_id):
-            with context.locking.hold(is_urgent=True) as locked:
+        if any(attempt.is_open for attempt in attempts) or target.staging.has_any_of(identity.load_id):
+            with target.owned(is_urgent=True) as owner:
                 for attempt in attempts:
                     if attempt.rank <= identity.rank:
-                        locked.abandon(attempt.id)
-            attempts = locked.history.of_load(identity.load_id)
+                        owner.abandon(attempt.id)
+            attempts = owner.history.of_load(identity.load_id)
     except ChS3Error as error:
         log.warning("%s; leaving staged rows for the next load to remove: %s", describe_end(nodes), error)
         return

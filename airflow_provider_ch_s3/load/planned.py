@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.staging import VIEW
 from airflow_provider_ch_s3.exactly_once.views import View
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.load.context import LoadContext
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.selection import ChunkSelection
 from airflow_provider_ch_s3.request import LoadRequest
@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.tuning import LoadPlan
 
 
 def describe_attempt(
-    context: LoadContext,
+    target: Target,
     identity: LoadIdentity,
     request: LoadRequest,
     prepared: PreparedLoad,
@@ -25,15 +25,17 @@ def describe_attempt(
     views: Sequence[View],
     *,
     plan_seconds: float,
+    columns_added: Mapping[str, str],
 ) -> dict[str, Any]:
     """Build the detail of the event ``planned``: plain values, for users and for processes that continue the load.
 
     :param plan_seconds: what listing, inspecting and planning took.
+    :param columns_added: columns that the load has added to the table, with their types.
     """
     return {
         **identity.names,
         "since": identity.life.since,
-        "definition": context.target.definition,
+        "definition": target.spec.definition,
         "table": request.table,
         "source": str(request.pattern),
         "load_mode": request.load_mode.value,
@@ -50,6 +52,7 @@ def describe_attempt(
         "views": {f"{VIEW}{n}": (view.table.database, view.table.table) for n, view in enumerate(views)},
         "plan_seconds": plan_seconds,
         **describe_plan(prepared.plan),
+        "columns_added": dict(columns_added),
     }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from airflow_provider_ch_s3.clickhouse.expressions import find_names
 from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, LoadError, ServerError, TargetError
+from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.survivors import check_changes_applied, count_rows
-from airflow_provider_ch_s3.load.context import LoadContext
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.table.target import TableName
@@ -22,7 +22,7 @@ CALLED_BY_NAME = frozenset(
 )
 
 
-def check_replace_where(context: LoadContext, request: LoadRequest) -> None:
+def check_replace_where(target: Target, request: LoadRequest) -> None:
     """Check, before anything is staged, that the condition is repeatable, and that the rows to keep can be kept.
 
     :raises ConfigError: if it is not a condition over the table's columns, or its result may change.
@@ -31,46 +31,46 @@ def check_replace_where(context: LoadContext, request: LoadRequest) -> None:
     """
     if not request.replace_where:
         return
-    _check_condition(context, request.replace_where)
-    check_changes_applied(context.client, context.target.local, context.cluster.name)
-    _check_all_visible(context)
+    _check_condition(target, request.replace_where)
+    check_changes_applied(target.client, target.spec.local, target.cluster.name)
+    _check_all_visible(target)
 
 
-def check_staged_rows(context: LoadContext, staged: TableName, condition: str) -> str:
+def check_staged_rows(target: Target, staged: TableName, condition: str) -> str:
     """Check that all staged rows satisfy ``replace_where``; returns what was checked.
 
     :raises LoadError: if some do not: loading again would duplicate them.
     """
-    visible, outside = count_rows(context.client, staged, context.cluster.name, condition)
+    visible, outside = count_rows(target.client, staged, target.cluster.name, condition)
     if outside:
         raise LoadError(
             f"replace_where={condition!r} does not hold for {format_count(outside)} of {count_of(visible, 'row')}"
-            f" from the files, so the next load would not replace them; {context.target.name} was not changed:"
+            f" from the files, so the next load would not replace them; {target.spec.name} was not changed:"
             " correct replace_where, or leave those rows out with where"
         )
     # Count the parts' rows last: merges may remove rows in between, but never add any.
-    if visible < (stored := sum(context.partition_rows(staged).values())):
+    if visible < (stored := sum(target.partition_rows(staged).values())):
         raise LoadError(
             f"the user of this connection sees only {format_count(visible)} of {count_of(stored, 'staged row')}, so"
-            f" it cannot be checked that all satisfy replace_where={condition!r}; {context.target.name} was not"
+            f" it cannot be checked that all satisfy replace_where={condition!r}; {target.spec.name} was not"
             f" changed: load as a user without a row policy on the database {staged.database}"
         )
     return f"all staged rows satisfy {condition}"
 
 
-def _check_condition(context: LoadContext, condition: str) -> None:
-    columns = [column.name for column in context.target.columns if column.default_kind != "EPHEMERAL"]
+def _check_condition(target: Target, condition: str) -> None:
+    columns = [column.name for column in target.spec.columns if column.default_kind != "EPHEMERAL"]
     called = {name for name in find_names(condition) if name.lower() in CALLED_BY_NAME} - set(columns)
     if called:
         raise _is_not_repeatable(condition, f"calls {sorted(called)[0]}()")
-    statement = staging_queries.render_check_condition(context.target.local, columns=columns, condition=condition)
+    statement = staging_queries.render_check_condition(target.spec.local, columns=columns, condition=condition)
     try:
-        context.client.query(statement)
+        target.client.query(statement)
     except ServerError as error:
         if error.code == ErrorCode.QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS:
             raise _is_not_repeatable(condition, "calls a function such as now(), rand() or dictGet()") from error
         raise ConfigError(
-            f"replace_where={condition!r} is not a condition over the columns of {context.target.local}: {error}; its"
+            f"replace_where={condition!r} is not a condition over the columns of {target.spec.local}: {error}; its"
             f" columns are {', '.join(columns)}"
         ) from error
 
@@ -82,37 +82,37 @@ def _is_not_repeatable(condition: str, why: str) -> ConfigError:
     )
 
 
-def _check_all_visible(context: LoadContext) -> None:
+def _check_all_visible(target: Target) -> None:
     """Check that this user sees as many rows as the parts hold.
 
     Only partitions that did not change between the two counts can be compared.
     """
-    target, cluster = context.target.local, context.cluster.name
-    before = _read_partitions(context)
+    table, cluster = target.spec.local, target.cluster.name
+    before = _read_partitions(target)
     try:
-        rows = context.client.query(staging_queries.render_count_visible(target, cluster))
+        rows = target.client.query(staging_queries.render_count_visible(table, cluster))
     except ServerError as error:
         raise TargetError(
-            f"cannot count the rows of {target} that replace_where keeps: {error}; the user needs the right to SELECT"
-            f" all columns: GRANT SELECT ON {target} TO …"
+            f"cannot count the rows of {table} that replace_where keeps: {error}; the user needs the right to SELECT"
+            f" all columns: GRANT SELECT ON {table} TO …"
         ) from error
     visible = {(row["node"], row["partition_id"]): row["rows"] for row in rows}
-    unchanged = before.items() & _read_partitions(context).items()
+    unchanged = before.items() & _read_partitions(target).items()
     for (node, partition), (stored, *_) in sorted(unchanged):
         seen = visible.get((node, partition), 0)
         if seen != stored:
             raise TargetError(
                 f"the user of this connection sees {format_count(seen)} of {count_of(stored, 'row')} in partition"
-                f" {partition} of {target} on {node}, because of a row policy or a setting (additional_table_filters,"
+                f" {partition} of {table} on {node}, because of a row policy or a setting (additional_table_filters,"
                 " final), and replace_where cannot decide whether to keep the others; load as a user who sees all"
                 " rows"
             )
 
 
-def _read_partitions(context: LoadContext) -> dict[tuple[str, str], tuple[int, int, int]]:
+def _read_partitions(target: Target) -> dict[tuple[str, str], tuple[int, int, int]]:
     """Read rows, last block and version of each partition on each node; patch parts hold no rows of their own."""
-    statement = staging_queries.render_read_partitions(context.target.local, context.cluster.name)
-    rows = context.client.query(statement)
+    statement = staging_queries.render_read_partitions(target.spec.local, target.cluster.name)
+    rows = target.client.query(statement)
     return {
         (row["node"], row["partition_id"]): (row["rows"], row["last_block"], row["version"])
         for row in rows

@@ -1,4 +1,4 @@
-"""The life of a load, step by step: start with `LoadRun._advance`.
+"""The life of a load, from top to bottom: each step is a method that returns the next one.
 
 ::
 
@@ -7,55 +7,110 @@
     table   ──┘    └───────────── every step is written to the ledger first ─────────────┘
 
 Exactly once: wherever a process dies, the next one reads from the ledger where to continue. The target does not
-change before the commit, and the commit can be repeated.
+change before the commit, and the commit can be repeated. Which step follows is decided in :mod:`.decide`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import logging
-from dataclasses import dataclass
+import uuid
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
-from airflow_provider_ch_s3.errors import ChS3Error, LockLostError, OvertakenError
-from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.spec import ClusterSpec
+from airflow_provider_ch_s3.common.steps import Fact, TimedStep, record_step, timed_step
+from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.create.columns import read_new_columns
+from airflow_provider_ch_s3.create.extend import add_columns, for_earlier_rows, level_columns
+from airflow_provider_ch_s3.errors import (
+    ChS3Error,
+    ColumnsDifferError,
+    ConfigError,
+    LoadError,
+    LockLostError,
+    NewColumnsError,
+    OvertakenError,
+)
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
+from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
+from airflow_provider_ch_s3.exactly_once.owner import Owner, Target
+from airflow_provider_ch_s3.exactly_once.views import View, read_views
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import WritableStore
+from airflow_provider_ch_s3.inspect.explain import explain
 from airflow_provider_ch_s3.load.after_load import dispose_of_files
-from airflow_provider_ch_s3.load.begin import begin
-from airflow_provider_ch_s3.load.checks import check_after_load, check_mode, check_rights
-from airflow_provider_ch_s3.load.chunks import changed_arguments
-from airflow_provider_ch_s3.load.conclude import conclude
+from airflow_provider_ch_s3.load.base import TaskLoad
+from airflow_provider_ch_s3.load.checks import (
+    check_after_load,
+    check_known,
+    check_mode,
+    check_partial_partitions,
+    check_rights,
+    check_unbroken,
+)
+from airflow_provider_ch_s3.load.chunks import ChunkLimits, CommittedChunks, changed_arguments, chunk_of
 from airflow_provider_ch_s3.load.decide import (
+    Abandon,
     Begin,
-    Done,
+    Finish,
     FinishCommit,
     Recover,
     Resume,
     Step,
     Submit,
+    after_commit,
     decide_next,
     decide_start,
 )
+from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import kill_load
-from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions
-from airflow_provider_ch_s3.load.reattach import may_be_staged
-from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.load.selection import select_chunk
-from airflow_provider_ch_s3.load.session import LoadSession
+from airflow_provider_ch_s3.load.measure import read_past_loads, read_sharing
+from airflow_provider_ch_s3.load.planned import describe_attempt
+from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load
+from airflow_provider_ch_s3.load.replace_where import check_replace_where
+from airflow_provider_ch_s3.load.report import LoadReport, build_report
+from airflow_provider_ch_s3.load.selection import ChunkSelection, are_still_new, last_loaded_key, select_chunk
+from airflow_provider_ch_s3.load.verify import verify_staged, wait_until_settled
+from airflow_provider_ch_s3.load.wiring import find_target
+from airflow_provider_ch_s3.query.state import QueryState, QueryStatus
 from airflow_provider_ch_s3.rejects.lines import check_reject
-from airflow_provider_ch_s3.rejects.stage import create_rejected
-from airflow_provider_ch_s3.request import AfterLoad
+from airflow_provider_ch_s3.rejects.stage import LineStage, create_rejected
+from airflow_provider_ch_s3.request import AfterLoad, OnNewColumns
+from airflow_provider_ch_s3.table.bad_rows import RejectTables, reject_tables
+from airflow_provider_ch_s3.table.target import TableName
+from airflow_provider_ch_s3.tuning import PastLoad, plan_chunk_bytes
 
 log = logging.getLogger(__name__)
 
+# An ALTER reaches all nodes within milliseconds, unless somebody sends it by hand.
+ALTER_PATIENCE_POLLS = 3
+ALTER_POLL_SECONDS = 1.0
+MAX_ALTERATIONS = 3
+
 
 @dataclass(kw_only=True)
-class LoadRun(LoadSession):
-    """One task's load of one request."""
+class LoadRun(TaskLoad):
+    """One task's load of one request, while one process works on it.
+
+    :param chunk_number: of the chunk that this process works on, from 1.
+    :param alterations: how often the target was altered while the rows of this chunk were being staged.
+    :param last_committed: the attempt that this process has committed last.
+    :param columns_added: columns that this process has added to the table, with their types.
+    """
 
     after_kill: ClassVar[str] = "nothing of it was committed"
+    chunk_number: int = field(default=1, init=False)
+    alterations: int = field(default=0, init=False)
+    last_committed: Attempt | None = field(default=None, init=False)
+    columns_added: dict[str, str] = field(default_factory=dict, init=False)
+    _token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
+    _target: Target | None = field(default=None, init=False)
+    _views: tuple[View, ...] | None = field(default=None, init=False)
 
     def start(self) -> LoadReport | str:
         """Run all steps up to the INSERT; returns its query id, or the report if there is no INSERT to wait for.
@@ -86,11 +141,11 @@ class LoadRun(LoadSession):
         if maker and not maker.is_there():
             files = files or self._first_files()
             return self._prepare_new(maker, maker.plan(files), files)
-        past = self.read_past(self.context.ledger.read_if_there())
+        past = self._read_past(self.target.ledger.read_if_there())
         if files:
-            return self.prepare_chunk(Chunk(), files, past)
-        selection = select_chunk(lambda _: {}, self.store, self.request, Chunk(), self.chunk_limits(past))
-        return self.prepare_chunk(selection.chunk, selection.files, past)
+            return self._prepare_chunk(Chunk(), files, past)
+        selection = select_chunk(lambda _: {}, self.store, self.request, Chunk(), self._chunk_limits(past))
+        return self._prepare_chunk(selection.chunk, selection.files, past)
 
     def kill(self) -> None:
         """Kill what this task submitted, check that it has ended on all nodes, and leave nothing half done.
@@ -101,27 +156,27 @@ class LoadRun(LoadSession):
         """
         self._is_killed = True
         declaration, submission = self.declaration, None
-        if self._known_context is not None:
-            declaration = dataclasses.replace(declaration, cluster=self._known_context.cluster.name)
-            submission = self.monitor.submission
-        kill_load(self.client, declaration, self.identity, submission=submission, sleep=self.sleep)
+        if self._target is not None:
+            declaration = dataclasses.replace(declaration, cluster=self._target.cluster.name)
+            submission = self._submission
+        kill_load(self.client, declaration, self.identity, submission=submission, timing=self.timing)
 
     def _advance(self, step: Step, waited_for: AttemptId | None = None) -> LoadReport | str:
         """Take one step after another: to the end, or until an INSERT runs, which another process can wait for."""
         while True:
             match step:
-                case Done(report):
-                    log.info("%s", report)
-                    self._dispose_of_files()
-                    self._record_report(report)
+                case Finish(report):
+                    self.finish(report)
                     return report
                 case Resume(attempt) if attempt != waited_for:
                     return attempt.query_id
             try:
                 step = self._take(step)
             except LockLostError as error:
-                self._check_overtaken(error)
-                self.sleep(self.poll_seconds)
+                if not self.target.is_last_of_task():
+                    raise OvertakenError(f"{error}; stopping this process, no action needed") from error
+                log.warning("%s; starting again", error)
+                self.timing.sleep(self.timing.poll_seconds)
                 step = Recover()
             except OvertakenError:
                 raise
@@ -131,26 +186,371 @@ class LoadRun(LoadSession):
                     log.warning("the chunks before chunk %s stay in the table: %s", self.chunk_number, rest)
                 raise
 
-    def _take(self, step: Recover | FinishCommit | Begin | Submit | Resume) -> Step:
+    def _take(self, step: Recover | FinishCommit | Abandon | Begin | Submit | Resume) -> Step:
         match step:
             case Recover():
-                self.forget_context()
-                return self._recover()
+                return self.recover()
             case FinishCommit():
-                self.context.locking.tidy_up()
-                return Recover()
-            case Begin():
-                return begin(self, step)
-            case Submit():
-                return self._send(step)
+                return self.finish_commit()
+            case Abandon(attempt, changed):
+                return self.abandon(attempt, changed)
+            case Begin(history, done):
+                return self.begin(history, done)
+            case Submit(attempt, insert):
+                return self.submit(attempt, insert)
             case Resume(attempt):
-                return conclude(self, attempt)
+                return self.resume(attempt)
 
-    def _record_report(self, report: LoadReport) -> None:
-        """Record the end of a try that is not the last one: Airflow does not retry it, so a later one was cleared."""
+    def recover(self) -> Step:
+        """Check what the load needs, and continue where an earlier process stopped."""
+        self._target = self._views = None  # the table may have been altered
+        target = self.target
+        check_mode(target.spec, self.request)
+        if self.request.rejects:
+            create_rejected(target.client, target.spec, self.reject_tables)
+        target.check_commit([view.table for view in self.views])
+        check_rights(target, self.request.load_mode, self.views)
+        target.ledger.open([node.host for node in target.cluster.nodes])
+        self.monitor.log.wait_until_there(self.timing)
+        history = target.ledger.read()
+        step = decide_start(history, self.identity, self.request, target.spec.uuids)
+        chunks = self._committed_chunks(history)
+        self.chunk_number = len(chunks.attempts) + 1
+        match step:
+            case Finish():
+                if changed := changed_arguments(chunks.attempts[-1], self.request):
+                    log.warning(
+                        "%s changed since an earlier try committed this load, and its rows stay: clear the task to"
+                        " load with the new arguments",
+                        " and ".join(changed),
+                    )
+                target.tidy_up()  # the process that committed may have died before it could
+            case Resume(attempt):
+                return self._reattach(history.attempt(attempt)) or Begin(history, chunks)
+        return step
+
+    def _reattach(self, attempt: Attempt) -> Step | None:
+        """Take over the INSERT of an earlier process; None if it cannot have staged anything."""
+        if not self._may_be_staged(attempt):
+            return None
+        log.info("an earlier process submitted %s: taking it over", attempt.id.query_id)
+        if self.target.staging.is_torn(attempt.id):
+            with self.target.owned(attempt.id) as owner:
+                owner.fence([attempt.id])
+        return decide_next(self.target.ledger.read(), attempt.id, self.request)
+
+    def _may_be_staged(self, attempt: Attempt) -> bool:
+        """Whether the INSERT of an attempt is running, or may have succeeded.
+
+        If it is not running and nothing is staged, abandoning it loses nothing. If something is staged, a query log
+        will soon show how the INSERT ended, unless the node that ran it was restarted.
+        """
+        self.monitor.follow(attempt.age_seconds)
+        while True:
+            status = self.monitor.poll(attempt.id.query_id)
+            if status is not None and status.state is not QueryState.UNKNOWN:
+                return status.state is not QueryState.FAILED
+            if (
+                self.monitor.age_seconds > self.timing.log_patience_seconds
+                or not self.target.partition_rows(self.target.staged(attempt.id))
+                or self.monitor.restarted_node(self.monitor.age_seconds)
+            ):
+                return False
+            self.timing.sleep(self.timing.poll_seconds)
+
+    def finish_commit(self) -> Step:
+        """Finish the commit that an earlier process began."""
+        self.target.tidy_up()
+        return Recover()
+
+    def abandon(self, attempt: AttemptId, changed: Sequence[str]) -> Step:
+        """Abandon what an earlier process planned for other arguments; its commit is finished if it has begun."""
+        log.warning("%s changed since %s was planned: staging anew", " and ".join(changed), attempt.query_id)
+        with self.target.owned(attempt) as owner:
+            owner.abandon(attempt)
+        return Recover()
+
+    def begin(self, history: History, done: CommittedChunks) -> Step:
+        """Select the files of the next chunk, plan, record the plan, and create the staging table.
+
+        The files may be many: they are local to this step, so that they are not kept in memory while the INSERT runs.
+
+        :param history: the ledger as it was before the files were selected.
+        :param done: the chunks that are in the table.
+        """
+        with timed_step("plan", table=self.request.table) as planning:
+            check_known(self.target, self.request)
+            start = done.next(self.request)
+            if done.last is None and self.request.list_after_loaded:
+                start = Chunk(after=last_loaded_key(self.target.holdings, self.request.pattern))
+            self.chunk_number = start.number
+            past = self._read_past(history)
+            read_versions = partial(self.target.holdings.versions, whole=self.request.skips_loaded)
+            selection = select_chunk(read_versions, self.store, self.request, start, self._chunk_limits(past))
+            try:
+                prepared = self._plan(selection, past)
+            except NewColumnsError as error:
+                if (
+                    self.request.on_new_columns is not OnNewColumns.ADD
+                    or set(error.columns) & self.columns_added.keys()
+                ):
+                    raise
+                self._add_columns(selection.files, error.columns)
+                return Recover()
+            return self._stage(history, done, selection, prepared, planning)
+
+    def _plan(self, selection: ChunkSelection, past: Mapping[str, PastLoad]) -> PreparedLoad | None:
+        """Inspect the files, and compute the settings; None if all files are loaded already."""
+        check_replace_where(self.target, self.request)
+        if not selection.files:
+            return None
+        prepared = self._prepare_chunk(selection.chunk, selection.files, past)
+        if prepared.source.is_pattern and (selection.chunk.after or any(selection.left_out.counts.values())):
+            raise ConfigError(
+                f"{count_of(len(selection.files), 'file')} are too many to be listed in one query, and reading"
+                f" {self.request.pattern} instead would load what this load leaves out; use commit='chunk', or one"
+                " task for each folder, e.g. with dynamic task mapping"
+            )
+        return prepared
+
+    def _prepare_chunk(
+        self, chunk: Chunk, files: tuple[SourceFile, ...], past: Mapping[str, PastLoad]
+    ) -> PreparedLoad:
+        check_ends(self.store, files, self.request)
+        prepared = prepare_load(
+            self.client,
+            self.request,
+            self.target.cluster,
+            self.target.spec,
+            access=self.store.access(),
+            files=files,
+            read_sharing=partial(read_sharing, self.client, self.cluster, self.request.limit, self.identity),
+            past=past,
+            waits_for_replicas=self.target.staging.replicas.exist,
+        )
+        return dataclasses.replace(prepared, chunk=chunk)
+
+    def _add_columns(self, files: tuple[SourceFile, ...], names: Sequence[str]) -> None:
+        """Add columns of the files to the table; nobody commits in the meantime."""
+        request = dataclasses.replace(self.inspection, columns=names, select={})
+        found = read_new_columns(self.client, self.store.access(), files, request, self.cluster.name)
+        columns = [for_earlier_rows(column) for column in found if column.name in names]
+        with self.target.owned():
+            add_columns(self.client, self.declaration, self.request.table, columns)
+        self.columns_added.update((column.name, column.type) for column in columns)
+
+    def _stage(
+        self,
+        history: History,
+        done: CommittedChunks,
+        selection: ChunkSelection,
+        prepared: PreparedLoad | None,
+        planning: TimedStep,
+    ) -> Step:
+        """Record the plan and create the staging table, unless the ledger says that something else has to be done."""
+        target = self.target
+        step: Step
+        with target.owned() as owner:
+            first = decide_start(owner.history, self.identity, self.request, target.spec.uuids)
+            if isinstance(first, Finish):
+                return first
+            for earlier in owner.history.of_load(self.identity.load_id):
+                if earlier.is_open:
+                    owner.abandon(earlier.id)
+            check_unbroken(target, self.request, owner.history, selection.files)
+            chunks = self._committed_chunks(owner.history)
+            if not chunks.is_same(done) or (
+                owner.has_news(history) and not are_still_new(target.holdings, selection.files, self.request)
+            ):
+                return Begin(owner.history, chunks)
+            if prepared is None:
+                step = Finish(self._report_without(chunks, selection))
+            else:
+                step = self._record(owner, selection, prepared, planning)
+        if skipped := selection.left_out.describe_skipped():
+            log.info("%s", skipped)
+        if prepared is not None:
+            self._log_plan(prepared)
+        return step
+
+    def _record(self, owner: Owner, selection: ChunkSelection, prepared: PreparedLoad, planning: TimedStep) -> Submit:
+        attempt = AttemptId(load_id=self.identity.load_id, generation=self.identity.generation, number=owner.epoch)
+        planning.tell(rows=prepared.rows, query_id=attempt.query_id)
+        detail = describe_attempt(
+            self.target,
+            self.identity,
+            self.request,
+            prepared,
+            selection,
+            self.views,
+            plan_seconds=planning.seconds,
+            columns_added=self.columns_added,
+        )
+        stage = None
+        if prepared.line_format is not None:
+            stage = LineStage(line_format=prepared.line_format, tables=self.reject_tables).create
+        staging = owner.plan(attempt, selection.files, self.request.pattern, detail, self.views, stage)
+        return Submit(attempt, prepared.insert(self.identity, into=staging))
+
+    def _report_without(self, chunks: CommittedChunks, selection: ChunkSelection) -> LoadReport:
+        """Build the report of a load that has no more files.
+
+        :raises LoadError: if it has too few rows: files that its last chunks were to load were deleted meanwhile.
+        """
+        if chunks.last is None:
+            counts = selection.left_out.counts
+            after_key = "" if any(counts.values()) else selection.chunk.after
+            return LoadReport.nothing_new(self.request.table, **counts, after_key=after_key)
+        if chunks.rows < self.request.min_rows:
+            raise LoadError(
+                f"the chunks of this load have {count_of(chunks.rows, 'row')}, fewer than"
+                f" min_rows={self.request.min_rows}, and the other files of {self.request.pattern} were deleted"
+                " meanwhile; the rows stay in the table: restore the files, or lower min_rows, and load again"
+            )
+        return chunks.report
+
+    def submit(self, attempt: AttemptId, insert: Statement) -> Step:
+        """Submit the INSERT, and wait until a server runs it."""
+        try:
+            self.monitor.follow(0.0)
+            self._submit(insert, attempt.query_id)
+            self.monitor.wait(attempt.query_id, until_seen=True)
+        except ChS3Error:
+            self._give_up(attempt)
+            raise
+        return Resume(attempt)
+
+    def resume(self, attempt_id: AttemptId) -> Step:
+        """From the running INSERT to the commit; a failure leaves behind nothing, or only what the retry needs."""
+        if not self.monitor.has_submitted(attempt_id.query_id):
+            history = self.target.ledger.read()
+            step = decide_next(history, attempt_id, self.request)
+            if not isinstance(step, Resume):
+                return step
+            attempt = history.attempt(attempt_id)
+            self.chunk_number = chunk_of(attempt).number
+            self.monitor.follow(attempt.age_seconds)
+        try:
+            return self._wait_and_commit(attempt_id)
+        except LockLostError:
+            raise
+        except OvertakenError:
+            # Another process has taken over the target, but perhaps only after the commit.
+            found = self.target.ledger.read().attempt(attempt_id)
+            if found.state is not EventKind.COMMITTED:
+                raise
+            return after_commit(found)
+        except ChS3Error as error:
+            if not isinstance(error, LoadError) and not self.identity.is_last_try:
+                raise  # a check itself failed: the staged rows may be right, so they are kept for the retry
+            if (next_step := self._give_up(attempt_id)) is None:
+                raise
+            log.warning("the load was committed after all, despite: %s", error)
+            return next_step
+
+    def _wait_and_commit(self, attempt_id: AttemptId) -> Step:
+        """:raises LoadError: if the INSERT failed, or the staged rows are not those of the listed files."""
+        status = self.monitor.wait(attempt_id.query_id)
+        history = self.target.ledger.read()
+        step = decide_next(history, attempt_id, self.request)
+        if not isinstance(step, Resume):
+            return step
+        if status.state is QueryState.FAILED:
+            raise LoadError(
+                f"query {status.query_id} failed, and nothing of it was committed:"
+                f" {explain(status.error, self.target.spec.column_types)}"
+            )
+        status = self.monitor.wait_for_logs(status)
+        if not status.is_complete and (node := self.monitor.restarted_node(self.monitor.age_seconds)):
+            log.warning("%s, and its log of %s is lost: loading again", node, attempt_id.query_id)
+            return self._give_up(attempt_id) or Recover()
+        attempt = history.attempt(attempt_id)
+        plan, paths = self._verify(attempt, status, rows_before=self._committed_chunks(history).rows)
+        return self._commit(attempt, plan, paths)
+
+    def _verify(self, attempt: Attempt, status: QueryStatus, *, rows_before: int) -> tuple[CommitPlan, Set[str]]:
+        """Compare what was listed, read and staged; returns the plan of the commit, and the paths of the files."""
+        target, is_attached = self.target, not self.monitor.has_submitted(status.query_id)
+        report = build_report(status, table=self.request.table, attached=is_attached)
+        about: dict[str, Fact] = {"table": report.table, "rows": report.rows_written, "query_id": report.query_id}
+        record_step("insert", ended=report.ended, seconds=report.seconds, **about)
+        if self.request.settle_before_commit:
+            with timed_step("settle", **about) as settling:
+                wait_until_settled(self.client, target.staged(attempt.id), target.cluster, self.monitor)
+                report = dataclasses.replace(report, settle_seconds=settling.seconds)
+        manifest = target.ledger.read_manifest(attempt.id)
+        with timed_step("verify", **about) as verifying:
+            plan = verify_staged(
+                target,
+                self.store,
+                self.request,
+                attempt,
+                report,
+                manifest=manifest,
+                rows_before=rows_before,
+                verifying=verifying,
+            )
+        return plan, manifest.keys()
+
+    def _commit(self, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> Step:
+        """Commit, unless another process has done so already, or has changed what this commit relies on.
+
+        :param paths: of the attempt's files.
+        """
+        with self.target.owned(attempt.id) as owner:
+            step = decide_next(owner.history, attempt.id, self.request)
+            if not isinstance(step, Resume):
+                return step
+            if self.request.skips_loaded and self.target.holdings.versions(paths, after=attempt.id.number):
+                log.info("another load has committed some of these files in the meantime: loading without them")
+                owner.abandon(attempt.id)
+                return Recover()
+            check_partial_partitions(self.target, self.request, set(plan.partitions))
+            if not owner.commit(attempt.id, plan):
+                self._count_alteration()
+                owner.abandon(attempt.id)
+                return Recover()
+            self.alterations, self.chunk_number = 0, self.chunk_number + 1
+            self.last_committed = owner.history.attempt(attempt.id)
+            return after_commit(self.last_committed)
+
+    def _count_alteration(self) -> None:
+        """Log that the target was altered in the meantime, so that the rows have to be staged again.
+
+        :raises LoadError: if that keeps happening.
+        """
+        self.alterations += 1
+        table = self.target.spec.local
+        if self.alterations == MAX_ALTERATIONS:
+            raise LoadError(
+                f"{table} was altered {MAX_ALTERATIONS} times while its new rows were being staged; nothing was"
+                " committed: load again when nobody is altering it"
+            )
+        log.warning("%s was altered while its new rows were being staged: loading again", table)
+
+    def _give_up(self, attempt: AttemptId) -> Recover | Finish | None:
+        """Remove all traces of a failed attempt; what comes after its commit if it was committed after all."""
+        try:
+            with self.target.owned() as owner:
+                owner.abandon(attempt)
+                found = owner.history.attempts.get(attempt)
+        except ChS3Error as error:
+            log.warning("cannot clean up after %s now, leaving that to the next load: %s", attempt.query_id, error)
+            return None
+        return after_commit(found) if found is not None and found.state is EventKind.COMMITTED else None
+
+    def finish(self, report: LoadReport) -> None:
+        """Do with the files what the request says, and record the end of a try that is not the last one.
+
+        Airflow does not retry a try that has ended well, so a later one is of a task that was cleared.
+        """
+        log.info("%s", report)
+        ledger = self.target.ledger
+        if self.request.after_load is not AfterLoad.KEEP and isinstance(self.store, WritableStore):
+            dispose_of_files(self.store, ledger, self.request, self._committed_chunks(ledger.read()).attempts)
         if report.query_id and not self.identity.is_last_try:
             attempt = AttemptId.parse(report.query_id)
-            self.context.ledger.write(
+            ledger.write(
                 EventKind.REPORTED,
                 attempt,
                 epoch=attempt.number,
@@ -158,71 +558,83 @@ class LoadRun(LoadSession):
                 detail={"since": self.identity.life.since},
             )
 
-    def _dispose_of_files(self) -> None:
-        if self.request.after_load is AfterLoad.KEEP or not isinstance(self.store, WritableStore):
-            return
-        ledger = self.context.ledger
-        dispose_of_files(self.store, ledger, self.request, self.committed_chunks(ledger.read()).attempts)
+    @property
+    def target(self) -> Target:
+        """The target as found on the servers, when it is first needed."""
+        if self._target is None:
+            self._target = self._find_target()
+        return self._target
 
-    def _recover(self) -> Step:
-        """Check what the load needs, and continue where an earlier process stopped."""
-        context = self.context
-        check_mode(context.target, self.request)
+    def _find_target(self) -> Target:
+        """Find the target; its nodes differ while somebody alters it, or since a process died while it did."""
+        find = partial(
+            find_target, self.client, self.declaration, self.identity, token=self._token, timing=self.timing
+        )
+        for _ in range(ALTER_PATIENCE_POLLS):
+            try:
+                return find()
+            except ColumnsDifferError as error:
+                log.info("%s: looking again, as somebody may be altering it", error)
+                self.timing.sleep(ALTER_POLL_SECONDS)
+                if self.request.on_new_columns is OnNewColumns.ADD:
+                    level_columns(self.client, self.declaration, self.request.table)
+        return find()
+
+    @property
+    def cluster(self) -> ClusterSpec:
+        """The cluster that runs the load."""
+        return self.target.cluster
+
+    @property
+    def table_name(self) -> TableName | None:
+        """The table, with its database; None if this load had no need to find it."""
+        return self._target.spec.name if self._target else None
+
+    @property
+    def column_types(self) -> Mapping[str, str]:
+        """Types of the table's columns by name."""
+        return self._target.spec.column_types if self._target else {}
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The views that the target feeds; bad rows are committed like the rows of one."""
+        if self._views is None:
+            self._views = self._read_views()
+        return self._views
+
+    def _read_views(self) -> tuple[View, ...]:
         if self.request.rejects:
-            create_rejected(context.client, context.target, self.reject_tables)
-        context.check_commit([view.table for view in self.views])
-        check_rights(context, self.request.load_mode, self.views)
-        context.ledger.open([node.host for node in context.cluster.nodes])
-        self.monitor.log.wait_until_there(self.sleep)
-        history = context.ledger.read()
-        step = decide_start(history, self.identity, context.target.uuids)
-        chunks = self.committed_chunks(history)
-        self.chunk_number = len(chunks.attempts) + 1
-        match step:
-            case Done():
-                self._warn_of_changes(chunks.attempts[-1])
-                context.locking.tidy_up()  # the process that committed may have died before it could
-            case Resume(attempt):
-                return self._reattach(history.attempts[attempt]) or Begin(history, chunks)
-        return step
+            rejected = self.reject_tables.local
+            return (View(name=rejected, table=rejected, select=""),)
+        return read_views(self.client, self.target.spec, self.target.cluster.name)
 
-    def _warn_of_changes(self, committed: Attempt) -> None:
-        if changed := changed_arguments(committed, self.request):
-            log.warning(
-                "%s changed since an earlier try committed this load, and its rows stay: clear the task to load with"
-                " the new arguments",
-                " and ".join(changed),
-            )
+    @property
+    def reject_tables(self) -> RejectTables:
+        """The tables of the lines that could not be loaded."""
+        return reject_tables(self.target.spec.name, self.target.spec.local)
 
-    def _reattach(self, attempt: Attempt) -> Step | None:
-        """Take over the INSERT of an earlier process; None if it cannot have staged anything."""
-        if changed_arguments(attempt, self.request):
-            return Resume(attempt.id)  # which abandons it at once
-        if not may_be_staged(self.context, self.monitor, attempt):
-            return None
-        log.info("an earlier process submitted %s: taking it over", attempt.id.query_id)
-        if self.context.staging.is_torn(attempt.id):
-            with self.context.locking.hold(attempt) as locked:
-                locked.staging.fence(attempt.id, locked.epoch)
-        return decide_next(self.context.ledger.read(), attempt.id)
+    def _committed_chunks(self, history: History) -> CommittedChunks:
+        """The chunks of this load that the target holds.
 
-    def _send(self, submit: Submit) -> Step:
-        """Submit the INSERT, and wait until a server runs it."""
-        query_id = submit.attempt.query_id
-        try:
-            self.monitor.follow(0.0)
-            self._submit(submit.prepared, submit.prepared.insert(self.identity, into=submit.staging), query_id)
-            self.monitor.wait(query_id, until_seen=True)
-        except ChS3Error:
-            self.abandon(submit.attempt)
-            raise
-        return Resume(submit.attempt)
-
-    def _check_overtaken(self, error: LockLostError) -> None:
-        """Check that the lock was lost to another load, not to a process of this task, so that this one may restart.
-
-        :raises OvertakenError: if another process of this task has taken over.
+        :raises LoadError: if what this process has just committed is not among them: it would be loaded again.
         """
-        if not self.context.locking.lock.is_last_of_task(self.context.ledger.read()):
-            raise OvertakenError(f"{error}; stopping this process, no action needed") from error
-        log.warning("%s; starting again", error)
+        uuids = self.target.spec.uuids
+        chunks = CommittedChunks.read(history, self.identity, uuids)
+        last = self.last_committed
+        is_into_this_table = last is not None and set(last.committed_uuids) & set(uuids)
+        if last is not None and is_into_this_table and last.id not in {one.id for one in chunks.attempts}:
+            raise LoadError(
+                f"{last.id.query_id} has just been committed into {self.request.table}, but the ledger"
+                f" {self.target.ledger.name} does not have it as a part of this load; stopping, so that its rows are"
+                " not loaded again: they are in the table; check that nobody has emptied the ledger, and report this"
+            )
+        return chunks
+
+    def _chunk_limits(self, past: Mapping[str, PastLoad]) -> ChunkLimits:
+        """How much one chunk may hold, by the request or by the cluster's cores."""
+        cores = self.cluster.node_count * self.cluster.weakest.vcpus
+        return ChunkLimits.of(self.request, plan_chunk_bytes(cores, past.values()))
+
+    def _read_past(self, history: History) -> Mapping[str, PastLoad]:
+        """Format → the newest committed load of such files that was large enough to be meaningful."""
+        return read_past_loads(self.target.ledger, self.cluster, epoch=history.epoch)

@@ -17,13 +17,13 @@ from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_co
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
+from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.file_format import find_format
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.inspect.parts import read_tables, select_nodes
 from airflow_provider_ch_s3.load.chunks import chunk_of
-from airflow_provider_ch_s3.load.context import LoadContext
 from airflow_provider_ch_s3.load.prepare import read_server_settings
 from airflow_provider_ch_s3.load.replace_where import check_staged_rows
 from airflow_provider_ch_s3.load.report import LoadReport
@@ -169,7 +169,7 @@ FROM_PLAN = (
 
 
 def verify_staged(
-    context: LoadContext,
+    target: Target,
     store: ObjectStore,
     request: LoadRequest,
     attempt: Attempt,
@@ -188,22 +188,22 @@ def verify_staged(
     :raises LoadError: if something differs.
     """
     planned = attempt.detail(EventKind.PLANNED)
-    staged = context.staged(attempt.id)
-    partitions = context.partition_rows(staged)
+    staged = target.staged(attempt.id)
+    partitions = target.partition_rows(staged)
     rejects = Rejects()
     if request.rejects:
         rejects = read_rejects(
-            context.staging, context.staged(attempt.id, REJECTED), context.staged(attempt.id, COUNTED)
+            target.staging, target.staged(attempt.id, REJECTED), target.staged(attempt.id, COUNTED)
         )
-        tables = reject_tables(context.target.name, context.target.local)
+        tables = reject_tables(target.spec.name, target.spec.local)
         check_rejects(rejects, sum(partitions.values()), request, tables.name)
         report = _count_lines(report, accepted_rows=sum(partitions.values()), rejects=rejects)
     checks = [
-        *_verify_rows(context, request, attempt, report, sum(partitions.values()), rejects, rows_before),
+        *_verify_rows(target, request, attempt, report, sum(partitions.values()), rejects, rows_before),
         verify_files(manifest, list_chunk(store, request, chunk_of(attempt)), request.pattern),
     ]
     if request.replace_where:
-        checks.append(check_staged_rows(context, staged, request.replace_where))
+        checks.append(check_staged_rows(target, staged, request.replace_where))
     from_plan = {name: planned[name] for name in FROM_PLAN if name in planned}
     if request.rejects:
         report = dataclasses.replace(report, rows_written=sum(partitions.values()))
@@ -219,18 +219,18 @@ def verify_staged(
     return CommitPlan(
         load_mode=mode,
         partitions=partitions,
-        table_uuids=context.target.uuids,
+        table_uuids=target.spec.uuids,
         allow_empty=request.load_mode is not LoadMode.APPEND
-        and EMPTY_SOURCE_SETTING in read_server_settings(context.client),
+        and EMPTY_SOURCE_SETTING in read_server_settings(target.client),
         replace_where=request.replace_where,
-        keeps_all_rows=context.target.keeps_all_rows,
+        keeps_all_rows=target.spec.keeps_all_rows,
         views=planned.get("views", {}),
         report=report.as_dict(),
     )
 
 
 def _verify_rows(
-    context: LoadContext,
+    target: Target,
     request: LoadRequest,
     attempt: Attempt,
     report: LoadReport,
@@ -239,7 +239,7 @@ def _verify_rows(
     rows_before: int,
 ) -> tuple[str, ...]:
     planned = attempt.detail(EventKind.PLANNED)
-    may_vanish = context.target.has_ttl or "Collapsing" in context.target.engine
+    may_vanish = target.spec.has_ttl or "Collapsing" in target.spec.engine
     if report.rows_written and not staged_rows and not rejects.row_count and not may_vanish:
         # Whatever the logs say of the INSERT, there is nothing to commit.
         raise _differs(report, "the servers' logs have", report.rows_written, "row", "staged", staged_rows)
@@ -249,7 +249,7 @@ def _verify_rows(
         report,
         staged_rows,
         is_filtered=planned.get("is_filtered", True),
-        is_exact=context.target.keeps_all_rows,
+        is_exact=target.spec.keeps_all_rows,
         is_pattern=planned.get("is_pattern", False),
         is_read_whole=not request.pattern.scheme.is_reliable and not is_read_in_parts,
         is_counted=(request.rejects or not planned.get("views")) and str(folding["value"]) == "0",

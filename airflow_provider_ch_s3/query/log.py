@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import not_
 from typing import Any
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
-from airflow_provider_ch_s3.common.work import poll
+from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerUnreachableError
 from airflow_provider_ch_s3.sql import load_queries
 
@@ -19,8 +18,6 @@ log = logging.getLogger(__name__)
 
 # How often a server writes its log by itself; in ClickHouse Cloud every 30 s.
 LOG_INTERVAL_SECONDS = 7.5
-# Longer than it takes to write any log.
-LOG_PATIENCE_SECONDS = 35.0
 POLL_SECONDS = 0.5
 # Older servers flush all of their logs or none.
 NAMES_LOGS_SINCE = (25, 8)
@@ -71,15 +68,15 @@ class QueryLog:
         statement = load_queries.render_logged_queries(prefix, self.cluster.name, age_seconds=age_seconds)
         return self.client.query(statement)
 
-    def wait_until_there(self, sleep: Callable[[float], None] = time.sleep) -> None:
+    def wait_until_there(self, timing: Timing) -> None:
         """Wait until every node has the table, which a node that has just started creates with its first entries.
 
         :raises ClusterError: if a node still has none after the time by which every log is written.
         """
         if all(node.has_query_log for node in self.cluster.nodes):
             return
-        if late := poll(
-            self._lacking, until=not_, seconds=LOG_PATIENCE_SECONDS, pause_seconds=POLL_SECONDS, sleep=sleep
+        if late := timing.poll(
+            self._lacking, until=not_, seconds=timing.log_patience_seconds, pause_seconds=POLL_SECONDS
         ):
             raise ClusterError(
                 f"this user sees no system.query_log on {', '.join(sorted(late))}, and without it the outcome of a"

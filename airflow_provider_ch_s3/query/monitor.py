@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,18 +14,16 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import format_seconds
-from airflow_provider_ch_s3.common.work import Pace
+from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import ClusterError, LoadError, ServerError, UnknownStateError
 from airflow_provider_ch_s3.identity import CLOCK_MARGIN_SECONDS, LoadIdentity
-from airflow_provider_ch_s3.query.log import LOG_INTERVAL_SECONDS, LOG_PATIENCE_SECONDS, QueryLog
+from airflow_provider_ch_s3.query.log import LOG_INTERVAL_SECONDS, QueryLog
 from airflow_provider_ch_s3.query.progress import ProgressMeter
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, Submission, find_running, join_statuses
 from airflow_provider_ch_s3.sql import load_queries
 
 log = logging.getLogger(__name__)
 
-# Longer than it takes to write any log: only then is silence conclusive.
-UNKNOWN_PATIENCE_SECONDS = 60.0
 # Small loads end within a second: poll often at first, then less and less.
 FIRST_POLL_SECONDS = 0.25
 # While only a log is missing.
@@ -37,15 +34,13 @@ LOG_POLL_SECONDS = 1.0
 class QueryMonitor:
     """Submits the queries of one load, and waits for them.
 
-    :param poll_seconds: longest time between two polls of a running query.
     :param is_killed: called before each step, which fails if it returns true.
     """
 
     client: ClickHouseClient
     cluster: ClusterSpec
     identity: LoadIdentity
-    poll_seconds: float
-    sleep: Callable[[float], None] = time.sleep
+    timing: Timing
     is_killed: Callable[[], bool] = lambda: False
     submission: Submission | None = field(default=None, init=False)
     _began: float | None = field(default=None, init=False)
@@ -63,12 +58,12 @@ class QueryMonitor:
 
     def follow(self, age_seconds: float) -> None:
         """Expect a query that was submitted at most so long ago, by the servers' clock."""
-        self._began = time.monotonic() - age_seconds
+        self._began = self.timing.now() - age_seconds
 
     @property
     def age_seconds(self) -> float:
         """How long ago the query was submitted at most."""
-        return self.identity.age_seconds if self._began is None else time.monotonic() - self._began
+        return self.identity.age_seconds if self._began is None else self.timing.now() - self._began
 
     def submit(self, statement: Statement, query_id: str) -> None:
         """Send the statement without waiting for it.
@@ -125,8 +120,8 @@ class QueryMonitor:
 
     def _poll_to_the_end(self, query_id: str, *, until_seen: bool) -> QueryStatus:
         pause_seconds = FIRST_POLL_SECONDS
-        began = last_seen = time.monotonic()
-        meter, silence, log_pace = ProgressMeter(), Pace(), Pace(LOG_INTERVAL_SECONDS)
+        began = last_seen = self.timing.now()
+        meter, silence, log_pace = ProgressMeter(), self.timing.pace(), self.timing.pace(LOG_INTERVAL_SECONDS)
         if self.submission is not None:
             log_pace.is_due()  # nothing that has ended can have been logged yet
         while True:
@@ -135,7 +130,7 @@ class QueryMonitor:
             was_open = self.submission is not None and self.submission.is_open
             status = self.poll(query_id)
             if status is not None and status.state is QueryState.RUNNING:
-                last_seen = time.monotonic()
+                last_seen = self.timing.now()
                 if until_seen:
                     return status
                 log.info("%s", meter.measure(status.running, self._read_ended(query_id) if log_pace.is_due() else ()))
@@ -148,7 +143,7 @@ class QueryMonitor:
             if self._is_answered_within(pause_seconds, was_open=was_open):
                 pause_seconds = FIRST_POLL_SECONDS
             else:
-                pause_seconds = min(self.poll_seconds, pause_seconds * 2)
+                pause_seconds = min(self.timing.poll_seconds, pause_seconds * 2)
 
     def pause(self) -> None:
         """Wait for the time between two polls.
@@ -157,16 +152,16 @@ class QueryMonitor:
         """
         if self.is_killed():
             raise LoadError("the task was killed before the commit")
-        self.sleep(self.poll_seconds)
+        self.timing.sleep(self.timing.poll_seconds)
 
     def wait_for_logs(self, status: QueryStatus) -> QueryStatus:
         """Wait until all nodes have logged their share of a finished query, or no log can be late any more."""
-        deadline = time.monotonic() + LOG_PATIENCE_SECONDS
-        pace, pause_seconds = Pace(), FIRST_POLL_SECONDS
-        while not status.is_complete and time.monotonic() < deadline:
+        deadline = self.timing.now() + self.timing.log_patience_seconds
+        pace, pause_seconds = self.timing.pace(), FIRST_POLL_SECONDS
+        while not status.is_complete and self.timing.now() < deadline:
             if pace.is_due():
                 log.info("%s has ended; waiting until all nodes have logged their share of it", status.query_id)
-            self.sleep(pause_seconds)
+            self.timing.sleep(pause_seconds)
             pause_seconds = min(LOG_POLL_SECONDS, pause_seconds * 2)
             found = self.poll(status.query_id)
             # A node that is restarted in between may lose what it had logged.
@@ -206,17 +201,17 @@ class QueryMonitor:
         :param was_open: it had none yet when the query was last polled.
         """
         if self.submission is None or not (self.submission.is_open or was_open):
-            self.sleep(seconds)
+            self.timing.sleep(seconds)
             return False
         self.submission.wait(seconds)
         return not self.submission.is_open
 
     def _check_silence(self, query_id: str, began: float, last_seen: float) -> None:
         refusal = self.submission.refusal if self.submission else None
-        silent_seconds = time.monotonic() - last_seen
-        if refusal is not None and silent_seconds > LOG_PATIENCE_SECONDS:
+        silent_seconds = self.timing.now() - last_seen
+        if refusal is not None and silent_seconds > self.timing.log_patience_seconds:
             raise LoadError(f"query {query_id} failed: {refusal}") from refusal
-        if silent_seconds > UNKNOWN_PATIENCE_SECONDS or self._is_forgotten(began):
+        if silent_seconds > self.timing.unknown_patience_seconds or self._is_forgotten(began):
             raise UnknownStateError(
                 f"the outcome of query {query_id} is unknown: no node has a record of how it ended"
             )
@@ -226,6 +221,6 @@ class QueryMonitor:
         if self.submission is None or self.submission.is_open or self.submission.is_answered:
             return False
         try:
-            return bool(self.restarted_node(time.monotonic() - began))
+            return bool(self.restarted_node(self.timing.now() - began))
         except (ClusterError, ServerError):
             return False

@@ -10,9 +10,8 @@ from __future__ import annotations
 import logging
 import re
 import threading
-import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -22,13 +21,12 @@ from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import MESSAGE_LIMIT, Statement, shorten_lines
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
-from airflow_provider_ch_s3.common.work import poll
+from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.errors import ChS3Error, ErrorCode, LoadError, ServerError
 from airflow_provider_ch_s3.sql import load_queries
 
 log = logging.getLogger(__name__)
 
-KILL_PATIENCE_SECONDS = 30.0
 POLL_SECONDS = 0.5
 
 
@@ -185,7 +183,7 @@ def kill_queries(
     prefix: str,
     *,
     submission: Submission | None = None,
-    sleep: Callable[[float], None] = time.sleep,
+    timing: Timing = REAL_TIME,
 ) -> frozenset[str]:
     """Kill all queries whose id starts with ``prefix`` on all nodes, and confirm that they are gone.
 
@@ -199,9 +197,10 @@ def kill_queries(
     with suppress(ChS3Error):  # only to report where they ran; that they have ended is checked below
         nodes = _running_nodes(client, cluster, prefix)
     kill = partial(_kill_once, client, cluster, prefix, submission)
-    if doubt := poll(kill, until=not_, seconds=KILL_PATIENCE_SECONDS, pause_seconds=POLL_SECONDS, sleep=sleep):
+    patience = timing.kill_patience_seconds
+    if doubt := timing.poll(kill, until=not_, seconds=patience, pause_seconds=POLL_SECONDS):
         raise LoadError(
-            f"{KILL_PATIENCE_SECONDS:.0f} s after KILL QUERY of {prefix}…, {doubt}; check system.processes on all"
+            f"{patience:.0f} s after KILL QUERY of {prefix}…, {doubt}; check system.processes on all"
             " nodes before you load again"
         )
     return nodes

@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind, History
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
-from airflow_provider_ch_s3.exactly_once.lease import LOCK_PREFIX, lock_prefix, parse_owner
+from airflow_provider_ch_s3.exactly_once.lease import LOCK_PREFIX, lock_prefix, parse_claim
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, files_name, parse_event
 from airflow_provider_ch_s3.records.values import (
     OPEN,
@@ -185,7 +185,7 @@ class LedgerView:
         rows = self.client.query(render(databases, LOCK_PREFIX, self.cluster, limit=MAX_TABLES))
         by_prefix = {lock_prefix(name): target for name, target in zip(names, targets, strict=True)}
         held = {
-            (by_prefix[prefix], int(epoch)): parse_owner(row["comment"])
+            (by_prefix[prefix], int(epoch)): parse_claim(row["comment"])
             for row in rows
             for prefix, epoch in [_split_epoch(row["name"])]
             if prefix in by_prefix  # others are of tables that another ledger records

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from airflow_provider_ch_s3.common.work import poll
+from airflow_provider_ch_s3.common.timing import REAL_TIME
 from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.sandbox.guard import Guard
 from airflow_provider_ch_s3.sandbox.info import Sandbox
@@ -235,7 +235,7 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
     """End the whole process group: Airflow's components outlive their parent."""
     for signum in (signal.SIGTERM, signal.SIGKILL):
         _signal_group(process, signum)
-        if not poll(lambda: _signal_group(process, 0), until=not_, seconds=STOP_SECONDS, pause_seconds=0.2):
+        if not REAL_TIME.poll(lambda: _signal_group(process, 0), until=not_, seconds=STOP_SECONDS, pause_seconds=0.2):
             return
 
 

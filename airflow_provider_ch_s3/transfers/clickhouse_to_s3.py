@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from airflow_provider_ch_s3.common.arguments import (
     check_settings,
     check_text,
 )
+from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.export.request import ExportRequest, parse_destination
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
@@ -86,6 +88,7 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
     template_fields_renderers = {"query": "sql", "partition_by": "json", "settings": "json"}  # noqa: RUF012
     template_ext: Sequence[str] = (".sql",)
     ui_color = "#faff69"
+    timing: Timing = REAL_TIME
 
     def __init__(
         self,
@@ -199,7 +202,7 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
                 limit=limit_of(self, is_mapped=identity.map_index >= 0),
             ),
             identity=identity,
-            poll_seconds=self.poll_interval,
+            timing=dataclasses.replace(self.timing, poll_seconds=self.poll_interval),
         )
         try:
             yield self._export

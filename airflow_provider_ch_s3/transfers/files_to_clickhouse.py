@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import XCOM_RETURN_KEY, AirflowSkipException, BaseOperator, conf
 
 from airflow_provider_ch_s3.assets.clickhouse import describe_in_events
+from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.files.addresses import Scheme, SourcePattern, parse_source
 from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
@@ -161,6 +162,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     }
     operator_extra_links = (LoadReportLink(), ClickHouseLink())
     ui_color = "#faff69"
+    timing: Timing = REAL_TIME
     scheme: ClassVar[Scheme]
 
     def __init__(
@@ -365,7 +367,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
                 limit_of(self, is_mapped=identity.map_index >= 0),
             ),
             identity=identity,
-            poll_seconds=self.poll_interval,
+            timing=dataclasses.replace(self.timing, poll_seconds=self.poll_interval),
         )
         self.clickhouse_link = build_clickhouse_link(self._load)
         try:

@@ -13,7 +13,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_ch_s3.common.codec import decode
-from airflow_provider_ch_s3.common.work import Pace
+from airflow_provider_ch_s3.common.timing import Pace
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.kill import kill_load

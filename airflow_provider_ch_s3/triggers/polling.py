@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 from asgiref.sync import sync_to_async
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
-from airflow_provider_ch_s3.common.work import Pace
+from airflow_provider_ch_s3.common.timing import Pace
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 import pytest
 from playwright.sync_api import Locator, Page, sync_playwright
 
-from airflow_provider_ch_s3.common.work import poll
+from airflow_provider_ch_s3.common.timing import REAL_TIME
 from airflow_provider_ch_s3.sandbox.flights import upload_flights
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow, serving_airflow
@@ -216,6 +216,6 @@ def look(page: Page, flights_sandbox: Sandbox) -> Look:
 
 def wait_for(condition: Any, what: str, seconds: float = 180.0) -> Any:
     """Wait until a condition returns something true; returns that."""
-    found = poll(condition, seconds=seconds, pause_seconds=0.3)
+    found = REAL_TIME.poll(condition, seconds=seconds, pause_seconds=0.3)
     assert found, f"waited {seconds:.0f} s for {what}"
     return found

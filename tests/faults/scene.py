@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_ch_s3.common.work import poll
+from airflow_provider_ch_s3.common.timing import REAL_TIME
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from tests.faults.airflow_parts import AirflowParts
 from tests.faults.plans import Plan
@@ -23,7 +23,7 @@ POLL_SECONDS = 0.02
 
 def wait_for(condition: Callable[[], object], seconds: float = WAIT_SECONDS) -> bool:
     """Wait for a condition; returns whether it became true."""
-    return bool(poll(condition, seconds=seconds, pause_seconds=POLL_SECONDS))
+    return bool(REAL_TIME.poll(condition, seconds=seconds, pause_seconds=POLL_SECONDS))
 
 
 @dataclass(kw_only=True)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -19,9 +19,9 @@ import pytest
 from botocore.client import BaseClient
 
 from airflow_provider_ch_s3.cli import main
-from airflow_provider_ch_s3.common.work import batches, poll
+from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import SandboxError
-from airflow_provider_ch_s3.exactly_once import lease
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.engine import package_of
@@ -50,7 +50,7 @@ SLOW: dict[str, Any] = {
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
     """Wait until a condition holds; the time limit is for failing, not for measuring."""
-    assert poll(condition, seconds=WAIT_SECONDS, pause_seconds=0.05), f"still waiting for {what}"
+    assert REAL_TIME.poll(condition, seconds=WAIT_SECONDS, pause_seconds=0.05), f"still waiting for {what}"
 
 
 @dataclass(kw_only=True)
@@ -67,6 +67,7 @@ class Lab:
     monkeypatch: pytest.MonkeyPatch
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     has_cluster: bool = True
+    timing: Timing = REAL_TIME
 
     def connect_clickhouse(self, extra: Mapping[str, Any] | None = None, **fields: Any) -> None:
         self._connect("CH", self.sandbox.airflow_conn_clickhouse, extra, {"schema": self.database, **fields})
@@ -125,7 +126,9 @@ class Lab:
     def operator(self, glob: str | Sequence[str], table: str, **arguments: Any) -> S3ToClickHouseOperator:
         source = self.uri(glob) if isinstance(glob, str) else [self.uri(one) for one in glob]
         given = {"task_id": "load", "clickhouse_conn_id": "ch", "aws_conn_id": "aws", "poll_interval": 0.25}
-        return S3ToClickHouseOperator(source=source, table=table, **{**given, **arguments})
+        operator = S3ToClickHouseOperator(source=source, table=table, **{**given, **arguments})
+        operator.timing = self.timing
+        return operator
 
     def context(self, operator: S3ToClickHouseOperator, *, try_number: int = 1, max_tries: int = 0) -> Any:
         """Build the context that Airflow passes to ``execute``; the run is named after the test's database."""
@@ -266,8 +269,7 @@ def freeze(lab: Lab, background: Background) -> Iterator[Freeze]:
 @pytest.fixture
 def impatient(lab: Lab) -> None:
     """Make other loads wait for a silent owner of the lock for one second instead of ten."""
-    lab.monkeypatch.setattr(lease, "LOCK_PATIENCE_SECONDS", 1.0)
-    lab.monkeypatch.setattr(lease, "POLL_SECONDS", 0.1)
+    lab.timing = replace(lab.timing, lease_patience_seconds=1.0, lease_poll_seconds=0.1)
 
 
 @pytest.fixture

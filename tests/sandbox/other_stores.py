@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 import requests
 
-from airflow_provider_ch_s3.common.work import poll
+from airflow_provider_ch_s3.common.timing import REAL_TIME
 from airflow_provider_ch_s3.sandbox.engine import cache_dir
 from airflow_provider_ch_s3.sandbox.launch import end_process
 from airflow_provider_ch_s3.sandbox.registries import node_program, npm_command
@@ -90,7 +90,9 @@ def running_azurite(account: str = "testaccount") -> Iterator[Azurite]:
     )
     azurite = Azurite(url=f"http://127.0.0.1:{port}/{account}", account=account, key=key)
     try:
-        assert poll(lambda: _answers(azurite.url), seconds=START_SECONDS, pause_seconds=0.2), "azurite does not start"
+        assert REAL_TIME.poll(lambda: _answers(azurite.url), seconds=START_SECONDS, pause_seconds=0.2), (
+            "azurite does not start"
+        )
         yield azurite
     finally:
         end_process(process)
@@ -132,7 +134,9 @@ def running_fake_gcs(go: str) -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        assert poll(lambda: _answers(url), seconds=START_SECONDS, pause_seconds=0.2), "fake-gcs-server does not start"
+        assert REAL_TIME.poll(lambda: _answers(url), seconds=START_SECONDS, pause_seconds=0.2), (
+            "fake-gcs-server does not start"
+        )
         yield url
     finally:
         end_process(process)

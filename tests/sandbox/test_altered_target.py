@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, UnknownStateError
-from airflow_provider_ch_s3.load import context
+from airflow_provider_ch_s3.load import wiring
 from tests.marks import thorough
 from tests.sandbox.conftest import Freeze, Lab, bag
 from tests.sandbox.few import EVEN_AND_ODD, is_clean
@@ -112,7 +112,7 @@ def test_on_one_node(lab: Lab, table: str, freeze: Freeze, node: int, where: str
 @pytest.mark.parametrize("nth", [thorough(1), 4])
 def test_on_one_node_in_the_middle_of_the_commit(lab: Lab, table: str, freeze: Freeze, nth: int) -> None:
     """Some rows may have been committed, and the rest no longer fits: the load reports that, and others continue."""
-    lab.monkeypatch.setattr(context, "PARTITIONS_PER_STATEMENT", 1)
+    lab.monkeypatch.setattr(wiring, "PARTITIONS_PER_STATEMENT", 1)
     gate = freeze(Gate("move_partitions", nth), "in/*.csv", table, **LOAD)
     lab.query(f"ALTER TABLE {table} {ADD}", node=2)
     error = gate.wake()

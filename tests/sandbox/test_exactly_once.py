@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.codec import SCHEMA_VERSION
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, OvertakenError, SourceError, TargetError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.load import context
+from airflow_provider_ch_s3.load import wiring
 from airflow_provider_ch_s3.sql.filters import identifier
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from tests.marks import thorough
@@ -212,7 +212,7 @@ class TestKill:
                     operator.on_kill()
             real(hook, nodes, statement, **given)
 
-        lab.monkeypatch.setattr(context, "PARTITIONS_PER_STATEMENT", 1)
+        lab.monkeypatch.setattr(wiring, "PARTITIONS_PER_STATEMENT", 1)
         lab.monkeypatch.setattr(ClickHouseS3Hook, "execute_on", killed_between_two_partitions)
         with suppress(OvertakenError):
             operator.execute(lab.context(operator))

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -19,7 +19,7 @@ import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerUnreachableError, TargetError
-from airflow_provider_ch_s3.export import prepare, run
+from airflow_provider_ch_s3.export import prepare
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.stores.s3 import S3ExportStore
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
@@ -65,7 +65,9 @@ class Out:
     def operator(self, **arguments: Any) -> ClickHouseToS3Operator:
         given = {"task_id": "export", "clickhouse_conn_id": "ch", "aws_conn_id": "aws", "poll_interval": 0.25}
         what = {} if "table" in arguments else {"query": QUERY}
-        return ClickHouseToS3Operator(**{**given, "destination": self.lab.uri("out/"), **what, **arguments})
+        operator = ClickHouseToS3Operator(**{**given, "destination": self.lab.uri("out/"), **what, **arguments})
+        operator.timing = self.lab.timing
+        return operator
 
     def export(self, *, try_number: int = 1, max_tries: int = 0, **arguments: Any) -> dict[str, Any]:
         operator = self.operator(**arguments)
@@ -399,7 +401,7 @@ def test_files_without_all_rows_are_no_export(out: Out, monkeypatch: pytest.Monk
 @pytest.mark.thorough
 def test_a_server_that_dies_in_the_insert(fragile_lab: Lab, background: Background) -> None:
     out = Out(lab=fragile_lab)
-    fragile_lab.monkeypatch.setattr(run, "LOG_PATIENCE_SECONDS", 1.0)  # each look has the logs written
+    fragile_lab.timing = replace(fragile_lab.timing, log_patience_seconds=1.0)  # each look has the logs written
     task = background(out.export, **ENDLESS)
     wait_until(out.running, "the query")
     kill_node(fragile_lab.sandbox, 0)

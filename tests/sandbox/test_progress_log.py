@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
-from airflow_provider_ch_s3.common.work import Pace
+from airflow_provider_ch_s3.common.timing import Pace
 from airflow_provider_ch_s3.triggers import load as load_trigger
 from airflow_provider_ch_s3.triggers.load import LoadTrigger
 from tests.sandbox.conftest import Lab, wait_until

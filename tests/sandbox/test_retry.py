@@ -8,13 +8,14 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
-from airflow_provider_ch_s3.load import direct, session
+from airflow_provider_ch_s3.load import direct, staged
 from airflow_provider_ch_s3.query import monitor, state
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from tests.sandbox.conftest import (
@@ -117,7 +118,7 @@ def test_a_retry_after_a_failure_submits_the_next_attempt(lab: Lab, caplog: pyte
 def test_a_retry_of_a_try_that_submitted_nothing_loads(
     lab: Lab, table: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lab.monkeypatch.setattr(direct, "LOG_PATIENCE_SECONDS", 1.0)  # each look has the logs written
+    lab.timing = replace(lab.timing, log_patience_seconds=1.0)  # each look has the logs written
     report = lab.load("in/*.csv", table, try_number=2, staging=False)
     assert not report["attached"]
     assert "no node has a record of a query of the earlier tries; polling for another 1.0 s" in caplog.text
@@ -239,7 +240,7 @@ def test_on_kill_while_the_load_is_prepared_keeps_it_from_being_submitted(
     lab: Lab, table: str, staging: bool
 ) -> None:
     operator = lab.operator("in/*.csv", table, staging=staging)
-    module = session if staging else direct
+    module = staged if staging else direct
     real = module.prepare_load
 
     def killed_meanwhile(*given: Any, **named: Any) -> Any:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from botocore.client import BaseClient
 
-from airflow_provider_ch_s3.common.work import poll
+from airflow_provider_ch_s3.common.timing import REAL_TIME
 from airflow_provider_ch_s3.errors import SandboxError, ServerError
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
@@ -30,7 +30,7 @@ WAIT_SECONDS = 30
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
     """Wait until a condition holds; the time limit is for failing, not for measuring."""
-    assert poll(condition, seconds=WAIT_SECONDS, pause_seconds=0.05), f"still waiting for {what}"
+    assert REAL_TIME.poll(condition, seconds=WAIT_SECONDS, pause_seconds=0.05), f"still waiting for {what}"
 
 
 def node_pids(directory: Path) -> list[int]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from airflow_provider_ch_s3.exactly_once import owner
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Background, Freeze, Lab, bag, start_worker, wait_until
 from tests.sandbox.few import (
@@ -47,8 +47,9 @@ def test_a_slow_owner_is_waited_for(lab: Lab, table: str, freeze: Freeze, tmp_pa
 import time
 from pathlib import Path
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.exactly_once import lock
-lock.HEARTBEAT_SECONDS = 0.3
+from airflow_provider_ch_s3.common.timing import Timing
+from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+S3ToClickHouseOperator.timing = Timing(heartbeat_seconds=0.3)
 real = ClickHouseS3Hook._run
 def run(hook, statement, *given, **named):
     if statement.name == {name!r} and not Path({str(there)!r}).exists():
@@ -150,7 +151,7 @@ class TestLongInsert:
             assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
         (query_id,) = lab.inserts()
         # the age of a staging table, and of its parts, is measured by the servers' clocks
-        lab.monkeypatch.setattr(owner, "IDLE_SECONDS", 2.0)
+        lab.timing = replace(lab.timing, idle_seconds=2.0)
         time.sleep(4)
         lab.load("other/*.csv", table, task_id="other")
         assert is_clean(lab), f"{query_id} was to be abandoned"

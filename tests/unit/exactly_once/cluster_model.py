@@ -270,16 +270,6 @@ class ModelEvent:
         self._waiting.remove(thread)
 
 
-class Clock:
-    """Replaces the module :mod:`time` in the code under test."""
-
-    @staticmethod
-    def monotonic() -> float:
-        return Cluster.current.now
-
-    time = monotonic
-
-
 class Cluster:
     """Nodes, what runs on them, statements in transit to them, and the processes that use them.
 
@@ -287,6 +277,11 @@ class Cluster:
     """
 
     current: Cluster
+
+    @classmethod
+    def now_of_current(cls) -> float:
+        """The clock of the cluster that was made last."""
+        return cls.current.now
 
     def __init__(self, node_count: int, objects: Mapping[str, Mapping[str, list[str]]], rng: random.Random) -> None:
         Cluster.current = self

@@ -16,19 +16,18 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, NodeSpec
-from airflow_provider_ch_s3.common import steps, work
+from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.exactly_once import lease
-from airflow_provider_ch_s3.exactly_once.lease import TargetLock
+from airflow_provider_ch_s3.exactly_once.lease import Lease
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
-from airflow_provider_ch_s3.exactly_once.owner import TargetLocking
+from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
 from airflow_provider_ch_s3.files.access import S3Access
@@ -36,18 +35,16 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.table import read_definition
-from airflow_provider_ch_s3.load import kill, reattach, session, staged
-from airflow_provider_ch_s3.load.context import LoadContext
+from airflow_provider_ch_s3.load import kill, staged
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.query import monitor, state
+from airflow_provider_ch_s3.query import state
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnLoadedFiles, OnPartialPartitions
 from airflow_provider_ch_s3.sql import render
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import LoadPlan, MemorySharing, Prediction, Setting, SettingOrigin
 from tests.unit.exactly_once.cluster_model import (
-    Clock,
     Cluster,
     Fault,
     Insert,
@@ -173,15 +170,15 @@ class ModelStore:
         return S3Access(endpoint_url="http://s3")
 
 
-def find_model_context(
-    client: ModelClient, declaration: ClusterDeclaration, identity: LoadIdentity, *, sleep: Any, token: str = ""
-) -> LoadContext:
-    """The same as ``find_context`` would find, except for the node of the locks: processes disagree about it."""
+def find_model_target(
+    client: ModelClient, declaration: ClusterDeclaration, identity: LoadIdentity, *, timing: Timing, token: str = ""
+) -> Target:
+    """The same as ``find_target`` would find, except for the node of the leases: processes disagree about it."""
     nodes = [
         NodeSpec(host=node.name, shard=shard, vcpus=1, memory_bytes=1 << 30)
         for shard, node in enumerate(client.cluster.nodes, 1)
     ]
-    target = TargetSpec(
+    spec = TargetSpec(
         name=TABLE,
         local=TABLE,
         engine="MergeTree",
@@ -199,32 +196,21 @@ def find_model_context(
         load_id=identity.load_id,
         database_engine="Atomic",
     )
-    replicas = Replicas(client=client, cluster="c", nodes=nodes, exist=False, sleep=sleep)
+    replicas = Replicas(client=client, cluster="c", nodes=nodes, exist=False, timing=timing)
     # On two nodes each partition has a statement of its own; on three, one has them all.
     staging = Staging(
         client=client, cluster="c", target=TABLE, replicas=replicas, partitions_per_statement=2 * len(nodes) - 3
     )
-    target_lock = TargetLock(
+    lease = Lease(
         client=client,
         ledger=ledger,
         identity=identity,
         node=client.process.lock_node.name,
-        sleep=sleep,
+        timing=timing,
         token=token or client.process.name,
     )
-    return LoadContext(
-        client=client,
-        cluster=ClusterSpec(
-            name="c",
-            nodes=tuple(nodes),
-            server_version=(26, 7),
-            ingest_memory_ratio=1.0,
-        ),
-        target=target,
-        ledger=ledger,
-        staging=staging,
-        locking=TargetLocking(client=client, ledger=ledger, staging=staging, lock=target_lock, sleep=sleep),
-    )
+    cluster = ClusterSpec(name="c", nodes=tuple(nodes), server_version=(26, 7), ingest_memory_ratio=1.0)
+    return Target(client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lease=lease)
 
 
 def prepare_model_load(
@@ -263,29 +249,36 @@ def prepare_model_load(
     )
 
 
+def time_of(client: ModelClient) -> Timing:
+    """The model's clock, with patiences that suit its steps of 10 ms."""
+    return Timing(
+        now=Cluster.now_of_current,
+        sleep=client.sleep,
+        poll_seconds=0.5,
+        heartbeat_seconds=0.3,
+        lease_patience_seconds=1.0,
+        kill_patience_seconds=3.0,
+        log_patience_seconds=1.5,
+        unknown_patience_seconds=3.0,
+    )
+
+
 def kill_model_load(load: Load, process: Process) -> None:
     """Kill the first try of a load, as a trigger does."""
     client = ModelClient(process)
-    kill.kill_load(client, ClusterDeclaration(cluster="c"), load.identity(Life(0, 1)), sleep=client.sleep)
+    identity = load.identity(Life(0, 1))
+    kill.kill_load(client, ClusterDeclaration(cluster="c"), identity, timing=time_of(client))
 
 
 @pytest.fixture(autouse=True)
-def model_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace clock and threads by those of the model, with timeouts that suit its steps of 10 ms."""
-    for module in (kill, lease, monitor, work, state, steps, lease):
-        monkeypatch.setattr(module, "time", Clock)
-    monkeypatch.setattr(lease, "LOCK_PATIENCE_SECONDS", 1.0)
-    monkeypatch.setattr(lease, "HEARTBEAT_SECONDS", 0.3)
-    monkeypatch.setattr(state, "KILL_PATIENCE_SECONDS", 3.0)
-    monkeypatch.setattr(reattach, "LOG_PATIENCE_SECONDS", 1.5)
-    monkeypatch.setattr(monitor, "LOG_PATIENCE_SECONDS", 1.5)
-    monkeypatch.setattr(monitor, "UNKNOWN_PATIENCE_SECONDS", 3.0)
+def model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace threads by those of the model, and what is not part of the protocol by what needs no server."""
     monkeypatch.setattr(render._ENVIRONMENT, "auto_reload", False)  # it checks the disk for each statement
     for module in (lease, state):
         monkeypatch.setattr(module, "threading", type("threading", (), {"Thread": ModelThread, "Event": ModelEvent}))
-    for module in (kill, session):
-        monkeypatch.setattr(module, "find_context", find_model_context)
-    monkeypatch.setattr(session, "prepare_load", prepare_model_load)
+    for module in (kill, staged):
+        monkeypatch.setattr(module, "find_target", find_model_target)
+    monkeypatch.setattr(staged, "prepare_load", prepare_model_load)
 
 
 class Play:
@@ -319,8 +312,7 @@ class Play:
                 declaration=ClusterDeclaration(cluster="c"),
                 request=load.request,
                 identity=load.identity(life),
-                poll_seconds=0.5,
-                sleep=client.sleep,
+                timing=time_of(client),
             )
             process.on_signal = load_run.kill
             return load_run.run()
@@ -479,7 +471,7 @@ def play(
     Play(cluster, loads, switch_ratio).run()
 
 
-@pytest.mark.timeout(60 + EXAMPLES)
+@pytest.mark.timeout(300 + 2 * EXAMPLES)
 # found once in some 50,000 examples: a process that abandoned the attempt of another load was mistaken for a newer
 # try of that load
 @example(

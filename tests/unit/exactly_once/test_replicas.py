@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.spec import NodeSpec
+from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import LoadError, TargetError
-from airflow_provider_ch_s3.exactly_once import replicas as replicas_module
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.table.target import TableName
 
@@ -78,13 +78,17 @@ class Client:
         return answers[statement.name]()
 
 
-def replicas_of(*polls: Shard, **client: Any) -> Replicas:
+PATIENT = Timing(sleep=lambda _: None)
+HASTY = replace(PATIENT, stall_seconds=0.0)
+
+
+def replicas_of(*polls: Shard, timing: Timing = PATIENT, **client: Any) -> Replicas:
     return Replicas(
         client=Client(polls=list(polls), **client),  # type: ignore[arg-type]
         cluster="c",
         nodes=NODES,
         exist=True,
-        sleep=lambda _: None,
+        timing=timing,
     )
 
 
@@ -105,7 +109,7 @@ def test_shared_parts_are_the_same_on_each_node(is_staged: bool) -> None:
         nodes=NODES,
         exist=True,
         are_shared=True,
-        sleep=sleep,
+        timing=Timing(sleep=sleep),
     )
     client.polled = 1
     assert agree(replicas, is_exact=False, is_staged=is_staged) == {"a1": "a1", "b1": "b1"}
@@ -204,19 +208,17 @@ def test_queued_merges_are_waited_for_where_asked() -> None:
     assert polls_of(replicas) == 3
 
 
-def test_a_fetch_that_goes_on_is_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fetch_that_goes_on_is_a_sign_of_life() -> None:
     """Even if the progress is too small to change the text."""
-    monkeypatch.setattr(replicas_module, "STALL_SECONDS", 0.0)
     polls = [Shard(queue={"a2": ["q1"]}, left_bytes=3 * 1024**3 - number) for number in range(5)]
-    replicas = replicas_of(*polls, Shard())
+    replicas = replicas_of(*polls, Shard(), timing=HASTY)
     agree(replicas)
     assert polls_of(replicas) == 6
 
 
-def test_what_others_get_done_is_no_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_others_get_done_is_no_sign_of_life() -> None:
     polls = [Shard(queue={"a2": ["stuck"], "b2": [f"q{number}"]}, rows={"b1": number}) for number in range(9)]
-    monkeypatch.setattr(replicas_module, "STALL_SECONDS", 0.0)
-    replicas = replicas_of(*polls)
+    replicas = replicas_of(*polls, timing=HASTY)
     with pytest.raises(LoadError, match="a2 is 1 change behind"):
         agree(replicas, is_staged=False)
     assert polls_of(replicas) < 5
@@ -240,12 +242,9 @@ def test_what_others_get_done_is_no_sign_of_life(monkeypatch: pytest.MonkeyPatch
     ],
     ids=["queue", "read-only-for-a-reason", "read-only", "rows", "log"],
 )
-def test_replicas_that_get_nothing_done_are_an_error(
-    state: Shard, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(replicas_module, "STALL_SECONDS", 0.0)
+def test_replicas_that_get_nothing_done_are_an_error(state: Shard, said: str) -> None:
     with pytest.raises(LoadError) as caught:
-        agree(replicas_of(state))
+        agree(replicas_of(state, timing=HASTY))
     assert str(caught.value) == (
         f"the replicas of d.t differ, and have made no progress for 0.0 s: {said}; check system.replication_queue"
         " there, then load again"

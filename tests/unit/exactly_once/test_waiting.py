@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 
 import pytest
 
-from airflow_provider_ch_s3.exactly_once import lease
+from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.exactly_once.lease import Waiting
 from airflow_provider_ch_s3.table.target import TableName
 
 TARGET = TableName(database="d", table="t")
 
 
+@dataclass
 class Clock:
-    now = 100.0
-
-    @classmethod
-    def monotonic(cls) -> float:
-        return cls.now
+    now: float = 100.0
 
 
-@pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> type[Clock]:
-    monkeypatch.setattr(lease, "time", Clock)
-    monkeypatch.setattr(Clock, "now", 100.0)
-    return Clock
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
-def wait() -> Waiting:
-    return Waiting(patience_seconds=10.0, poll_seconds=0.5)
+def wait(clock: Clock) -> Waiting:
+    return Waiting(Timing(now=lambda: clock.now, lease_patience_seconds=10.0, lease_poll_seconds=0.5))
 
 
-def test_who_has_waited_for_longer_looks_more_often(clock: type[Clock]) -> None:
-    one = wait()
+def test_who_has_waited_for_longer_looks_more_often(clock: Clock) -> None:
+    one = wait(clock)
     first = max(one.pause_seconds for _ in range(100))
     clock.now += 90
     later = [one.pause_seconds for _ in range(100)]
@@ -41,8 +37,8 @@ def test_who_has_waited_for_longer_looks_more_often(clock: type[Clock]) -> None:
     assert 0.05 <= min(later) < max(later) <= 0.15
 
 
-def test_an_owner_for_a_moment_is_not_looked_at(clock: type[Clock]) -> None:
-    one = wait()
+def test_an_owner_for_a_moment_is_not_looked_at(clock: Clock) -> None:
+    one = wait(clock)
     for token in ("a", "b", "c"):
         assert not one.is_look_due(token)
         clock.now += 2.4
@@ -53,8 +49,8 @@ def test_an_owner_for_a_moment_is_not_looked_at(clock: type[Clock]) -> None:
     assert not one.is_look_due("c")
 
 
-def test_an_owner_without_a_new_sign_is_considered_dead(clock: type[Clock]) -> None:
-    one = wait()
+def test_an_owner_without_a_new_sign_is_considered_dead(clock: Clock) -> None:
+    one = wait(clock)
     assert not one.is_silent(1)
     clock.now += 9.9
     assert not one.is_silent(1)
@@ -63,11 +59,9 @@ def test_an_owner_without_a_new_sign_is_considered_dead(clock: type[Clock]) -> N
     assert one.is_silent(2)
 
 
-def test_the_log_names_the_owner_and_how_long_it_took_so_far(
-    clock: type[Clock], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_log_names_the_owner_and_how_long_it_took_so_far(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    one = wait()
+    one = wait(clock)
     one.log("dag.load of run r", TARGET)
     one.log("dag.load of run r", TARGET)
     clock.now += 4.0

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError, OvertakenError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventKind, History
+from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.chunks import CommittedChunks
 from airflow_provider_ch_s3.load.decide import (
+    Abandon,
     Begin,
-    Done,
+    Finish,
     FinishCommit,
     Recover,
     Resume,
@@ -21,11 +24,13 @@ from airflow_provider_ch_s3.load.decide import (
     decide_next,
     decide_start,
 )
+from airflow_provider_ch_s3.request import LoadRequest
 
 LOCKED, PLANNED, COMMITTING = EventKind.LOCKED, EventKind.PLANNED, EventKind.COMMITTING
 COMMITTED, ABANDONED = EventKind.COMMITTED, EventKind.ABANDONED
 
 RUN = datetime(2026, 11, 22, tzinfo=UTC)
+REQUEST = LoadRequest(pattern=SourcePattern(bucket="b", globs=("in/*",)), table="d.t", where="n > 1")
 TABLE = ("u1", "u2")
 FIRST, SECOND = Chunk(last="k"), Chunk(number=2, after="k")
 
@@ -82,7 +87,7 @@ EARLIER_RUN = datetime(2026, 11, 1, tzinfo=UTC)
         pytest.param([event(PLANNED, 1)], Resume, id="planned-by-an-earlier-try"),
         pytest.param([event(PLANNED, 1), event(ABANDONED, 1)], Begin, id="given-up"),
         pytest.param([event(PLANNED, 1), event(COMMITTING, 1)], FinishCommit, id="commit-broke-off"),
-        pytest.param([event(PLANNED, 1), event(COMMITTED, 1)], Done, id="committed"),
+        pytest.param([event(PLANNED, 1), event(COMMITTED, 1)], Finish, id="committed"),
         pytest.param(
             [event(PLANNED, 1), event(COMMITTED, 1, table="dropped")], Begin, id="committed-into-another-table"
         ),
@@ -98,7 +103,7 @@ EARLIER_RUN = datetime(2026, 11, 1, tzinfo=UTC)
         pytest.param([event(PLANNED, 1), event(LOCKED, 2, try_number=3)], OvertakenError, id="a-newer-try"),
         pytest.param(
             [event(PLANNED, 1), event(COMMITTED, 1), event(LOCKED, 2, try_number=3)],
-            Done,
+            Finish,
             id="newer-try-and-committed",
         ),
         pytest.param([event(PLANNED, 1, chunk=FIRST), event(COMMITTED, 1)], Begin, id="a-chunk-committed"),
@@ -134,7 +139,7 @@ EARLIER_RUN = datetime(2026, 11, 1, tzinfo=UTC)
                 event(PLANNED, 2, chunk=SECOND),
                 event(COMMITTED, 2),
             ],
-            Done,
+            Finish,
             id="all-chunks-committed",
         ),
         pytest.param(
@@ -148,9 +153,9 @@ def test_what_a_process_does_first(events: list[Event], expected: type[Step] | t
     history = History(events=events)
     if expected is OvertakenError:
         with pytest.raises(OvertakenError, match=r"has begun to load into d\.t; stopping try 2, no action"):
-            decide_start(history, identity(), TABLE)
+            decide_start(history, identity(), REQUEST, TABLE)
         return
-    step = decide_start(history, identity(), TABLE)
+    step = decide_start(history, identity(), REQUEST, TABLE)
     assert type(step) is expected
     if isinstance(step, Resume):
         assert step.attempt == max(history.attempts)
@@ -164,8 +169,8 @@ def test_what_a_process_does_first(events: list[Event], expected: type[Step] | t
         pytest.param([], Resume, id="nothing-happened"),
         pytest.param([event(ABANDONED, 1, epoch=2)], Recover, id="given-up-by-another-load"),
         pytest.param([event(ABANDONED, 1, epoch=2), event(PLANNED, 3)], OvertakenError, id="given-up-by-this-task"),
-        pytest.param([event(COMMITTED, 1, epoch=2)], Done, id="finished-by-another-load"),
-        pytest.param([event(COMMITTED, 1, epoch=2), event(PLANNED, 3)], Done, id="committed-before-the-next-one"),
+        pytest.param([event(COMMITTED, 1, epoch=2)], Finish, id="finished-by-another-load"),
+        pytest.param([event(COMMITTED, 1, epoch=2), event(PLANNED, 3)], Finish, id="committed-before-the-next-one"),
         pytest.param([event(COMMITTING, 1, epoch=2)], Resume, id="commit-broke-off"),
     ],
 )
@@ -175,26 +180,39 @@ def test_what_the_owner_of_an_attempt_does_next(
     history = History(events=[event(PLANNED, 1), *events])
     if expected is OvertakenError:
         with pytest.raises(OvertakenError, match=f"has abandoned {attempt_of(1).query_id} and"):
-            decide_next(history, attempt_of(1))
+            decide_next(history, attempt_of(1), REQUEST)
         return
-    step = decide_next(history, attempt_of(1))
+    step = decide_next(history, attempt_of(1), REQUEST)
     assert type(step) is expected
-    if isinstance(step, Done):
+    if isinstance(step, Finish):
         assert step.report.query_id == attempt_of(1).query_id
 
 
 @pytest.mark.parametrize(
     ("chunk", "expected"),
     [
-        pytest.param(None, Done, id="of-an-earlier-release"),
-        pytest.param(Chunk(), Done, id="the-only-one"),
+        pytest.param(None, Finish, id="of-an-earlier-release"),
+        pytest.param(Chunk(), Finish, id="the-only-one"),
         pytest.param(FIRST, Recover, id="more-to-come"),
         pytest.param(SECOND, Recover, id="the-last-one-whose-report-is-not-that-of-all"),
     ],
 )
 def test_what_comes_after_a_commit(chunk: Chunk | None, expected: type[Step]) -> None:
     history = History(events=[event(PLANNED, 1, chunk=chunk), event(COMMITTED, 1)])
-    assert type(decide_next(history, attempt_of(1))) is expected
+    assert type(decide_next(history, attempt_of(1), REQUEST)) is expected
+
+
+def test_an_attempt_for_other_arguments_is_abandoned_until_its_commit_has_begun() -> None:
+    """Whoever comes upon it: a new process of the task, or the one that was deferred."""
+    planned = replace(event(PLANNED, 1), detail={"since": RUN.timestamp(), "arguments": {"where": "of n > 0"}})
+    history = History(events=[planned])
+    expected = Abandon(attempt_of(1), ["where"])
+    assert decide_start(history, identity(), REQUEST, TABLE) == expected
+    assert decide_next(history, attempt_of(1), REQUEST) == expected
+    begun = History(events=[planned, event(COMMITTING, 1)])
+    assert type(decide_start(begun, identity(), REQUEST, TABLE)) is FinishCommit
+    done = History(events=[planned, event(COMMITTED, 1)])
+    assert type(decide_next(done, attempt_of(1), REQUEST)) is Finish
 
 
 def test_a_query_id_names_its_attempt() -> None:
@@ -209,4 +227,4 @@ def test_other_query_ids_name_none(query_id: str) -> None:
 
 def test_an_attempt_that_the_ledger_has_forgotten() -> None:
     with pytest.raises(LoadError, match=f"the ledger has no record of {attempt_of(1).query_id}: .*load again"):
-        decide_next(History(events=()), attempt_of(1))
+        decide_next(History(events=()), attempt_of(1), REQUEST)

@@ -12,6 +12,7 @@ import pytest
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, NodeSpec
+from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
@@ -80,8 +81,7 @@ def follow(
         identity=LoadIdentity(
             dag_id="d", task_id="t", run_id="r", table="a.b", since=datetime.datetime.now(datetime.UTC)
         ),
-        poll_seconds=600.0,
-        sleep=sleep,
+        timing=Timing(poll_seconds=600.0, sleep=sleep),
     )
 
 

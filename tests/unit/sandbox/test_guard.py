@@ -7,7 +7,7 @@ import subprocess
 import sys
 from operator import not_
 
-from airflow_provider_ch_s3.common.work import poll
+from airflow_provider_ch_s3.common.timing import REAL_TIME
 from tests.processes import alive
 
 STARTER = """
@@ -36,7 +36,7 @@ def test_whoever_is_killed_leaves_nothing_behind() -> None:
     with starter:
         assert alive(pid)
         starter.kill()
-    assert not poll(lambda: alive(pid), until=not_, seconds=WAIT_SECONDS, pause_seconds=0.05)
+    assert not REAL_TIME.poll(lambda: alive(pid), until=not_, seconds=WAIT_SECONDS, pause_seconds=0.05)
 
 
 def test_what_is_left_when_it_closes_is_killed() -> None:

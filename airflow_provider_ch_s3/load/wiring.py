@@ -1,0 +1,91 @@
+"""Find the target of a load on all nodes, and wire what belongs to it."""
+
+from __future__ import annotations
+
+import uuid
+
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
+from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
+from airflow_provider_ch_s3.exactly_once.holdings import Holdings
+from airflow_provider_ch_s3.exactly_once.lease import Lease
+from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
+from airflow_provider_ch_s3.exactly_once.owner import Target
+from airflow_provider_ch_s3.exactly_once.replicas import Replicas
+from airflow_provider_ch_s3.exactly_once.staging import PARTITIONS_PER_STATEMENT, Staging
+from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.inspect.locate import check_coverage, locate_table
+from airflow_provider_ch_s3.inspect.table import choose_ddl_mode, read_target
+
+
+def find_target(
+    client: ClickHouseClient,
+    declaration: ClusterDeclaration,
+    identity: LoadIdentity,
+    *,
+    token: str = "",
+    timing: Timing = REAL_TIME,
+) -> Target:
+    """Look up the target on all nodes.
+
+    :param identity: names the table.
+    :param token: identifies this process as an owner.
+    :raises TargetError: if the table is missing, differs between nodes, or exists on nodes that the connection leaves
+        out.
+    :raises ClusterError: if the cluster is unknown, or a node does not respond.
+    """
+    located = locate_table(client, declaration, identity.table)
+    found, cluster = located.found, located.cluster
+    check_coverage(client, found, cluster)
+    spec = read_target(client, found, cluster)
+    ddl_mode = choose_ddl_mode(located.declaration, found, is_replicated=spec.is_replicated)
+    client = client.within(located.declaration, ddl_mode)
+    ledger_table = ledger_name(located.declaration.ledger_table, spec.local.database)
+    ledger = Ledger(
+        client=client,
+        cluster=cluster.name,
+        name=ledger_table,
+        database_engine=found.server.engines.get(ledger_table.database, ""),
+        target=spec.local,
+        load_id=identity.load_id,
+        is_replicated=spec.is_replicated,
+        # The disk of one node may be lost; shared storage is on no node's disk.
+        quorum=min(2, cluster.fewest_replicas) if spec.is_replicated and not spec.is_shared else 0,
+    )
+    replicas = Replicas(
+        client=client,
+        cluster=cluster.name,
+        nodes=cluster.nodes,
+        exist=spec.is_replicated or bool(spec.views),
+        are_shared=spec.is_shared,
+        lacks_some=located.declaration.lacks_replicas,
+        timing=timing,
+    )
+    staging = Staging(
+        client=client,
+        cluster=cluster.name,
+        target=spec.local,
+        replicas=replicas,
+        partitions_per_statement=1 if _copies_one_by_one(ddl_mode, cluster) else PARTITIONS_PER_STATEMENT,
+    )
+    holdings = Holdings(ledger=ledger, table_uuids=spec.uuids)
+    lease = Lease(
+        client=client,
+        ledger=ledger,
+        identity=identity,
+        # In a Replicated database it does not matter which node creates its tables.
+        node=min(client.reachable if ddl_mode is DdlMode.DATABASE else (node.host for node in cluster.nodes)),
+        timing=timing,
+        token=token or uuid.uuid4().hex,
+        read_floor=lambda: max((history.epoch for _, history in holdings.read_earlier()), default=0),
+    )
+    return Target(client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lease=lease)
+
+
+def _copies_one_by_one(ddl_mode: DdlMode, cluster: ClusterSpec) -> bool:
+    """Whether an ALTER may copy only one partition.
+
+    In a Replicated database, 24.8 commits the transaction with Keeper after the first one, and fails with "Cannot add
+    ZooKeeper operation because query is executed"; 25.8 does not. A MOVE of several works in both.
+    """
+    return ddl_mode is DdlMode.DATABASE and cluster.server_version < (25, 8)
