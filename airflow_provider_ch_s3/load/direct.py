@@ -30,7 +30,8 @@ from airflow_provider_ch_s3.load.kill import describe_kill
 from airflow_provider_ch_s3.load.measure import read_sharing
 from airflow_provider_ch_s3.load.planned import describe_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load
-from airflow_provider_ch_s3.load.report import LoadReport, build_report, check_report
+from airflow_provider_ch_s3.load.report import LoadReport, build_report
+from airflow_provider_ch_s3.load.verify import verify_reading
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
 from airflow_provider_ch_s3.rejects.lines import check_reject
 from airflow_provider_ch_s3.request import LoadMode, OnNewColumns
@@ -120,7 +121,12 @@ class DirectLoadRun(TaskLoad):
             and self._prepared is not None
             and not self._prepared.source.format.is_read_in_parts
         )
-        check_report(report, is_filtered=bool(self.request.where), is_read_whole=is_read_whole)
+        verify_reading(
+            report,
+            is_filtered=bool(self.request.where),
+            is_read_whole=is_read_whole,
+            outcome=f"what was read is in {report.table}: delete it, then clear the task to load again",
+        )
         return report
 
     def kill(self) -> None:

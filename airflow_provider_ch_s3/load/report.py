@@ -4,19 +4,67 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
 from airflow_provider_ch_s3.common.codec import as_plain, decode
-from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count, format_seconds
-from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_seconds
 from airflow_provider_ch_s3.query.progress import expected_work
 from airflow_provider_ch_s3.query.state import QueryStatus
 from airflow_provider_ch_s3.tuning import Prediction
 
 # A table partitioned by day may have thousands, all of which a load may replace.
 MAX_NAMED_PARTITIONS = 10
+# Files and reasons of bad rows.
+MAX_REJECTED = 100
+
+
+def _sum(numbers: Sequence[int | float | None]) -> int | float | None:
+    """Sum up numbers; None if one of them is unknown."""
+    known = [number for number in numbers if number is not None]
+    total = sum(known)
+    return None if len(known) < len(numbers) else round(total, 3) if isinstance(total, float) else total
+
+
+def _sum_each(rows: Sequence[Mapping[str, int] | None]) -> dict[str, int]:
+    names = sorted({name for one in rows for name in one or ()})
+    return {name: sum(one.get(name, 0) for one in rows if one) for name in names}
+
+
+def _merge(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {name: value for one in values for name, value in one.items()}
+
+
+def _describe_chunks(checks: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    return (f"{count_of(len(checks), 'chunk')}, each of them before its commit",)
+
+
+def _join_nodes(nodes: Sequence[Mapping[str, NodeReport]]) -> dict[str, NodeReport]:
+    names = sorted({name for one in nodes for name in one})
+    return {name: _join([one[name] for one in nodes if name in one]) for name in names}
+
+
+def _reported(join: Callable[[Sequence[Any]], Any], nothing: Any = 0) -> Any:
+    """A field: how those of several chunks become one, and what it is where nothing is known, or there is nothing.
+
+    A field without this is that of the last chunk.
+    """
+    given: dict[str, Any] = {"default_factory": dict} if nothing == {} else {"default": nothing}
+    return field(**given, metadata={"join": join})
+
+
+Report = TypeVar("Report", "NodeReport", "LoadReport")
+
+
+def _join(reports: Sequence[Report]) -> Report:
+    joined = {
+        one.name: one.metadata["join"]([getattr(report, one.name) for report in reports])
+        for one in dataclasses.fields(reports[0])
+        if "join" in one.metadata
+    }
+    return dataclasses.replace(reports[-1], **joined)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +77,10 @@ class NodeReport:
     :param initial_parts: parts that it wrote, before merges.
     """
 
-    files: int
-    rows_written: int
-    peak_memory_bytes: int
-    initial_parts: int
+    files: int = _reported(_sum)
+    rows_written: int = _reported(_sum)
+    peak_memory_bytes: int = _reported(max)
+    initial_parts: int = _reported(_sum)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,48 +134,48 @@ class LoadReport:
         one, ``peak_memory_bytes`` is the highest, and ``predicted`` is empty.
     """
 
-    query_id: str
-    table: str
-    files_listed: int | None
-    files_read: int
-    rows_listed: int | None
-    rows_read: int
-    rows_written: int
-    size_bytes: int | None
-    read_bytes: int
-    requests: int
-    seconds: float
-    ended: float
-    rows_per_second: float
-    peak_memory_bytes: int
-    initial_parts: int
-    attached: bool
-    nodes: Mapping[str, NodeReport]
-    settings: Mapping[str, Mapping[str, Any]]
+    query_id: str = "?"
+    table: str = "?"
+    files_listed: int | None = _reported(_sum, None)
+    files_read: int = _reported(_sum)
+    rows_listed: int | None = _reported(_sum, None)
+    rows_read: int = _reported(_sum)
+    rows_written: int = _reported(_sum)
+    size_bytes: int | None = _reported(_sum, None)
+    read_bytes: int = _reported(_sum)
+    requests: int = _reported(_sum)
+    seconds: float = _reported(_sum, 0.0)
+    ended: float = 0.0
+    rows_per_second: float = 0.0
+    peak_memory_bytes: int = _reported(max)
+    initial_parts: int = _reported(_sum)
+    attached: bool = _reported(any, False)
+    nodes: Mapping[str, NodeReport] = _reported(_join_nodes, {})
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     left_out_settings: Mapping[str, str] = field(default_factory=dict)
     data_format: str = ""
-    volume_bytes: int = 0
-    predicted: Mapping[str, Any] = field(default_factory=dict)
+    volume_bytes: int = _reported(_sum)
+    predicted: Mapping[str, Any] = _reported(lambda _: {}, {})
     load_mode: str = "append"
-    files_skipped: int = 0
-    files_too_young: int = 0
-    rows_rejected: int = 0
-    rejected: Sequence[Mapping[str, Any]] = ()
-    columns_added: Mapping[str, str] = field(default_factory=dict)
-    checks: Sequence[str] = ()
-    partitions: Mapping[str, int] | None = None
+    files_skipped: int = _reported(_sum)
+    files_too_young: int = _reported(_sum)
+    rows_rejected: int = _reported(_sum)
+    rejected: Sequence[Mapping[str, Any]] = _reported(lambda files: tuple(chain(*files))[:MAX_REJECTED], ())
+    columns_added: Mapping[str, str] = _reported(_merge, {})
+    checks: Sequence[str] = _reported(_describe_chunks, ())
+    partitions: Mapping[str, int] | None = _reported(_sum_each, None)
     replaced: Mapping[str, int] = field(default_factory=dict)
-    commit_seconds: float = 0.0
-    plan_seconds: float = 0.0
-    settle_seconds: float = 0.0
-    verify_seconds: float = 0.0
-    chunks: int = 1
+    commit_seconds: float = _reported(_sum, 0.0)
+    plan_seconds: float = _reported(_sum, 0.0)
+    settle_seconds: float = _reported(_sum, 0.0)
+    verify_seconds: float = _reported(_sum, 0.0)
+    chunks: int = _reported(len, 1)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> LoadReport:
         """Read what :meth:`as_dict` of any release returned."""
-        nodes = {name: decode(NodeReport, node, **_BLANK_NODE) for name, node in values.get("nodes", {}).items()}
-        return decode(cls, {**values, "nodes": nodes}, **_BLANK)
+        nodes = {name: decode(NodeReport, node) for name, node in values.get("nodes", {}).items()}
+        return decode(cls, {**values, "nodes": nodes})
 
     @classmethod
     def of_commit(cls, detail: Mapping[str, Any]) -> LoadReport:
@@ -154,21 +202,9 @@ class LoadReport:
             query_id="",
             table=table,
             files_listed=0,
-            files_read=0,
             rows_listed=0,
-            rows_read=0,
-            rows_written=0,
             size_bytes=0,
-            read_bytes=0,
-            requests=0,
-            seconds=0.0,
             ended=time.time(),
-            rows_per_second=0.0,
-            peak_memory_bytes=0,
-            initial_parts=0,
-            attached=False,
-            nodes={},
-            settings={},
             files_skipped=files_skipped,
             files_too_young=files_too_young,
             checks=tuple(reasons) or ("no file matches the source",),
@@ -250,15 +286,7 @@ def describe_partitions(rows: Mapping[str, int]) -> str:
 
 
 # For reports written by other releases: a missing field is unknown, or counts as nothing.
-_BLANK_NODE = {"files": 0, "rows_written": 0, "peak_memory_bytes": 0, "initial_parts": 0}
 _BLANK_PREDICTION = {"initial_parts": 0, "peak_memory_bytes": 0, "load_seconds": 0.0, "settled_seconds": 0.0}
-_BLANK: dict[str, Any] = {
-    **dict.fromkeys(("query_id", "table"), "?"),
-    **dict.fromkeys(("files_listed", "rows_listed", "size_bytes")),
-    **dict.fromkeys(("files_read", "rows_read", "rows_written", "read_bytes", "requests", "initial_parts"), 0),
-    **dict.fromkeys(("peak_memory_bytes", "seconds", "ended", "rows_per_second"), 0),
-    **{"attached": False, "settings": {}},
-}
 
 
 def build_report(status: QueryStatus, *, table: str, attached: bool) -> LoadReport:
@@ -294,30 +322,6 @@ def build_report(status: QueryStatus, *, table: str, attached: bool) -> LoadRepo
     )
 
 
-def check_report(report: LoadReport, *, is_filtered: bool, is_read_whole: bool = False) -> None:
-    """Compare what was read with what was listed.
-
-    :param is_filtered: a condition leaves rows out.
-    :param is_read_whole: the servers must have read every byte.
-    :raises LoadError: if files, bytes or rows differ; what was read is in the table nevertheless.
-    """
-    if is_read_whole and report.read_bytes < (report.size_bytes or 0):
-        raise LoadError(
-            f"the files have {count_of(report.size_bytes or 0, 'byte')}, but {report.query_id} read"
-            f" {format_count(report.read_bytes)}: the server sent less than it announced; what was read is in"
-            f" {report.table}: delete it, then clear the task to load again"
-        )
-    is_short = report.files_listed is not None and report.files_read < report.files_listed
-    is_other = not is_filtered and report.rows_listed is not None and report.rows_read != report.rows_listed
-    if is_short or is_other:
-        listed_rows = f" with {count_of(report.rows_listed, 'row')}" if report.rows_listed is not None else ""
-        raise LoadError(
-            f"the listing found {count_of(report.files_listed or 0, 'file')}{listed_rows}, but {report.query_id} read"
-            f" {count_of(report.files_read, 'file')} with {count_of(report.rows_read, 'row')}, so the files changed"
-            f" in the meantime; what was read is in {report.table}: delete it, then clear the task to load again"
-        )
-
-
 def _node_report(ended: Sequence[Mapping[str, Any]], name: str) -> NodeReport:
     rows = [row for row in ended if row["node"] == name]
     return NodeReport(
@@ -332,67 +336,13 @@ def _logged_settings(logged: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     return {name: {"value": value, "origin": "server log", "reason": ""} for name, value in logged.items()}
 
 
-_STEPS = ("plan_seconds", "settle_seconds", "verify_seconds", "commit_seconds")
-
-
 def join_reports(reports: Sequence[LoadReport]) -> LoadReport:
     """Build the report of a whole load from those of its chunks, in their order.
 
     What was computed and predicted, and how, differs between chunks: the ledger has it for each of them.
     """
-    last = reports[-1]
     if len(reports) == 1:
-        return last
-    seconds = round(sum(one.seconds for one in reports), 3)
-    rows_written = sum(one.rows_written for one in reports)
-    return dataclasses.replace(
-        last,
-        chunks=len(reports),
-        files_listed=_sum(one.files_listed for one in reports),
-        files_read=sum(one.files_read for one in reports),
-        rows_listed=_sum(one.rows_listed for one in reports),
-        rows_read=sum(one.rows_read for one in reports),
-        rows_written=rows_written,
-        size_bytes=_sum(one.size_bytes for one in reports),
-        read_bytes=sum(one.read_bytes for one in reports),
-        requests=sum(one.requests for one in reports),
-        seconds=seconds,
-        rows_per_second=round(rows_written / seconds, 1) if seconds else 0.0,
-        peak_memory_bytes=max(one.peak_memory_bytes for one in reports),
-        initial_parts=sum(one.initial_parts for one in reports),
-        attached=any(one.attached for one in reports),
-        nodes=_join_nodes([one.nodes for one in reports]),
-        volume_bytes=sum(one.volume_bytes for one in reports),
-        predicted={},
-        files_skipped=sum(one.files_skipped for one in reports),
-        rows_rejected=sum(one.rows_rejected for one in reports),
-        rejected=tuple(reason for one in reports for reason in one.rejected)[:100],
-        columns_added={name: kind for one in reports for name, kind in one.columns_added.items()},
-        files_too_young=sum(one.files_too_young for one in reports),
-        checks=(f"{count_of(len(reports), 'chunk')}, each of them before its commit",),
-        partitions=_join_rows([one.partitions or {} for one in reports]),
-        **{name: round(sum(getattr(one, name) for one in reports), 3) for name in _STEPS},
-    )
-
-
-def _sum(numbers: Iterable[int | None]) -> int | None:
-    """Sum up numbers; None if one of them is unknown."""
-    known = list(numbers)
-    return None if None in known else sum(number or 0 for number in known)
-
-
-def _join_rows(rows: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    return {name: sum(one.get(name, 0) for one in rows) for name in sorted({name for one in rows for name in one})}
-
-
-def _join_nodes(nodes: Sequence[Mapping[str, NodeReport]]) -> dict[str, NodeReport]:
-    return {
-        name: NodeReport(
-            files=sum(one.files for one in shares),
-            rows_written=sum(one.rows_written for one in shares),
-            peak_memory_bytes=max(one.peak_memory_bytes for one in shares),
-            initial_parts=sum(one.initial_parts for one in shares),
-        )
-        for name in sorted({name for one in nodes for name in one})
-        if (shares := [one[name] for one in nodes if name in one])
-    }
+        return reports[0]
+    joined = _join(reports)
+    speed = round(joined.rows_written / joined.seconds, 1) if joined.seconds else 0.0
+    return dataclasses.replace(joined, rows_per_second=speed)

@@ -39,6 +39,46 @@ from airflow_provider_ch_s3.table.target import TableName
 log = logging.getLogger(__name__)
 
 
+NOT_COMMITTED = "committed nothing; load again, and if that fails in the same way, check the files"
+
+
+def verify_reading(
+    report: LoadReport,
+    *,
+    is_filtered: bool,
+    is_counted: bool = True,
+    is_pattern: bool = False,
+    is_read_whole: bool = False,
+    outcome: str = NOT_COMMITTED,
+) -> list[str]:
+    """Compare what was read with what was listed; returns what was compared.
+
+    :param is_filtered: a condition leaves rows out.
+    :param is_counted: the server's row counts are those of the load. They are not if they include what views read and
+        write, or if the INSERT folds rows before it writes them; then only the footers and the table can be compared.
+    :param is_pattern: the servers expanded a glob themselves; otherwise the most they open too is files with similar
+        names.
+    :param is_read_whole: the servers must have read every byte: the store may have sent less than it announced.
+    :param outcome: what the query did then, and the remedy, for the message.
+    :raises LoadError: if something differs.
+    """
+    checks = []
+    if report.files_listed is not None:
+        is_more = report.files_read > report.files_listed and is_pattern
+        if report.files_read < report.files_listed or is_more:
+            raise _differs(report, "the listing has", report.files_listed, "file", "read", report.files_read, outcome)
+        checks.append(f"{count_of(report.files_read, 'file')} read, {format_count(report.files_listed)} listed")
+    if is_read_whole and report.size_bytes is not None:
+        if report.read_bytes < report.size_bytes:
+            raise _differs(report, "the files have", report.size_bytes, "byte", "read", report.read_bytes, outcome)
+        checks.append(f"{format_bytes(report.size_bytes)} listed, and no less was read")
+    if not is_filtered and is_counted and report.rows_listed is not None:
+        if report.rows_read != report.rows_listed:
+            raise _differs(report, "the files have", report.rows_listed, "row", "read", report.rows_read, outcome)
+        checks.append(f"{count_of(report.rows_read, 'row')} read, as many as the footers count")
+    return checks
+
+
 def verify_rows(
     report: LoadReport,
     staged_rows: int,
@@ -54,35 +94,24 @@ def verify_rows(
 ) -> tuple[str, ...]:
     """Compare the numbers of files and rows; returns what was compared.
 
+    The parameters that are not named here are those of :func:`verify_reading`.
+
     :param staged_rows: rows in the staging table, over all shards.
-    :param is_filtered: a condition leaves rows out.
     :param is_exact: merges of the staging table keep every row as it is, so that rows can be counted there.
-    :param is_counted: the server's row counts are those of the load. They are not if they include what views read and
-        write, or if the INSERT folds rows before it writes them; then only the footers and the table can be compared.
-    :param is_pattern: the servers expanded a glob themselves; otherwise the most they open too is files with similar
-        names.
-    :param is_read_whole: the servers must have read every byte: the store may have sent less than it announced.
     :param rejected_rows: rows that are staged elsewhere, because they cannot be loaded.
     :param rows_before: rows that earlier chunks of the load have added to the table.
     :raises LoadError: if something differs.
     """
-    checks = []
-    if report.files_listed is not None:
-        is_more = report.files_read > report.files_listed and is_pattern
-        if report.files_read < report.files_listed or is_more:
-            raise _differs(report, "the listing has", report.files_listed, "file", "read", report.files_read)
-        checks.append(f"{count_of(report.files_read, 'file')} read, {format_count(report.files_listed)} listed")
-    if is_read_whole and report.size_bytes is not None:
-        if report.read_bytes < report.size_bytes:
-            raise _differs(report, "the files have", report.size_bytes, "byte", "read", report.read_bytes)
-        checks.append(f"{format_bytes(report.size_bytes)} listed, and no less was read")
+    checks = verify_reading(
+        report,
+        is_filtered=is_filtered,
+        is_counted=is_counted,
+        is_pattern=is_pattern,
+        is_read_whole=is_read_whole,
+    )
     footers = None if is_filtered else report.rows_listed
     rows_read = report.rows_read if is_counted else None
     rows_written = report.rows_written if is_counted else None
-    if footers is not None and rows_read is not None:
-        if rows_read != footers:
-            raise _differs(report, "the files have", footers, "row", "read", rows_read)
-        checks.append(f"{count_of(rows_read, 'row')} read, as many as the footers count")
     # With a filter and merges that fold rows, there is only one number.
     came = (rows_written if is_exact else None) if is_filtered else footers if footers is not None else rows_read
     arrived = staged_rows + rejected_rows if is_exact else rows_written
@@ -130,10 +159,17 @@ def _is_other(path: str, what: str) -> LoadError:
     )
 
 
-def _differs(report: LoadReport, what: str, expected: int, noun: str, did: str, found: int) -> LoadError:
+def _differs(
+    report: LoadReport,
+    what: str,
+    expected: int,
+    noun: str,
+    did: str,
+    found: int,
+    outcome: str = NOT_COMMITTED,
+) -> LoadError:
     return LoadError(
-        f"{what} {count_of(expected, noun)}, but {report.query_id} {did} {format_count(found)}, and committed"
-        " nothing; load again, and if that fails in the same way, check the files"
+        f"{what} {count_of(expected, noun)}, but {report.query_id} {did} {format_count(found)}, and {outcome}"
     )
 
 

@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.load.planned import describe_plan
 from airflow_provider_ch_s3.load.report import (
     LoadReport,
     NodeReport,
     build_report,
-    check_report,
     describe_partitions,
     join_reports,
 )
@@ -505,29 +503,3 @@ def test_the_ledger_s_commit_tells_what_it_replaced() -> None:
 )
 def test_is_complete(rows: list[dict[str, Any]], expected: bool) -> None:
     assert status(rows).is_complete is expected
-
-
-@pytest.mark.parametrize(
-    ("comment", "listed"),
-    [
-        pytest.param({"files": 6, "rows": 1000}, "6 files with 1,000 rows", id="a-file-vanished"),
-        pytest.param({"files": 6}, "6 files", id="a-file-without-footer-vanished"),
-        pytest.param({"files": 5, "rows": 1001}, "5 files with 1,001 rows", id="a-file-changed"),
-        pytest.param({"files": 4, "rows": 900}, "4 files with 900 rows", id="a-file-appeared"),
-    ],
-)
-def test_what_was_read_is_compared_with_what_was_listed(comment: dict[str, int], listed: str) -> None:
-    rows = [row | {"log_comment": json.dumps(comment)} for row in CLUSTER]
-    report = build_report(status(rows), table="t", attached=False)
-    with pytest.raises(LoadError, match=f"found {listed}, but q-1 read 5 files with 1,000 rows, .* is in t: delete"):
-        check_report(report, is_filtered=False)
-
-
-def test_look_alikes_that_a_filter_drops_may_be_opened_too() -> None:
-    rows = [row | {"log_comment": json.dumps({"files": 4})} for row in CLUSTER]
-    check_report(build_report(status(rows), table="t", attached=False), is_filtered=False)
-
-
-def test_a_condition_leaves_rows_out() -> None:
-    rows = [row | {"log_comment": json.dumps({"files": 5, "rows": 1001})} for row in CLUSTER]
-    check_report(build_report(status(rows), table="t", attached=False), is_filtered=True)

@@ -11,7 +11,7 @@ from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.load.verify import verify_files, verify_rows
+from airflow_provider_ch_s3.load.verify import verify_files, verify_reading, verify_rows
 
 REPORT = dataclasses.replace(
     LoadReport.nothing_new("d.t", files_skipped=0),
@@ -226,3 +226,38 @@ def test_files_that_changed_while_they_were_loaded(listed: list[SourceFile], wha
     assert str(caught.value) == (
         f"{what} while it was being loaded, so it was not committed; load again when the files are complete"
     )
+
+
+@pytest.mark.parametrize(
+    ("read", "said"),
+    [
+        pytest.param({"files_listed": 6}, "the listing has 6 files, but q-insert read 5", id="a-file-vanished"),
+        pytest.param(
+            {"files_listed": 6, "rows_listed": None},
+            "the listing has 6 files, but q-insert read 5",
+            id="a-file-without-footer-vanished",
+        ),
+        pytest.param(
+            {"rows_listed": 1201}, "the files have 1,201 rows, but q-insert read 1,200", id="a-file-changed"
+        ),
+        pytest.param(
+            {"files_listed": 4, "rows_listed": 900},
+            "the files have 900 rows, but q-insert read 1,200",
+            id="a-file-appeared",
+        ),
+    ],
+)
+def test_without_staging_the_message_says_where_the_rows_are(read: dict[str, Any], said: str) -> None:
+    outcome = "what was read is in t: delete it"
+    with pytest.raises(LoadError, match=f"{said}, and what was read is in t: delete it"):
+        verify_reading(dataclasses.replace(REPORT, **read), is_filtered=False, outcome=outcome)
+
+
+def test_look_alikes_that_a_filter_drops_may_be_opened_too() -> None:
+    report = dataclasses.replace(REPORT, files_listed=4, rows_listed=None)
+    assert verify_reading(report, is_filtered=False) == ["5 files read, 4 listed"]
+
+
+def test_a_condition_leaves_rows_out() -> None:
+    report = dataclasses.replace(REPORT, rows_listed=1201)
+    assert verify_reading(report, is_filtered=True) == [FILES]
