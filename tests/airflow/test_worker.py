@@ -40,10 +40,14 @@ def running(sandbox: Sandbox) -> set[str]:
 def find_worker(sandbox: Sandbox, query_id: str) -> int:
     """Find the process that holds the HTTP connection of a query."""
     port = sandbox.query(f"SELECT port FROM system.processes WHERE query_id = '{query_id}'")[0]["port"]
+    # Connections to several servers may have the same local port.
+    servers = tuple(f":{one:04X}" for one in sandbox.http_ports)
     inodes = {
-        line.split()[9]
-        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
-        if line.split()[1].endswith(f":{port:04X}")
+        inode
+        for _, local, remote, _, _, _, _, _, _, inode, *_ in map(
+            str.split, Path("/proc/net/tcp").read_text().splitlines()[1:]
+        )
+        if local.endswith(f":{port:04X}") and remote.endswith(servers)
     }
     for entry in Path("/proc").glob("[0-9]*/fd/*"):
         try:
