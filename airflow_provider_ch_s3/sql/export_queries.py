@@ -9,7 +9,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.sql.filters import Sql
-from airflow_provider_ch_s3.sql.render import render
+from airflow_provider_ch_s3.sql.render import inline, render
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, ENCODED_DEFAULT_PARTITION
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.tuning.rule import SettingValue
@@ -37,12 +37,24 @@ def select_table(table: TableName, cluster: str | None) -> str:
 
     :param cluster: set it to read one replica of each shard.
     """
-    return render("select_table", table=table, cluster=cluster).text
+    text = """
+        SELECT *
+        FROM {{ cluster | all_shards(table) }}
+    """
+    return inline("select_table", text, table=table, cluster=cluster).text
 
 
 def render_describe_query(query: str, settings: Mapping[str, SettingValue]) -> Statement:
     """Names and types of the columns of a query."""
-    return render("describe_query", query=Sql(query.strip()), settings=settings)
+    text = """
+        DESCRIBE TABLE (
+        {{ query }}
+        )
+        {% if settings %}
+        {% include "_settings.sql.jinja" %}
+        {% endif %}
+    """
+    return inline("describe_query", text, query=Sql(query.strip()), settings=settings)
 
 
 def render_insert_export(

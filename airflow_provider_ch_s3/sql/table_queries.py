@@ -8,7 +8,7 @@ from dataclasses import replace
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql.filters import server_sql
-from airflow_provider_ch_s3.sql.render import render
+from airflow_provider_ch_s3.sql.render import inline, render
 from airflow_provider_ch_s3.table.new_table import NewColumn, NewTable
 from airflow_provider_ch_s3.table.target import Distribution, TableName
 from airflow_provider_ch_s3.tuning.rule import SettingValue
@@ -100,7 +100,11 @@ def render_copy_table(definition: str) -> Statement:
 
     :param definition: ``create_table_query`` of ``system.tables`` there.
     """
-    return render("copy_table", definition=server_sql(definition.removeprefix("CREATE TABLE ")))
+    return inline(
+        "copy_table",
+        "CREATE TABLE IF NOT EXISTS {{ definition }}",
+        definition=server_sql(definition.removeprefix("CREATE TABLE ")),
+    )
 
 
 def render_add_columns(table: TableName, cluster: str | None, *, columns: Sequence[NewColumn]) -> Statement:
@@ -127,9 +131,20 @@ def render_read_ddl_entry(mark: str) -> Statement:
 
     :param mark: the statement's ``log_comment``.
     """
-    return render("read_ddl_entry", mark=mark)
+    text = """
+        SELECT
+            concat(host, ':', toString(port)) AS node,
+            ifNull(status = 'Finished', 0) AS finished,
+            ifNull(status = 'Active', 0) AS active,
+            ifNull(exception_code, 0) AS code,
+            ifNull(exception_text, '') AS failure
+        FROM system.distributed_ddl_queue
+        WHERE settings['log_comment'] = {{ mark | literal }}
+        ORDER BY node
+    """
+    return inline("read_ddl_entry", text, mark=mark)
 
 
 def render_read_node() -> Statement:
     """Read the name of the server that responds."""
-    return render("read_node")
+    return inline("read_node", "SELECT {{ node_name }} AS node")

@@ -54,3 +54,9 @@ CASES: dict[str, Statement] = {
 @pytest.mark.parametrize("name", CASES)
 def test_statement_is_as_the_golden_file(name: str, check_golden: Callable[[str, str], None]) -> None:
     check_golden(name, CASES[name].text)
+
+
+def test_databases_whose_names_differ_in_case_are_all_asked() -> None:
+    tables = (TableName(database="Raw", table="a"), TableName(database="raw", table="b"))
+    text = parts_queries.render_table_nodes(tables, None).text
+    assert "database IN ('Raw', 'raw')" in text
