@@ -26,7 +26,7 @@ SELECT = server_sql("SELECT id, 'it\\'s' AS s FROM `it's`.ch_s3_stage_52115f13b0
 LEDGER = TableName(database="it's", table="led`ger")
 FILES = TableName(database="it's", table="led`ger_files")
 LOCK = TableName(database="it's", table="ch_s3_lock_52115f13b013_7")
-COMMENT = "airflow-provider-ch-s3: what its loads did, schema 3"
+COMMENT = "airflow-provider-ch-s3: what its loads did, schema 1"
 # What a user may have written, and what must stay inside of its quotes.
 HOSTILE = "it's\n'); DROP TABLE x; --\\"
 CONDITION = "dt = '2013-01-01' OR origin IS NULL"
