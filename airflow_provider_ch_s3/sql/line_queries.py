@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.files.source import SourceSpec
-from airflow_provider_ch_s3.sql.render import inline, render
+from airflow_provider_ch_s3.sql.render import inline, reading, render
 from airflow_provider_ch_s3.table.bad_rows import LineFormat
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.tuning.rule import SettingValue
@@ -105,28 +105,13 @@ def render_insert_lines(
 
     :param spans_cluster: each node writes the lines that it reads to its own table.
     """
-    return render(
-        "insert_lines",
-        parameters=source.access.parameters,
-        source=source,
-        address=source.address,
-        lines=lines,
-        cluster=cluster,
-        spans_cluster=spans_cluster,
-        format=line_format,
-        settings=settings,
-    )
+    how = {"cluster": cluster, "spans_cluster": spans_cluster, "format": line_format}
+    return reading("insert_lines", source, settings, lines=lines, **how)
 
 
 def render_read_first_line(source: SourceSpec, settings: Mapping[str, SettingValue]) -> Statement:
     """The first line of one file, with its number, from 0; servers that cannot number lines say -1, or fail."""
-    return render(
-        "read_first_line",
-        parameters=source.access.parameters,
-        source=source,
-        address=source.address,
-        settings=settings,
-    )
+    return reading("read_first_line", source, settings)
 
 
 def render_count_rejected(table: TableName, cluster: str | None) -> Statement:

@@ -9,7 +9,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.sql.conversions import checks
 from airflow_provider_ch_s3.sql.filters import Sql, literal, literals, server_sql
-from airflow_provider_ch_s3.sql.render import inline, render
+from airflow_provider_ch_s3.sql.render import inline, reading, render
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 from airflow_provider_ch_s3.tuning.rule import SettingValue
@@ -95,27 +95,13 @@ def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValu
 
     :param settings: the user's, which may affect how the format is read.
     """
-    return render(
-        "describe_files",
-        parameters=source.access.parameters,
-        source=source,
-        address=source.described_address,
-        data_format=source.data_format,
-        structure=source.structure or "auto",
-        settings=settings,
-    )
+    structure = source.structure or "auto"
+    return reading("describe_files", source, settings, address=source.described_address, structure=structure)
 
 
 def render_read_lines(source: SourceSpec, settings: Mapping[str, SettingValue], *, limit_rows: int) -> Statement:
     """The first lines of text files."""
-    return render(
-        "read_lines",
-        parameters=source.access.parameters,
-        source=source,
-        address=source.address,
-        limit_rows=limit_rows,
-        settings={**settings, "max_threads": 1},
-    )
+    return reading("read_lines", source, {**settings, "max_threads": 1}, limit_rows=limit_rows)
 
 
 def render_describe_select(
@@ -194,14 +180,7 @@ def render_parquet_footers(
     source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]
 ) -> Statement:
     """Number of rows in all files, and one file for each distinct schema, from the footers only."""
-    return render(
-        "parquet_footers",
-        parameters=source.access.parameters,
-        source=source,
-        address=source.address,
-        cluster=cluster,
-        settings=settings,
-    )
+    return reading("parquet_footers", source, settings, cluster=cluster)
 
 
 def render_insert_load(
@@ -235,17 +214,13 @@ def _render_read(
     **values: Any,
 ) -> Statement:
     """Render a statement that reads the files' rows as the load does."""
-    return render(
+    return reading(
         template,
-        parameters=source.access.parameters,
-        source=source,
-        address=source.address,
+        source,
+        settings,
         mapping=mapping,
-        data_format=source.data_format,
-        structure=source.structure,
         checks=checks(mapping, source.read_columns),
         time_parser=settings.get("date_time_input_format", ""),
-        settings=settings,
         **values,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from textwrap import dedent
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.sql.conversions import (
     DATE_SHAPE,
     FILES,
@@ -38,6 +40,7 @@ from airflow_provider_ch_s3.sql.nodes import (
     on_cluster,
 )
 from airflow_provider_ch_s3.table.bad_rows import OPEN_QUOTE
+from airflow_provider_ch_s3.tuning.rule import SettingValue
 
 _ENVIRONMENT = Environment(
     loader=PackageLoader("airflow_provider_ch_s3", "sql/templates"),
@@ -78,6 +81,21 @@ def render(template: str, *, parameters: dict[str, str] | None = None, **values:
     """
     text = _ENVIRONMENT.get_template(f"{template}.sql.jinja").render(**values)
     return Statement(name=template, text=text.strip(), parameters=parameters or {})
+
+
+def reading(template: str, source: SourceSpec, settings: Mapping[str, SettingValue], /, **values: Any) -> Statement:
+    """Render a template of a statement that reads files.
+
+    :param values: further ones, or others for what the source says.
+    """
+    of_source = {
+        "source": source,
+        "address": source.address,
+        "data_format": source.data_format,
+        "structure": source.structure,
+        "settings": settings,
+    }
+    return render(template, parameters=source.access.parameters, **{**of_source, **values})
 
 
 def inline(name: str, text: str, /, **values: Any) -> Statement:
