@@ -59,7 +59,7 @@ def prune_ledger(cluster: str | None, *, is_last: bool) -> Statement:
     )
 
 
-def look_up(name: str, table: TableName = LEDGER, **values: Any) -> dict[str, Statement]:
+def of_both(name: str, table: TableName = LEDGER, **values: Any) -> dict[str, Statement]:
     render = getattr(ledger_queries, f"render_{name}")
     return at_both(f"{name}_cluster", render, table, **values)
 
@@ -68,23 +68,23 @@ NAMES = [TARGET_TEXT, "d.earlier"]
 OF_TABLE: dict[str, Any] = {"targets": NAMES, "table_uuids": ["u1", "u2"]}
 # Look-ups in the ledger.
 LOOK_UPS = {
-    **look_up("read_events", target=TARGET_TEXT, load_id="ch-s3-0123"),
+    **of_both("read_events", target=TARGET_TEXT, load_id="ch-s3-0123"),
     "read_events_asked": ledger_queries.render_read_events(
         LEDGER, CLUSTER, target=TARGET_TEXT, load_id="ch-s3-0123", attempts={9, 7}
     ),
     "read_events_since": ledger_queries.render_read_events(
         LEDGER, CLUSTER, target=TARGET_TEXT, load_id="ch-s3-0123", attempts={3}, since=5
     ),
-    **look_up("read_last_files", FILES, target=TARGET_TEXT, prefix=f"flights/{HOSTILE}", before="flights/z", limit=9),
-    **look_up("read_loaded_files", FILES, targets=[TARGET_TEXT], first="flights/a", last=f"flights/{HOSTILE}"),
-    **look_up("read_commits", **OF_TABLE, attempts=[7, 9]),
-    **look_up("read_commits_into", **OF_TABLE, partitions=["all", PARTITION], since=5),
-    **look_up("read_replacements", **OF_TABLE, partitions=["", PARTITION]),
-    **look_up("read_names", table_uuids=["u1", "u2"]),
-    **look_up("read_earlier_uuids", target=TARGET_TEXT),
-    **look_up("adopt_commits", targets=NAMES, earlier_uuids=["u1", HOSTILE], table_uuids=["u3"], quorum=2),
-    **look_up("read_past_reports", target=TARGET_TEXT, since=5, min_volume_bytes=1_048_576),
-    **look_up("read_latest_attempts", limit=50),
+    **of_both("read_last_files", FILES, target=TARGET_TEXT, prefix=f"flights/{HOSTILE}", before="flights/z", limit=9),
+    **of_both("read_loaded_files", FILES, targets=[TARGET_TEXT], first="flights/a", last=f"flights/{HOSTILE}"),
+    **of_both("read_commits", **OF_TABLE, attempts=[7, 9]),
+    **of_both("read_commits_into", **OF_TABLE, partitions=["all", PARTITION], since=5),
+    **of_both("read_replacements", **OF_TABLE, partitions=["", PARTITION]),
+    **of_both("read_names", table_uuids=["u1", "u2"]),
+    **of_both("read_earlier_uuids", target=TARGET_TEXT),
+    **of_both("adopt_commits", targets=NAMES, earlier_uuids=["u1", HOSTILE], table_uuids=["u3"], quorum=2),
+    **of_both("read_past_reports", target=TARGET_TEXT, since=5, min_volume_bytes=1_048_576),
+    **of_both("read_latest_attempts", limit=50),
     "read_latest_attempts_selected": ledger_queries.render_read_latest_attempts(
         LEDGER,
         CLUSTER,
@@ -95,9 +95,9 @@ LOOK_UPS = {
         after=(1_700_000_000.25, HOSTILE, 7),
         limit=50,
     ),
-    **look_up("read_targets", limit=1_000),
-    **look_up("read_lock_events", locks=[(TARGET_TEXT, 7), ("d.t", 9)]),
-    **look_up("read_recorded_files", FILES, targets=NAMES, limit=1_000),
+    **of_both("read_targets", limit=1_000),
+    **of_both("read_lock_events", locks=[(TARGET_TEXT, 7), ("d.t", 9)]),
+    **of_both("read_recorded_files", FILES, targets=NAMES, limit=1_000),
     "read_recorded_files_selected": ledger_queries.render_read_recorded_files(
         FILES,
         CLUSTER,
@@ -110,11 +110,11 @@ LOOK_UPS = {
     **at_both("find_ledgers_cluster", ledger_queries.render_find_ledgers, COMMENT, limit=1_000),
     **at_both("read_ledger_columns_cluster", ledger_queries.render_read_ledger_columns, [LEDGER, FILES]),
     **at_both("read_locks_cluster", ledger_queries.render_read_locks, ["it's", "d"], "ch_s3_lock_", limit=1_000),
-    **look_up("read_history", attempts=[(TARGET_TEXT, "ch-s3-0123", 7), ("d.t", "ch-s3-4567", 9)]),
-    **look_up("read_last_locks"),
-    **look_up("read_ended_attempts", before_seconds=1_700_000_000.5),
-    **look_up("prune_locks", target=TARGET_TEXT, last_epoch=12, before_seconds=1_700_000_000.5),
-    **look_up("forget_details", target=TARGET_TEXT, first_open=12, before_seconds=1_700_000_000.5),
+    **of_both("read_history", attempts=[(TARGET_TEXT, "ch-s3-0123", 7), ("d.t", "ch-s3-4567", 9)]),
+    **of_both("read_last_locks"),
+    **of_both("read_ended_attempts", before_seconds=1_700_000_000.5),
+    **of_both("prune_locks", target=TARGET_TEXT, last_epoch=12, before_seconds=1_700_000_000.5),
+    **of_both("forget_details", target=TARGET_TEXT, first_open=12, before_seconds=1_700_000_000.5),
 }
 
 CASES: dict[str, Statement] = {
