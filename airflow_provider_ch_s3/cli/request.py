@@ -129,14 +129,20 @@ def parse_setting(text: str) -> tuple[str, SettingValue]:
 
 
 def _make_operator(args: argparse.Namespace) -> FilesToClickHouseOperator:
-    """Build the operator that loads from the store that the source names."""
+    """Build the operator of a load from the store that the source names: the same code reads its arguments."""
     from airflow_provider_ch_s3.files.addresses import AZURE, GCS, HTTP, find_scheme
     from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
     from airflow_provider_ch_s3.transfers.gcs_to_clickhouse import GCSToClickHouseOperator
     from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouseOperator
     from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
-    given: dict[str, Any] = {"task_id": "plan", "source": args.source, "table": args.table}
+    names = (
+        *("source", "table", "create_table", "data_format", "compression", "structure", "where"),
+        *("min_file_age", "expected_files"),
+    )
+    given: dict[str, Any] = {name: getattr(args, name) for name in names}
+    given |= {"task_id": "plan", "columns": args.columns or None}
+    given |= {"select": dict(args.select), "settings": dict(args.setting)}
     scheme = find_scheme(args.source[0])
     if scheme is HTTP:
         return HttpToClickHouseOperator(**given)
@@ -150,33 +156,19 @@ def _make_operator(args: argparse.Namespace) -> FilesToClickHouseOperator:
 
 def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook) -> LoadRun:
     """Build the load that the arguments describe."""
-    from airflow_provider_ch_s3.common.arguments import parse_file_names, parse_seconds
     from airflow_provider_ch_s3.identity import LoadIdentity
     from airflow_provider_ch_s3.load.staged import LoadRun
-    from airflow_provider_ch_s3.request import LoadRequest
-    from airflow_provider_ch_s3.table.new_table import parse_create_table
+    from airflow_provider_ch_s3.transfers.load_request import build_request, check_arguments
+    from airflow_provider_ch_s3.tuning import LoadLimit
 
     operator = _make_operator(args)
+    check_arguments(operator)
     store = operator.open_store()
     return LoadRun(
         client=hook,
         store=store,
         declaration=hook.declaration,
-        request=LoadRequest(
-            pattern=operator.read_source(store),
-            table=args.table,
-            create_table=parse_create_table(args.create_table),
-            data_format=args.data_format,
-            compression=args.compression,
-            structure=args.structure,
-            columns=args.columns or None,
-            select=dict(args.select),
-            where=args.where,
-            settings=dict(args.setting),
-            connection_settings=hook.connection_settings,
-            min_file_age_seconds=parse_seconds("--min-file-age", args.min_file_age),
-            expected_files=parse_file_names("--expected-files", args.expected_files),
-        ),
+        request=build_request(operator, operator.read_source(store), hook.connection_settings, LoadLimit()),
         # placeholders: the log_comment of a DAG's load contains its own names
         identity=LoadIdentity(
             dag_id="DAG", task_id="TASK", run_id="RUN", table=args.table, since=datetime.datetime.now(datetime.UTC)

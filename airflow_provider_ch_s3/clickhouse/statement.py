@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 class Statement:
     """SQL text, and the query parameters that are sent separately.
 
-    :param name: what it does, usually the name of its template; for logs, and for tests that stop a process there.
+    :param name: what it does, as its ``render_`` function has it; for logs, and for tests that stop a process there.
     :param text: the SQL; contains placeholders such as ``{s3_secret:String}``, never a secret.
     :param parameters: values of the placeholders; may contain secrets, so they are kept out of ``repr``.
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value", bound="DataclassInstance")
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 1
 """Version of the ledger's schema; a release that only knows lower ones does not touch the ledger."""
 
 

@@ -330,7 +330,7 @@ def check_schema(ledger: TableName, name: str, comment: str) -> None:
     """Check that a table is a ledger that this version can read.
 
     :raises TargetError: if it is not a ledger.
-    :raises ConfigError: if it was created by another version of this package, and this one cannot read it.
+    :raises ConfigError: if a later version of this package created it, and this one cannot read it.
     """
     match = re.fullmatch(rf"{re.escape(_COMMENT)}(\d+)", comment)
     if match is None:
@@ -342,12 +342,6 @@ def check_schema(ledger: TableName, name: str, comment: str) -> None:
         raise ConfigError(
             f"{ledger.database}.{name} has schema {match[1]}, and this version of airflow-provider-ch-s3 supports"
             f" up to {SCHEMA_VERSION}; upgrade it on this worker"
-        )
-    if int(match[1]) < SCHEMA_VERSION:
-        raise ConfigError(
-            f"{ledger.database}.{name} has schema {match[1]}, from before the first release of"
-            f" airflow-provider-ch-s3; drop {ledger} and {files_name(ledger)} on every node: their records are lost,"
-            " so use a mode that replaces to load files that the tables hold already"
         )
 
 

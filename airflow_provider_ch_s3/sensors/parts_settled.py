@@ -152,8 +152,6 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         """
         match event["status"]:
             case "settled":
-                if "table" not in event:  # of an earlier release
-                    return dict(event["result"])
                 table = TableName(database=event["database"], table=event["table"])
                 return self._with_history(context, event["result"], table, event["cluster"])
             case "timeout":

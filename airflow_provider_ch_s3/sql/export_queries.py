@@ -9,7 +9,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.sql.filters import Sql
-from airflow_provider_ch_s3.sql.render import render
+from airflow_provider_ch_s3.sql.render import inline, reading, render
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, ENCODED_DEFAULT_PARTITION
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.tuning.rule import SettingValue
@@ -37,12 +37,24 @@ def select_table(table: TableName, cluster: str | None) -> str:
 
     :param cluster: set it to read one replica of each shard.
     """
-    return render("select_table", table=table, cluster=cluster).text
+    text = """
+        SELECT *
+        FROM {{ cluster | all_shards(table) }}
+    """
+    return inline("select_table", text, table=table, cluster=cluster).text
 
 
 def render_describe_query(query: str, settings: Mapping[str, SettingValue]) -> Statement:
     """Names and types of the columns of a query."""
-    return render("describe_query", query=Sql(query.strip()), settings=settings)
+    text = """
+        DESCRIBE TABLE (
+        {{ query }}
+        )
+        {% if settings %}
+        {% include "_settings.sql.jinja" %}
+        {% endif %}
+    """
+    return inline("describe_query", text, query=Sql(query.strip()), settings=settings)
 
 
 def render_insert_export(
@@ -77,15 +89,7 @@ def render_count_by_file(source: SourceSpec, *, structure: str, settings: Mappin
 
     :param structure: names and types of the columns.
     """
-    return render(
-        "count_by_file",
-        parameters=source.access.parameters,
-        source=source,
-        address=source.address,
-        data_format=source.data_format,
-        structure=structure,
-        settings=settings,
-    )
+    return reading("count_by_file", source, settings, structure=structure)
 
 
 FILES = "{files}"
@@ -100,14 +104,5 @@ def render_select_files(
     :param sql: printed as it is: its author may run any other query, too.
     :param structure: names and types of the columns in the files, or ``auto``.
     """
-    return render(
-        "select_files",
-        parameters=source.access.parameters,
-        source=source,
-        address=source.address,
-        data_format=source.data_format,
-        structure=structure,
-        texts=[Sql(text) for text in sql.strip().split(FILES)],
-        limit_rows=limit_rows,
-        settings=settings,
-    )
+    texts = [Sql(text) for text in sql.strip().split(FILES)]
+    return reading("select_files", source, settings, structure=structure, texts=texts, limit_rows=limit_rows)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.expressions import parse_expression, split_expressions
@@ -69,9 +69,19 @@ def identifiers(names: Iterable[str]) -> Sql:
     return Sql(", ".join(identifier(name) for name in names))
 
 
-def literals(values: Iterable[str | int]) -> Sql:
+def literals(values: Iterable[str | int | float]) -> Sql:
     """Quote a list of literals, separated by commas."""
     return Sql(", ".join(literal(value) for value in values))
+
+
+def tuples(rows: Iterable[tuple[str | int | float, ...]]) -> Sql:
+    """Quote a list of tuples of literals, separated by commas."""
+    return Sql(", ".join(f"({literals(row)})" for row in rows))
+
+
+def is_among(values: Sequence[str]) -> Sql:
+    """Print the comparison of what precedes with some values; for one value, one that the server can look up."""
+    return Sql(f"= {literal(values[0])}" if len(values) == 1 else f"IN ({literals(values)})")
 
 
 _PLAIN_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -137,6 +147,8 @@ FILTERS = {
         literals,
         identifier,
         identifiers,
+        tuples,
+        is_among,
         setting_name,
         parameter,
         expression,

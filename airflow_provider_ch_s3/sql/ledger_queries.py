@@ -6,14 +6,20 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.sql.render import render
+from airflow_provider_ch_s3.sql.render import inline, render
 from airflow_provider_ch_s3.table.target import TableName
 
 
 def render_read_ledger_comments(tables: Sequence[TableName], cluster: str | None) -> Statement:
     """Read the comments of the ledger's tables, which have the schema version, for each node that has them."""
     names = [table.table for table in tables]
-    return render("read_ledger_comments", ledger=tables[0], names=names, cluster=cluster)
+    text = """
+        SELECT {{ node_name }} AS node, name, engine, comment
+        FROM {{ cluster | all_nodes("system.tables") }}
+        WHERE database = {{ ledger.database | literal }} AND name IN ({{ names | literals }})
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("read_ledger_comments", text, ledger=tables[0], names=names, cluster=cluster)
 
 
 def render_create_ledger(ledger: TableName, cluster: str | None, *, comment: str, is_replicated: bool) -> Statement:
@@ -33,13 +39,22 @@ def render_write_event(ledger: TableName, event: Mapping[str, Any], *, quorum: i
 
     :param quorum: number of replicas that must have it before the statement ends.
     """
-    name = f"write_event_{event['event']}"
-    return render("write_ledger", name=name, table=ledger, columns=list(event), rows=[event], quorum=quorum)
+    return _render_write(f"write_event_{event['event']}", ledger, [event], quorum)
 
 
 def render_write_files(ledger: TableName, rows: Sequence[Mapping[str, Any]], *, quorum: int) -> Statement:
     """Append a manifest, or a piece of one; ``quorum`` as in :func:`render_write_event`."""
-    return render("write_ledger", name="write_files", table=ledger, columns=list(rows[0]), rows=rows, quorum=quorum)
+    return _render_write("write_files", ledger, rows, quorum)
+
+
+def _render_write(name: str, ledger: TableName, rows: Sequence[Mapping[str, Any]], quorum: int) -> Statement:
+    text = """
+        INSERT INTO {{ ledger | table_name }} ({{ columns | identifiers }})
+        SETTINGS async_insert = 0, insert_quorum = {{ quorum | literal }}, insert_quorum_parallel = 1
+        FORMAT JSONEachRow
+        {{ rows | json_rows }}
+    """
+    return inline(name, text, ledger=ledger, columns=list(rows[0]), rows=rows, quorum=quorum)
 
 
 def render_read_events(
@@ -89,7 +104,14 @@ def render_read_loaded_files(
     ledger: TableName, cluster: str | None, *, targets: Sequence[str], first: str, last: str
 ) -> Statement:
     """Read which attempts were to load which files, with paths from ``first`` to ``last``."""
-    return render("read_loaded_files", ledger=ledger, cluster=cluster, targets=targets, first=first, last=last)
+    # The range keeps a load of one night's files from reading years of files.
+    text = """
+        SELECT DISTINCT path, etag, load_id, attempt
+        FROM {{ cluster | all_replicas(ledger) }}
+        WHERE target {{ targets | is_among }} AND path BETWEEN {{ first | literal }} AND {{ last | literal }}
+        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+    """
+    return inline("read_loaded_files", text, ledger=ledger, cluster=cluster, targets=targets, first=first, last=last)
 
 
 def render_read_last_files(
@@ -116,8 +138,22 @@ def render_read_commits(
 
     :param attempts: their numbers.
     """
-    return render(
-        "read_commits", ledger=ledger, cluster=cluster, targets=targets, table_uuids=table_uuids, attempts=attempts
+    # A commit that was recorded twice happened when it was recorded first.
+    text = """
+        {% include "_commits.sql.jinja" %}
+
+            AND attempt IN ({{ attempts | literals }})
+        GROUP BY target, load_id, generation, attempt
+        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+    """
+    return inline(
+        "read_commits",
+        text,
+        ledger=ledger,
+        cluster=cluster,
+        targets=targets,
+        table_uuids=table_uuids,
+        attempts=attempts,
     )
 
 
@@ -131,8 +167,17 @@ def render_read_commits_into(
     since: int,
 ) -> Statement:
     """Read the commits of attempts with rows for any of the given partitions, from the epoch ``since`` on."""
-    return render(
+    text = """
+        {% include "_commits.sql.jinja" %}
+
+            AND hasAny(mapKeys(partitions), [{{ partitions | literals }}])
+            AND epoch >= {{ since | literal }}
+        GROUP BY target, load_id, generation, attempt
+        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+    """
+    return inline(
         "read_commits_into",
+        text,
         ledger=ledger,
         cluster=cluster,
         targets=targets,
@@ -163,17 +208,34 @@ def render_read_replacements(
 
 def render_read_names(ledger: TableName, cluster: str | None, *, table_uuids: Sequence[str]) -> Statement:
     """Read the names under which a table was loaded, or declared to be known."""
-    return render("read_names", ledger=ledger, cluster=cluster, table_uuids=table_uuids)
+    # By the primary key: a table has few names in its life.
+    text = """
+        SELECT DISTINCT name
+        FROM {{ cluster | all_replicas(ledger) }}
+        WHERE target IN ({{ table_uuids | literals }}) AND event = 'named'
+        ORDER BY name
+        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+    """
+    return inline("read_names", text, ledger=ledger, cluster=cluster, table_uuids=table_uuids)
 
 
 def render_write_names(ledger: TableName, names: Sequence[Mapping[str, str]], *, quorum: int) -> Statement:
     """Append names of tables: rows of target (a UUID), event and name."""
-    return render("write_ledger", name="write_names", table=ledger, columns=list(names[0]), rows=names, quorum=quorum)
+    return _render_write("write_names", ledger, names, quorum)
 
 
 def render_read_earlier_uuids(ledger: TableName, cluster: str | None, *, target: str) -> Statement:
     """Read the UUIDs of the table that the last commit under a name went into; no row if there was none."""
-    return render("read_earlier_uuids", ledger=ledger, cluster=cluster, target=target)
+    # Read from the newest commit backwards: no more than one of them.
+    text = """
+        SELECT table_uuids
+        FROM {{ cluster | all_replicas(ledger) }}
+        WHERE target = {{ target | literal }} AND event = 'committed' AND notEmpty(table_uuids)
+        ORDER BY attempt DESC, epoch DESC
+        LIMIT 1
+        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+    """
+    return inline("read_earlier_uuids", text, ledger=ledger, cluster=cluster, target=target)
 
 
 def render_adopt_commits(
@@ -201,8 +263,22 @@ def render_read_past_reports(
     ledger: TableName, cluster: str | None, *, target: str, since: int, min_volume_bytes: int
 ) -> Statement:
     """Read, for each format, the newest commit of an attempt with the number ``since`` or a greater one."""
-    return render(
+    # Only recent attempts are read: the table is ordered by them.
+    text = """
+        SELECT detail
+        FROM {{ cluster | all_replicas(ledger) }}
+        WHERE target = {{ target | literal }}
+            AND attempt >= {{ since | literal }}
+            AND event = 'committed'
+            AND volume_bytes >= {{ min_volume_bytes | literal }}
+            AND detail NOT IN ('', '{}')
+        ORDER BY attempt DESC
+        LIMIT 1 BY data_format
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline(
         "read_past_reports",
+        text,
         ledger=ledger,
         cluster=cluster,
         target=target,
@@ -213,22 +289,45 @@ def render_read_past_reports(
 
 def render_create_lock(lock: TableName, *, owner: str) -> Statement:
     """Take a lock; of two processes that try to on the same node, one fails with TABLE_ALREADY_EXISTS."""
-    return render("create_lock", lock=lock, owner=owner)
+    text = """
+        CREATE TABLE {{ lock | table_name }} (nothing UInt8)
+        ENGINE = Memory
+        COMMENT {{ owner | literal }}
+    """
+    return inline("create_lock", text, lock=lock, owner=owner)
 
 
 def render_drop_lock(lock: TableName) -> Statement:
     """Release a lock; fails with UNKNOWN_TABLE if another process has taken it over."""
-    return render("drop_lock", lock=lock)
+    return inline("drop_lock", "DROP TABLE {{ lock | table_name }} SYNC", lock=lock)
 
 
 def render_read_tables(database: str, prefix: str, cluster: str | None) -> Statement:
     """Read names, comments and UUIDs of the tables whose names start with ``prefix``, on each node."""
-    return render("read_tables", database=database, prefix=prefix, cluster=cluster)
+    text = """
+        SELECT {{ node_name }} AS node, name, comment, toString(uuid) AS uuid
+        FROM {{ cluster | all_nodes("system.tables") }}
+        WHERE database = {{ database | literal }} AND startsWith(name, {{ prefix | literal }})
+        ORDER BY name, node
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("read_tables", text, database=database, prefix=prefix, cluster=cluster)
 
 
 def render_find_ledgers(comment: str, cluster: str | None, *, limit: int) -> Statement:
     """Find tables, and what else calls itself one, by the beginning of their comment, on all nodes."""
-    return render("find_ledgers", comment=comment, cluster=cluster, limit=limit)
+    # Tables, not views, which would read other tables with the rights of this user; on all nodes, since all
+    # are read.
+    text = """
+        SELECT database, name, groupUniqArray(engine) AS engines, groupUniqArray(comment) AS comments
+        FROM {{ cluster | all_nodes("system.tables") }}
+        WHERE startsWith(comment, {{ comment | literal }})
+        GROUP BY database, name
+        ORDER BY database, name
+        LIMIT {{ limit | literal }}
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("find_ledgers", text, comment=comment, cluster=cluster, limit=limit)
 
 
 def render_read_ledger_columns(tables: Sequence[TableName], cluster: str | None) -> Statement:
@@ -278,17 +377,52 @@ def render_read_history(
 
     :param attempts: for each its target, the id of its load, and its number.
     """
-    return render("read_history", ledger=ledger, cluster=cluster, attempts=attempts)
+    # Without what a commit found before it began: that is for processes that resume it, and may be long.
+    text = """
+        SELECT DISTINCT
+            * REPLACE (if(event = 'committing', '{}', detail) AS detail),
+            toFloat64(now64(6)) - time_seconds AS age_seconds
+        FROM
+        (
+            {% include "_events.sql.jinja" %}
+
+            WHERE (target, load_id, attempt) IN ({{ attempts | tuples }})
+        )
+        ORDER BY target, epoch, time_seconds
+        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+    """
+    return inline("read_history", text, ledger=ledger, cluster=cluster, attempts=attempts)
 
 
 def render_read_targets(ledger: TableName, cluster: str | None, *, limit: int) -> Statement:
     """Read the targets of all loads: how many attempts were committed, and how long ago the last one was."""
-    return render("read_targets", ledger=ledger, cluster=cluster, limit=limit)
+    # Replicas of a ledger hold the same rows, so that attempts are counted, not rows.
+    text = """
+        SELECT
+            target,
+            uniqExactIf((load_id, attempt), event = 'committed') AS commits,
+            toFloat64(now64(6)) - toFloat64(maxIf(time, event = 'committed')) AS age_seconds
+        FROM {{ cluster | all_replicas(ledger) }}
+        WHERE event IN ('locked', 'committed')
+        GROUP BY target
+        ORDER BY target
+        LIMIT {{ limit | literal }}
+        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+    """
+    return inline("read_targets", text, ledger=ledger, cluster=cluster, limit=limit)
 
 
 def render_read_locks(databases: Sequence[str], prefix: str, cluster: str | None, *, limit: int) -> Statement:
     """Read names and comments of the locks in some databases, on all nodes."""
-    return render("read_locks", databases=databases, prefix=prefix, cluster=cluster, limit=limit)
+    text = """
+        SELECT DISTINCT name, comment
+        FROM {{ cluster | all_nodes("system.tables") }}
+        WHERE database IN ({{ databases | literals }}) AND startsWith(name, {{ prefix | literal }})
+        ORDER BY name
+        LIMIT {{ limit | literal }}
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("read_locks", text, databases=databases, prefix=prefix, cluster=cluster, limit=limit)
 
 
 def render_read_lock_events(ledger: TableName, cluster: str | None, *, locks: Sequence[tuple[str, int]]) -> Statement:
@@ -296,7 +430,20 @@ def render_read_lock_events(ledger: TableName, cluster: str | None, *, locks: Se
 
     :param locks: for each its target and its epoch.
     """
-    return render("read_lock_events", ledger=ledger, cluster=cluster, locks=locks)
+    # The events of a lock have its epoch as their attempt.
+    text = """
+        SELECT
+            target,
+            attempt,
+            toFloat64(now64(6)) - toFloat64(min(time)) AS age_seconds,
+            toFloat64(now64(6)) - toFloat64(max(time)) AS silent_seconds
+        FROM {{ cluster | all_replicas(ledger) }}
+        WHERE event IN ('locked', 'alive')
+            AND (target, attempt) IN ({{ locks | tuples }})
+        GROUP BY target, attempt
+        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+    """
+    return inline("read_lock_events", text, ledger=ledger, cluster=cluster, locks=locks)
 
 
 def render_read_recorded_files(
@@ -329,7 +476,15 @@ def render_read_recorded_files(
 
 def render_read_last_locks(ledger: TableName, cluster: str | None) -> Statement:
     """Read the last epoch of each target, and the first attempt that was open then."""
-    return render("read_last_locks", ledger=ledger, cluster=cluster)
+    text = """
+        SELECT target, max(epoch) AS last_epoch, argMax(first_open, epoch) AS first_open
+        FROM {{ cluster | all_replicas(ledger) }}
+        WHERE event = 'locked'
+        GROUP BY target
+        ORDER BY target
+        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+    """
+    return inline("read_last_locks", text, ledger=ledger, cluster=cluster)
 
 
 def render_read_ended_attempts(ledger: TableName, cluster: str | None, *, before_seconds: float) -> Statement:
@@ -362,8 +517,18 @@ def render_prune_locks(
     ledger: TableName, cluster: str | None, *, target: str, last_epoch: int, before_seconds: float
 ) -> Statement:
     """Remove the locks of a target from before a Unix time."""
-    return render(
+    # The last epoch is always kept: no epoch may be used twice.
+    text = """
+        ALTER TABLE {{ ledger | table_name }}{{ cluster | on_cluster }}
+        DELETE WHERE target = {{ target | literal }}
+            AND epoch < {{ last_epoch | literal }}
+            AND event IN ('locked', 'alive')
+            AND toFloat64(time) < {{ before_seconds | literal }}
+        SETTINGS mutations_sync = 2
+    """
+    return inline(
         "prune_locks",
+        text,
         ledger=ledger,
         cluster=cluster,
         target=target,
@@ -376,8 +541,18 @@ def render_forget_details(
     ledger: TableName, cluster: str | None, *, target: str, first_open: int, before_seconds: float
 ) -> Statement:
     """Remove the details of what happened before a Unix time to attempts before the first open one."""
-    return render(
+    # What the columns say stays: it is what other loads look up.
+    text = """
+        ALTER TABLE {{ ledger | table_name }}{{ cluster | on_cluster }}
+        UPDATE detail = '{}' WHERE target = {{ target | literal }}
+            AND attempt < {{ first_open | literal }}
+            AND detail != '{}'
+            AND toFloat64(time) < {{ before_seconds | literal }}
+        SETTINGS mutations_sync = 2
+    """
+    return inline(
         "forget_details",
+        text,
         ledger=ledger,
         cluster=cluster,
         target=target,
@@ -388,11 +563,22 @@ def render_forget_details(
 
 def render_read_uuids(uuids: Sequence[str], cluster: str | None) -> Statement:
     """Read which of the given UUIDs belong to a table that exists on any node."""
-    return render("read_uuids", uuids=uuids, cluster=cluster)
+    text = """
+        SELECT DISTINCT toString(uuid) AS uuid
+        FROM {{ cluster | all_nodes("system.tables") }}
+        WHERE toString(uuid) IN ({{ uuids | literals }})
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("read_uuids", text, uuids=uuids, cluster=cluster)
 
 
 def render_prune_ledger_files(
     ledger: TableName, cluster: str | None, *, target: str, attempts: Sequence[tuple[str, int]]
 ) -> Statement:
     """Remove the manifests of some attempts of a target."""
-    return render("prune_ledger_files", ledger=ledger, cluster=cluster, target=target, attempts=attempts)
+    text = """
+        ALTER TABLE {{ ledger | table_name }}{{ cluster | on_cluster }}
+        DELETE WHERE target = {{ target | literal }} AND (load_id, attempt) IN ({{ attempts | tuples }})
+        SETTINGS mutations_sync = 2
+    """
+    return inline("prune_ledger_files", text, ledger=ledger, cluster=cluster, target=target, attempts=attempts)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.files.source import SourceSpec
-from airflow_provider_ch_s3.sql.render import render
+from airflow_provider_ch_s3.sql.render import inline, reading, render
 from airflow_provider_ch_s3.table.bad_rows import LineFormat
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.tuning.rule import SettingValue
@@ -19,12 +19,33 @@ def render_create_rejected(rejected: TableName, cluster: str | None, *, is_repli
 
 def render_create_lines(lines: TableName, cluster: str | None) -> Statement:
     """Create the table into which an attempt writes lines; it keeps none of them."""
-    return render("create_lines", lines=lines, cluster=cluster)
+    # Two views take the lines apart, into good rows and bad ones.
+    text = """
+        CREATE TABLE IF NOT EXISTS {{ lines | table_name }}{{ cluster | on_cluster }}
+        (
+            file String,
+            row UInt64,
+            line String
+        )
+        ENGINE = Null
+    """
+    return inline("create_lines", text, lines=lines, cluster=cluster)
 
 
 def render_create_counted(counted: TableName, cluster: str | None) -> Statement:
     """Create the table that counts the lines of an attempt."""
-    return render("create_counted", counted=counted, cluster=cluster)
+    # On each node for itself, whatever replicas there are: what its own views were given.
+    text = """
+        CREATE TABLE IF NOT EXISTS {{ counted | table_name }}{{ cluster | on_cluster }}
+        (
+            file String,
+            line_count UInt64,
+            opened_row UInt64 COMMENT 'the first line in which a text of several lines may begin; 0 for none',
+            ended_row UInt64 COMMENT 'the last one in which it may end'
+        )
+        ENGINE = MergeTree ORDER BY tuple()
+    """
+    return inline("create_counted", text, counted=counted, cluster=cluster)
 
 
 def render_feed_counted(
@@ -84,28 +105,13 @@ def render_insert_lines(
 
     :param spans_cluster: each node writes the lines that it reads to its own table.
     """
-    return render(
-        "insert_lines",
-        parameters=source.access.parameters,
-        source=source,
-        address=source.address,
-        lines=lines,
-        cluster=cluster,
-        spans_cluster=spans_cluster,
-        format=line_format,
-        settings=settings,
-    )
+    how = {"cluster": cluster, "spans_cluster": spans_cluster, "format": line_format}
+    return reading("insert_lines", source, settings, lines=lines, **how)
 
 
 def render_read_first_line(source: SourceSpec, settings: Mapping[str, SettingValue]) -> Statement:
     """The first line of one file, with its number, from 0; servers that cannot number lines say -1, or fail."""
-    return render(
-        "read_first_line",
-        parameters=source.access.parameters,
-        source=source,
-        address=source.address,
-        settings=settings,
-    )
+    return reading("read_first_line", source, settings)
 
 
 def render_count_rejected(table: TableName, cluster: str | None) -> Statement:
@@ -115,4 +121,11 @@ def render_count_rejected(table: TableName, cluster: str | None) -> Statement:
 
 def render_read_rejected(table: TableName, cluster: str | None, *, limit_rows: int) -> Statement:
     """The first bad rows."""
-    return render("read_rejected", table=table, cluster=cluster, limit_rows=limit_rows)
+    text = """
+        SELECT DISTINCT file, row, column, value, line, reason
+        FROM {{ cluster | all_replicas(table) }}
+        ORDER BY file, row
+        LIMIT {{ limit_rows | literal }}
+        SETTINGS {{ whole_answer }}
+    """
+    return inline("read_rejected", text, table=table, cluster=cluster, limit_rows=limit_rows)

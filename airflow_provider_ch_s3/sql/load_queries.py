@@ -8,8 +8,8 @@ from typing import Any, Literal
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.sql.conversions import checks
-from airflow_provider_ch_s3.sql.filters import Sql, server_sql
-from airflow_provider_ch_s3.sql.render import render
+from airflow_provider_ch_s3.sql.filters import Sql, literal, literals, server_sql
+from airflow_provider_ch_s3.sql.render import inline, reading, render
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 from airflow_provider_ch_s3.tuning.rule import SettingValue
@@ -22,22 +22,48 @@ def render_read_table(table: TableName, cluster: str | None) -> Statement:
 
 def render_read_remote_disks(policy: str, cluster: str | None) -> Statement:
     """Names of the disks where a storage policy puts new parts, if they are not the server's own; of all nodes."""
-    return render("read_remote_disks", policy=policy, cluster=cluster)
+    # Disks of a storage policy's first volume, where new parts go, that are no disks of the server.
+    text = """
+        SELECT DISTINCT name
+        FROM {{ cluster | all_nodes("system.disks") }}
+        WHERE is_remote
+            AND name IN (
+                SELECT arrayJoin(disks)
+                FROM system.storage_policies
+                WHERE policy_name = {{ policy | literal }} AND volume_priority = 1
+            )
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("read_remote_disks", text, policy=policy, cluster=cluster)
 
 
 def render_read_columns(table: TableName, cluster: str | None) -> Statement:
     """Columns of a table in their order, for each node that has it."""
-    return render("read_columns", table=table, cluster=cluster)
+    text = """
+        SELECT {{ node_name }} AS node, name, type, default_kind, default_expression
+        FROM {{ cluster | all_nodes("system.columns") }}
+        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
+        ORDER BY node, position
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("read_columns", text, table=table, cluster=cluster)
 
 
 def render_find_on_nodes(table: TableName, cluster: str) -> Statement:
     """Nodes of a cluster that have a table; unavailable nodes are skipped."""
-    return render("find_on_nodes", table=table, cluster=cluster)
+    text = """
+        SELECT DISTINCT {{ node_name }} AS node
+        FROM {{ cluster | all_nodes("system.tables") }}
+        WHERE database = {{ table.database | literal }} AND name = {{ table.table | literal }}
+        ORDER BY node
+        SETTINGS skip_unavailable_shards = 1
+    """
+    return inline("find_on_nodes", text, table=table, cluster=cluster)
 
 
 def render_read_user() -> Statement:
     """The name of the session's user."""
-    return render("read_user")
+    return inline("read_user", "SELECT currentUser() AS user")
 
 
 def render_check_grant(needs: Mapping[TableName, Sequence[str]]) -> Statement:
@@ -47,12 +73,21 @@ def render_check_grant(needs: Mapping[TableName, Sequence[str]]) -> Statement:
 
 def render_read_settings() -> Statement:
     """All settings of the connected server, with their values."""
-    return render("read_settings")
+    text = """
+        SELECT name, value, readonly
+        FROM system.settings
+    """
+    return inline("read_settings", text)
 
 
 def render_read_formats() -> Statement:
     """Every format that the connected server reads."""
-    return render("read_formats")
+    text = """
+        SELECT name
+        FROM system.formats
+        WHERE is_input
+    """
+    return inline("read_formats", text)
 
 
 def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValue]) -> Statement:
@@ -60,27 +95,13 @@ def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValu
 
     :param settings: the user's, which may affect how the format is read.
     """
-    return render(
-        "describe_files",
-        parameters=source.access.parameters,
-        source=source,
-        address=source.described_address,
-        data_format=source.data_format,
-        structure=source.structure or "auto",
-        settings=settings,
-    )
+    structure = source.structure or "auto"
+    return reading("describe_files", source, settings, address=source.described_address, structure=structure)
 
 
 def render_read_lines(source: SourceSpec, settings: Mapping[str, SettingValue], *, limit_rows: int) -> Statement:
     """The first lines of text files."""
-    return render(
-        "read_lines",
-        parameters=source.access.parameters,
-        source=source,
-        address=source.address,
-        limit_rows=limit_rows,
-        settings={**settings, "max_threads": 1},
-    )
+    return reading("read_lines", source, {**settings, "max_threads": 1}, limit_rows=limit_rows)
 
 
 def render_describe_select(
@@ -159,14 +180,7 @@ def render_parquet_footers(
     source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]
 ) -> Statement:
     """Number of rows in all files, and one file for each distinct schema, from the footers only."""
-    return render(
-        "parquet_footers",
-        parameters=source.access.parameters,
-        source=source,
-        address=source.address,
-        cluster=cluster,
-        settings=settings,
-    )
+    return reading("parquet_footers", source, settings, cluster=cluster)
 
 
 def render_insert_load(
@@ -200,24 +214,20 @@ def _render_read(
     **values: Any,
 ) -> Statement:
     """Render a statement that reads the files' rows as the load does."""
-    return render(
+    return reading(
         template,
-        parameters=source.access.parameters,
-        source=source,
-        address=source.address,
+        source,
+        settings,
         mapping=mapping,
-        data_format=source.data_format,
-        structure=source.structure,
         checks=checks(mapping, source.read_columns),
         time_parser=settings.get("date_time_input_format", ""),
-        settings=settings,
         **values,
     )
 
 
 def render_running_queries(prefix: str, cluster: str | None) -> Statement:
     """Queries running on any node under a query id that starts with ``prefix``."""
-    return render("running_queries", prefix=prefix, cluster=cluster)
+    return _render_running("running_queries", Sql(f"startsWith(initial_query_id, {literal(prefix)})"), cluster)
 
 
 def render_count_loads(cluster: str | None, *, but: str) -> Statement:
@@ -225,12 +235,26 @@ def render_count_loads(cluster: str | None, *, but: str) -> Statement:
 
     :param but: id of a load that is not counted.
     """
-    return render("count_loads", cluster=cluster, but=f"{but}-")
+    # A load's INSERT, staged or direct; a load that is waiting or committing takes no memory to speak of
+    text = """
+        SELECT uniqExact(initial_query_id) AS loads
+        FROM {{ cluster | all_nodes("system.processes") }}
+        WHERE match(initial_query_id, '^ch-s3-[0-9a-f]{20}-[0-9]+-[0-9]+(-insert)?$')
+            AND NOT startsWith(initial_query_id, {{ but | literal }})
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("count_loads", text, cluster=cluster, but=f"{but}-")
 
 
 def render_has_query_log(cluster: str | None) -> Statement:
     """The nodes that have a ``system.query_log``: a server creates it when it first writes to it."""
-    return render("has_query_log", cluster=cluster)
+    text = """
+        SELECT {{ node_name }} AS node
+        FROM {{ cluster | all_nodes("system.tables") }}
+        WHERE database = 'system' AND name = 'query_log'
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("has_query_log", text, cluster=cluster)
 
 
 def render_flush_logs(cluster: str | None, log: Literal["query_log", "part_log"] | None) -> Statement:
@@ -239,7 +263,12 @@ def render_flush_logs(cluster: str | None, log: Literal["query_log", "part_log"]
     :param cluster: set it to send the statement to all nodes with ON CLUSTER.
     :param log: None for all, since servers older than 25.8 cannot write one alone.
     """
-    return render("flush_logs", cluster=cluster, log=log and Sql(log))
+    return inline(
+        "flush_logs",
+        "SYSTEM FLUSH LOGS{{ cluster | on_cluster }}{% if log %} {{ log }}{% endif %}",
+        cluster=cluster,
+        log=log and Sql(log),
+    )
 
 
 def render_logged_queries(prefix: str, cluster: str | None, *, age_seconds: int) -> Statement:
@@ -252,7 +281,12 @@ def render_logged_queries(prefix: str, cluster: str | None, *, age_seconds: int)
 
 def render_read_uptimes(cluster: str | None) -> Statement:
     """How long each node has been up."""
-    return render("read_uptimes", cluster=cluster)
+    text = """
+        SELECT {{ node_name }} AS node, uptime() AS uptime_seconds
+        FROM {{ cluster | all_nodes("system.one") }}
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("read_uptimes", text, cluster=cluster)
 
 
 def render_kill_queries(prefix: str, cluster: str | None) -> Statement:
@@ -260,12 +294,37 @@ def render_kill_queries(prefix: str, cluster: str | None) -> Statement:
 
     :param cluster: set it to send the statement to all nodes with ON CLUSTER.
     """
-    return render("kill_queries", prefix=prefix, cluster=cluster)
+    text = """
+        KILL QUERY{{ cluster | on_cluster }}
+        WHERE startsWith(initial_query_id, {{ prefix | literal }})
+        ASYNC
+    """
+    return inline("kill_queries", text, prefix=prefix, cluster=cluster)
 
 
 def render_running_parts(query_ids: Sequence[str], cluster: str | None) -> Statement:
     """Read what is running of some queries on any node, and its progress."""
-    return render("running_parts", query_ids=query_ids, cluster=cluster)
+    return _render_running("running_parts", Sql(f"initial_query_id IN ({literals(query_ids)})"), cluster)
+
+
+def _render_running(name: str, condition: Sql, cluster: str | None) -> Statement:
+    text = """
+        SELECT
+            {{ node_name }} AS node,
+            initial_query_id,
+            query_id,
+            query_id = initial_query_id AS is_initial,
+            elapsed AS elapsed_seconds,
+            read_rows,
+            peak_memory_usage AS peak_memory_bytes,
+            ProfileEvents['ReadBufferFromS3Bytes'] + ProfileEvents['ReadBufferFromAzureBytes']
+                + ProfileEvents['ReadWriteBufferFromHTTPBytes'] AS store_bytes,
+            Settings['log_comment'] AS log_comment
+        FROM {{ cluster | all_nodes("system.processes") }}
+        WHERE {{ condition }}
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline(name, text, condition=condition, cluster=cluster)
 
 
 def render_show_queries(prefix: str, cluster: str | None) -> Statement:
@@ -273,4 +332,12 @@ def render_show_queries(prefix: str, cluster: str | None) -> Statement:
 
     :param prefix: of its query ids.
     """
-    return render("show_queries", prefix=prefix, cluster=cluster)
+    text = """
+        SELECT hostName() AS node, event_time, type, query_duration_ms, read_rows, written_rows,
+            formatReadableSize(memory_usage) AS peak_memory, exception, query_id, query
+        FROM {{ cluster | all_nodes("system.query_log") }}
+        WHERE event_date >= today() - 30 AND startsWith(initial_query_id, {{ prefix | literal }})
+        ORDER BY event_time DESC
+        LIMIT 100
+    """
+    return inline("show_queries", text, prefix=prefix, cluster=cluster)

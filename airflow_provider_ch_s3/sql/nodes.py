@@ -1,19 +1,29 @@
-"""SQL fragments to address nodes, shared by all templates that query several of them.
+"""SQL fragments of the statements that ask several nodes: which ones, about what, and for the whole answer.
 
 Registered in the template environment: ``{{ node_name }}``, ``{{ cluster | all_nodes("system.parts") }}``,
-``{{ cluster | all_replicas(table) }}``, ``{{ cluster | all_shards(table) }}`` and ``{{ cluster | on_cluster }}``.
+``{{ cluster | all_replicas(table) }}``, ``{{ cluster | all_shards(table) }}``, ``{{ cluster | on_cluster }}``,
+``{{ tables | are_tables("name") }}``, ``{{ watched | are_partitions }}`` and ``{{ whole_answer }}``.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.sql.filters import Sql, identifier, literal, table_name
-from airflow_provider_ch_s3.table.target import TableName
+from airflow_provider_ch_s3.sql.filters import Sql, identifier, literal, literals, table_name, tuples
+from airflow_provider_ch_s3.table.target import TableName, TablePartitions
 
 NODE_NAME = Sql("concat(hostName(), ':', toString(tcpPort()))")
 """The name of the node that responds; with its port, because several nodes may run on one machine."""
+
+# A part of the answer must never be taken for all of it, whatever the connection's settings say. Parallel replicas go
+# by the name that all versions know.
+WHOLE_ANSWER = Sql(
+    "skip_unavailable_shards = 0, allow_experimental_parallel_reading_from_replicas = 0, max_execution_time = 0,\n"
+    "    timeout_overflow_mode = 'throw', read_overflow_mode = 'throw', read_overflow_mode_leaf = 'throw',\n"
+    "    distinct_overflow_mode = 'throw', group_by_overflow_mode = 'throw'"
+)
 
 _SYSTEM_TABLE = re.compile(r"system\.[a-z_]+")
 
@@ -47,3 +57,20 @@ def _spread(function: str, cluster: str | None, table: TableName) -> Sql:
 def on_cluster(cluster: str | None) -> Sql:
     """`` ON CLUSTER `name` `` with a space before it, or nothing."""
     return Sql("" if cluster is None else f" ON CLUSTER {identifier(cluster)}")
+
+
+def are_tables(tables: Sequence[TableName], column: str) -> Sql:
+    """Print the condition that ``database`` and a column name one of some tables."""
+    databases = dict.fromkeys(table.database for table in tables)
+    names = tuples((table.database, table.table) for table in tables)
+    return Sql(f"database IN ({literals(databases)})\n    AND (database, {identifier(column)}) IN ({names})")
+
+
+def are_partitions(watched: Sequence[TablePartitions]) -> Sql:
+    """Print the condition that ``database``, ``table`` and ``partition_id`` name one of some partitions."""
+    each = " OR ".join(
+        f"(database = {literal(one.table.database)} AND table = {literal(one.table.table)}"
+        f" AND partition_id IN ({literals(one.partitions)}))"
+        for one in watched
+    )
+    return Sql(f"{are_tables([one.table for one in watched], 'table')}\n    AND ({each})")

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.sql.render import render
+from airflow_provider_ch_s3.sql.render import inline, render
 from airflow_provider_ch_s3.table.target import TableName, TablePartitions
 
 
 def render_table_nodes(tables: Sequence[TableName], cluster: str | None) -> Statement:
     """Read which nodes have the tables: one row for each table and node."""
-    return render("table_nodes", tables=tables, cluster=cluster)
+    text = """
+        SELECT DISTINCT {{ node_name }} AS node, database, name AS table
+        FROM {{ cluster | all_nodes("system.tables") }}
+        WHERE {{ tables | are_tables("name") }}
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("table_nodes", text, tables=tables, cluster=cluster)
 
 
 def render_table_parts(tables: Sequence[TableName], cluster: str | None) -> Statement:
@@ -21,12 +27,36 @@ def render_table_parts(tables: Sequence[TableName], cluster: str | None) -> Stat
 
 def render_table_merges(tables: Sequence[TableName], cluster: str | None) -> Statement:
     """Read running merges, one row for each table and node with any."""
-    return render("table_merges", tables=tables, cluster=cluster)
+    text = """
+        SELECT
+            {{ node_name }} AS node,
+            database,
+            table,
+            count() AS running_merges,
+            if(min(progress) > 0, max(elapsed * (1 - progress) / progress), NULL) AS left_seconds
+        FROM {{ cluster | all_nodes("system.merges") }}
+        WHERE {{ tables | are_tables("table") }}
+        GROUP BY node, database, table
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("table_merges", text, tables=tables, cluster=cluster)
 
 
 def render_failed_mutations(tables: Sequence[TableName], cluster: str | None) -> Statement:
     """Read failing mutations, one row for each table and node with any."""
-    return render("failed_mutations", tables=tables, cluster=cluster)
+    text = """
+        SELECT
+            {{ node_name }} AS node,
+            database,
+            table,
+            any(concat(command, ': ', latest_fail_reason)) AS failure
+        FROM {{ cluster | all_nodes("system.mutations") }}
+        WHERE {{ tables | are_tables("table") }}
+            AND NOT is_done AND latest_fail_reason != ''
+        GROUP BY node, database, table
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("failed_mutations", text, tables=tables, cluster=cluster)
 
 
 def render_table_replicas(tables: Sequence[TableName], cluster: str | None) -> Statement:
@@ -36,7 +66,20 @@ def render_table_replicas(tables: Sequence[TableName], cluster: str | None) -> S
 
 def render_failed_changes(tables: Sequence[TableName], cluster: str | None) -> Statement:
     """Read changes that a replica has failed to apply, one row for each table and node with any."""
-    return render("failed_changes", tables=tables, cluster=cluster)
+    text = """
+        SELECT
+            {{ node_name }} AS node,
+            database,
+            table,
+            max(dateDiff('second', create_time, now())) AS failing_seconds,
+            argMin(last_exception, create_time) AS failure
+        FROM {{ cluster | all_nodes("system.replication_queue") }}
+        WHERE {{ tables | are_tables("table") }}
+            AND last_exception != ''
+        GROUP BY node, database, table
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("failed_changes", text, tables=tables, cluster=cluster)
 
 
 def render_partition_parts(watched: Sequence[TablePartitions], cluster: str | None) -> Statement:
@@ -46,7 +89,20 @@ def render_partition_parts(watched: Sequence[TablePartitions], cluster: str | No
 
 def render_partition_merges(watched: Sequence[TablePartitions], cluster: str | None) -> Statement:
     """Read running merges, one row for each table, node and watched partition with any."""
-    return render("partition_merges", tables=[one.table for one in watched], watched=watched, cluster=cluster)
+    text = """
+        SELECT
+            {{ node_name }} AS node,
+            database,
+            table,
+            partition_id,
+            count() AS running_merges,
+            if(min(progress) > 0, max(elapsed * (1 - progress) / progress), NULL) AS left_seconds
+        FROM {{ cluster | all_nodes("system.merges") }}
+        WHERE {{ watched | are_partitions }}
+        GROUP BY node, database, table, partition_id
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("partition_merges", text, tables=[one.table for one in watched], watched=watched, cluster=cluster)
 
 
 def render_partition_changes(tables: Sequence[TableName], cluster: str | None) -> Statement:
@@ -62,7 +118,20 @@ def render_read_part_changes(uuids: Sequence[str], cluster: str | None) -> State
 
     :param uuids: UUIDs of the table on all nodes, since earlier tables may have had the same name.
     """
-    return render("read_part_changes", uuids=uuids, cluster=cluster)
+    # What became of the parts of one table, on each node: one more for an insert, fewer for a merge.
+    text = """
+        SELECT
+            {{ node_name }} AS node,
+            toFloat64(event_time_microseconds) AS at_seconds,
+            1 - toInt64(length(merged_from)) AS change
+        FROM {{ cluster | all_nodes("system.part_log") }}
+        WHERE toString(table_uuid) IN ({{ uuids | literals }})
+            AND event_type IN ('NewPart', 'MergeParts')
+            AND error = 0
+        ORDER BY at_seconds
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("read_part_changes", text, uuids=uuids, cluster=cluster)
 
 
 def render_parts_history(
@@ -79,12 +148,39 @@ def render_parts_history(
 
 def render_read_replicas(table: TableName, cluster: str | None) -> Statement:
     """Read where the log of each replica of a table ends, and how much of it the replica has read."""
-    return render("read_replicas", table=table, cluster=cluster)
+    # log_max_index is 0 for an empty log and for one with a single change: only log_pointer distinguishes them.
+    text = """
+        SELECT
+            {{ node_name }} AS node,
+            zookeeper_path AS path,
+            total_replicas AS replicas,
+            toBool(is_readonly OR is_session_expired) AS readonly,
+            if(log_max_index = 0, 0, log_max_index + 1) AS log_end,
+            log_pointer AS log_taken,
+            zookeeper_exception AS failure
+        FROM {{ cluster | all_nodes("system.replicas") }}
+        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
+        ORDER BY node
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("read_replicas", text, table=table, cluster=cluster)
 
 
 def render_read_replication_queue(table: TableName, cluster: str | None, *, with_merges: bool = False) -> Statement:
     """Read the changes that replicas have read from the log and not applied yet."""
-    return render("read_replication_queue", table=table, cluster=cluster, with_merges=with_merges)
+    # Merges change no rows, nor do mutations here.
+    text = """
+        SELECT
+            {{ node_name }} AS node,
+            node_name AS entry,
+            last_exception AS failure
+        FROM {{ cluster | all_nodes("system.replication_queue") }}
+        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
+            AND type NOT IN ({% if not with_merges %}'MERGE_PARTS', {% endif %}'MUTATE_PART')
+        ORDER BY node, entry
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("read_replication_queue", text, table=table, cluster=cluster, with_merges=with_merges)
 
 
 def render_read_zero_copy(table: TableName, cluster: str | None) -> Statement:
@@ -94,4 +190,11 @@ def render_read_zero_copy(table: TableName, cluster: str | None) -> Statement:
 
 def render_read_fetches(table: TableName, cluster: str | None) -> Statement:
     """Read how many bytes of parts replicas still have to fetch."""
-    return render("read_fetches", table=table, cluster=cluster)
+    text = """
+        SELECT {{ node_name }} AS node, sum(total_size_bytes_compressed - bytes_read_compressed) AS left_bytes
+        FROM {{ cluster | all_nodes("system.replicated_fetches") }}
+        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
+        GROUP BY node
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("read_fetches", text, table=table, cluster=cluster)

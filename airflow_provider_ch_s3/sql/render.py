@@ -1,12 +1,16 @@
-"""Render templates into statements."""
+"""Render templates into statements; no value gets into their text but through a filter."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+from textwrap import dedent
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.sql.conversions import (
     DATE_SHAPE,
     FILES,
@@ -25,8 +29,18 @@ from airflow_provider_ch_s3.sql.fitting import (
     is_inexact,
     opens_text,
 )
-from airflow_provider_ch_s3.sql.nodes import NODE_NAME, all_nodes, all_replicas, all_shards, on_cluster
+from airflow_provider_ch_s3.sql.nodes import (
+    NODE_NAME,
+    WHOLE_ANSWER,
+    all_nodes,
+    all_replicas,
+    all_shards,
+    are_partitions,
+    are_tables,
+    on_cluster,
+)
 from airflow_provider_ch_s3.table.bad_rows import OPEN_QUOTE
+from airflow_provider_ch_s3.tuning.rule import SettingValue
 
 _ENVIRONMENT = Environment(
     loader=PackageLoader("airflow_provider_ch_s3", "sql/templates"),
@@ -38,25 +52,60 @@ _ENVIRONMENT = Environment(
     keep_trailing_newline=False,
 )
 _ENVIRONMENT.filters.update(
-    FILTERS, all_nodes=all_nodes, all_replicas=all_replicas, all_shards=all_shards, on_cluster=on_cluster
+    FILTERS,
+    **{
+        function.__name__: function
+        for function in (
+            *(all_nodes, all_replicas, all_shards, on_cluster, are_tables, are_partitions),
+            *(select_item, read_column),
+            *(csv_field, csv_line, field_text, fitting, is_inexact, opens_text, ends_text),
+        )
+    },
 )
-_ENVIRONMENT.filters.update(select_item=select_item, read_column=read_column)
-_ENVIRONMENT.filters.update(csv_field=csv_field, csv_line=csv_line, field_text=field_text, fitting=fitting)
-_ENVIRONMENT.filters.update(is_inexact=is_inexact)
-_ENVIRONMENT.filters.update(opens_text=opens_text, ends_text=ends_text)
-_ENVIRONMENT.globals["open_quote"] = OPEN_QUOTE
-_ENVIRONMENT.globals["node_name"] = NODE_NAME
 _ENVIRONMENT.globals.update(
-    files_alias=FILES, date_shape=DATE_SHAPE, iso_time=ISO_TIME, impossible_time=IMPOSSIBLE_TIME
+    node_name=NODE_NAME,
+    whole_answer=WHOLE_ANSWER,
+    open_quote=OPEN_QUOTE,
+    files_alias=FILES,
+    date_shape=DATE_SHAPE,
+    iso_time=ISO_TIME,
+    impossible_time=IMPOSSIBLE_TIME,
 )
 
 
-def render(template: str, *, name: str = "", parameters: dict[str, str] | None = None, **values: Any) -> Statement:
-    """Render ``sql/templates/<template>.sql.jinja``.
+def render(template: str, *, parameters: dict[str, str] | None = None, **values: Any) -> Statement:
+    """Render ``sql/templates/<template>.sql.jinja``: a statement with structure.
 
-    :param name: name of the statement, if the template's name is not specific enough.
     :param parameters: values of the placeholders in the text, kept separate from it.
     :raises UnquotedValueError: if the template prints a value without a filter.
     """
     text = _ENVIRONMENT.get_template(f"{template}.sql.jinja").render(**values)
-    return Statement(name=name or template, text=text.strip(), parameters=parameters or {})
+    return Statement(name=template, text=text.strip(), parameters=parameters or {})
+
+
+def reading(template: str, source: SourceSpec, settings: Mapping[str, SettingValue], /, **values: Any) -> Statement:
+    """Render a template of a statement that reads files.
+
+    :param values: further ones, or others for what the source says.
+    """
+    of_source = {
+        "source": source,
+        "address": source.address,
+        "data_format": source.data_format,
+        "structure": source.structure,
+        "settings": settings,
+    }
+    return render(template, parameters=source.access.parameters, **{**of_source, **values})
+
+
+def inline(name: str, text: str, /, **values: Any) -> Statement:
+    """Render a short statement, whose text its function contains, by the same rules.
+
+    :raises UnquotedValueError: if the text prints a value without a filter.
+    """
+    return Statement(name=name, text=_template(text).render(**values).strip())
+
+
+@cache
+def _template(text: str) -> Template:
+    return _ENVIRONMENT.from_string(dedent(text))

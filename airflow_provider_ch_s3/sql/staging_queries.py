@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.sql.filters import Sql
-from airflow_provider_ch_s3.sql.render import render
+from airflow_provider_ch_s3.sql.render import inline, render
 from airflow_provider_ch_s3.table.target import TableName
 
 
@@ -17,12 +17,29 @@ def render_create_staging(
 
     :param engine: the engine clause, if it cannot be the target's own: replicas need a path of their own in Keeper.
     """
-    return render("create_staging", staging=staging, target=target, cluster=cluster, comment=comment, engine=engine)
+    # The target may have types that servers refuse by default.
+    text = """
+        CREATE TABLE IF NOT EXISTS {{ staging | table_name }}{{ cluster | on_cluster }} AS {{ target | table_name }}
+        {% if engine %}
+        ENGINE = {{ engine }}
+        {% endif %}
+        COMMENT {{ comment | literal }}
+        SETTINGS allow_suspicious_low_cardinality_types = 1
+    """
+    return inline(
+        "create_staging", text, staging=staging, target=target, cluster=cluster, comment=comment, engine=engine
+    )
 
 
 def render_read_view(view: TableName, cluster: str | None) -> Statement:
     """Read the definition of a materialized view on each node that has it."""
-    return render("read_view", view=view, cluster=cluster)
+    text = """
+        SELECT {{ node_name }} AS node, create_table_query, as_select
+        FROM {{ cluster | all_nodes("system.tables") }}
+        WHERE database = {{ view.database | literal }} AND name = {{ view.table | literal }}
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("read_view", text, view=view, cluster=cluster)
 
 
 def render_create_feed(feed: TableName, staged: TableName, cluster: str | None, *, select: Sql) -> Statement:
@@ -32,12 +49,23 @@ def render_create_feed(feed: TableName, staged: TableName, cluster: str | None, 
 
 def render_rename_staging(staging: TableName, renamed: TableName, cluster: str | None) -> Statement:
     """Take a staging table from its earlier owner, whose late statements then name a table that does not exist."""
-    return render("rename_staging", staging=staging, renamed=renamed, cluster=cluster)
+    # IF EXISTS: on a node where another owner was faster the table has another name.
+    return inline(
+        "rename_staging",
+        "RENAME TABLE IF EXISTS {{ staging | table_name }} TO {{ renamed | table_name }}{{ cluster | on_cluster }}",
+        staging=staging,
+        renamed=renamed,
+        cluster=cluster,
+    )
 
 
 def render_drop_staging(staging: TableName, cluster: str | None) -> Statement:
     """Drop a staging table where it exists."""
-    return render("drop_staging", staging=staging, cluster=cluster)
+    text = """
+        DROP TABLE IF EXISTS {{ staging | table_name }}{{ cluster | on_cluster }} SYNC
+        SETTINGS max_table_size_to_drop = 0
+    """
+    return inline("drop_staging", text, staging=staging, cluster=cluster)
 
 
 def render_read_partitions(table: TableName, cluster: str | None) -> Statement:
@@ -50,7 +78,16 @@ def render_read_partitions(table: TableName, cluster: str | None) -> Statement:
 
 def render_read_blocks(table: TableName, cluster: str | None) -> Statement:
     """Read the rows and the greatest block number of each partition on each node."""
-    return render("read_blocks", table=table, cluster=cluster)
+    # Block numbers of inactive parts count, too: a new part gets a greater one than any of them.
+    text = """
+        SELECT {{ node_name }} AS node, partition_id, sumIf(rows, active) AS rows, max(max_block_number) AS last_block
+        FROM {{ cluster | all_nodes("system.parts") }}
+        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
+        GROUP BY node, partition_id
+        ORDER BY node, partition_id
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("read_blocks", text, table=table, cluster=cluster)
 
 
 def render_read_parts(table: TableName, cluster: str | None, *, partitions: Sequence[str]) -> Statement:
@@ -60,7 +97,18 @@ def render_read_parts(table: TableName, cluster: str | None, *, partitions: Sequ
 
 def render_read_broken_parts(tables: Sequence[TableName], cluster: str | None, *, partition: str) -> Statement:
     """Read which parts of a partition the servers have set aside as broken; the tables are in one database."""
-    return render("read_broken_parts", tables=tables, cluster=cluster, partition=partition)
+    # Parts that a server could not read when it started: of an interrupted MOVE, the only copy of their rows.
+    text = """
+        SELECT {{ node_name }} AS node, table, name
+        FROM {{ cluster | all_nodes("system.detached_parts") }}
+        WHERE database = {{ tables[0].database | literal }}
+            AND table IN ({{ tables | map(attribute="table") | literals }})
+            AND partition_id = {{ partition | literal }}
+            AND startsWith(reason, 'broken')
+        ORDER BY node, table, name
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("read_broken_parts", text, tables=tables, cluster=cluster, partition=partition)
 
 
 def render_drop_parts(staging: TableName, *, parts: Sequence[str]) -> Statement:
@@ -113,37 +161,88 @@ def render_attach_partitions(merged: TableName, source: TableName, *, partitions
 
 def render_hold_merges(merged: TableName, cluster: str | None) -> Statement:
     """Hold back merges, which might change the number of rows; mutations still run."""
-    return render("hold_merges", merged=merged, cluster=cluster)
+    # On older servers mutations wait while merges of other tables run.
+    text = """
+        ALTER TABLE {{ merged | table_name }}{{ cluster | on_cluster }}
+        MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1,
+            max_number_of_merges_with_ttl_in_pool = 0, number_of_free_entries_in_pool_to_execute_mutation = 0
+    """
+    return inline("hold_merges", text, merged=merged, cluster=cluster)
 
 
 def render_delete_rows(merged: TableName, *, condition: str) -> Statement:
     """Start deleting the rows that a condition holds for, on one node and its replicas."""
-    return render("delete_rows", merged=merged, condition=condition)
+    # Only starts the deletion, so that all nodes work at the same time.
+    text = """
+        ALTER TABLE {{ merged | table_name }}
+        DELETE WHERE ifNull(({{ condition | expression }}), 0) != 0
+        SETTINGS mutations_sync = 0
+    """
+    return inline("delete_rows", text, merged=merged, condition=condition)
 
 
 def render_await_deletion(merged: TableName) -> Statement:
     """Wait until the deletion that :func:`render_delete_rows` started is done; fails if that failed."""
-    return render("await_deletion", merged=merged)
+    # A mutation that changes nothing ends after those before it, and fails if one of them fails.
+    text = """
+        ALTER TABLE {{ merged | table_name }}
+        DELETE WHERE 0
+        SETTINGS mutations_sync = 2
+    """
+    return inline("await_deletion", text, merged=merged)
 
 
 def render_touched_partitions(target: TableName, cluster: str | None, *, condition: str) -> Statement:
     """Read which partitions have rows that a condition holds for."""
-    return render("touched_partitions", target=target, cluster=cluster, condition=condition)
+    # No alias: it would take precedence over a column of the same name in the condition.
+    text = """
+        SELECT DISTINCT _partition_id
+        FROM {{ cluster | all_replicas(target) }}
+        WHERE ifNull(({{ condition | expression }}), 0) != 0
+        ORDER BY _partition_id
+        SETTINGS {{ whole_answer }}
+    """
+    return inline("touched_partitions", text, target=target, cluster=cluster, condition=condition)
 
 
 def render_count_outside(staging: TableName, cluster: str | None, *, condition: str) -> Statement:
     """Count all rows, and those for which a condition does not hold or is NULL."""
-    return render("count_outside", staging=staging, cluster=cluster, condition=condition)
+    # In the condition an alias takes precedence over a column of the same name, so no table has columns like
+    # these.
+    text = """
+        SELECT count() AS ch_s3_rows, countIf(ifNull(({{ condition | expression }}), 0) = 0) AS ch_s3_outside
+        FROM {{ cluster | all_shards(staging) }}
+        SETTINGS {{ whole_answer }}
+    """
+    return inline("count_outside", text, staging=staging, cluster=cluster, condition=condition)
 
 
 def render_check_condition(target: TableName, *, columns: Sequence[str], condition: str) -> Statement:
     """Evaluate a condition for no row; fails if it is no condition over the columns, or not repeatable."""
-    return render("check_condition", target=target, columns=columns, condition=condition)
+    # The subquery hides virtual columns, which differ between copies of a row. The query cache refuses
+    # functions whose results may change.
+    text = """
+        SELECT count()
+        FROM (SELECT {{ columns | identifiers }} FROM {{ target | table_name }} LIMIT 0)
+        WHERE ({{ condition | expression }})
+        SETTINGS use_query_cache = 1, query_cache_nondeterministic_function_handling = 'throw',
+            query_cache_system_table_handling = 'throw', enable_reads_from_query_cache = 0,
+            query_cache_min_query_runs = 1000000
+    """
+    return inline("check_condition", text, target=target, columns=columns, condition=condition)
 
 
 def render_count_visible(table: TableName, cluster: str | None) -> Statement:
     """Count the rows of each partition that this user may see, on each node."""
-    return render("count_visible", table=table, cluster=cluster)
+    # Including rows marked by a lightweight DELETE, because the parts count them too.
+    text = """
+        SELECT {{ node_name }} AS node, _partition_id AS partition_id, count() AS rows
+        FROM {{ cluster | all_replicas(table) }}
+        GROUP BY node, partition_id
+        ORDER BY partition_id, node
+        SETTINGS apply_deleted_mask = 0, {{ whole_answer }}
+    """
+    return inline("count_visible", text, table=table, cluster=cluster)
 
 
 def render_unapplied_changes(table: TableName, cluster: str | None) -> Statement:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql.filters import server_sql
-from airflow_provider_ch_s3.sql.render import render
+from airflow_provider_ch_s3.sql.render import inline, reading, render
 from airflow_provider_ch_s3.table.new_table import NewColumn, NewTable
 from airflow_provider_ch_s3.table.target import Distribution, TableName
 from airflow_provider_ch_s3.tuning.rule import SettingValue
@@ -28,16 +28,14 @@ def render_observe_values(
     :param names: columns of the files with values that can be written as text.
     :param patterns: regular expressions; for each, the values that match are counted.
     """
-    return render(
+    return reading(
         "observe_values",
-        parameters=source.access.parameters,
+        source,
+        settings,
         sources=[replace(source, files=(file,)) for file in files],
         names=names,
         patterns=patterns,
         limit_rows=limit_rows,
-        data_format=source.data_format,
-        structure=source.structure,
-        settings=settings,
     )
 
 
@@ -53,28 +51,19 @@ def render_count_uneven(
 
     :param pairs: columns of the files.
     """
-    return render(
+    return reading(
         "count_uneven",
-        parameters=source.access.parameters,
+        source,
+        settings,
         sources=[replace(source, files=(file,)) for file in files],
         pairs=pairs,
         limit_rows=limit_rows,
-        data_format=source.data_format,
-        structure=source.structure,
-        settings=settings,
     )
 
 
 def render_count_nulls(source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]) -> Statement:
     """Number of missing values in each column of all Parquet files, from their footers."""
-    return render(
-        "count_nulls",
-        parameters=source.access.parameters,
-        source=source,
-        address=source.address,
-        cluster=cluster,
-        settings=settings,
-    )
+    return reading("count_nulls", source, settings, cluster=cluster)
 
 
 def render_check_types(types: Sequence[str]) -> Statement:
@@ -100,7 +89,11 @@ def render_copy_table(definition: str) -> Statement:
 
     :param definition: ``create_table_query`` of ``system.tables`` there.
     """
-    return render("copy_table", definition=server_sql(definition.removeprefix("CREATE TABLE ")))
+    return inline(
+        "copy_table",
+        "CREATE TABLE IF NOT EXISTS {{ definition }}",
+        definition=server_sql(definition.removeprefix("CREATE TABLE ")),
+    )
 
 
 def render_add_columns(table: TableName, cluster: str | None, *, columns: Sequence[NewColumn]) -> Statement:
@@ -127,9 +120,20 @@ def render_read_ddl_entry(mark: str) -> Statement:
 
     :param mark: the statement's ``log_comment``.
     """
-    return render("read_ddl_entry", mark=mark)
+    text = """
+        SELECT
+            concat(host, ':', toString(port)) AS node,
+            ifNull(status = 'Finished', 0) AS finished,
+            ifNull(status = 'Active', 0) AS active,
+            ifNull(exception_code, 0) AS code,
+            ifNull(exception_text, '') AS failure
+        FROM system.distributed_ddl_queue
+        WHERE settings['log_comment'] = {{ mark | literal }}
+        ORDER BY node
+    """
+    return inline("read_ddl_entry", text, mark=mark)
 
 
 def render_read_node() -> Statement:
     """Read the name of the server that responds."""
-    return render("read_node")
+    return inline("read_node", "SELECT {{ node_name }} AS node")

@@ -288,8 +288,6 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         :raises AirflowSkipException: as :meth:`execute`.
         """
         self._show(sql)
-        # An earlier release sends no deadline.
-        deadline = event["deadline"] if "deadline" in event else new_deadline(self)
         with self._loading(context) as load:
             # The triggerer may have been down when the query ended in time.
             if event["status"] == "timeout" and load.is_running(event["query_id"]):
@@ -298,7 +296,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
                     f"{event['query_id']} ran longer than execution_timeout={self.execution_timeout} allows, and was"
                     f" stopped; {load.after_kill}: raise execution_timeout, or load fewer files at a time"
                 )
-            return self._result_of(context, load, load.complete(event["query_id"]), deadline)
+            return self._result_of(context, load, load.complete(event["query_id"]), event["deadline"])
 
     def on_kill(self) -> None:
         """Stop the query on all nodes, and leave nothing half done."""

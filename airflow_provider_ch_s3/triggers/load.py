@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.kill import kill_load
 from airflow_provider_ch_s3.query.progress import ProgressMeter, read_running
 from airflow_provider_ch_s3.triggers.cancelled import HAS_ON_KILL, finish, is_ended_by_user
-from airflow_provider_ch_s3.triggers.polling import connect, in_thread, join_poller, until
+from airflow_provider_ch_s3.triggers.polling import connect, describe, in_thread, join_poller, until
 
 log = logging.getLogger(__name__)
 
@@ -62,17 +62,7 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the arguments to re-create this trigger: only ids and times."""
-        return (
-            f"{type(self).__module__}.{type(self).__qualname__}",
-            {
-                "clickhouse_conn_id": self.clickhouse_conn_id,
-                "cluster": self.cluster,
-                "query_id": self.query_id,
-                "identity": self.identity,
-                "poll_interval": self.poll_interval,
-                "deadline": self.deadline,
-            },
-        )
+        return describe(self)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, then yield one event with the outcome."""

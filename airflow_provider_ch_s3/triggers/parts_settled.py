@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.errors import SettleError, TargetError
 from airflow_provider_ch_s3.inspect.parts import read_partitions, read_tables, select_nodes, summarize_parts
 from airflow_provider_ch_s3.table.settle import NodeParts, SettleRule, judge_parts
 from airflow_provider_ch_s3.table.target import TableName, TablePartitions
-from airflow_provider_ch_s3.triggers.polling import join_poller, until
+from airflow_provider_ch_s3.triggers.polling import describe, join_poller, until
 
 ByNode = Mapping[str, NodeParts]
 
@@ -64,21 +64,7 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the arguments to re-create this trigger: only names and numbers."""
-        return (
-            f"{type(self).__module__}.{type(self).__qualname__}",
-            {
-                "clickhouse_conn_id": self.clickhouse_conn_id,
-                "cluster": self.cluster,
-                "database": self.database,
-                "table": self.table,
-                "nodes": self.nodes,
-                "rule": self.rule,
-                "poll_interval": self.poll_interval,
-                "deadline": self.deadline,
-                "silent_fail": self.silent_fail,
-                "partitions": self.partitions,
-            },
-        )
+        return describe(self)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, then yield one event with the outcome."""

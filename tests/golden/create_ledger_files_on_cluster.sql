@@ -10,4 +10,4 @@ CREATE TABLE IF NOT EXISTS `it's`.`led\`ger_files` ON CLUSTER `it's`
 )
 ENGINE = MergeTree
 ORDER BY (target, path, etag, load_id, attempt)
-COMMENT 'airflow-provider-ch-s3: what its loads did, schema 3'
+COMMENT 'airflow-provider-ch-s3: what its loads did, schema 1'

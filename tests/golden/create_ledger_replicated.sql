@@ -23,4 +23,4 @@ CREATE TABLE IF NOT EXISTS `it's`.`led\`ger`
 ENGINE = ReplicatedMergeTree
 ORDER BY (target, attempt, epoch, event)
 SETTINGS index_granularity = 1024
-COMMENT 'airflow-provider-ch-s3: what its loads did, schema 3'
+COMMENT 'airflow-provider-ch-s3: what its loads did, schema 1'

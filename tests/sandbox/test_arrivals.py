@@ -82,7 +82,7 @@ class TestNoFiles:
         with pytest.raises(TaskDeferred) as deferred:
             operator.execute(context)
         lab.load("in/*.csv", table, task_id="other")
-        event = {"status": "ended", "query_id": deferred.value.trigger.query_id}
+        event = {"status": "ended", "query_id": deferred.value.trigger.query_id, "deadline": None}
         resumed = lab.operator("in/*.csv", table, deferrable=True, skip_downstream_if_nothing_new=True)
         with pytest.raises(AirflowSkipException, match="the table already holds 1 listed file"):
             resumed.execute_complete(context, event)

@@ -45,7 +45,6 @@ WHERE_KNOWN = {
 }
 NOT_FOR_24_8 = WHERE_KNOWN | {
     "check_grant": "sent from 25.8 on",
-    "flush_logs_here": "24.8 is sent flush_logs_old",
     "flush_logs_on_cluster": "24.8 is sent flush_logs_old",
     "insert_export_assumed_role": "24.8 has extra_credentials in SELECT alone",
     "insert_lines_cluster": "24.8 does not number the lines of a file: on_bad_rows='reject' is refused",

@@ -9,7 +9,7 @@ from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.sql import filters
 from airflow_provider_ch_s3.sql.filters import Sql, UnquotedValueError, require_quoted
-from airflow_provider_ch_s3.sql.render import _ENVIRONMENT, render
+from airflow_provider_ch_s3.sql.render import inline, render
 from airflow_provider_ch_s3.table.target import TableName
 
 
@@ -110,6 +110,8 @@ SAMPLES = {
     "literals": ["a"],
     "identifier": "a",
     "identifiers": ["a"],
+    "tuples": [("a", 1)],
+    "is_among": ["a"],
     "setting_name": "a",
     "parameter": "a",
     "expression": "a",
@@ -123,6 +125,12 @@ SAMPLES = {
 @pytest.mark.parametrize("name", filters.FILTERS)
 def test_every_filter_returns_what_may_be_printed(name: str) -> None:
     assert isinstance(filters.FILTERS[name](SAMPLES[name]), Sql)
+
+
+def test_lists_of_several_literals() -> None:
+    assert filters.tuples([("it's", 1), ("b", 2)]) == "('it\\'s', 1), ('b', 2)"
+    assert filters.is_among(["it's"]) == "= 'it\\'s'"
+    assert filters.is_among(["a", "b"]) == "IN ('a', 'b')"
 
 
 def test_require_quoted() -> None:
@@ -144,14 +152,23 @@ def test_require_quoted() -> None:
 )
 def test_a_template_that_prints_a_bare_value_fails(template: str, values: dict[str, object]) -> None:
     with pytest.raises(UnquotedValueError):
-        _ENVIRONMENT.from_string(template).render(**values)
+        inline("any", template, **values)
 
 
 def test_a_template_without_its_value_fails() -> None:
     with pytest.raises(UndefinedError, match="'where' is undefined"):
-        _ENVIRONMENT.from_string("SELECT 1{% if where %} WHERE {{ where | expression }}{% endif %}").render()
+        inline("any", "SELECT 1{% if where %} WHERE {{ where | expression }}{% endif %}")
     with pytest.raises(UndefinedError, match="'table' is undefined"):
         render("read_table", cluster=None)
+
+
+def test_the_text_of_a_short_statement_is_not_indented() -> None:
+    text = """
+        SELECT {{ x | literal }}
+        WHERE
+            1
+    """
+    assert inline("any", text, x="a").text == "SELECT 'a'\nWHERE\n    1"
 
 
 def test_long_lines_are_shortened_for_the_log() -> None:

@@ -16,14 +16,14 @@ from airflow_provider_ch_s3.sql.table_queries import (
     render_read_node,
     render_read_server,
 )
+from tests.unit.sql.places import at_both
 
 CASES: dict[str, Statement] = {
     "read_server": render_read_server(),
     "read_node": render_read_node(),
     "read_ddl_entry": render_read_ddl_entry("ch-s3-ddl-'1"),
     "show_queries": render_show_queries("ch-s3-'a-0-", "it's"),
-    "detect_nodes_cluster": render_detect_nodes("it's"),
-    "detect_nodes_single": render_detect_nodes(None),
+    **at_both("detect_nodes_cluster", render_detect_nodes),
 }
 
 

@@ -13,6 +13,7 @@ from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.sql import export_queries
 from airflow_provider_ch_s3.sql.export_queries import ExportFiles
 from airflow_provider_ch_s3.table.target import TableName
+from tests.unit.sql.places import at_both
 from tests.unit.sql.test_golden_load import ASSUMED, COLLECTION, KEYS, ROLE, SETTINGS, TEMPORARY, UNSAFE, source
 
 KEY = "http://s3:9000/flights/it's/part-ch-s3-0-1.parquet"
@@ -42,8 +43,7 @@ CASES: dict[str, Statement] = {
     "count_by_file_path_filter": export_queries.render_count_by_file(
         UNSAFE, structure="`id` UInt64", settings={"s3_retry_attempts": 12}
     ),
-    "select_table_here": Statement(text=export_queries.select_table(TABLE, None)),
-    "select_table_cluster": Statement(text=export_queries.select_table(TABLE, "it's")),
+    **at_both("select_table_cluster", lambda cluster: Statement(text=export_queries.select_table(TABLE, cluster))),
 }
 
 

@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_ch_s3 import sql
 from airflow_provider_ch_s3.bench import queries
 from tests.unit import sql as tests_of_sql
+from tests.unit.sql.places import AT_BOTH, without_cluster
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 MODULES = [*(import_module(f"{sql.__name__}.{found.name}") for found in pkgutil.iter_modules(sql.__path__)), queries]
@@ -38,3 +39,11 @@ def test_every_statement_has_a_case(statement: str) -> None:
 def test_no_golden_file_is_left_over() -> None:
     assert len(STATEMENTS) > 100
     assert {path.stem for path in GOLDEN.glob("*.sql")} == CASES
+
+
+@pytest.mark.parametrize("name", AT_BOTH)
+def test_one_server_is_asked_the_same_as_a_cluster(name: str) -> None:
+    everywhere, here = AT_BOTH[name]
+    assert here.text == without_cluster(everywhere.text)
+    assert here.text != everywhere.text
+    assert here.parameters == everywhere.parameters

@@ -13,6 +13,7 @@ from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.sql import ledger_queries, parts_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import server_sql
 from airflow_provider_ch_s3.table.target import TableName
+from tests.unit.sql.places import at_both
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 
@@ -26,7 +27,7 @@ SELECT = server_sql("SELECT id, 'it\\'s' AS s FROM `it's`.ch_s3_stage_52115f13b0
 LEDGER = TableName(database="it's", table="led`ger")
 FILES = TableName(database="it's", table="led`ger_files")
 LOCK = TableName(database="it's", table="ch_s3_lock_52115f13b013_7")
-COMMENT = "airflow-provider-ch-s3: what its loads did, schema 3"
+COMMENT = "airflow-provider-ch-s3: what its loads did, schema 1"
 # What a user may have written, and what must stay inside of its quotes.
 HOSTILE = "it's\n'); DROP TABLE x; --\\"
 CONDITION = "dt = '2013-01-01' OR origin IS NULL"
@@ -59,9 +60,8 @@ def prune_ledger(cluster: str | None, *, is_last: bool) -> Statement:
 
 
 def of_both(name: str, table: TableName = LEDGER, **values: Any) -> dict[str, Statement]:
-    """A statement on a cluster, and on a single node."""
     render = getattr(ledger_queries, f"render_{name}")
-    return {f"{name}_{where}": render(table, on, **values) for where, on in (("cluster", CLUSTER), ("single", None))}
+    return at_both(f"{name}_cluster", render, table, **values)
 
 
 NAMES = [TARGET_TEXT, "d.earlier"]
@@ -107,12 +107,9 @@ LOOK_UPS = {
         after=("flights/b", HOSTILE, "ch-s3-0123", 7),
         limit=1_000,
     ),
-    "find_ledgers_cluster": ledger_queries.render_find_ledgers(COMMENT, CLUSTER, limit=1_000),
-    "find_ledgers_single": ledger_queries.render_find_ledgers(COMMENT, None, limit=1_000),
-    "read_ledger_columns_cluster": ledger_queries.render_read_ledger_columns([LEDGER, FILES], CLUSTER),
-    "read_ledger_columns_single": ledger_queries.render_read_ledger_columns([LEDGER], None),
-    "read_locks_cluster": ledger_queries.render_read_locks(["it's", "d"], "ch_s3_lock_", CLUSTER, limit=1_000),
-    "read_locks_single": ledger_queries.render_read_locks(["d"], "ch_s3_lock_", None, limit=1_000),
+    **at_both("find_ledgers_cluster", ledger_queries.render_find_ledgers, COMMENT, limit=1_000),
+    **at_both("read_ledger_columns_cluster", ledger_queries.render_read_ledger_columns, [LEDGER, FILES]),
+    **at_both("read_locks_cluster", ledger_queries.render_read_locks, ["it's", "d"], "ch_s3_lock_", limit=1_000),
     **of_both("read_history", attempts=[(TARGET_TEXT, "ch-s3-0123", 7), ("d.t", "ch-s3-4567", 9)]),
     **of_both("read_last_locks"),
     **of_both("read_ended_attempts", before_seconds=1_700_000_000.5),
@@ -121,20 +118,19 @@ LOOK_UPS = {
 }
 
 CASES: dict[str, Statement] = {
-    "read_ledger_comments_cluster": ledger_queries.render_read_ledger_comments((LEDGER, FILES), CLUSTER),
-    "read_ledger_comments_single": ledger_queries.render_read_ledger_comments((LEDGER, FILES), None),
-    "create_ledger_here": ledger_queries.render_create_ledger(LEDGER, None, comment=COMMENT, is_replicated=False),
-    "create_ledger_on_cluster": ledger_queries.render_create_ledger(
-        LEDGER, CLUSTER, comment=COMMENT, is_replicated=False
+    **at_both("read_ledger_comments_cluster", ledger_queries.render_read_ledger_comments, (LEDGER, FILES)),
+    **at_both(
+        "create_ledger_on_cluster", ledger_queries.render_create_ledger, LEDGER, comment=COMMENT, is_replicated=False
     ),
     "create_ledger_replicated": ledger_queries.render_create_ledger(
         LEDGER, None, comment=COMMENT, is_replicated=True
     ),
-    "create_ledger_files_here": ledger_queries.render_create_ledger_files(
-        FILES, None, comment=COMMENT, is_replicated=False
-    ),
-    "create_ledger_files_on_cluster": ledger_queries.render_create_ledger_files(
-        FILES, CLUSTER, comment=COMMENT, is_replicated=False
+    **at_both(
+        "create_ledger_files_on_cluster",
+        ledger_queries.render_create_ledger_files,
+        FILES,
+        comment=COMMENT,
+        is_replicated=False,
     ),
     "create_ledger_files_replicated": ledger_queries.render_create_ledger_files(
         FILES, None, comment=COMMENT, is_replicated=True
@@ -145,29 +141,29 @@ CASES: dict[str, Statement] = {
     ),
     "write_ledger_files": ledger_queries.render_write_files(FILES, MANIFEST, quorum=0),
     **LOOK_UPS,
-    "read_attempt_files_cluster": ledger_queries.render_read_attempt_files(
-        FILES, CLUSTER, target="it's.a`b", attempt=("ch-s3-0123", 7), after=f"flights/{HOSTILE}", limit=100
+    **at_both(
+        "read_attempt_files_cluster",
+        ledger_queries.render_read_attempt_files,
+        FILES,
+        target="it's.a`b",
+        attempt=("ch-s3-0123", 7),
+        after=f"flights/{HOSTILE}",
+        limit=100,
     ),
-    "read_attempt_files_single": ledger_queries.render_read_attempt_files(
-        FILES, None, target="it's.a`b", attempt=("ch-s3-0123", 7), after="", limit=100
-    ),
-    "prune_ledger_here": prune_ledger(None, is_last=False),
     "prune_ledger_last": prune_ledger(None, is_last=True),
-    "prune_ledger_on_cluster": prune_ledger(CLUSTER, is_last=False),
-    "read_uuids_cluster": ledger_queries.render_read_uuids(["u1", "u2"], CLUSTER),
-    "read_uuids_single": ledger_queries.render_read_uuids(["u1"], None),
-    "prune_ledger_files_here": ledger_queries.render_prune_ledger_files(
-        FILES, None, target="it's.a`b", attempts=[("ch-s3-0123", 7)]
-    ),
-    "prune_ledger_files_on_cluster": ledger_queries.render_prune_ledger_files(
-        FILES, CLUSTER, target="it's.a`b", attempts=[("ch-s3-0123", 7), ("ch-s3-4567", 9)]
+    **at_both("prune_ledger_on_cluster", prune_ledger, is_last=False),
+    **at_both("read_uuids_cluster", ledger_queries.render_read_uuids, ["u1", "u2"]),
+    **at_both(
+        "prune_ledger_files_on_cluster",
+        ledger_queries.render_prune_ledger_files,
+        FILES,
+        target="it's.a`b",
+        attempts=[("ch-s3-0123", 7), ("ch-s3-4567", 9)],
     ),
     "create_lock": ledger_queries.render_create_lock(LOCK, owner=HOSTILE),
     "drop_lock": ledger_queries.render_drop_lock(LOCK),
-    "read_tables_cluster": ledger_queries.render_read_tables("it's", "ch_s3_lock_52115f13b013_", CLUSTER),
-    "read_tables_single": ledger_queries.render_read_tables("it's", "ch_s3_lock_52115f13b013_", None),
-    "create_staging_here": staging_queries.render_create_staging(STAGING, TARGET, None, comment="rows"),
-    "create_staging_on_cluster": staging_queries.render_create_staging(STAGING, TARGET, CLUSTER, comment=HOSTILE),
+    **at_both("read_tables_cluster", ledger_queries.render_read_tables, "it's", "ch_s3_lock_52115f13b013_"),
+    **at_both("create_staging_on_cluster", staging_queries.render_create_staging, STAGING, TARGET, comment=HOSTILE),
     "create_staging_replicated": staging_queries.render_create_staging(
         STAGING,
         TARGET,
@@ -175,37 +171,22 @@ CASES: dict[str, Statement] = {
         comment="rows",
         engine=server_sql("ReplicatedReplacingMergeTree(version) ORDER BY id SETTINGS index_granularity = 8192"),
     ),
-    "read_replicas_cluster": parts_queries.render_read_replicas(TARGET, CLUSTER),
-    "read_zero_copy_cluster": parts_queries.render_read_zero_copy(TARGET, CLUSTER),
-    "read_zero_copy_single": parts_queries.render_read_zero_copy(TARGET, None),
-    "read_replicas_single": parts_queries.render_read_replicas(TARGET, None),
-    "read_replication_queue_cluster": parts_queries.render_read_replication_queue(TARGET, CLUSTER),
-    "read_replication_queue_single": parts_queries.render_read_replication_queue(TARGET, None),
-    "read_fetches_cluster": parts_queries.render_read_fetches(TARGET, CLUSTER),
-    "read_fetches_single": parts_queries.render_read_fetches(TARGET, None),
-    "read_view_cluster": staging_queries.render_read_view(TARGET, CLUSTER),
-    "read_view_single": staging_queries.render_read_view(TARGET, None),
-    "create_feed_here": staging_queries.render_create_feed(FEED, STAGING, None, select=SELECT),
-    "create_feed_on_cluster": staging_queries.render_create_feed(FEED, STAGING, CLUSTER, select=SELECT),
-    "rename_staging_here": staging_queries.render_rename_staging(STAGING, RENAMED, None),
-    "rename_staging_on_cluster": staging_queries.render_rename_staging(STAGING, RENAMED, CLUSTER),
-    "drop_staging_here": staging_queries.render_drop_staging(STAGING, None),
-    "drop_staging_on_cluster": staging_queries.render_drop_staging(STAGING, CLUSTER),
-    "read_partitions_cluster": staging_queries.render_read_partitions(TARGET, CLUSTER),
-    "read_partitions_single": staging_queries.render_read_partitions(TARGET, None),
-    "read_blocks_cluster": staging_queries.render_read_blocks(TARGET, CLUSTER),
-    "read_blocks_single": staging_queries.render_read_blocks(TARGET, None),
-    "read_broken_parts_cluster": staging_queries.render_read_broken_parts(
-        [STAGING, TARGET], CLUSTER, partition=PARTITION
+    **at_both("read_replicas_cluster", parts_queries.render_read_replicas, TARGET),
+    **at_both("read_zero_copy_cluster", parts_queries.render_read_zero_copy, TARGET),
+    **at_both("read_replication_queue_cluster", parts_queries.render_read_replication_queue, TARGET),
+    **at_both("read_fetches_cluster", parts_queries.render_read_fetches, TARGET),
+    **at_both("read_view_cluster", staging_queries.render_read_view, TARGET),
+    **at_both("create_feed_on_cluster", staging_queries.render_create_feed, FEED, STAGING, select=SELECT),
+    **at_both("rename_staging_on_cluster", staging_queries.render_rename_staging, STAGING, RENAMED),
+    **at_both("drop_staging_on_cluster", staging_queries.render_drop_staging, STAGING),
+    **at_both("read_partitions_cluster", staging_queries.render_read_partitions, TARGET),
+    **at_both("read_blocks_cluster", staging_queries.render_read_blocks, TARGET),
+    **at_both(
+        "read_broken_parts_cluster", staging_queries.render_read_broken_parts, [STAGING, TARGET], partition=PARTITION
     ),
-    "read_broken_parts_single": staging_queries.render_read_broken_parts(
-        [STAGING, TARGET], None, partition=PARTITION
-    ),
-    "read_parts_cluster": staging_queries.render_read_parts(TARGET, CLUSTER, partitions=["all", PARTITION]),
-    "read_parts_single": staging_queries.render_read_parts(TARGET, None, partitions=["all"]),
+    **at_both("read_parts_cluster", staging_queries.render_read_parts, TARGET, partitions=["all", PARTITION]),
     "drop_parts": staging_queries.render_drop_parts(STAGING, parts=["all_1_1_0", HOSTILE]),
-    "read_idle_seconds_cluster": staging_queries.render_read_idle_seconds(STAGING, CLUSTER),
-    "read_idle_seconds_single": staging_queries.render_read_idle_seconds(STAGING, None),
+    **at_both("read_idle_seconds_cluster", staging_queries.render_read_idle_seconds, STAGING),
     "move_partitions": staging_queries.render_move_partitions(STAGING, TARGET, partitions=["a", PARTITION]),
     "replace_partitions": staging_queries.render_replace_partitions(
         STAGING, TARGET, partitions=["a", PARTITION], allow_empty=False
@@ -214,8 +195,7 @@ CASES: dict[str, Statement] = {
         STAGING, TARGET, partitions=[PARTITION], allow_empty=True
     ),
     "attach_partitions": staging_queries.render_attach_partitions(MERGED, STAGING, partitions=["a", PARTITION]),
-    "hold_merges_here": staging_queries.render_hold_merges(MERGED, None),
-    "hold_merges_on_cluster": staging_queries.render_hold_merges(MERGED, CLUSTER),
+    **at_both("hold_merges_on_cluster", staging_queries.render_hold_merges, MERGED),
     "copy_partitions": staging_queries.render_copy_partitions(
         MERGED, STAGING, partitions=["a", PARTITION], allow_empty=True
     ),
@@ -224,14 +204,10 @@ CASES: dict[str, Statement] = {
     "check_condition_here": staging_queries.render_check_condition(
         TARGET, columns=["id", "tail`num"], condition=CONDITION
     ),
-    "count_visible_cluster": staging_queries.render_count_visible(TARGET, CLUSTER),
-    "count_visible_single": staging_queries.render_count_visible(TARGET, None),
-    "unapplied_changes_cluster": staging_queries.render_unapplied_changes(TARGET, CLUSTER),
-    "unapplied_changes_single": staging_queries.render_unapplied_changes(TARGET, None),
-    "touched_partitions_cluster": staging_queries.render_touched_partitions(TARGET, CLUSTER, condition=CONDITION),
-    "touched_partitions_single": staging_queries.render_touched_partitions(TARGET, None, condition=CONDITION),
-    "count_outside_cluster": staging_queries.render_count_outside(STAGING, CLUSTER, condition=CONDITION),
-    "count_outside_single": staging_queries.render_count_outside(STAGING, None, condition=CONDITION),
+    **at_both("count_visible_cluster", staging_queries.render_count_visible, TARGET),
+    **at_both("unapplied_changes_cluster", staging_queries.render_unapplied_changes, TARGET),
+    **at_both("touched_partitions_cluster", staging_queries.render_touched_partitions, TARGET, condition=CONDITION),
+    **at_both("count_outside_cluster", staging_queries.render_count_outside, STAGING, condition=CONDITION),
 }
 
 

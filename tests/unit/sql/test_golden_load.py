@@ -19,6 +19,7 @@ from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSp
 from airflow_provider_ch_s3.sql import load_queries, render
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import Distribution, TableColumn, TableName, TargetSpec
+from tests.unit.sql.places import at_both
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 TEMPLATES = Path(render.__file__).parent / "templates"
@@ -191,32 +192,22 @@ CASES: dict[str, Statement] = {
     "parquet_footers_cluster": load_queries.render_parquet_footers(source(KEYS), CLUSTER, {"s3_retry_attempts": 12}),
     "parquet_footers_single": load_queries.render_parquet_footers(source(KEYS), None, {}),
     "parquet_footers_path_filter": load_queries.render_parquet_footers(UNSAFE, CLUSTER, {}),
-    "read_remote_disks_cluster": load_queries.render_read_remote_disks("it's", CLUSTER),
-    "read_remote_disks_single": load_queries.render_read_remote_disks("it's", None),
-    "read_table_cluster": load_queries.render_read_table(TABLE, CLUSTER),
-    "read_table_single": load_queries.render_read_table(TABLE, None),
-    "read_columns_cluster": load_queries.render_read_columns(TABLE, CLUSTER),
-    "read_columns_single": load_queries.render_read_columns(TABLE, None),
+    **at_both("read_remote_disks_cluster", load_queries.render_read_remote_disks, "it's"),
+    **at_both("read_table_cluster", load_queries.render_read_table, TABLE),
+    **at_both("read_columns_cluster", load_queries.render_read_columns, TABLE),
     "find_on_nodes": load_queries.render_find_on_nodes(TABLE, CLUSTER),
     "check_grant": load_queries.render_check_grant({TABLE: ["SELECT", "ALTER DELETE"], LEDGER: ["INSERT"]}),
     "read_user": load_queries.render_read_user(),
     "read_formats": load_queries.render_read_formats(),
     "read_settings": load_queries.render_read_settings(),
-    "running_queries_cluster": load_queries.render_running_queries(PREFIX, CLUSTER),
-    "running_queries_single": load_queries.render_running_queries(PREFIX, None),
-    "count_loads_cluster": load_queries.render_count_loads(CLUSTER, but="ch-s3-0123456789abcdef0123"),
-    "count_loads_single": load_queries.render_count_loads(None, but="ch-s3-0123456789abcdef0123"),
-    "flush_logs_here": load_queries.render_flush_logs(None, "query_log"),
-    "flush_logs_on_cluster": load_queries.render_flush_logs(CLUSTER, "query_log"),
+    **at_both("running_queries_cluster", load_queries.render_running_queries, PREFIX),
+    **at_both("count_loads_cluster", load_queries.render_count_loads, but="ch-s3-0123456789abcdef0123"),
+    **at_both("flush_logs_on_cluster", load_queries.render_flush_logs, "query_log"),
     "flush_logs_old": load_queries.render_flush_logs(CLUSTER, None),
-    "logged_queries_cluster": load_queries.render_logged_queries(PREFIX, CLUSTER, age_seconds=3600),
-    "logged_queries_single": load_queries.render_logged_queries(PREFIX, None, age_seconds=3600),
-    "has_query_log_cluster": load_queries.render_has_query_log(CLUSTER),
-    "has_query_log_single": load_queries.render_has_query_log(None),
-    "read_uptimes_cluster": load_queries.render_read_uptimes(CLUSTER),
-    "read_uptimes_single": load_queries.render_read_uptimes(None),
-    "kill_queries_on_cluster": load_queries.render_kill_queries(PREFIX, CLUSTER),
-    "kill_queries_here": load_queries.render_kill_queries(PREFIX, None),
+    **at_both("logged_queries_cluster", load_queries.render_logged_queries, PREFIX, age_seconds=3600),
+    **at_both("has_query_log_cluster", load_queries.render_has_query_log),
+    **at_both("read_uptimes_cluster", load_queries.render_read_uptimes),
+    **at_both("kill_queries_on_cluster", load_queries.render_kill_queries, PREFIX),
 }
 
 

@@ -10,6 +10,7 @@ import pytest
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.sql import load_queries, parts_queries
 from airflow_provider_ch_s3.table.target import TableName, TablePartitions
+from tests.unit.sql.places import at_both
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 
@@ -22,35 +23,30 @@ WATCHED = (
 )
 
 CASES: dict[str, Statement] = {
-    "table_nodes_cluster": parts_queries.render_table_nodes(MANY, CLUSTER),
-    "table_nodes_single": parts_queries.render_table_nodes(ONE, None),
-    "table_parts_cluster": parts_queries.render_table_parts(MANY, CLUSTER),
-    "table_parts_single": parts_queries.render_table_parts(ONE, None),
-    "table_merges_cluster": parts_queries.render_table_merges(MANY, CLUSTER),
-    "table_merges_single": parts_queries.render_table_merges(ONE, None),
-    "failed_mutations_cluster": parts_queries.render_failed_mutations(MANY, CLUSTER),
-    "failed_mutations_single": parts_queries.render_failed_mutations(ONE, None),
-    "table_replicas_cluster": parts_queries.render_table_replicas(MANY, CLUSTER),
-    "table_replicas_single": parts_queries.render_table_replicas(ONE, None),
-    "failed_changes_cluster": parts_queries.render_failed_changes(MANY, CLUSTER),
-    "failed_changes_single": parts_queries.render_failed_changes(ONE, None),
-    "partition_parts_cluster": parts_queries.render_partition_parts(WATCHED, CLUSTER),
-    "partition_parts_single": parts_queries.render_partition_parts(WATCHED[:1], None),
-    "partition_merges_cluster": parts_queries.render_partition_merges(WATCHED, CLUSTER),
-    "partition_merges_single": parts_queries.render_partition_merges(WATCHED[:1], None),
-    "partition_changes_cluster": parts_queries.render_partition_changes(MANY, CLUSTER),
-    "partition_changes_single": parts_queries.render_partition_changes(ONE, None),
-    "read_part_changes_cluster": parts_queries.render_read_part_changes(("a-1", "b-2"), CLUSTER),
-    "read_part_changes_single": parts_queries.render_read_part_changes(("a-1",), None),
+    **at_both("table_nodes_cluster", parts_queries.render_table_nodes, MANY),
+    **at_both("table_parts_cluster", parts_queries.render_table_parts, MANY),
+    **at_both("table_merges_cluster", parts_queries.render_table_merges, MANY),
+    **at_both("failed_mutations_cluster", parts_queries.render_failed_mutations, MANY),
+    **at_both("table_replicas_cluster", parts_queries.render_table_replicas, MANY),
+    **at_both("failed_changes_cluster", parts_queries.render_failed_changes, MANY),
+    **at_both("partition_parts_cluster", parts_queries.render_partition_parts, WATCHED),
+    **at_both("partition_merges_cluster", parts_queries.render_partition_merges, WATCHED),
+    **at_both("partition_changes_cluster", parts_queries.render_partition_changes, MANY),
+    **at_both("read_part_changes_cluster", parts_queries.render_read_part_changes, ("a-1", "b-2")),
     "parts_history_cluster": parts_queries.render_parts_history(
         ONE[0], CLUSTER, partitions=("201301", "2013-1"), since=1.5, limit=100
     ),
     "parts_history_single": parts_queries.render_parts_history(ONE[0], None, partitions=None, since=1.5, limit=100),
-    "running_parts_cluster": load_queries.render_running_parts(["ch-s3-0'1-2-3", "b"], CLUSTER),
-    "running_parts_single": load_queries.render_running_parts(["b"], None),
+    **at_both("running_parts_cluster", load_queries.render_running_parts, ["ch-s3-0'1-2-3", "b"]),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_statement_is_as_the_golden_file(name: str, check_golden: Callable[[str, str], None]) -> None:
     check_golden(name, CASES[name].text)
+
+
+def test_databases_whose_names_differ_in_case_are_all_asked() -> None:
+    tables = (TableName(database="Raw", table="a"), TableName(database="raw", table="b"))
+    text = parts_queries.render_table_nodes(tables, None).text
+    assert "database IN ('Raw', 'raw')" in text

@@ -12,6 +12,7 @@ from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.sql import table_queries
 from airflow_provider_ch_s3.table.new_table import NewColumn, NewTable
 from airflow_provider_ch_s3.table.target import Distribution, TableName
+from tests.unit.sql.places import at_both
 from tests.unit.sql.test_golden_load import CLUSTER, KEYS, TEXT, UNSAFE, source
 
 NAME = TableName(database="it's", table="a`b")
@@ -53,8 +54,7 @@ CASES: dict[str, Statement] = {
     "create_distributed_no_key": table_queries.render_create_distributed(
         NAME, replace(SHARDS, sharding_key=""), None
     ),
-    "add_columns_cluster": table_queries.render_add_columns(NAME, CLUSTER, columns=FULL.columns),
-    "add_columns_here": table_queries.render_add_columns(NAME, None, columns=FULL.columns[1:2]),
+    **at_both("add_columns_cluster", table_queries.render_add_columns, NAME, columns=FULL.columns),
     "check_types_two": table_queries.render_check_types(["UInt8", "Enum8('it\\'s' = 1)"]),
     "copy_table_here": table_queries.render_copy_table("CREATE TABLE d.t (`a` Int8) ENGINE = MergeTree ORDER BY a"),
 }

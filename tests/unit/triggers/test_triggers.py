@@ -271,8 +271,10 @@ def test_the_deadline_ends_the_waiting_though_nobody_answers(caplog: pytest.LogC
     assert "SECRET" not in caplog.text
 
 
-def next_deadline(monkeypatch: pytest.MonkeyPatch, event: dict[str, Any]) -> Any:
-    """The deadline with which the next chunk is deferred after an event."""
+@pytest.mark.parametrize("deadline", [1e9, None])
+def test_the_next_chunk_has_the_deadline_of_the_first(
+    monkeypatch: pytest.MonkeyPatch, deadline: float | None
+) -> None:
     operator = S3ToClickHouseOperator(
         task_id="t", source="s3://b/*", table="db.t", execution_timeout=datetime.timedelta(days=1)
     )
@@ -281,24 +283,13 @@ def next_deadline(monkeypatch: pytest.MonkeyPatch, event: dict[str, Any]) -> Any
     )
     monkeypatch.setattr(operator, "_loading", lambda _: nullcontext(load))
     with pytest.raises(TaskDeferred) as caught:
-        operator.execute_complete({}, {"status": "over", "query_id": "q-1", **event}, sql="INSERT 1")
+        operator.execute_complete({}, {"status": "over", "query_id": "q-1", "deadline": deadline}, sql="INSERT 1")
     assert caught.value.kwargs == {"sql": "INSERT 1"}
     assert operator.sql == "INSERT 1"
     assert operator.overwrite_rtif_after_execution
     _, arguments = caught.value.trigger.serialize()
     assert arguments["query_id"] == "after-q-1"
-    return arguments["deadline"]
-
-
-@pytest.mark.parametrize("deadline", [1e9, None])
-def test_the_next_chunk_has_the_deadline_of_the_first(
-    monkeypatch: pytest.MonkeyPatch, deadline: float | None
-) -> None:
-    assert next_deadline(monkeypatch, {"deadline": deadline}) == deadline
-
-
-def test_an_event_of_an_earlier_release_has_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert next_deadline(monkeypatch, {}) > time.time()
+    assert arguments["deadline"] == deadline
 
 
 @pytest.mark.parametrize("make", [load_trigger, parts_trigger])
@@ -328,8 +319,10 @@ def resume(event: Mapping[str, Any], **arguments: Any) -> Any:
     return sensor(**arguments).resume_execution("execute_complete", {"event": payload}, {})
 
 
-def test_what_has_settled_is_returned() -> None:
-    assert resume({"status": "settled", "result": {"parts": 1}}) == {"parts": 1}
+def test_what_has_settled_is_returned_although_no_server_tells_its_history() -> None:
+    result = {"parts": 1, "nodes": []}
+    event = {"status": "settled", "result": result, "cluster": None, "database": "db", "table": "t"}
+    assert resume(event) == {**result, "history": {}}
 
 
 def test_parts_that_cannot_settle_are_an_error() -> None:

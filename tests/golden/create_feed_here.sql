@@ -1,2 +1,0 @@
-CREATE MATERIALIZED VIEW IF NOT EXISTS `it's`.`ch_s3_stage_52115f13b013_0123_2_7_9_feed0` TO `it's`.`ch_s3_stage_52115f13b013_0123_2_7_7`
-AS SELECT id, 'it\'s' AS s FROM `it's`.ch_s3_stage_52115f13b013_0123_2_7_7

@@ -1,3 +1,0 @@
-CREATE TABLE IF NOT EXISTS `it's`.`ch_s3_stage_52115f13b013_0123_2_7_7` AS `it's`.`a\`b`
-COMMENT 'rows'
-SETTINGS allow_suspicious_low_cardinality_types = 1

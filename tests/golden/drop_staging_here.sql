@@ -1,2 +1,0 @@
-DROP TABLE IF EXISTS `it's`.`ch_s3_stage_52115f13b013_0123_2_7_7` SYNC
-SETTINGS max_table_size_to_drop = 0

@@ -1,7 +1,0 @@
-SELECT database, name, groupUniqArray(engine) AS engines, groupUniqArray(comment) AS comments
-FROM system.tables
-WHERE startsWith(comment, 'airflow-provider-ch-s3: what its loads did, schema 3')
-GROUP BY database, name
-ORDER BY database, name
-LIMIT 1000
-SETTINGS skip_unavailable_shards = 0

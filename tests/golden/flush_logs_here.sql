@@ -1,1 +1,0 @@
-SYSTEM FLUSH LOGS query_log

@@ -1,4 +1,0 @@
-SELECT concat(hostName(), ':', toString(tcpPort())) AS node
-FROM system.tables
-WHERE database = 'system' AND name = 'query_log'
-SETTINGS skip_unavailable_shards = 0

@@ -1,3 +1,0 @@
-KILL QUERY
-WHERE startsWith(initial_query_id, 'ch-s3-0\'1-2-')
-ASYNC

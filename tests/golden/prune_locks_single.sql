@@ -1,6 +1,0 @@
-ALTER TABLE `it's`.`led\`ger`
-DELETE WHERE target = 'it\'s.a`b'
-    AND epoch < 12
-    AND event IN ('locked', 'alive')
-    AND toFloat64(time) < 1700000000.5
-SETTINGS mutations_sync = 2

@@ -1,6 +1,0 @@
-SELECT target, max(epoch) AS last_epoch, argMax(first_open, epoch) AS first_open
-FROM `it's`.`led\`ger`
-WHERE event = 'locked'
-GROUP BY target
-ORDER BY target
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1

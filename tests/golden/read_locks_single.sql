@@ -1,6 +1,0 @@
-SELECT DISTINCT name, comment
-FROM system.tables
-WHERE database IN ('d') AND startsWith(name, 'ch_s3_lock_')
-ORDER BY name
-LIMIT 1000
-SETTINGS skip_unavailable_shards = 0

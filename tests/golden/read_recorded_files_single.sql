@@ -1,6 +1,0 @@
-SELECT DISTINCT path, etag, size_bytes, load_id, attempt
-FROM `it's`.`led\`ger_files`
-WHERE target IN ('it\'s.a`b', 'd.earlier')
-ORDER BY path, etag, load_id, attempt
-LIMIT 1000
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1

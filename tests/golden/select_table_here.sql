@@ -1,2 +1,0 @@
-SELECT *
-FROM `it's`.`a\`b`
