@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3.cli.demo_ui import serve_ui
 from airflow_provider_ch_s3.cli.topology import add_topology, read_topology
-from airflow_provider_ch_s3.common.text import count_of, format_bytes
+from airflow_provider_ch_s3.common.text import count_of, format_bytes, without_facts
 from airflow_provider_ch_s3.sandbox import flights
 from airflow_provider_ch_s3.sandbox.config import SandboxConfig
 from airflow_provider_ch_s3.sandbox.info import Sandbox
@@ -107,7 +107,7 @@ def echo_our_lines(line: str) -> None:
     """Print what our operator and sensor log; the rest of Airflow's log goes only to the file."""
     message = re.fullmatch(r"\S+ \[\w+ *\] (.+?) +\[airflow_provider_ch_s3\.(\w+)\S*\].*\n", line)
     if message and not message[1].startswith("::"):  # a group, which only the UI folds
-        print(f"  {message[2]}: {message[1]}", flush=True)
+        print(f"  {message[2]}: {without_facts(message[1])}", flush=True)
 
 
 def read_results(airflow: LocalAirflow) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -1,8 +1,14 @@
-"""Text for people: bytes, counts and durations formatted, external names with invisible characters escaped."""
+"""Text for people: bytes, counts and durations formatted, external names with invisible characters escaped.
+
+A line of a log may end with its facts, for the pages that read it: people change a sentence, and no chart breaks.
+"""
 
 from __future__ import annotations
 
+import json
 import unicodedata
+from collections.abc import Mapping
+from typing import Any
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -44,6 +50,19 @@ def format_seconds(seconds: float) -> str:
         return f"{minutes} min {rest_seconds:02d} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min"
+
+
+_FACTS_BEGIN = " [ch-s3 "
+
+
+def with_facts(text: str, facts: Mapping[str, Any]) -> str:
+    """Add facts to the end of a line: ``480 rows [ch-s3 {"rows": 480}]``, for ``plugins/static/log.js``."""
+    return f"{text}{_FACTS_BEGIN}{json.dumps(facts)}]"
+
+
+def without_facts(line: str) -> str:
+    """Return the part of a log line that is for people."""
+    return line.rpartition(_FACTS_BEGIN)[0] if line.endswith("}]") and _FACTS_BEGIN in line else line
 
 
 # Letters and marks that are displayed as nothing or as a space, although their Unicode category does not say so.

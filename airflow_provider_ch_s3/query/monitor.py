@@ -133,7 +133,8 @@ class QueryMonitor:
                 last_seen = self.timing.now()
                 if until_seen:
                     return status
-                log.info("%s", meter.measure(status.running, self._read_ended(query_id) if log_pace.is_due() else ()))
+                ended = self._read_ended(query_id) if log_pace.is_due() else ()
+                log.info("%s", meter.measure(status.running, ended).line)
             elif status is not None and status.state.is_terminal:
                 self._ended = status
                 return status

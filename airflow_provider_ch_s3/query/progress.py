@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.codec import decode
-from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count, format_estimate
+from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count, format_estimate, with_facts
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.sql import load_queries
@@ -61,6 +61,11 @@ class Progress:
             f"{format_estimate(self.left_seconds)} left" if self.left_seconds is not None else "",
         ]
         return ", ".join(part for part in parts if part)
+
+    @property
+    def line(self) -> str:
+        """One line for the log, with the facts that the tab "Load report" draws."""
+        return with_facts(str(self), {"chunk": self.chunk.number, "rows": self.rows})
 
     @property
     def _workers(self) -> str:

@@ -184,7 +184,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
             located = locate_table(hook, hook.declaration, self.table)
             nodes = read_parts(hook, located.found, located.cluster, self._partitions)
         verdict = judge_parts(rule, nodes)
-        log.info("%s: %s", self.table, verdict.reason)
+        log.info("%s: %s", self.table, verdict.line)
         return _Snapshot(table=located.found.local, cluster=located.cluster, nodes=nodes, verdict=verdict)
 
     def _defer(self, rule: SettleRule, snapshot: _Snapshot) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_provider_ch_s3.common.text import count_of, format_count, format_seconds
+from airflow_provider_ch_s3.common.text import count_of, format_count, format_seconds, with_facts
 from airflow_provider_ch_s3.errors import ConfigError, SettleError
 
 # ClickHouse slows down inserts into partitions with 1,000 parts or more; the published goal for bulk loads is 3,000
@@ -101,13 +101,24 @@ class SettleRule:
 class Verdict:
     """Whether the parts of a table have settled.
 
-    :param reason: one line for the log.
+    :param reason: one line for people.
+    :param parts: active parts on all nodes.
+    :param merges: merges and mutations that are running on all nodes.
+    :param waiting: what is waited for; '' if they have settled.
     :param left_seconds: estimated time until they have; None if it cannot be estimated.
     """
 
     is_settled: bool
     reason: str
+    parts: int
+    merges: int
+    waiting: str = ""
     left_seconds: float | None = None
+
+    @property
+    def line(self) -> str:
+        """The reason for the log, with the facts that the tab "Load report" draws."""
+        return with_facts(self.reason, {"parts": self.parts, "merges": self.merges, "waiting": self.waiting})
 
 
 def judge_parts(rule: SettleRule, nodes: Sequence[NodeParts]) -> Verdict:
@@ -122,15 +133,22 @@ def judge_parts(rule: SettleRule, nodes: Sequence[NodeParts]) -> Verdict:
     if absent := sorted(set.intersection(*(set(node.absent_partitions) for node in nodes))) if nodes else []:
         summary += f", no parts in {', '.join(absent)} (dropped, expired, or not a partition_id of system.parts)"
     if not waiting:
-        return Verdict(is_settled=True, reason=f"settled: {summary}", left_seconds=0.0)
+        return Verdict(is_settled=True, reason=f"settled: {summary}", parts=parts, merges=merges, left_seconds=0.0)
     for node, _ in waiting:
         _check_alive(rule, node)
     estimates = [_left_seconds(rule, node) for node, _ in waiting]
     known = [estimate for estimate in estimates if estimate is not None]
     left_seconds = max(known) if len(known) == len(estimates) else None
     left = f"; about {format_seconds(left_seconds)} left" if left_seconds is not None else ""
-    reasons = "; ".join(f"{node.node}: {why}" for node, why in waiting)
-    return Verdict(is_settled=False, reason=f"{summary}; waiting for {reasons}{left}", left_seconds=left_seconds)
+    awaited = "; ".join(f"{node.node}: {why}" for node, why in waiting) + left
+    return Verdict(
+        is_settled=False,
+        reason=f"{summary}; waiting for {awaited}",
+        parts=parts,
+        merges=merges,
+        waiting=awaited,
+        left_seconds=left_seconds,
+    )
 
 
 def _why_waiting(rule: SettleRule, node: NodeParts) -> str:

@@ -103,7 +103,7 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
                     if parts:
                         progress = meter.measure(parts)
                         if pace.is_due():
-                            log.info("%s: %s", self.query_id, progress)
+                            log.info("%s: %s", self.query_id, progress.line)
         except TimeoutError:
             log.info("%s: execution_timeout has expired", self.query_id)
             return "timeout"

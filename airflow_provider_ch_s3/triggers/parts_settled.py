@@ -86,9 +86,9 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
                 except (SettleError, TargetError) as error:
                     if not self.silent_fail:
                         return {"status": "failed", "message": str(error)}
-                    self._log_reason(str(error))
+                    self._log_reason(str(error), str(error))
                     continue
-                self._log_reason(verdict.reason)
+                self._log_reason(verdict.reason, verdict.line)
                 if verdict.is_settled:
                     place = {"cluster": self.cluster, "database": self.database, "table": self.table}
                     return {"status": "settled", "result": summarize_parts(nodes), **place}
@@ -103,9 +103,9 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
             async with join_poller(self.clickhouse_conn_id, self.cluster, read_partitions) as partitions:
                 yield partial(partitions.poll, watched, self.poll_interval)
 
-    def _log_reason(self, reason: str) -> None:
+    def _log_reason(self, reason: str, line: str) -> None:
         self._reason = reason
-        self.log.info("%s.%s: %s", self.database, self.table, reason)
+        self.log.info("%s.%s: %s", self.database, self.table, line)
 
 
 def dump_rule(rule: SettleRule) -> dict[str, Any]:

@@ -5,9 +5,11 @@ import { readError, readParts, readProgress } from "./log.js";
 const HISTORY_LENGTH = 20;
 const MOST_TASKS = 100;
 const ENDED = ["success", "failed", "skipped", "removed", "upstream_failed"];
-const FAILED = ["failed", "up_for_retry"];
 // A skipped load returns its report, too.
 const REPORTED = ["success", "skipped"];
+// Tasks are told by the arguments that they alone have together, so those of subclasses are found, too.
+const LOAD = ["clickhouse_conn_id", "source", "table"];
+const SENSOR = ["clickhouse_conn_id", "table", "max_parts", "max_parts_per_partition"];
 
 async function get(path) {
   const response = await fetch(new URL(`api/v2/${path}`, document.baseURI), {
@@ -36,9 +38,7 @@ function taskPath(place) {
 }
 
 // The index of an unmapped task is undefined, or "-1".
-function indexOf({ mapIndex }) {
-  return Number(mapIndex ?? -1);
-}
+const indexOf = ({ mapIndex }) => Number(mapIndex ?? -1);
 
 // Rows of the table itself, without those that were rejected, or went into materialized views.
 function rowsAdded({ partitions, rows_written: written }) {
@@ -71,22 +71,11 @@ export async function readHistory(place) {
   return loads.filter(({ report }) => report?.query_id).reverse();
 }
 
-// Tasks are told by the arguments that they alone have together, so those of subclasses are found, too.
-function hasFields(task, ...names) {
-  return names.every((name) => name in (task?.rendered_fields ?? {}));
-}
-
-function isLoad(task) {
-  return hasFields(task, "clickhouse_conn_id", "source", "table");
-}
-
-function isSensor(task) {
-  return hasFields(task, "clickhouse_conn_id", "table", "max_parts", "max_parts_per_partition");
-}
+const hasFields = (task, names) => names.every((name) => name in (task?.rendered_fields ?? {}));
 
 async function readSensor(place, task) {
   const [result, log] = await Promise.all([readResult(place), readLog(place, task)]);
-  return { result: result?.nodes ? result : null, waits: readParts(log), log };
+  return { result: result?.nodes ? result : null, waits: readParts(log), error: readError(task, log) };
 }
 
 // What the sensor of the same run saw of the table; null without one.
@@ -94,33 +83,32 @@ export async function readPartsAfter(place, table) {
   const { dagId, runId } = place;
   const path = `${runPath(place)}/taskInstances?limit=${MOST_TASKS}`;
   const tasks = (await getIfAllowed(path))?.task_instances ?? [];
-  const task = tasks.find((one) => isSensor(one) && one.rendered_fields.table === table);
+  const task = tasks.find((one) => hasFields(one, SENSOR) && one.rendered_fields.table === table);
   const isOver = task ? ENDED.includes(task.state) : tasks.every(({ state }) => ENDED.includes(state));
   const at = task && { dagId, runId, taskId: task.task_id, mapIndex: task.map_index };
   return { isOver, sensor: task ? await readSensor(at, task) : null };
 }
 
 export async function readTask(place) {
-  const isMapped = indexOf(place) >= 0;
-  const task = await get(`${taskPath(place)}${isMapped ? `/${indexOf(place)}` : ""}`);
+  const index = indexOf(place);
+  const task = await get(`${taskPath(place)}${index >= 0 ? `/${index}` : ""}`);
   const found = {
-    isLoad: isLoad(task),
-    isSensor: isSensor(task),
+    isLoad: hasFields(task, LOAD),
+    isSensor: hasFields(task, SENSOR),
     isOver: ENDED.includes(task?.state ?? "removed"),
     state: task?.state ?? "not started",
     fields: task?.rendered_fields ?? {},
     links: {},
   };
   if (found.isSensor) {
-    const sensor = await readSensor(place, task);
-    return { ...found, sensor, error: FAILED.includes(task.state) ? readError(sensor.log) : "" };
+    return { ...found, sensor: await readSensor(place, task) };
   }
   if (!found.isLoad) {
     return found;
   }
   const [report, links, log] = await Promise.all([
     REPORTED.includes(task.state) ? readReport(place) : null,
-    getIfAllowed(`${taskPath(place)}/links?map_index=${indexOf(place)}`),
+    getIfAllowed(`${taskPath(place)}/links?map_index=${index}`),
     readLog(place, task),
   ]);
   return {
@@ -128,6 +116,6 @@ export async function readTask(place) {
     report,
     links: links?.extra_links ?? {},
     progress: readProgress(log),
-    error: FAILED.includes(task.state) ? readError(log) : "",
+    error: readError(task, log),
   };
 }

@@ -2,36 +2,23 @@
 
 import { Bar, Section, Table } from "./elements.js";
 import { countOf, formatBytes, formatCount, formatSeconds } from "./format.js";
-import { LineChart } from "./line_chart.js";
-import { h } from "./react.js";
+import { LineChart, TimeChart } from "./line_chart.js";
+import { html } from "./react.js";
 
-const STEPS = [
-  ["plan", "plan_seconds"],
-  ["INSERT", "seconds"],
-  ["settle", "settle_seconds"],
-  ["verify", "verify_seconds"],
-  ["commit", "commit_seconds"],
-];
+const STEPS = ["plan", "INSERT", "settle", "verify", "commit"];
 
 export function Steps({ report }) {
-  const steps = STEPS.map(([name, field]) => ({ name, seconds: report[field] ?? 0 })).filter((one) => one.seconds > 0);
-  const total = steps.reduce((sum, one) => sum + one.seconds, 0);
-  return h(
-    Section,
-    { title: "Seconds", note: `${formatSeconds(total)} in all` },
-    h(
-      "div",
-      { className: "steps", "aria-hidden": true },
-      steps.map(({ name, seconds }) => h("span", { key: name, className: name, style: { flexGrow: seconds / total } })),
-    ),
-    h(
-      "ul",
-      { className: "legend" },
-      steps.map(({ name, seconds }) =>
-        h("li", { key: name }, h("i", { className: name }), `${name} `, h("b", null, formatSeconds(seconds))),
-      ),
-    ),
-  );
+  const secondsOf = (name) => report[name === "INSERT" ? "seconds" : `${name}_seconds`] ?? 0;
+  const steps = STEPS.map((name) => [name, secondsOf(name)]).filter(([, seconds]) => seconds > 0);
+  const total = steps.reduce((sum, [, seconds]) => sum + seconds, 0);
+  const bar = ([name, size]) => html`<span key=${name} className=${name} style=${{ flexGrow: size / total }} />`;
+  const entry = ([name, seconds]) =>
+    html`<li key=${name}><i className=${name} />${name} <b>${formatSeconds(seconds)}</b></li>`;
+  return html`
+    <${Section} title="Seconds" note="${formatSeconds(total)} in all">
+      <div className="steps" aria-hidden=${true}>${steps.map(bar)}</div>
+      <ul className="legend">${steps.map(entry)}</ul>
+    <//>`;
 }
 
 export function Nodes({ nodes }) {
@@ -39,25 +26,16 @@ export function Nodes({ nodes }) {
   const rows = shares.map(([, node]) => node.rows_written);
   const [most, mean] = [Math.max(...rows), rows.reduce((sum, one) => sum + one, 0) / rows.length];
   const skew = rows.length > 1 && mean ? `the largest share is ${(most / mean).toFixed(2)} times the mean` : "";
-  return h(
-    Section,
-    { title: "Nodes", note: skew },
-    h(Table, {
-      label: "Each node's share",
-      head: ["node", "rows", "files", "peak memory", "parts"],
-      rows: shares.map(([name, node]) => [
-        name,
-        h(Bar, { value: node.rows_written, most }),
-        formatCount(node.files),
-        formatBytes(node.peak_memory_bytes),
-        formatCount(node.initial_parts),
-      ]),
-    }),
-  );
-}
-
-function predictedRate({ rows_written: rows, predicted }) {
-  return predicted.load_seconds ? rows / predicted.load_seconds : null;
+  const cells = shares.map(([name, node]) => [
+    name,
+    html`<${Bar} value=${node.rows_written} most=${most} />`,
+    formatCount(node.files),
+    formatBytes(node.peak_memory_bytes),
+    formatCount(node.initial_parts),
+  ]);
+  const head = ["node", "rows", "files", "peak memory", "parts"];
+  return html`
+    <${Section} title="Nodes" note=${skew}><${Table} label="Each node's share" head=${head} rows=${cells} /><//>`;
 }
 
 // While the load runs, and afterwards, as its log tells it.
@@ -65,42 +43,31 @@ export function Progress({ progress }) {
   if (progress.length < 2) {
     return null;
   }
-  const began = progress[0].at;
-  const title = (at, rows) => `${formatSeconds(at - began)}: ${countOf(rows, "row")}`;
-  const points = progress.map(({ at, rows }) => ({ x: at, y: rows, title: title(at, rows) }));
   const last = progress.at(-1);
-  return h(
-    Section,
-    { title: "Rows over time", note: title(last.at, last.rows) },
-    h(LineChart, {
-      series: [{ name: "rows read", className: "real", points }],
-      ends: ["0 s", formatSeconds(last.at - began)],
-    }),
-  );
+  const note = `${formatSeconds(last.at - progress[0].at)}: ${countOf(last.rows, "row")}`;
+  const series = [{ name: "rows read", className: "real", points: progress.map(({ at, rows }) => [at, rows]) }];
+  return html`<${Section} title="Rows over time" note=${note}><${TimeChart} series=${series} noun="row" /><//>`;
 }
 
 export function History({ history, place }) {
   if (history.length < 2) {
     return null;
   }
-  const rates = history.map(({ report }) => report.rows_per_second);
-  const expected = history.map(({ report }, x) => ({ x, y: predictedRate(report) })).filter(({ y }) => y !== null);
-  const real = history.map(({ runId }, x) => ({
+  const predicted = history.flatMap(({ report: { predicted, rows_written: rows } }, x) =>
+    predicted.load_seconds ? [{ x, y: rows / predicted.load_seconds }] : [],
+  );
+  const real = history.map(({ runId, report: { rows_per_second: y } }, x) => ({
     x,
-    y: rates[x],
-    title: `${runId}: ${formatCount(rates[x])} rows/s`,
+    y,
+    title: `${runId}: ${formatCount(y)} rows/s`,
     isLarge: runId === place.runId,
   }));
-  return h(
-    Section,
-    { title: `The last ${history.length} loads of this task`, note: "rows a second" },
-    h(LineChart, {
-      series: [
-        { name: "predicted", className: "predicted", points: expected },
-        { name: "real", className: "real", points: real },
-      ],
-      ends: ["oldest", "latest"],
-      notes: ["the larger dot is this load"],
-    }),
-  );
+  const series = [
+    { name: "predicted", className: "predicted", points: predicted },
+    { name: "real", className: "real", points: real },
+  ];
+  return html`
+    <${Section} title="The last ${history.length} loads of this task" note="rows a second">
+      <${LineChart} series=${series} ends=${["oldest", "latest"]} notes=${["the larger dot is this load"]} />
+    <//>`;
 }

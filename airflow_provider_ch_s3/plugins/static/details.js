@@ -1,24 +1,21 @@
-// What was verified, the partitions, the settings with their reasons, and the SQL.
+// What was verified, the partitions, the files, the settings with their reasons, and the SQL.
 
-import { Bar, CopyButton, Section, Table } from "./elements.js";
+import { Bar, CopyButton, Section, Table, useFirst } from "./elements.js";
 import { countOf, formatCount } from "./format.js";
-import { h, useState } from "./react.js";
+import { LoadFiles } from "./loads_files.js";
+import { html, useState } from "./react.js";
 
 const FIRST_PARTITIONS = 20;
+const LEFT_OUT = { value: "–", origin: "left out" };
 
 export function Checks({ checks }) {
   if (!checks.length) {
     return null;
   }
-  return h(
-    Section,
-    { title: "Verified before the commit" },
-    h(
-      "ul",
-      { className: "checks" },
-      checks.map((check) => h("li", { key: check }, check)),
-    ),
-  );
+  return html`
+    <${Section} title="Verified before the commit">
+      <ul className="checks">${checks.map((check) => html`<li key=${check}>${check}</li>`)}</ul>
+    <//>`;
 }
 
 // Reports of earlier releases have no rejected rows.
@@ -26,53 +23,56 @@ export function Rejected({ report: { rows_rejected: count = 0, rejected = [] } }
   if (!count) {
     return null;
   }
-  return h(
-    Section,
-    { title: "Rejected rows", note: countOf(count, "row") },
-    h(Table, {
-      label: "Rejected rows",
-      head: ["file", "reason", "rows"],
-      rows: rejected.map(({ file, reason, rows }) => [file, reason, formatCount(rows)]),
-    }),
-  );
+  const rows = rejected.map(({ file, reason, rows }) => [file, reason, formatCount(rows)]);
+  return html`
+    <${Section} title="Rejected rows" note=${countOf(count, "row")}>
+      <${Table} label="Rejected rows" head=${["file", "reason", "rows"]} rows=${rows} />
+    <//>`;
 }
 
 export function Partitions({ report: { partitions, replaced } }) {
-  const [isWhole, setIsWhole] = useState(false);
   const names = Object.keys({ ...partitions, ...replaced }).sort();
+  const [shown, more] = useFirst(names, FIRST_PARTITIONS);
   if (!names.length) {
     return null;
   }
   const most = Object.values(partitions).reduce((one, other) => Math.max(one, other), 0);
-  const shown = isWhole ? names : names.slice(0, FIRST_PARTITIONS);
-  return h(
-    Section,
-    { title: "Partitions", note: countOf(names.length, "partition") },
-    h(Table, {
-      label: "Partitions",
-      head: ["partition", "rows added", "rows replaced"],
-      rows: shown.map((name) => [
-        name,
-        h(Bar, { value: partitions[name] ?? 0, most }),
-        formatCount(replaced[name] ?? 0),
-      ]),
-    }),
-    shown.length < names.length &&
-      h("button", { type: "button", onClick: () => setIsWhole(true) }, `Show all ${formatCount(names.length)}`),
-  );
+  const rows = shown.map((name) => [
+    name,
+    html`<${Bar} value=${partitions[name] ?? 0} most=${most} />`,
+    formatCount(replaced[name] ?? 0),
+  ]);
+  return html`
+    <${Section} title="Partitions" note=${countOf(names.length, "partition")}>
+      <${Table} label="Partitions" head=${["partition", "rows added", "rows replaced"]} rows=${rows} />
+      ${more}
+    <//>`;
+}
+
+// The ledger knows them: they are read when somebody wants to see them.
+export function Files({ report, connection }) {
+  const [isShown, setIsShown] = useState(false);
+  if (!isShown) {
+    return html`
+      <${Section} title="Files" note=${countOf(report.files_listed ?? report.files_read, "file")}>
+        <button type="button" onClick=${() => setIsShown(true)}>Show the files</button>
+      <//>`;
+  }
+  // The chunks of a load are attempts of their own, which the id of the load names together.
+  const load = report.chunks > 1 ? report.query_id.replace(/-\d+-\d+-insert$/, "") : report.query_id;
+  // The ledger is in the database of the table, unless the connection names another one.
+  const [database, table] = report.table.split(".");
+  return html`<${LoadFiles} load=${load} where=${{ conn_id: connection, database: table ? database : "" }} />`;
 }
 
 function SettingsTable({ label, settings }) {
-  return h(Table, {
-    label,
-    head: ["setting", "value", "origin", "reason"],
-    rows: settings.map(([name, { value, origin, reason }]) => [
-      name,
-      h("code", null, String(value)),
-      origin,
-      h("span", { className: "reason" }, reason),
-    ]),
-  });
+  const rows = settings.map(([name, { value, origin, reason }]) => [
+    name,
+    html`<code>${String(value)}</code>`,
+    origin,
+    html`<span className="reason">${reason}</span>`,
+  ]);
+  return html`<${Table} label=${label} head=${["setting", "value", "origin", "reason"]} rows=${rows} />`;
 }
 
 export function Settings({ report: { settings, left_out_settings: leftOut } }) {
@@ -81,25 +81,22 @@ export function Settings({ report: { settings, left_out_settings: leftOut } }) {
     // An INSERT that was taken over without its plan has none that is known to be notable.
     all.filter(([, setting]) => (setting.is_notable ?? true) === wanted),
   );
-  const omitted = Object.entries(leftOut).map(([name, reason]) => [name, { value: "–", origin: "left out", reason }]);
-  return h(
-    Section,
-    { title: "Settings", note: "that differ from the server's own, or protect the data" },
-    h(SettingsTable, { label: "Settings", settings: [...notable, ...omitted] }),
-    others.length > 0 &&
-      h(
-        "details",
-        null,
-        h("summary", null, `${countOf(others.length, "more setting")} as the server has them`),
-        h(SettingsTable, { label: "Other settings", settings: others }),
-      ),
-  );
+  const omitted = Object.entries(leftOut).map(([name, reason]) => [name, { ...LEFT_OUT, reason }]);
+  const rest = html`
+    <details>
+      <summary>${countOf(others.length, "more setting")} as the server has them</summary>
+      <${SettingsTable} label="Other settings" settings=${others} />
+    </details>`;
+  return html`
+    <${Section} title="Settings" note="that differ from the server's own, or protect the data">
+      <${SettingsTable} label="Settings" settings=${[...notable, ...omitted]} />
+      ${others.length > 0 && rest}
+    <//>`;
 }
 
 export function Sql({ text }) {
-  return h(
-    Section,
-    { title: "SQL", note: h(CopyButton, { text, what: "the SQL" }) },
-    h("pre", { className: "scroll", tabIndex: 0 }, text),
-  );
+  return html`
+    <${Section} title="SQL" note=${html`<${CopyButton} text=${text} what="the SQL" />`}>
+      <pre className="scroll" tabIndex=${0}>${text}</pre>
+    <//>`;
 }

@@ -1,37 +1,51 @@
-// The pieces that the sections of the tab are made of.
+// The pieces that the sections of both pages are made of.
 
 import { formatCount } from "./format.js";
-import { h, useState } from "./react.js";
+import { html, useState } from "./react.js";
 
 const COPIED_MILLISECONDS = 1500;
 
 export function Section({ title, note, children }) {
-  return h("section", null, h("h3", null, title, note && h("small", null, note)), children);
+  return html`
+    <section>
+      <h3>${title}${note && html`<small>${note}</small>`}</h3>
+      ${children}
+    </section>`;
 }
 
 // A number with a bar as long as its share of the largest one.
 export function Bar({ value, most }) {
   const width = `${most ? (100 * value) / most : 0}%`;
-  return h("span", { className: "bar" }, h("span", null, formatCount(value)), h("i", { style: { width } }));
+  return html`<span className="bar"><span>${formatCount(value)}</span><i style=${{ width }} /></span>`;
 }
 
 export function Table({ label, head, rows }) {
-  return h(
-    "div",
-    { className: "scroll", role: "region", "aria-label": label, tabIndex: 0 },
-    h(
-      "table",
-      null,
-      h("thead", null, h("tr", null, head.map((name) => h("th", { key: name, scope: "col" }, name)))),
-      h(
-        "tbody",
-        null,
-        rows.map(([name, ...cells], row) =>
-          h("tr", { key: row }, h("th", { scope: "row" }, name), cells.map((cell, i) => h("td", { key: i }, cell))),
-        ),
-      ),
-    ),
-  );
+  const rowOf = ([name, ...cells], row) => html`
+    <tr key=${row}>
+      <th scope="row">${name}</th>
+      ${cells.map((cell, index) => html`<td key=${index}>${cell}</td>`)}
+    </tr>`;
+  return html`
+    <div className="scroll" role="region" aria-label=${label} tabIndex=${0}>
+      <table>
+        <thead><tr>${head.map((name) => html`<th key=${name} scope="col">${name}</th>`)}</tr></thead>
+        <tbody>${rows.map(rowOf)}</tbody>
+      </table>
+    </div>`;
+}
+
+export function Failure({ text }) {
+  return text ? html`<p className="outcome bad" role="alert">${text}</p>` : null;
+}
+
+// The first of many, and a button that shows all: [what is shown now, the button or nothing].
+export function useFirst(all, count) {
+  const [isWhole, setIsWhole] = useState(false);
+  if (isWhole || all.length <= count) {
+    return [all, null];
+  }
+  const text = `Show all ${formatCount(all.length)}`;
+  return [all.slice(0, count), html`<button type="button" onClick=${() => setIsWhole(true)}>${text}</button>`];
 }
 
 export function CopyButton({ text, what }) {
@@ -45,5 +59,6 @@ export function CopyButton({ text, what }) {
     setIsCopied(true);
     setTimeout(() => setIsCopied(false), COPIED_MILLISECONDS);
   }
-  return h("button", { type: "button", onClick: copy, "aria-label": `Copy ${what}` }, isCopied ? "Copied" : "Copy");
+  return html`
+    <button type="button" onClick=${copy} aria-label="Copy ${what}">${isCopied ? "Copied" : "Copy"}</button>`;
 }

@@ -1,11 +1,7 @@
 // Numbers for people to read.
 
-const BYTE_UNITS = [
-  [2 ** 40, "TiB"],
-  [2 ** 30, "GiB"],
-  [2 ** 20, "MiB"],
-  [2 ** 10, "KiB"],
-];
+const DAY_SECONDS = 86400;
+const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 export function formatCount(count) {
   return Math.round(count).toLocaleString("en-US");
@@ -17,8 +13,8 @@ export function countOf(count, noun) {
 }
 
 export function formatBytes(bytes) {
-  const [size, name] = BYTE_UNITS.find(([size]) => bytes >= size) ?? [1, "B"];
-  return `${(bytes / size).toFixed(size === 1 ? 0 : 1)} ${name}`;
+  const unit = BYTE_UNITS.findLastIndex((_, power) => power === 0 || bytes >= 1024 ** power);
+  return `${(bytes / 1024 ** unit).toFixed(unit ? 1 : 0)} ${BYTE_UNITS[unit]}`;
 }
 
 export function formatSeconds(seconds) {
@@ -30,4 +26,13 @@ export function formatSeconds(seconds) {
   return whole < 3600
     ? `${Math.floor(whole / 60)} min ${pad(whole % 60)} s`
     : `${Math.floor(whole / 3600)} h ${pad(Math.floor((whole % 3600) / 60))} min`;
+}
+
+// The moment as the list of `ch-s3 loads` has it.
+export function formatTime(seconds) {
+  return new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
+}
+
+export function formatAge(seconds) {
+  return seconds < 2 * DAY_SECONDS ? formatSeconds(seconds) : countOf(Math.floor(seconds / DAY_SECONDS), "day");
 }

@@ -2,48 +2,37 @@
 
 import { CopyButton } from "./elements.js";
 import { countOf, formatCount, formatSeconds } from "./format.js";
-import { h } from "./react.js";
-
-function Field({ label, children }) {
-  return h("div", null, h("dt", null, label), h("dd", null, children));
-}
+import { html } from "./react.js";
 
 // One address, or a list of them.
 function describeSource(source) {
-  const addresses = [source].flat();
-  const rest = addresses.length > 1 ? ` and ${addresses.length - 1} more` : "";
-  return `${addresses[0]}${rest}`;
+  const [first, ...others] = [source].flat();
+  return others.length ? `${first} and ${others.length} more` : first;
 }
 
 export function Header({ load: { state, fields, report, links } }) {
   const play = links.ClickHouse;
-  const addedColumns = Object.keys(report?.columns_added ?? {});
-  return h(
-    "header",
-    null,
-    h(
-      "h2",
-      null,
-      h("span", { className: `state ${state}` }, state.replaceAll("_", " ")),
-      h("span", { className: "table" }, fields.table),
-    ),
-    h(
-      "dl",
-      null,
-      fields.source && h(Field, { label: "Source" }, h("code", null, describeSource(fields.source))),
-      report && h(Field, { label: "Mode" }, h("code", null, report.load_mode)),
-      addedColumns.length > 0 && h(Field, { label: "Columns added" }, h("code", null, addedColumns.join(", "))),
-      h(Field, { label: "Connection" }, h("code", null, fields.clickhouse_conn_id)),
-      report?.query_id &&
-        h(
-          Field,
-          { label: "Query id" },
-          h("code", null, report.query_id),
-          h(CopyButton, { text: report.query_id, what: "the query id" }),
-        ),
-      play && h(Field, { label: "ClickHouse" }, h("a", { href: play, target: "_blank", rel: "noreferrer" }, "open")),
-    ),
-  );
+  const columns = Object.keys(report?.columns_added ?? {}).join(", ");
+  const id = report?.query_id;
+  const named = html`<span><code>${id}</code><${CopyButton} text=${id} what="the query id" /></span>`;
+  const link = html`<a href=${play} target="_blank" rel="noreferrer">open</a>`;
+  const code = (text) => html`<code>${text}</code>`;
+  const field = (label, content) => html`<div><dt>${label}</dt><dd>${content}</dd></div>`;
+  return html`
+    <header>
+      <h2>
+        <span className="state ${state}">${state.replaceAll("_", " ")}</span>
+        <span className="table">${fields.table}</span>
+      </h2>
+      <dl>
+        ${fields.source && field("Source", code(describeSource(fields.source)))}
+        ${report && field("Mode", code(report.load_mode))}
+        ${columns && field("Columns added", code(columns))}
+        ${field("Connection", code(fields.clickhouse_conn_id))}
+        ${id && field("Query id", named)}
+        ${play && field("ClickHouse", link)}
+      </dl>
+    </header>`;
 }
 
 function describeLoad(report) {
@@ -58,15 +47,14 @@ function describeLoad(report) {
 
 export function Outcome({ load: { state, isOver, report, progress, error } }) {
   if (error) {
-    return h("pre", { className: "outcome bad", role: "alert" }, error);
+    return html`<pre className="outcome bad" role="alert">${error}</pre>`;
   }
   if (!report) {
     const soFar = progress.at(-1)?.text ?? "The report comes when the load ends.";
-    const text = isOver ? "No report: the task returned none." : soFar;
-    return h("p", { className: "outcome" }, text);
+    return html`<p className="outcome">${isOver ? "No report: the task returned none." : soFar}</p>`;
   }
   if (!report.query_id) {
-    return h("p", { className: "outcome" }, `Nothing new: ${report.checks.join("; ")}.`);
+    return html`<p className="outcome">Nothing new: ${report.checks.join("; ")}.</p>`;
   }
-  return h("p", { className: `outcome ${state === "success" ? "good" : ""}` }, describeLoad(report));
+  return html`<p className="outcome ${state === "success" ? "good" : ""}">${describeLoad(report)}</p>`;
 }

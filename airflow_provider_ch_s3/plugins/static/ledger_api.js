@@ -6,11 +6,10 @@ const SENTENCES = {
 };
 
 async function describeFailure(response) {
-  const answer = await response.json().catch(() => ({}));
-  if (typeof answer.detail === "string" && !(response.status in SENTENCES)) {
-    return answer.detail;
-  }
-  return SENTENCES[response.status] ?? `Airflow answered ${response.status}; the log of its API server says why.`;
+  const { detail } = await response.json().catch(() => ({}));
+  const said = typeof detail === "string" && detail;
+  const other = `Airflow answered ${response.status}; the log of its API server says why.`;
+  return SENTENCES[response.status] || said || other;
 }
 
 async function get(route, values) {

@@ -1,7 +1,7 @@
 // Lines over time or over loads: plain SVG, in the colours of the page.
 
-import { formatCount } from "./format.js";
-import { h } from "./react.js";
+import { countOf, formatCount, formatSeconds } from "./format.js";
+import { html } from "./react.js";
 
 const [WIDTH, HEIGHT, MARGIN] = [600, 120, 10];
 const LONGEST_LEGEND = 8;
@@ -9,12 +9,6 @@ const LONGEST_LEGEND = 8;
 function scale(values, from, to) {
   const [least, most] = [Math.min(...values), Math.max(...values)];
   return (value) => (most > least ? from + ((value - least) * (to - from)) / (most - least) : to);
-}
-
-function Line({ className, points }) {
-  return points.length > 1
-    ? h("polyline", { className, points: points.map(({ x, y }) => `${x},${y}`).join(" ") })
-    : null;
 }
 
 // series: [{ name, className, points: [{ x, y, title, isLarge }] }]; points without a title have no dot.
@@ -29,29 +23,37 @@ export function LineChart({ series, ends = [], notes = [] }) {
   }));
   const dots = placed.flatMap((one) => one.points.filter(({ title }) => title).map((point) => [one, point]));
   const named = series.length > LONGEST_LEGEND ? [] : series;
-  return h(
-    "div",
-    { className: "chart" },
-    h("small", null, formatCount(Math.max(...points.map((point) => point.y)))),
-    h(
-      "svg",
-      {
-        viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
-        role: "img",
-        "aria-label": dots.map(([, { title }]) => title).join("; "),
-      },
-      h("line", { x1: 0, x2: WIDTH, y1: HEIGHT - MARGIN, y2: HEIGHT - MARGIN }),
-      placed.map(({ name, className, points }) => h(Line, { key: name, className, points })),
-      dots.map(([{ className }, { x, y, title, isLarge }], index) =>
-        h("circle", { key: index, className, cx: x, cy: y, r: isLarge ? 5 : 2.5 }, h("title", null, title)),
-      ),
-    ),
-    h("small", { className: "ends" }, ends.map((text) => h("span", { key: text }, text))),
-    h(
-      "ul",
-      { className: "legend" },
-      named.map(({ name, className }) => h("li", { key: name }, h("i", { className }), name)),
-      notes.map((note) => h("li", { key: note }, note)),
-    ),
-  );
+  const line = ({ name, className, points }) => {
+    const text = points.map((point) => `${point.x},${point.y}`).join(" ");
+    return points.length > 1 && html`<polyline key=${name} className=${className} points=${text} />`;
+  };
+  const dot = ([{ className }, { x: cx, y: cy, title, isLarge }], key) => html`
+    <circle ...${{ key, className, cx, cy, r: isLarge ? 5 : 2.5 }}><title>${title}</title></circle>`;
+  const label = dots.map(([, { title }]) => title).join("; ");
+  return html`
+    <div className="chart">
+      <small>${formatCount(Math.max(...points.map((point) => point.y)))}</small>
+      <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label=${label}>
+        <line x1=${0} x2=${WIDTH} y1=${HEIGHT - MARGIN} y2=${HEIGHT - MARGIN} />
+        ${placed.map(line)}
+        ${dots.map(dot)}
+      </svg>
+      <small className="ends">${ends.map((text) => html`<span key=${text}>${text}</span>`)}</small>
+      <ul className="legend">
+        ${named.map(({ name, className }) => html`<li key=${name}><i className=${className} />${name}</li>`)}
+        ${notes.map((note) => html`<li key=${note}>${note}</li>`)}
+      </ul>
+    </div>`;
+}
+
+// Numbers over time, from the first look on. series: [{ name, className, label, points: [[Unix time, number]] }];
+// label: what the titles begin with.
+export function TimeChart({ series, noun }) {
+  const times = series.flatMap(({ points }) => points.map(([at]) => at));
+  const began = Math.min(...times);
+  const titled = series.map(({ label = "", points, ...one }) => ({
+    ...one,
+    points: points.map(([x, y]) => ({ x, y, title: `${label}${formatSeconds(x - began)}: ${countOf(y, noun)}` })),
+  }));
+  return html`<${LineChart} series=${titled} ends=${["0 s", formatSeconds(Math.max(...times) - began)]} />`;
 }

@@ -1,113 +1,79 @@
 // Files by name: those of one load, and those of which a table holds rows.
 
-import { CopyButton, Section, Table } from "./elements.js";
-import { countOf, formatBytes } from "./format.js";
+import { CopyButton, Failure, Section, Table } from "./elements.js";
+import { countOf, formatBytes, formatTime } from "./format.js";
 import { readLoadFiles, readTableFiles } from "./ledger_api.js";
-import { Failure, formatTime } from "./loads_elements.js";
-import { h, useEffect, useRef, useState } from "./react.js";
+import { useAnswer } from "./page.js";
+import { html, useEffect, useRef, useState } from "./react.js";
 
 // Shown below what was clicked, so that the focus has to follow.
 function Panel({ title, note, children }) {
   const panel = useRef(null);
   useEffect(() => panel.current.focus(), []);
-  return h("div", { ref: panel, tabIndex: -1, className: "panel" }, h(Section, { title, note }, children));
+  return html`
+    <div ref=${panel} tabIndex=${-1} className="panel"><${Section} title=${title} note=${note}>${children}<//></div>`;
 }
 
-function useAnswer(read, values) {
-  const [answer, setAnswer] = useState({ found: null, failure: "" });
-  useEffect(() => {
-    let isGone = false;
-    read(values)
-      .then((found) => ({ found, failure: "" }))
-      .catch((error) => ({ found: null, failure: error.message }))
-      .then((given) => isGone || setAnswer(given));
-    return () => {
-      isGone = true;
-    };
-  }, Object.values(values));
-  return answer;
-}
-
-function describeEvent({ time, event, try_number: number }) {
-  return `${formatTime(time)} ${event} by try ${number}`;
+function Files({ label, head, files, cellsOf }) {
+  const rows = files.map((file) => [
+    html`<code>${file.path}</code>`,
+    formatBytes(file.size_bytes),
+    html`<code>${file.etag}</code>`,
+    ...cellsOf(file),
+  ]);
+  return html`<${Table} label=${label} head=${["file", "size", "ETag", ...head]} rows=${rows} />`;
 }
 
 function Story({ attempt }) {
-  const events = attempt.events.map(describeEvent);
-  return h(
-    "div",
-    { className: "story" },
-    h("p", null, h("code", null, attempt.query_id), h(CopyButton, { text: attempt.query_id, what: "the query id" })),
-    h("p", null, h("code", null, attempt.source)),
-    h("ol", null, events.map((event, index) => h("li", { key: index }, event))),
-  );
+  const { query_id: id, source, events } = attempt;
+  const lines = events.map(({ time, event, try_number: number }) => `${formatTime(time)} ${event} by try ${number}`);
+  return html`
+    <div className="story">
+      <p><code>${id}</code><${CopyButton} text=${id} what="the query id" /></p>
+      <p><code>${source}</code></p>
+      <ol>${lines.map((line, index) => html`<li key=${index}>${line}</li>`)}</ol>
+    </div>`;
 }
 
 export function LoadFiles({ load, where }) {
-  const { found, failure } = useAnswer(readLoadFiles, { load, ...where });
-  const count = found && countOf(found.files.length, "file");
-  return h(
-    Panel,
-    { title: "Files of a load", note: found?.is_cut ? `the first ${count}` : count },
-    h(Failure, { text: failure }),
-    found?.attempts.map((attempt) => h(Story, { key: attempt.query_id, attempt })),
-    found?.skipped.map(({ files, why }) => h("p", { key: why }, `${countOf(files, "file")} skipped: ${why}.`)),
-    found &&
-      h(Table, {
-        label: "Files of a load",
-        head: ["file", "size", "ETag", "what became of it"],
-        rows: found.files.map((file) => [
-          h("code", null, file.path),
-          formatBytes(file.size_bytes),
-          h("code", null, file.etag),
-          file.rows === null ? file.why : `${file.why}: ${countOf(file.rows, "row")}`,
-        ]),
-      }),
-  );
+  const asked = { load, ...where };
+  const { found, failure } = useAnswer(() => readLoadFiles(asked), asked);
+  const title = "Files of a load";
+  const files = found?.files ?? [];
+  const count = found && countOf(files.length, "file");
+  const became = ({ rows, why }) => [rows === null ? why : `${why}: ${countOf(rows, "row")}`];
+  return html`
+    <${Panel} title=${title} note=${found?.is_cut ? `the first ${count}` : count}>
+      <${Failure} text=${failure} />
+      ${found?.attempts.map((attempt) => html`<${Story} key=${attempt.query_id} attempt=${attempt} />`)}
+      ${found?.skipped.map(({ files, why }) => html`<p key=${why}>${countOf(files, "file")} skipped: ${why}.</p>`)}
+      ${found && html`<${Files} label=${title} head=${["what became of it"]} files=${files} cellsOf=${became} />`}
+    <//>`;
 }
 
 export function TableFiles({ table, where }) {
   const [prefix, setPrefix] = useState("");
-  const [asked, setAsked] = useState({ prefix: "", after: "" });
-  const { found, failure } = useAnswer(readTableFiles, { table, ...asked, ...where });
+  const [place, setPlace] = useState({ prefix: "", after: "" });
+  const asked = { table, ...place, ...where };
+  const { found, failure } = useAnswer(() => readTableFiles(asked), asked);
+  const title = `Files in ${table}`;
+  const loadOf = (file) => [html`<code>${file.load_id}</code>`, file.attempt];
+  const next = () => setPlace({ ...place, after: found.next });
+  const type = (event) => setPrefix(event.target.value);
 
   function search(event) {
     event.preventDefault();
-    setAsked({ prefix, after: "" });
+    setPlace({ prefix, after: "" });
   }
-  return h(
-    Panel,
-    { title: `Files in ${table}`, note: "that loads have brought, according to the ledger" },
-    h(
-      "form",
-      { className: "filters", onSubmit: search },
-      h(
-        "label",
-        null,
-        "Path begins with",
-        h("input", {
-          value: prefix,
-          placeholder: "bucket/folder/",
-          onChange: (event) => setPrefix(event.target.value),
-        }),
-      ),
-      h("button", { type: "submit" }, "Search"),
-    ),
-    h(Failure, { text: failure }),
-    found &&
-      h(Table, {
-        label: `Files in ${table}`,
-        head: ["file", "size", "ETag", "load", "attempt"],
-        rows: found.files.map((file) => [
-          h("code", null, file.path),
-          formatBytes(file.size_bytes),
-          h("code", null, file.etag),
-          h("code", null, file.load_id),
-          file.attempt,
-        ]),
-      }),
-    found && !found.files.length && h("p", null, found.next ? "None of these is held any more." : "No such file."),
-    found?.next &&
-      h("button", { type: "button", onClick: () => setAsked({ ...asked, after: found.next }) }, "Next files"),
-  );
+  return html`
+    <${Panel} title=${title} note="that loads have brought, according to the ledger">
+      <form className="filters" onSubmit=${search}>
+        <label>Path begins with<input value=${prefix} placeholder="bucket/folder/" onChange=${type} /></label>
+        <button type="submit">Search</button>
+      </form>
+      <${Failure} text=${failure} />
+      ${found && html`<${Files} label=${title} head=${["load", "attempt"]} files=${found.files} cellsOf=${loadOf} />`}
+      ${found?.files.length === 0 && html`<p>${found.next ? "None of these is held any more." : "No such file."}</p>`}
+      ${found?.next && html`<button type="button" onClick=${next}>Next files</button>`}
+    <//>`;
 }

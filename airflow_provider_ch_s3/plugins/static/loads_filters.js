@@ -1,13 +1,8 @@
 // Which ledger the page shows, and which loads in it.
 
-import { h, useEffect, useState } from "./react.js";
+import { html, useEffect, useState } from "./react.js";
 
-const STATES = [
-  ["", "all"],
-  ["open", "open"],
-  ["committed", "committed"],
-  ["abandoned", "abandoned"],
-];
+const STATES = ["open", "committed", "abandoned"];
 const TIMES = [
   ["", "at any time"],
   ["1", "in the last day"],
@@ -16,57 +11,45 @@ const TIMES = [
   ["365", "in the last year"],
 ];
 
+const named = (names) => names.map((name) => [name, name]);
+
 function Choice({ label, value, options, choose }) {
   // What an address asks for is shown, even if there is no such thing.
   const all = options.some(([known]) => known === value) ? options : [...options, [value, value]];
-  return h(
-    "label",
-    null,
-    label,
-    h(
-      "select",
-      { value, onChange: (event) => choose(event.target.value) },
-      all.map(([known, text]) => h("option", { key: known, value: known }, text)),
-    ),
-  );
+  return html`
+    <label>${label}
+      <select value=${value} onChange=${(event) => choose(event.target.value)}>
+        ${all.map(([known, text]) => html`<option key=${known} value=${known}>${text}</option>`)}
+      </select>
+    </label>`;
 }
 
 export function Filters({ filters, page, change, refresh }) {
   const [connection, setConnection] = useState(filters.conn_id);
   useEffect(() => setConnection(filters.conn_id), [filters.conn_id]);
-  const named = (names) => names.map((name) => [name, name]);
+  const ledgers = page ? named(page.ledgers) : [["", "default"]];
+  const ledger = filters.ledger || page?.ledger || "";
+  const tables = [["", "all"], ...named((page?.tables ?? []).map(({ table }) => table))];
+  const isOther = connection !== filters.conn_id;
+  const type = (event) => setConnection(event.target.value);
 
   function submit(event) {
     event.preventDefault();
-    if (connection === filters.conn_id) {
-      refresh();
-    } else {
+    if (isOther) {
       change({ conn_id: connection, ledger: "", table: "" });
+    } else {
+      refresh();
     }
   }
-  return h(
-    "form",
-    { className: "filters", onSubmit: submit },
-    h(
-      "label",
-      null,
-      "Connection",
-      h("input", { value: connection, required: true, onChange: (event) => setConnection(event.target.value) }),
-    ),
-    h(Choice, {
-      label: "Ledger",
-      value: filters.ledger || page?.ledger || "",
-      options: page ? named(page.ledgers) : [["", "default"]],
-      choose: (ledger) => change({ ledger, table: "" }),
-    }),
-    h(Choice, {
-      label: "Table",
-      value: filters.table,
-      options: [["", "all"], ...named((page?.tables ?? []).map(({ table }) => table))],
-      choose: (table) => change({ table }),
-    }),
-    h(Choice, { label: "State", value: filters.state, options: STATES, choose: (state) => change({ state }) }),
-    h(Choice, { label: "Planned", value: filters.days, options: TIMES, choose: (days) => change({ days }) }),
-    h("button", { type: "submit" }, connection === filters.conn_id ? "Refresh" : "Open"),
-  );
+  const choice = (label, value, options, choose) =>
+    html`<${Choice} label=${label} value=${value} options=${options} choose=${choose} />`;
+  return html`
+    <form className="filters" onSubmit=${submit}>
+      <label>Connection<input value=${connection} required=${true} onChange=${type} /></label>
+      ${choice("Ledger", ledger, ledgers, (chosen) => change({ ledger: chosen, table: "" }))}
+      ${choice("Table", filters.table, tables, (table) => change({ table }))}
+      ${choice("State", filters.state, [["", "all"], ...named(STATES)], (state) => change({ state }))}
+      ${choice("Planned", filters.days, TIMES, (days) => change({ days }))}
+      <button type="submit">${isOther ? "Open" : "Refresh"}</button>
+    </form>`;
 }

@@ -1,15 +1,12 @@
-// The page "ClickHouse loads"; Airflow imports this module, and shows the component that it leaves in `AirflowPlugin`.
+// The page "ClickHouse loads": Airflow imports this module, and shows the component it leaves in `AirflowPlugin`.
 
-import { withBoundary } from "./boundary.js";
-import { Failure } from "./loads_elements.js";
+import { Failure } from "./elements.js";
 import { readLoads } from "./ledger_api.js";
 import { LoadFiles, TableFiles } from "./loads_files.js";
 import { Filters } from "./loads_filters.js";
-import { History } from "./loads_history.js";
-import { Now } from "./loads_now.js";
-import { Tables } from "./loads_tables.js";
-import { h, useEffect, useState } from "./react.js";
-import { loadStyle } from "./style.js";
+import { History, Now, Tables } from "./loads_lists.js";
+import { loadStyle, useAnswer, withBoundary } from "./page.js";
+import { html, useEffect, useState } from "./react.js";
 
 const FILTERS = { conn_id: "clickhouse_s3_default", ledger: "", table: "", state: "", days: "" };
 
@@ -25,30 +22,15 @@ function writeFilters(filters) {
   history.replaceState(history.state, "", `${location.pathname}${search && `?${search}`}`);
 }
 
-// The page that was asked for last, whichever answer comes last; the one before stays until then.
-function usePage(filters, after, refreshed) {
-  const [answer, setAnswer] = useState({ page: null, failure: "", asked: null });
-  const asked = JSON.stringify([filters, after, refreshed]);
-  useEffect(() => {
-    let isGone = false;
-    readLoads({ ...filters, after })
-      .then((page) => ({ page, failure: "" }))
-      .catch((error) => ({ page: null, failure: error.message }))
-      .then((found) => isGone || setAnswer({ ...found, asked }));
-    return () => {
-      isGone = true;
-    };
-  }, [asked]);
-  return { ...answer, isPending: answer.asked !== asked };
-}
-
 function LoadsPage() {
   const [filters, setFilters] = useState(readFilters);
   // Where each page up to this one begins.
   const [places, setPlaces] = useState([""]);
   const [refreshed, setRefreshed] = useState(0);
   const [chosen, setChosen] = useState(null);
-  const { page, failure, isPending } = usePage(filters, places.at(-1), refreshed);
+  const after = places.at(-1);
+  const read = () => readLoads({ ...filters, after });
+  const { found: page, failure, isPending } = useAnswer(read, [filters, after, refreshed]);
   useEffect(() => writeFilters(filters), Object.values(filters));
 
   function change(changed) {
@@ -57,24 +39,23 @@ function LoadsPage() {
     setChosen(null);
   }
   const where = { conn_id: filters.conn_id, ledger: filters.ledger };
-  return h(
-    "article",
-    { className: "ch-s3-report ch-s3-loads", "aria-busy": isPending },
-    h("h2", null, "ClickHouse loads"),
-    h(Filters, { filters, page, change, refresh: () => setRefreshed(refreshed + 1) }),
-    h(Failure, { text: failure }),
-    !page && !failure && h("p", { className: "outcome" }, "Reading the ledger…"),
-    page && h(Now, { page }),
-    page &&
-      h(Tables, {
-        tables: page.tables,
-        showFiles: (table) => setChosen({ table }),
-        filter: (table) => change({ table }),
-      }),
-    page && h(History, { page, places, setPlaces, showFiles: (load) => setChosen({ load }) }),
-    page && chosen?.load && h(LoadFiles, { key: chosen.load, load: chosen.load, where }),
-    page && chosen?.table && h(TableFiles, { key: chosen.table, table: chosen.table, where }),
-  );
+  const filterBy = (table) => change({ table });
+  const lists = () => html`
+    <div>
+      <${Now} page=${page} />
+      <${Tables} tables=${page.tables} showFiles=${(table) => setChosen({ table })} filter=${filterBy} />
+      <${History} page=${page} places=${places} setPlaces=${setPlaces} showFiles=${(load) => setChosen({ load })} />
+      ${chosen?.load && html`<${LoadFiles} key=${chosen.load} load=${chosen.load} where=${where} />`}
+      ${chosen?.table && html`<${TableFiles} key=${chosen.table} table=${chosen.table} where=${where} />`}
+    </div>`;
+  return html`
+    <article className="ch-s3-report ch-s3-loads" aria-busy=${isPending}>
+      <h2>ClickHouse loads</h2>
+      <${Filters} filters=${filters} page=${page} change=${change} refresh=${() => setRefreshed(refreshed + 1)} />
+      <${Failure} text=${failure} />
+      ${!page && !failure && html`<p className="outcome">Reading the ledger…</p>`}
+      ${page && lists()}
+    </article>`;
 }
 
 await Promise.all([loadStyle("load_report.css"), loadStyle("loads.css")]);

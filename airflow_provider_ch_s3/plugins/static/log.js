@@ -1,38 +1,40 @@
-// What the log of a task tells while there is no result yet: the same lines that people read there.
+// What the log of a task tells while there is no result yet. Lines end with their facts, which common/text.py adds:
+// `62%, 480 rows, …, 1 node at work [ch-s3 {"chunk": 1, "rows": 480}]`.
 
-const PROGRESS = /^(?:ch-s3-\S+: )?((?:chunk ([\d,]+) of [^:]*?, )?(?:\d+%, )?([\d,]+) rows?, [\d,]+ rows?\/s, .* at work.*)$/;
-const PARTS = /: (?:settled: )?([\d,]+) parts? on [\d,]+ nodes?, ([\d,]+) merges? running(?:.*?; waiting for (.*))?$/;
+const FAILED = ["failed", "up_for_retry"];
+const LINE = /^(.*) \[ch-s3 (\{.*\})\]$/s;
 
-function number(text) {
-  return Number(text.replaceAll(",", ""));
+// The text for people, and the facts; no facts in other lines, whatever they quote.
+function parse(line) {
+  const [, text, facts] = LINE.exec(line) ?? [];
+  try {
+    return { text, ...JSON.parse(facts) };
+  } catch {
+    return {};
+  }
 }
 
-function matches(log, pattern) {
+function readFacts(log, name) {
   return log
-    .map(({ timestamp, event }) => ({ at: Date.parse(timestamp) / 1000, found: pattern.exec(event) }))
-    .filter(({ found }) => found);
+    .map(({ timestamp, event }) => ({ at: Date.parse(timestamp) / 1000, ...parse(event) }))
+    .filter((facts) => typeof facts[name] === "number");
 }
 
 // [{ at: Unix time, rows: of all chunks so far, text }]
 export function readProgress(log) {
-  const rowsOf = new Map(); // chunk → rows: each is a query of its own, which begins at 0
-  return matches(log, PROGRESS).map(({ at, found: [, text, chunk = "1", count] }) => {
-    rowsOf.set(chunk, number(count));
-    return { at, rows: [...rowsOf.values()].reduce((sum, rows) => sum + rows, 0), text };
+  const rowsOf = {}; // chunk → rows: each is a query of its own, which begins at 0
+  return readFacts(log, "rows").map(({ at, chunk, rows, text }) => {
+    rowsOf[chunk] = rows;
+    return { at, rows: Object.values(rowsOf).reduce((sum, one) => sum + one, 0), text };
   });
 }
 
-// [{ at: Unix time, parts, merges: that are running, waiting: why; '' if settled }]
+// [{ at: Unix time, parts, merges: that are running, waiting: for what; '' if settled }]
 export function readParts(log) {
-  return matches(log, PARTS).map(({ at, found: [, parts, merges, waiting = ""] }) => ({
-    at,
-    parts: number(parts),
-    merges: number(merges),
-    waiting,
-  }));
+  return readFacts(log, "parts");
 }
 
-export function readError(log) {
-  const error = log.filter((event) => event.error_detail?.length).at(-1)?.error_detail[0];
-  return error ? `${error.exc_type}: ${error.exc_value}` : "";
+export function readError({ state }, log) {
+  const error = log.findLast((event) => event.error_detail?.length)?.error_detail[0];
+  return error && FAILED.includes(state) ? `${error.exc_type}: ${error.exc_value}` : "";
 }

@@ -1,39 +1,12 @@
-// Parts and merges over time: what the cluster did after the commit.
+// Parts and merges over time: what the cluster did after the commit; and the tab of the sensor that waits for it.
 
 import { Section, Table } from "./elements.js";
-import { countOf, formatCount, formatSeconds } from "./format.js";
-import { LineChart } from "./line_chart.js";
-import { Fragment, h } from "./react.js";
+import { countOf, formatCount } from "./format.js";
+import { Header } from "./header.js";
+import { TimeChart } from "./line_chart.js";
+import { html } from "./react.js";
 
 const COLOURS = 6;
-
-// node → [[Unix time, active parts, merges that had ended]]
-function seriesOf(history, began, column, noun) {
-  return Object.entries(history).map(([name, points], index) => ({
-    name,
-    className: `series-${index % COLOURS}`,
-    points: points.map((point) => ({
-      x: point[0],
-      y: point[column],
-      title: `${name}, ${formatSeconds(point[0] - began)}: ${countOf(point[column], noun)}`,
-    })),
-  }));
-}
-
-// Until there is a history, the log has the sum of all nodes.
-function seriesOfLog(waits) {
-  return [
-    {
-      name: "all nodes",
-      className: "series-0",
-      points: waits.map(({ at, parts }) => ({
-        x: at,
-        y: parts,
-        title: `${formatSeconds(at - waits[0].at)}: ${countOf(parts, "part")}`,
-      })),
-    },
-  ];
-}
 
 function describe({ result, waits }) {
   if (result) {
@@ -43,22 +16,27 @@ function describe({ result, waits }) {
   return last ? `${countOf(last.parts, "part")}, ${countOf(last.merges, "merge")} running` : "not looked at yet";
 }
 
+// Until there is a history, the log has the sum of all nodes.
 function Waits({ waits }) {
-  const ends = ["0 s", formatSeconds(waits.at(-1).at - waits[0].at)];
-  return h(LineChart, { series: seriesOfLog(waits), ends });
+  const series = [{ name: "all nodes", className: "series-0", points: waits.map(({ at, parts }) => [at, parts]) }];
+  return html`<${TimeChart} series=${series} noun="part" />`;
 }
 
+// history: node → [[Unix time, active parts, merges that had ended]]
 function Merges({ history }) {
-  const times = Object.values(history).flatMap((points) => points.map(([at]) => at));
-  const began = Math.min(...times);
-  const ends = ["0 s", formatSeconds(Math.max(...times) - began)];
-  return h(
-    Fragment,
-    null,
-    h(LineChart, { series: seriesOf(history, began, 1, "part"), ends }),
-    h("h4", null, "Merges that had ended"),
-    h(LineChart, { series: seriesOf(history, began, 2, "merge"), ends }),
-  );
+  const seriesOf = (column) =>
+    Object.entries(history).map(([name, points], index) => ({
+      name,
+      className: `series-${index % COLOURS}`,
+      label: `${name}, `,
+      points: points.map((point) => [point[0], point[column]]),
+    }));
+  return html`
+    <div>
+      <${TimeChart} series=${seriesOf(1)} noun="part" />
+      <h4>Merges that had ended</h4>
+      <${TimeChart} series=${seriesOf(2)} noun="merge" />
+    </div>`;
 }
 
 // sensor: { result, waits } of the sensor that waits for the table
@@ -67,29 +45,46 @@ export function Parts({ sensor }) {
   const history = result?.history ?? {};
   const merges = Object.values(history).reduce((sum, points) => sum + points.at(-1)[2], 0);
   const note = result ? `${describe(sensor)}, ${countOf(merges, "merge")}` : describe(sensor);
-  return h(
-    Section,
-    { title: "Parts over time", note },
-    merges > 0 && h(Merges, { history }),
-    !result && waits.length > 1 && h(Waits, { waits }),
-  );
+  return html`
+    <${Section} title="Parts over time" note=${note}>
+      ${merges > 0 && html`<${Merges} history=${history} />`}
+      ${!result && waits.length > 1 && html`<${Waits} waits=${waits} />`}
+    <//>`;
 }
 
 // Each node's parts as they are now, with the merges since the DAG run began.
-export function PartsByNode({ result: { nodes, history = {} } }) {
-  return h(
-    Section,
-    { title: "Nodes" },
-    h(Table, {
-      label: "Parts of each node",
-      head: ["node", "parts", "in one partition", "rows", "merges"],
-      rows: nodes.map((node) => [
-        node.node,
-        formatCount(node.active_parts),
-        formatCount(node.max_partition_parts),
-        formatCount(node.rows),
-        formatCount(history[node.node]?.at(-1)[2] ?? 0),
-      ]),
-    }),
-  );
+function PartsByNode({ result: { nodes, history = {} } }) {
+  const rows = nodes.map((node) => [
+    node.node,
+    formatCount(node.active_parts),
+    formatCount(node.max_partition_parts),
+    formatCount(node.rows),
+    formatCount(history[node.node]?.at(-1)[2] ?? 0),
+  ]);
+  const head = ["node", "parts", "in one partition", "rows", "merges"];
+  return html`<${Section} title="Nodes"><${Table} label="Parts of each node" head=${head} rows=${rows} /><//>`;
+}
+
+function Outcome({ isOver, sensor: { result, waits, error } }) {
+  if (error) {
+    return html`<pre className="outcome bad" role="alert">${error}</pre>`;
+  }
+  if (result) {
+    const place = `${countOf(result.parts, "part")} on ${countOf(result.nodes.length, "node")}`;
+    return html`<p className="outcome good">${`Settled: ${place}, ${countOf(result.rows, "row")}.`}</p>`;
+  }
+  const waiting = waits.at(-1)?.waiting;
+  const open = waiting ? `Waiting for ${waiting}` : "The first look at the parts is not there yet.";
+  return html`<p className="outcome">${isOver ? "No result: the task returned none." : open}</p>`;
+}
+
+export function SensorReport({ task }) {
+  const { sensor } = task;
+  return html`
+    <article className="ch-s3-report">
+      <${Header} load=${task} />
+      <${Outcome} isOver=${task.isOver} sensor=${sensor} />
+      <${Parts} sensor=${sensor} />
+      ${sensor.result && html`<${PartsByNode} result=${sensor.result} />`}
+    </article>`;
 }

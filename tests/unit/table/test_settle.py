@@ -102,6 +102,9 @@ def test_the_verdict_is_one_line_for_the_log() -> None:
             is_settled=False,
             reason="1,505 parts on 2 nodes, 3 merges running; waiting for ch1: 1,500 parts, 100 allowed;"
             " ch2: 3 merges",
+            parts=1505,
+            merges=3,
+            waiting="ch1: 1,500 parts, 100 allowed; ch2: 3 merges",
             left_seconds=None,
         )
     )

@@ -1,0 +1,66 @@
+// What both pages are built on: their style sheets, what they read, and what is shown of one that cannot be drawn.
+
+import { Component, html, useEffect, useState } from "./react.js";
+
+const POLL_MILLISECONDS = 3000;
+
+// Adds a style sheet beside this module to the page.
+export function loadStyle(name) {
+  return new Promise((resolve) => {
+    const link = document.createElement("link");
+    const href = new URL(name, import.meta.url);
+    document.head.append(Object.assign(link, { rel: "stylesheet", href, onload: resolve, onerror: resolve }));
+  });
+}
+
+// { found, failure, isPending } of what was asked last, whichever answer comes last; the one before stays until then.
+// Reads again and again until what was found is over; `read` is null as long as there is nothing to read.
+export function useAnswer(read, asked, isOver = () => true) {
+  const [answer, setAnswer] = useState({});
+  const key = JSON.stringify(asked);
+  useEffect(() => {
+    let timer = null;
+    let isGone = false;
+    async function ask() {
+      const given = await read().then((found) => ({ found }), (error) => ({ failure: error.message }));
+      if (!isGone) {
+        setAnswer({ ...given, key });
+        timer = isOver(given.found) ? null : setTimeout(ask, POLL_MILLISECONDS);
+      }
+    }
+    if (read) {
+      ask();
+    }
+    return () => {
+      isGone = true;
+      clearTimeout(timer);
+    };
+  }, [key]);
+  return { ...answer, isPending: answer.key !== key };
+}
+
+// What cannot be drawn takes the place of our own page only: Airflow would show its error instead of the whole task.
+class Boundary extends Component {
+  state = { failure: null };
+
+  static getDerivedStateFromError(failure) {
+    return { failure };
+  }
+
+  render() {
+    const { failure } = this.state;
+    if (!failure) {
+      return this.props.children;
+    }
+    return html`
+      <p className="ch-s3-report" role="alert">
+        ${`This page cannot be shown (${failure}). What the task returned is in its tab XCom; `}
+        please report this error.
+      </p>`;
+  }
+}
+
+// The page of another task or with other filters begins without the error of the one before.
+export function withBoundary(page) {
+  return (props) => html`<${Boundary} key=${JSON.stringify(props)}><${page} ...${props} /><//>`;
+}

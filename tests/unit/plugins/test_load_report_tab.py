@@ -1,0 +1,233 @@
+"""The tab "Load report": what it makes of the real results and logs of tasks."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.inspect.parts import summarize_parts
+from airflow_provider_ch_s3.load.report import LoadReport, NodeReport, join_reports
+from airflow_provider_ch_s3.table.settle import NodeParts
+from tests.unit.load.test_report import CHUNKS, COMMITTED
+from tests.unit.plugins.conftest import Scripts
+from tests.unit.plugins.test_log_facts import log_of, progress_line
+
+PLACE = {"dagId": "d", "runId": "r 1", "taskId": "t"}
+TASK = "dags/d/dagRuns/r%201/taskInstances/t"
+LOAD = {"clickhouse_conn_id": "ch", "source": "s3://b/*.csv", "table": "d.t", "sql": "INSERT"}
+SENSOR = {"clickhouse_conn_id": "ch", "table": "d.t", "max_parts": 3, "max_parts_per_partition": None}
+FAILURE = {"event": "Task failed", "error_detail": [{"exc_type": "SourceError", "exc_value": "no file"}]}
+
+
+def answers(
+    result: Any = None,
+    *,
+    state: str = "success",
+    fields: dict[str, Any] | None = None,
+    log: list[dict[str, Any]] | None = None,
+    map_index: int = -1,
+) -> dict[str, Any]:
+    """What Airflow's REST API says of a task."""
+    mapped = f"/{map_index}" if map_index >= 0 else ""
+    task = {"state": state, "try_number": 2, "rendered_fields": LOAD if fields is None else fields}
+    entry = f"{TASK}/xcomEntries/return_value?deserialize=true&map_index={map_index}"
+    given = {
+        f"{TASK}{mapped}": {"body": task},
+        f"{TASK}/logs/2?map_index={map_index}": {"body": {"content": log or []}},
+        f"{TASK}/links?map_index={map_index}": {"body": {"extra_links": {"ClickHouse": "https://ch/play"}}},
+    }
+    return given if result is None else {**given, entry: {"body": {"value": json.loads(json.dumps(result))}}}
+
+
+def show(scripts: Scripts, given: dict[str, Any]) -> str:
+    """Return the text of the tab, without its elements."""
+    task = scripts.call("api.js", "readTask", PLACE, answers=given)
+    shown = scripts.call("load_report.js", "Load", {"task": task, "place": PLACE})
+    return text_of(shown)
+
+
+def text_of(html: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
+
+
+def test_a_finished_load_shows_its_numbers_beside_the_plan(scripts: Scripts) -> None:
+    shown = show(scripts, answers(COMMITTED.as_dict()))
+    for text in (
+        "1,000 rows from 5 files, 1,200 skipped in 4.00 s, 1 row rejected, verified.",
+        "s3://b/*.csv",
+        "replace_partitions",
+        COMMITTED.query_id,
+        "Rows 1,000 1,000 in the files 1 rejected ",
+        "Read 50.0 MiB of 50.0 MiB 15 requests",
+        "Rows a second 250 predicted 500",
+        "INSERT 4.00 s predicted 2.00 s",
+        "Peak memory 9.0 MiB of a node predicted 10.0 MiB",
+        "Parts 5 before merges predicted 6",
+        "5 ETags unchanged",
+        "Partitions 4 partitions partition rows added rows replaced 201301 400 0 20130101 0 842 ",
+        "the largest share is 1.20 times the mean",
+        "Files 5 files Show the files",
+        "open",
+        "SQL",
+    ):
+        assert text in shown
+
+
+@pytest.mark.parametrize(
+    ("report", "text"),
+    [
+        pytest.param(
+            LoadReport.nothing_new("d.t", files_skipped=1),
+            "Nothing new: the table already holds 1 listed file, in this version or another.",
+            id="nothing-new",
+        ),
+        pytest.param(LoadReport.nothing_new("d.t"), "Nothing new: no file matches the source.", id="no-files"),
+        pytest.param(join_reports(CHUNKS), " 2 chunks", id="chunks"),
+        pytest.param(
+            dataclasses.replace(COMMITTED, checks=[], partitions=None, replaced={}, rows_rejected=0, rows_written=7),
+            "7 rows from 5 files, 1,200 skipped in 4.00 s, not verified (staging=False).",
+            id="direct",
+        ),
+        pytest.param(
+            dataclasses.replace(COMMITTED, rejected=[{"file": "b/x.csv", "reason": "no number", "rows": 1}]),
+            "Rejected rows 1 row file reason rows b/x.csv no number 1",
+            id="rejected",
+        ),
+        pytest.param(
+            dataclasses.replace(COMMITTED, plan_seconds=1.0, commit_seconds=2.0),
+            "Seconds 7.00 s in all plan 1.00 s INSERT 4.00 s commit 2.00 s",
+            id="steps",
+        ),
+        pytest.param(
+            dataclasses.replace(COMMITTED, partitions={f"{day:04}": 1 for day in range(1_000)}, replaced={}),
+            "0019 1 0 Show all 1,000",
+            id="many-partitions",
+        ),
+    ],
+)
+def test_each_kind_of_result_is_told(scripts: Scripts, report: LoadReport, text: str) -> None:
+    state = "success" if report.query_id else "skipped"
+    assert text in show(scripts, answers(report.as_dict(), state=state))
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        pytest.param(
+            {"state": "failed", "log": [FAILURE, *log_of("the end")]}, "SourceError: no file", id="a-failed-load"
+        ),
+        pytest.param(
+            {"state": "up_for_retry", "log": [FAILURE]}, "SourceError: no file", id="one-that-is-tried-again"
+        ),
+        pytest.param({"state": "running"}, "The report comes when the load ends.", id="the-first-second"),
+        pytest.param({"state": "running", "log": log_of(progress_line(250))}, "25%, 250 rows, ", id="progress"),
+        pytest.param({"state": "success"}, "No report: the task returned none.", id="no-xcom"),
+        pytest.param(
+            {"state": "deferred", "fields": {**LOAD, "source": ["s3://b/a", "s3://b/b", "s3://b/c"]}},
+            "s3://b/a and 2 more",
+            id="many-sources",
+        ),
+    ],
+)
+def test_a_load_without_a_report_says_how_far_it_is(scripts: Scripts, given: dict[str, Any], text: str) -> None:
+    assert text in show(scripts, answers(**given))
+
+
+def test_rows_over_time(scripts: Scripts) -> None:
+    shown = show(scripts, answers(state="running", log=log_of(progress_line(100), progress_line(400))))
+    assert "Rows over time 1.00 s: 400 rows 400 0.00 s: 100 rows 1.00 s: 400 rows 0 s 1.00 s" in shown
+    assert "[ch-s3" not in shown
+
+
+def test_a_mapped_task_has_a_result_of_its_own(scripts: Scripts) -> None:
+    given = answers(COMMITTED.as_dict(), map_index=1)
+    task = scripts.call("api.js", "readTask", {**PLACE, "mapIndex": "1"}, answers=given)
+    assert (task["report"]["query_id"], task["report"]["rows_added"]) == (COMMITTED.query_id, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("given", "is_load", "is_sensor", "state"),
+    [
+        pytest.param(answers(), True, False, "success", id="load"),
+        pytest.param(answers(fields={**LOAD, "own": 1}), True, False, "success", id="of-a-subclass"),
+        pytest.param(answers(fields=SENSOR), False, True, "success", id="sensor"),
+        pytest.param(answers(fields={"bash_command": "true"}), False, False, "success", id="other"),
+        pytest.param({}, False, False, "not started", id="absent"),
+    ],
+)
+def test_tasks_are_told_by_their_arguments(
+    scripts: Scripts, given: dict[str, Any], is_load: bool, is_sensor: bool, state: str
+) -> None:
+    task = scripts.call("api.js", "readTask", PLACE, answers=given)
+    assert (task["isLoad"], task["isSensor"], task["state"], task["isOver"]) == (is_load, is_sensor, state, True)
+
+
+def test_the_last_loads_are_compared_with_what_was_predicted(scripts: Scripts) -> None:
+    report = json.loads(json.dumps(COMMITTED.as_dict()))
+    history = [
+        {"runId": run, "report": {**report, "rows_per_second": rate}} for run, rate in (("a", 100), ("b", 300))
+    ]
+    shown = scripts.call("charts.js", "History", {"history": history, "place": {"runId": "b"}})
+    assert "The last 2 loads of this task" in shown
+    assert 'aria-label="a: 100 rows/s; b: 300 rows/s"' in shown
+    # from 0 to 500 rows/s, which was predicted of both
+    assert re.findall(r'<polyline .*? points="(.*?)">', shown) == ["10,10 590,10", "10,90 590,50"]
+    assert re.findall(r'r="([\d.]+)"', shown) == ["2.5", "5"]
+
+
+def test_a_chart_of_equal_numbers_is_a_line(scripts: Scripts) -> None:
+    series = [{"name": "n", "className": "c", "points": [[5, 0], [5, 0]]}]
+    shown = scripts.call("line_chart.js", "TimeChart", {"series": series, "noun": "row"})
+    assert 'points="590,110 590,110"' in shown
+
+
+NODES = (
+    NodeParts(node="ch1:9000", active_parts=2, max_partition_parts=1, rows=60),
+    NodeParts(node="ch2:9000", active_parts=1, max_partition_parts=1, rows=30),
+)
+HISTORY = {"ch1:9000": [[0, 30, 0], [4, 2, 28]], "ch2:9000": [[1, 30, 0], [3, 1, 29]]}
+
+
+def test_a_settled_sensor_shows_parts_and_merges_of_each_node(scripts: Scripts) -> None:
+    result = {**summarize_parts(NODES), "history": HISTORY}
+    task = scripts.call("api.js", "readTask", PLACE, answers=answers(result, fields=SENSOR))
+    html = scripts.call("parts.js", "SensorReport", {"task": task})
+    shown = text_of(html)
+    assert "Settled: 3 parts on 2 nodes, 90 rows." in shown
+    assert "Parts over time settled: 3 parts on 2 nodes, 57 merges" in shown
+    assert "ch1:9000 2 1 60 28" in shown
+    assert re.findall("<title>(.*?)</title>", html) == [
+        "ch1:9000, 0.00 s: 30 parts",
+        "ch1:9000, 4.00 s: 2 parts",
+        "ch2:9000, 1.00 s: 30 parts",
+        "ch2:9000, 3.00 s: 1 part",
+        "ch1:9000, 0.00 s: 0 merges",
+        "ch1:9000, 4.00 s: 28 merges",
+        "ch2:9000, 1.00 s: 0 merges",
+        "ch2:9000, 3.00 s: 29 merges",
+    ]
+
+
+def test_the_sensor_of_the_same_run_and_table_is_found(scripts: Scripts) -> None:
+    tasks = [
+        {"task_id": "other", "state": "success", "rendered_fields": {**SENSOR, "table": "d.u"}},
+        {"task_id": "t", "map_index": -1, "state": "success", "try_number": 2, "rendered_fields": SENSOR},
+    ]
+    given = {
+        "dags/d/dagRuns/r%201/taskInstances?limit=100": {"body": {"task_instances": tasks}},
+        **answers(summarize_parts(NODES), fields=SENSOR),
+    }
+    found = scripts.call("api.js", "readPartsAfter", PLACE, "d.t", answers=given)
+    assert (found["isOver"], found["sensor"]["result"]["parts"]) == (True, 3)
+    assert scripts.call("api.js", "readPartsAfter", PLACE, "d.t") == {"isOver": True, "sensor": None}
+
+
+def test_nodes_that_wrote_nothing_are_not_compared(scripts: Scripts) -> None:
+    nothing = dataclasses.asdict(NodeReport(files=0, rows_written=0, peak_memory_bytes=0, initial_parts=0))
+    shown = scripts.call("charts.js", "Nodes", {"nodes": {"ch2": nothing, "ch1": nothing}})
+    assert "times the mean" not in shown
+    assert shown.index("ch1") < shown.index("ch2")

@@ -1,0 +1,127 @@
+"""The lists of the page "ClickHouse loads", made of what the ledger's routes return."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.records.values import LoadRecord, LockRecord, TableRecord
+from tests.unit.plugins.conftest import ScriptError, Scripts
+from tests.unit.plugins.test_load_report_tab import text_of
+
+LOAD = LoadRecord(
+    query_id="ch-s3-1-0-7-insert",
+    load_id="ch-s3-1",
+    attempt=7,
+    table="d.t",
+    state="committed",
+    is_open=False,
+    is_broken=False,
+    dag="dag",
+    task="load",
+    run="run 1",
+    map_index=-1,
+    try_number=1,
+    source="s3://b/*",
+    load_mode="append",
+    chunk="",
+    files=1_200,
+    size_bytes=5,
+    files_skipped=0,
+    files_too_young=0,
+    started=1_700_000_000.0,
+    age_seconds=90.0,
+    ended=None,
+    rows=9,
+    rows_rejected=0,
+    seconds=1.25,
+    table_uuids=[],
+    events=[{"time": 1_700_000_000.0, "event": "planned", "try_number": 1, "epoch": 7}],
+)
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    return dataclasses.asdict(dataclasses.replace(LOAD, **changes))
+
+
+@pytest.mark.parametrize(
+    ("load", "text"),
+    [
+        pytest.param(row(), "2023-11-14 22:13:20 d.t dag.load run 1 append committed 1,200 9 1.25 s", id="committed"),
+        pytest.param(
+            row(state="planned", rows=None, seconds=None, chunk="2 of about 9"),
+            "append chunk 2 of about 9 planned 1,200 ",
+            id="a-chunk-that-is-open",
+        ),
+        pytest.param(row(map_index=3), "dag.load[3] run 1", id="mapped"),
+        pytest.param(row(is_broken=True, state="committing"), "commit broken off", id="broken"),
+    ],
+)
+def test_a_line_of_the_history(scripts: Scripts, load: dict[str, Any], text: str) -> None:
+    shown = scripts.call("loads_lists.js", "History", {"page": {"loads": [load], "next": "x"}, "places": [""]})
+    assert text in text_of(shown)
+    assert (
+        f'href="http://airflow/dags/dag/runs/run%201/tasks/load{"/mapped/3" if load["map_index"] == 3 else ""}"'
+        in shown
+    )
+
+
+def test_where_the_history_ends_its_buttons_do_nothing(scripts: Scripts) -> None:
+    only = scripts.call("loads_lists.js", "History", {"page": {"loads": [], "next": ""}, "places": [""]})
+    assert "No load is recorded for these filters." in only
+    assert only.count('disabled="true"') == 2
+    later = scripts.call("loads_lists.js", "History", {"page": {"loads": [row()], "next": "b"}, "places": ["", "a"]})
+    assert "page 2" in later
+    assert "disabled" not in later
+
+
+def test_what_is_going_on_now(scripts: Scripts) -> None:
+    lock = LockRecord(
+        table="d.t", epoch=7, load_id="x", owner="dag.load", try_number=2, age_seconds=None, silent_seconds=1.5
+    )
+    page = {"open": [row(state="planned", is_open=True)], "locks": [dataclasses.asdict(lock)]}
+    shown = text_of(scripts.call("loads_lists.js", "Now", {"page": page}))
+    assert "ch-s3-1-0-7-insert 1 min 30 s dag.load run 1 d.t planned 1 1,200" in shown
+    assert "d.t ? 1.50 s ago dag.load 2" in shown
+    nothing = scripts.call("loads_lists.js", "Now", {"page": {"open": [], "locks": []}})
+    assert "No attempt is open, and no lock is held." in nothing
+
+
+def test_ten_tables_are_shown_first(scripts: Scripts) -> None:
+    tables = [
+        dataclasses.asdict(
+            TableRecord(table=f"d.t{number}", commits=number, idle_seconds=None if number else 200_000)
+        )
+        for number in range(11)
+    ]
+    shown = text_of(scripts.call("loads_lists.js", "Tables", {"tables": tables}))
+    assert "11 tables" in shown
+    assert "d.t0 0 2 days ago Loads Files" in shown
+    assert "d.t9 9 never Loads Files Show all 11" in text_of(shown)
+    assert "d.t10" not in shown
+
+
+def test_a_filter_that_is_not_there_is_shown_as_asked_for(scripts: Scripts) -> None:
+    filters = {"conn_id": "ch", "ledger": "", "table": "d.gone", "state": "", "days": "3"}
+    page = {"ledger": "d.l", "ledgers": ["d.l", "e.l"], "tables": [{"table": "d.t"}]}
+    shown = scripts.call("loads_filters.js", "Filters", {"filters": filters, "page": page})
+    assert '<select value="d.l">' in shown
+    for known in ("d.l", "e.l", "d.t", "d.gone", "3"):
+        assert f'value="{known}">{known}</option>' in shown
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        pytest.param({"status": 404, "body": {"detail": "no such ledger"}}, "no such ledger", id="a-sentence"),
+        pytest.param({"status": 401, "body": {"detail": "x"}}, "You are not logged in any more", id="logged-out"),
+        pytest.param({"status": 403, "body": {}}, "Your login may not see plugins", id="no-rights"),
+        pytest.param({"status": 500, "body": {}}, "Airflow answered 500; the log of its API", id="no-sentence"),
+        pytest.param({"status": 422, "body": {"detail": [{}]}}, "Airflow answered 422; the log", id="no-text"),
+    ],
+)
+def test_why_there_is_no_answer(scripts: Scripts, answer: dict[str, Any], said: str) -> None:
+    with pytest.raises(ScriptError, match=f"^{said}"):
+        scripts.call("ledger_api.js", "readLoads", {"table": "d.t", "state": ""}, answers={"loads?table=d.t": answer})
