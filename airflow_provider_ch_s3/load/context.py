@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
@@ -60,14 +61,7 @@ class LoadContext:
         :raises ConfigError: if the connection lacks the address of a node.
         :raises TargetError: if the cluster lacks a replica.
         """
-        nodes = {node.host for node in self.cluster.nodes}
-        lacking = nodes - self.client.reachable
-        if lacking and (lacking == nodes or not self._any_node_will_do(view_tables)):
-            raise ConfigError(
-                f"a commit has to reach every node of the cluster {self.cluster.name!r}, and the connection has no"
-                f" address of {', '.join(sorted(lacking))}; list the host:port of every node's HTTP interface in"
-                " http_endpoints"
-            )
+        check_reach(self.client, self.cluster, any_will_do=partial(self._any_node_will_do, view_tables))
         if self.staging.replicas.exist:
             for table in (self.target.local, *view_tables):
                 self.staging.replicas.check(table)
@@ -79,6 +73,22 @@ class LoadContext:
             self.target.is_replicated
             and is_one_shard
             and all(self.staging.replicas.are_one_group(table) for table in view_tables)
+        )
+
+
+def check_reach(client: ClickHouseClient, cluster: ClusterSpec, *, any_will_do: Callable[[], bool]) -> None:
+    """Check that the connection has the addresses of the nodes that a commit has to reach.
+
+    :param any_will_do: whether one node is enough.
+    :raises ConfigError: if one is missing.
+    """
+    nodes = {node.host for node in cluster.nodes}
+    lacking = nodes - client.reachable
+    if lacking and (lacking == nodes or not any_will_do()):
+        raise ConfigError(
+            f"a commit has to reach every node of the cluster {cluster.name!r}, and the connection has no"
+            f" address of {', '.join(sorted(lacking))}; list the host:port of every node's HTTP interface in"
+            " http_endpoints"
         )
 
 
