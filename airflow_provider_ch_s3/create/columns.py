@@ -29,7 +29,12 @@ from airflow_provider_ch_s3.inspect.schemas import read_schemas, spread
 from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
 from airflow_provider_ch_s3.sql import table_queries
 from airflow_provider_ch_s3.table.new_table import NewColumn
-from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_values, type_path_columns
+from airflow_provider_ch_s3.table.path_columns import (
+    DEFAULT_PARTITION,
+    folder_values,
+    path_column_names,
+    type_path_columns,
+)
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import SettingValue
 
@@ -65,7 +70,8 @@ def read_new_columns(
         found = _choose_typed(client, source, in_files, request, cluster)
     else:
         found = _choose_text(client, source, in_files, request)
-    columns = [NewColumn(name=name, type=kind) for name, kind in found.items()]
+    in_path = path_column_names(files)
+    columns = [NewColumn(name=name, type=kind, in_path=name in in_path) for name, kind in found.items()]
     columns += _folder_columns(source, found)
     chosen = _with_selected(client, source, columns, request)
     _check_nested(client, source, [c for c in chosen if c in columns], request.settings)
@@ -157,11 +163,12 @@ def _guess_types(
     query = partial(query_files, client, source=source)
     in_path = frozenset(column.name for column in source.columns if column.in_path)
     sample = replace(source, files=tuple(spread(source.files, SAMPLE_FILES)), columns=())
-    schemas = read_schemas(query, sample, None, in_path, settings)
+    schemas = read_schemas(query, sample, None, settings)
     types: dict[str, set[str]] = {}
     for schema in schemas:
         for name, kind in schema.types.items():
-            types.setdefault(name, set()).add(kind)
+            if name not in in_path:
+                types.setdefault(name, set()).add(kind)
     return {name: _join_guesses(kinds) for name, kinds in types.items()}
 
 

@@ -148,11 +148,31 @@ class Ledger:
         """Create the tables on every node that does not have them yet.
 
         :param nodes: names of all nodes.
+        :raises ChS3Error: as :meth:`check`.
+        """
+        tables = (self.name, self.files_name)
+        found = self.check()
+        renderers = (ledger_queries.render_create_ledger, ledger_queries.render_create_ledger_files)
+        for table, renderer in zip(tables, renderers, strict=True):
+            if not set(nodes) <= {row["node"] for row in found if row["name"] == table.table}:
+                render = partial(
+                    renderer,
+                    table,
+                    comment=f"{_COMMENT}{SCHEMA_VERSION}",
+                    is_replicated=self.is_replicated or self.database_engine in REPLICATED_DATABASES,
+                )
+                self.client.execute_everywhere(render)
+
+    def check(self) -> list[dict[str, Any]]:
+        """Check that the tables are a ledger, or can become one; returns what the nodes have of them, a row for each.
+
+        :raises TargetError: if one of them is another table.
         :raises ConfigError: if the database is missing, a later version of this package created the tables, or they
             are not replicated although the target is.
         """
-        tables = (self.name, self.files_name)
-        found = self.client.query(ledger_queries.render_read_ledger_comments(tables, self.cluster))
+        found = self.client.query(
+            ledger_queries.render_read_ledger_comments((self.name, self.files_name), self.cluster)
+        )
         for row in found:
             check_schema(self.name, row["name"], row["comment"])
             if self.quorum > 1 and not has_replicas(row["engine"]):
@@ -167,16 +187,7 @@ class Ledger:
                 f"cannot create the ledger {self.name}: there is no database {self.name.database!r}; create it, or"
                 " correct the connection's field ledger_table"
             )
-        renderers = (ledger_queries.render_create_ledger, ledger_queries.render_create_ledger_files)
-        for table, renderer in zip(tables, renderers, strict=True):
-            if not set(nodes) <= {row["node"] for row in found if row["name"] == table.table}:
-                render = partial(
-                    renderer,
-                    table,
-                    comment=f"{_COMMENT}{SCHEMA_VERSION}",
-                    is_replicated=self.is_replicated or self.database_engine in REPLICATED_DATABASES,
-                )
-                self.client.execute_everywhere(render)
+        return found
 
     def read(self, attempts: Set[int] = frozenset()) -> History:
         """Read the events of this load and of all attempts that may be open: not those of years of finished loads.

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
@@ -19,7 +20,6 @@ from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import timed_step
 from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import (
-    ConfigError,
     ErrorCode,
     LoadError,
     LockLostError,
@@ -36,6 +36,7 @@ from airflow_provider_ch_s3.exactly_once.views import View, stage_views
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.inspect.locate import check_reach
 from airflow_provider_ch_s3.inspect.table import read_definition
 from airflow_provider_ch_s3.query.state import kill_queries
 from airflow_provider_ch_s3.sql import staging_queries
@@ -131,14 +132,7 @@ class Target:
         :raises ConfigError: if the connection lacks the address of a node.
         :raises TargetError: if the cluster lacks a replica.
         """
-        nodes = {node.host for node in self.cluster.nodes}
-        lacking = nodes - self.client.reachable
-        if lacking and (lacking == nodes or not self._any_node_will_do(view_tables)):
-            raise ConfigError(
-                f"a commit has to reach every node of the cluster {self.cluster.name!r}, and the connection has no"
-                f" address of {', '.join(sorted(lacking))}; list the host:port of every node's HTTP interface in"
-                " http_endpoints"
-            )
+        check_reach(self.client, self.cluster, any_will_do=partial(self._any_node_will_do, view_tables))
         if self.staging.replicas.exist:
             for table in (self.spec.local, *view_tables):
                 self.staging.replicas.check(table)

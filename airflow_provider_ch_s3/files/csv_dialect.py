@@ -12,6 +12,7 @@ from airflow_provider_ch_s3.common.arguments import build_value
 from airflow_provider_ch_s3.errors import ConfigError
 
 DELIMITER_SETTING = "format_csv_delimiter"
+TRIM_SETTING = "input_format_csv_trim_whitespaces"
 DELIMITERS = ";\t|"
 _QUOTES = ('"', "'", "")
 
@@ -27,6 +28,7 @@ class CsvDialect:
     :param encoding: such as ``latin-1`` or ``windows-1252``.
     :param null_words: words that stand for a missing value, besides an empty field; in text only where the column is
         Nullable.
+    :param trim: spaces around a field that is not in quotes do not belong to it, nor those before a quote.
     """
 
     delimiter: str | None = None
@@ -35,6 +37,7 @@ class CsvDialect:
     skip_lines: int = 0
     encoding: str = "utf-8"
     null_words: Sequence[str] = ()
+    trim: bool = False
 
     def __post_init__(self) -> None:
         """:raises ConfigError: if a value is wrong."""
@@ -46,6 +49,8 @@ class CsvDialect:
             raise _refuse("skip_lines", self.skip_lines, "give a number of lines")
         if self.header not in (None, True, False):
             raise _refuse("header", self.header, "give True or False")
+        if not isinstance(self.trim, bool):
+            raise _refuse("trim", self.trim, "give True or False")
         if isinstance(self.null_words, str):
             raise _refuse("null_words", self.null_words, f"write a list: [{self.null_words!r}]")
         try:
@@ -73,6 +78,8 @@ class CsvDialect:
             found["format_csv_allow_single_quotes"] = 1
         if self.skip_lines:
             found["input_format_csv_skip_first_lines"] = self.skip_lines
+        if self.trim:
+            found[TRIM_SETTING] = 1
         if self.header is False:
             found["input_format_csv_detect_header"] = 0
         return found

@@ -55,7 +55,7 @@ class FileFormat:
 
 
 _PARSING = "input_format_parallel_parsing"
-_CSV = frozenset({_PARSING, "input_format_csv_empty_as_default"})
+_CSV = frozenset({_PARSING, "input_format_csv_empty_as_default", "input_format_csv_trim_whitespaces"})
 _TSV = frozenset({_PARSING, "input_format_tsv_empty_as_default"})
 _JSON = frozenset(
     {

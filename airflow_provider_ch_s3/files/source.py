@@ -55,6 +55,7 @@ class FileColumn:
     :param read_as: the type that the server parses, if it differs; '' for ``type``.
     :param encoding: of its text, if that is not UTF-8; '' if it is.
     :param null_words: texts that stand for a missing value.
+    :param is_trimmed: spaces around the text do not belong to its value.
     """
 
     name: str
@@ -63,6 +64,7 @@ class FileColumn:
     read_as: str = ""
     encoding: str = ""
     null_words: tuple[str, ...] = ()
+    is_trimmed: bool = False
 
     @property
     def is_converted(self) -> bool:
@@ -75,7 +77,7 @@ class ReadColumn:
     """A column that is converted from text that the server reads.
 
     :param may_be_null: a folder may stand for NULL.
-    :param encoding: as of :class:`FileColumn`; ``null_words``, too.
+    :param encoding: as of :class:`FileColumn`; ``null_words`` and ``is_trimmed``, too.
     """
 
     name: str
@@ -84,6 +86,7 @@ class ReadColumn:
     may_be_null: bool = False
     encoding: str = ""
     null_words: tuple[str, ...] = ()
+    is_trimmed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,6 +209,7 @@ def _read_column(column: FileColumn) -> ReadColumn:
         may_be_null=may_be_null,
         encoding=column.encoding,
         null_words=column.null_words,
+        is_trimmed=column.is_trimmed,
     )
 
 

@@ -212,7 +212,7 @@ class ClickHouseS3Hook(DriverHook):
             self.execute_everywhere(partial(_render_ddl, statement))
 
     def test_connection(self) -> tuple[bool, str]:
-        """Query every node; for the button beside the connection.
+        """Query every node, and check what every load needs; for the button beside the connection.
 
         Airflow's UI tests it under a made-up id, so a failure names it by its address.
         """
@@ -221,9 +221,34 @@ class ClickHouseS3Hook(DriverHook):
         try:
             shown = f"connection to {self._read_address()}"
             secrets = self._secrets
-            return True, _describe(self.cluster_spec, self.ddl_mode)
+            said = _describe(self.cluster_spec, self.ddl_mode)
+            self._check_loads()
+            return True, said
         except Exception as error:  # any error has to be shown in the browser
             return False, scrub(str(error) or type(error).__name__, secrets).replace(own_id, shown)
+
+    def _check_loads(self) -> None:
+        """Check the addresses of the nodes, and the ledger if the connection names one, as a load does.
+
+        :raises ChS3Error: as a load would.
+        """
+        # Loads import more than what a connection needs.
+        from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
+        from airflow_provider_ch_s3.inspect.locate import check_reach
+        from airflow_provider_ch_s3.load import checks
+
+        cluster, named = self.cluster_spec, self.declaration.ledger_table
+        # A table whose replicas are all of the cluster's nodes needs only one of them.
+        check_reach(self, cluster, any_will_do=lambda: len({node.shard for node in cluster.nodes}) == 1)
+        if not named:
+            return
+        # Without a database, the ledger is in the one of each table.
+        name = ledger_name(named, self._server.database)
+        engine = self._server.engines.get(name.database, "")
+        ledger = Ledger(client=self, cluster=cluster.name, name=name, target=name, load_id="", database_engine=engine)
+        is_there = bool(ledger.check())
+        if name == ledger_name(named, "") and cluster.server_version >= checks.FIRST_VERSION:
+            checks.check_needs(self, {name: checks.READ_AND_WRITE if is_there else checks.LEDGER})
 
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:

@@ -142,8 +142,8 @@ def _describe_text(
     may_add = request.on_new_columns is OnNewColumns.ADD
     if (source.format.may_lack_fields and (lacks_some or may_add)) or (source.format.with_names and may_add):
         query = partial(query_files, client, source=source)
-        for schema in read_schemas(query, source, None, in_path, request.settings):
-            types = {**schema.types, **types}
+        for schema in read_schemas(query, source, None, request.settings):
+            types = {**{name: kind for name, kind in schema.types.items() if name not in in_path}, **types}
     return types
 
 

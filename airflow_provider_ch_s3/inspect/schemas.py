@@ -53,7 +53,7 @@ def compare_files(
     source = replace(source, rows=footers.row_count if footers else None)
     in_path = path_column_names(source.files)
     try:
-        schemas = read_schemas(query, replace(source, columns=()), footers, in_path, request.settings)
+        schemas = read_schemas(query, replace(source, columns=()), footers, request.settings)
     except SourceError as error:
         if not request.structure:
             raise
@@ -62,6 +62,7 @@ def compare_files(
     if request.structure:
         check_structure(source.columns, schemas)
         return source
+    in_path = _only_in_path(in_path, schemas)
     in_files = join_schemas(
         schemas,
         is_used=partial(_is_used, request, target),
@@ -69,6 +70,22 @@ def compare_files(
         defaults=_find_defaults(target) if request.may_lack_columns else {},
     )
     return replace(source, columns=(*in_files, *(FileColumn(name=name, in_path=True) for name in sorted(in_path))))
+
+
+def _only_in_path(in_path: frozenset[str], schemas: Sequence[FileSchema]) -> frozenset[str]:
+    """Return the columns of the folders that the files do not have themselves: what a file says is exact.
+
+    :raises SourceError: if some files have one, and others do not.
+    """
+    for name in sorted(in_path):
+        having = [schema for schema in schemas if name in schema.types]
+        lacking = next((schema for schema in schemas if name not in schema.types), None)
+        if having and lacking:
+            raise SourceError(
+                f"{having[0].key!r} has the column {name!r} in itself and in its folder, and {lacking.key!r} only in"
+                " its folder; load them in separate tasks"
+            )
+    return in_path - schemas[0].types.keys()
 
 
 def read_footers(
@@ -95,12 +112,10 @@ def read_schemas(
     query: QueryFiles,
     source: SourceSpec,
     footers: Footers | None,
-    in_path: frozenset[str],
     settings: Mapping[str, SettingValue],
 ) -> tuple[FileSchema, ...]:
     """Read the columns of one file of each schema; without footers, those of a sample of the files.
 
-    :param in_path: columns that the server adds to those of the files.
     :raises SourceError: if a file cannot be read.
     """
     empty: Mapping[str, Set[str]] = footers.empty_columns if footers else {}
@@ -112,7 +127,7 @@ def read_schemas(
         rows = query(load_queries.render_describe_files(replace(source, files=(file,)), settings))
         nulls = empty.get(source.server_path(file), frozenset())
         # a byte order mark precedes the first name; the parser skips it when it reads the rows
-        names = {r["name"].removeprefix("\ufeff"): r for r in rows if r["name"] not in in_path}
+        names = {r["name"].removeprefix("\ufeff"): r for r in rows}
         types = {name: NOTHING if name in nulls else r["type"] for name, r in names.items()}
         schemas.append(FileSchema(key=file.key, types=types))
     return tuple(schemas)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of
@@ -189,6 +190,8 @@ def check_partial_partitions(target: Target, request: LoadRequest, partitions: s
 FIRST_VERSION = (25, 8)
 READ_AND_WRITE = ("SELECT", "INSERT")
 CREATE = ("CREATE TABLE", "DROP TABLE")
+# For a ledger that is not there yet.
+LEDGER = (*READ_AND_WRITE, "CREATE TABLE")
 # A MOVE removes rows from the staging table; the replacing modes remove them from the target as well.
 REMOVE = ("ALTER DELETE",)
 # To hold back merges of the staging table.
@@ -211,14 +214,26 @@ def check_rights(target: Target, mode: LoadMode, views: Iterable[View]) -> None:
         target.ledger.name: READ_AND_WRITE,
         **{view.table: READ_AND_WRITE for view in views},
     }
-    if _has(target.client, needs):
+    check_needs(target.client, needs, but={staged: "*"})  # the names of staging tables are different in each load
+
+
+def check_needs(
+    client: ClickHouseClient,
+    needs: Mapping[TableName, Sequence[str]],
+    *,
+    but: Mapping[TableName, str] = MappingProxyType({}),
+) -> None:
+    """Check that the user has these rights on tables, which need not exist. Only from ``FIRST_VERSION`` on.
+
+    :param but: tables that a message calls otherwise.
+    :raises TargetError: if not; names the missing rights.
+    """
+    if _has(client, needs):
         return
     for table, rights in needs.items():
-        if missing := [right for right in rights if not _has(target.client, {table: [right]})]:
-            user = target.client.query(load_queries.render_read_user())[0]["user"]
-            # The names of staging tables are different in each load.
-            name = "*" if table == staged else short_identifier(table.table)
-            where = f"{short_identifier(table.database)}.{name}"
+        if missing := [right for right in rights if not _has(client, {table: [right]})]:
+            user = client.query(load_queries.render_read_user())[0]["user"]
+            where = f"{short_identifier(table.database)}.{but.get(table) or short_identifier(table.table)}"
             raise TargetError(
                 f"user {user!r} may not {', '.join(missing)} on {where}, and nothing was changed; have an"
                 f" administrator run GRANT {', '.join(missing)} ON {where} TO {short_identifier(user)} on every node"

@@ -15,10 +15,12 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.calibration import Calibration
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
+from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.files import read_select_types, read_source, with_delimiter
@@ -33,7 +35,7 @@ from airflow_provider_ch_s3.table.bad_rows import LineFormat
 from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.table.mapping import MappedColumn, map_columns
 from airflow_provider_ch_s3.table.new_table import NewTable
-from airflow_provider_ch_s3.table.path_columns import type_path_columns
+from airflow_provider_ch_s3.table.path_columns import path_column_names, type_path_columns
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 from airflow_provider_ch_s3.table.text_columns import read_text_strictly
 from airflow_provider_ch_s3.tuning import (
@@ -50,7 +52,8 @@ from airflow_provider_ch_s3.tuning import (
 log = logging.getLogger(__name__)
 
 # The load converts the text of folders itself, and 25.8 cannot turn some of them into columns on other nodes.
-INSPECTION_SETTINGS = {"use_hive_partitioning": 0}
+# Names in a header are read with the spaces with which the load reads them.
+INSPECTION_SETTINGS = {"use_hive_partitioning": 0, TRIM_SETTING: 0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,11 +221,20 @@ def _map(
     )
     if source.format.is_typed:
         _log_widened(source, mapping, target)
+        _log_null_lists(source, mapping)
     _log_unused_folders(source, mapping, request, target)
     return mapping
 
 
-_CUT = "; fractions of a second that do not fit are cut"
+def _log_null_lists(source: SourceSpec, mapping: Sequence[MappedColumn]) -> None:
+    """Log which columns may hold lists and maps that are NULL: no type of ClickHouse does, and no footer tells."""
+    used = {column.source for column in mapping}
+    names = [c.name for c in source.columns if c.name in used and family(base_type(c.type)) in ("Array", "Map")]
+    if names:
+        log.info(
+            "ClickHouse has no NULL lists and maps: if the files have some in %s, they become empty ones",
+            ", ".join(map(show_name, sorted(names))),
+        )
 
 
 def _log_widened(source: SourceSpec, mapping: Sequence[MappedColumn], target: TargetSpec) -> None:
@@ -230,7 +242,7 @@ def _log_widened(source: SourceSpec, mapping: Sequence[MappedColumn], target: Ta
     types = {column.name: column.type for column in source.columns if not column.in_path}
     told = [
         f"column {column.source} is {base_type(in_file)} in the files and {in_table} in {target.name}"
-        f"{_CUT if family(base_type(in_table)) == 'time' else ''}: to widen it, run ALTER TABLE {target.local}"
+        f": to widen it, run ALTER TABLE {target.local}"
         f" MODIFY COLUMN {short_identifier(column.target)} {wider} on every node"
         for column in mapping
         if (in_file := types.get(column.source, ""))
@@ -317,7 +329,7 @@ def _facts(
         takes_all_columns=request.takes_all_columns,
         may_lack_columns=request.may_lack_columns,
         reads_other_files=bool(source.path_filter),
-        has_path_columns=any(c.in_path for c in source.columns),
+        has_path_columns=bool(path_column_names(source.files)),
         parses_times=not source.format.is_typed and any("Date" in column.type for column in target.columns),
         timeout_seconds=request.timeout_seconds,
     )

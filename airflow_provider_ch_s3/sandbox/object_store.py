@@ -1,12 +1,14 @@
 """An S3 server on 127.0.0.1: moto behind a gate that authenticates requests.
 
 Moto can check signatures itself, but answers an anonymous read with 500, and its reset and its other
-services stay open to anyone. So only its S3 service is used, and every request passes the gate first.
+services stay open to anyone. So only its S3 service is used, and every request passes the gate first. The gate also
+answers whose keys these are, as AWS's STS does: that is what Airflow's test of a connection asks.
 """
 
 from __future__ import annotations
 
 import hmac
+import io
 import re
 import secrets
 import socket
@@ -26,7 +28,7 @@ DISKS_BUCKET = "disks"
 """Where the nodes keep the tables whose storage policy says so."""
 
 _AUTHORIZATION = re.compile(
-    r"AWS4-HMAC-SHA256 Credential=(?P<access_key>[^/]+)/\d{8}/(?P<region>[^/]+)/s3/aws4_request, ?"
+    r"AWS4-HMAC-SHA256 Credential=(?P<access_key>[^/]+)/\d{8}/(?P<region>[^/]+)/(?P<service>s3|sts)/aws4_request, ?"
     r"SignedHeaders=(?P<headers>[^,]+), ?Signature=(?P<signature>[0-9a-f]{64})"
 )
 
@@ -47,6 +49,12 @@ WRONG_SIGNATURE = Refusal(
     code="SignatureDoesNotMatch",
     message="The request signature we calculated does not match the signature you provided. "
     "Check your key and signing method.",
+)
+
+IDENTITY = (
+    '<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>'
+    "<Arn>arn:aws:iam::000000000000:user/sandbox</Arn><UserId>sandbox</UserId><Account>000000000000</Account>"
+    "</GetCallerIdentityResult></GetCallerIdentityResponse>"
 )
 
 
@@ -104,14 +112,18 @@ class SignatureGate:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         refusal = self._refusal(environ)
-        if refusal is None:
+        if refusal is None and not _asks_sts(environ):
             return self._app(environ, start_response)
-        body = (
-            '<?xml version="1.0" encoding="UTF-8"?>\n'
-            f"<Error><Code>{refusal.code}</Code><Message>{refusal.message}</Message></Error>"
-        ).encode()
+        if refusal is None:
+            status, text = "200 OK", IDENTITY
+        else:
+            status, text = "403 Forbidden", f"<Code>{refusal.code}</Code><Message>{refusal.message}</Message>"
+            text = f"<Error>{text}</Error>"
+            if _asks_sts(environ):
+                text = f"<ErrorResponse>{text}</ErrorResponse>"
+        body = f'<?xml version="1.0" encoding="UTF-8"?>\n{text}'.encode()
         headers = [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))]
-        start_response("403 Forbidden", headers)
+        start_response(status, headers)
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
     def _refusal(self, environ: WSGIEnvironment) -> Refusal | None:
@@ -128,10 +140,14 @@ class SignatureGate:
         if not hmac.compare_digest(match["access_key"].encode(), self._access_key.encode()):
             return UNKNOWN_KEY
         expected = self._sign(environ, match["region"], match["headers"].split(";"))
-        return None if hmac.compare_digest(expected, match["signature"]) else WRONG_SIGNATURE
+        if not hmac.compare_digest(expected, match["signature"]):
+            return WRONG_SIGNATURE
+        return (
+            ACCESS_DENIED if _asks_sts(environ) and b"Action=GetCallerIdentity" not in _read_form(environ) else None
+        )
 
     def _sign(self, environ: WSGIEnvironment, region: str, signed_headers: list[str]) -> str:
-        from botocore.auth import S3SigV4Auth
+        from botocore.auth import S3SigV4Auth, SigV4Auth
         from botocore.awsrequest import AWSRequest
         from botocore.credentials import Credentials
 
@@ -141,9 +157,11 @@ class SignatureGate:
             url=f"http://{environ['HTTP_HOST']}{path}",
             params=parse_qsl(query, keep_blank_values=True),
             headers={name: _header(environ, name) for name in signed_headers},
+            data=_read_form(environ) if _asks_sts(environ) else b"",
         )
         request.context["timestamp"] = _header(environ, "x-amz-date")
-        signer: Any = S3SigV4Auth(Credentials(self._access_key, self._secret_key), "s3", region)
+        keys = Credentials(self._access_key, self._secret_key)
+        signer: Any = SigV4Auth(keys, "sts", region) if _asks_sts(environ) else S3SigV4Auth(keys, "s3", region)
         text = signer.string_to_sign(request, signer.canonical_request(request))
         signature: str = signer.signature(text, request)
         return signature
@@ -153,6 +171,17 @@ def _header(environ: WSGIEnvironment, name: str) -> str:
     key = name.upper().replace("-", "_")
     value: str = environ.get(key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}", "")
     return value
+
+
+def _asks_sts(environ: WSGIEnvironment) -> bool:
+    return "/sts/aws4_request" in environ.get("HTTP_AUTHORIZATION", "")
+
+
+def _read_form(environ: WSGIEnvironment) -> bytes:
+    """Read the body of a short request, which can be read again."""
+    body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    environ["wsgi.input"] = io.BytesIO(body)
+    return body
 
 
 def _is_public_read(environ: WSGIEnvironment) -> bool:

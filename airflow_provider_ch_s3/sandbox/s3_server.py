@@ -36,6 +36,11 @@ class S3Server:
             "conn_type": "aws",
             "login": self.access_key,
             "password": self.secret_key,
-            "extra": {"endpoint_url": self.endpoint_url, "region_name": S3_REGION},
+            "extra": {
+                "endpoint_url": self.endpoint_url,
+                "region_name": S3_REGION,
+                # for Airflow's test of the connection, which would ask AWS itself
+                "service_config": {"sts": {"endpoint_url": self.endpoint_url}},
+            },
         }
         return json.dumps(connection)

@@ -72,6 +72,10 @@ def read_column(column: ReadColumn, parser: str) -> Sql:
 
 def _read_text(column: ReadColumn) -> Sql:
     text = Sql(f"{FILES}.{identifier(column.name)}")
+    if column.is_trimmed:
+        text = Sql(f"trimBoth({text})")
+        if column.conversion and column.conversion.is_nullable:
+            text = Sql(f"nullIf({text}, '')")
     if column.encoding:
         text = Sql(f"convertCharset({text}, {literal(column.encoding)}, 'UTF-8')")
     if column.null_words:
@@ -102,13 +106,22 @@ def _convert_known(value: Sql, conversion: Conversion, parser: str) -> Sql:
             checked = Sql(f"ch_s3_date({value}, toDate32({value}), toDate32({_parse_time(value, 0, 'UTC', parser)}))")
             return checked if kind == "Date32" else _cast(checked, kind)
         case Method.TIME:
-            return _cast(Sql(f"ch_s3_time({value}, {_parse_time(value, *scale_and_zone(kind), parser)})"), kind)
+            parsed, cut = _parse_time(value, *scale_and_zone(kind), parser), literal(finer_time(kind))
+            return _cast(Sql(f"ch_s3_time({value}, {parsed}, {cut})"), kind)
         case Method.DECIMAL:
             cut = literal(changed_decimal(kind))
             return Sql(f"ch_s3_decimal({value}, {_cast(value, kind)}, {cut}, {refused})")
         case Method.INTEGER:
             return Sql(f"ch_s3_integer({value}, {_cast(value, kind)}, {refused})")
+        case Method.SECONDS:
+            shown = _cast(Sql(f"concat(toString({value}), ' does not fit')"), "Date32")
+            return Sql(f"ch_s3_seconds({value}, {_cast(value, kind)}, {_cast(shown, kind)})")
     return _cast(value, kind)
+
+
+def finer_time(kind: str) -> str:
+    """A regular expression of texts whose time has finer fractions of a second than a type can hold."""
+    return rf"(:\d\d|\d{{6}})[.,]\d{{{scale_and_zone(kind)[0]}}}\d*[1-9]"
 
 
 def changed_decimal(kind: str) -> str:

@@ -6,7 +6,7 @@ import re
 
 from airflow_provider_ch_s3.clickhouse.column_types import family, parse_type, scale_and_zone
 from airflow_provider_ch_s3.clickhouse.conversion import Method, plan_conversion
-from airflow_provider_ch_s3.sql.conversions import DATE_SHAPE, IMPOSSIBLE_TIME, ISO_TIME, changed_decimal
+from airflow_provider_ch_s3.sql.conversions import DATE_SHAPE, IMPOSSIBLE_TIME, ISO_TIME, changed_decimal, finer_time
 from airflow_provider_ch_s3.sql.filters import Sql, literal, literals
 from airflow_provider_ch_s3.table.bad_rows import CSV, LineColumn, LineFormat
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION
@@ -39,8 +39,8 @@ def fitting(text: str, column: LineColumn) -> Sql:
             zoned = f", {literal(zone)}" if zone else ""
             time = f"parseDateTime64BestEffortOrNull({text}, {max(1, scale)}{zoned})"
             is_time = (
-                f"match({text}, {literal(ISO_TIME)}) OR"
-                f" (match({text}, {literal(FOUR_DIGITS)}) AND NOT match({text}, {literal(IMPOSSIBLE_TIME)}))"
+                f"NOT match({text}, {literal(finer_time(kind))}) AND (match({text}, {literal(ISO_TIME)}) OR"
+                f" (match({text}, {literal(FOUR_DIGITS)}) AND NOT match({text}, {literal(IMPOSSIBLE_TIME)})))"
             )
             return _within(Sql(f"if({is_time}, {time}, NULL)"), kind)
         case Method.DECIMAL:
@@ -120,7 +120,10 @@ def _number(name: str) -> Sql:
 
 
 def _csv_text(column: LineColumn, delimiter: str) -> Sql:
-    field = f"trim(BOTH {literal(_blanks(delimiter))} FROM ch_s3_fields[{column.position}])"
+    whole = f"ch_s3_fields[{column.position}]"
+    field = f"trim(BOTH {literal(_blanks(delimiter))} FROM {whole})"
+    if family(column.type) == "string":  # the spaces around a text belong to it, unless it is in quotes
+        field = f"if(startsWith({field}, '\"'), {field}, {whole})"
     # only text can be empty
     is_kept = column.type == "String" and not column.may_be_null
     missing = literals(["\\N"] if is_kept else ["", "\\N"])

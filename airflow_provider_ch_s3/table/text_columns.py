@@ -70,7 +70,10 @@ def read_text_strictly(source: SourceSpec, dialect: CsvDialect = PLAIN_CSV, *, i
     if not source.format.has_text_fields:
         return source
     strict = [c if c.in_path else _read_strictly(c, is_given) for c in source.columns]
-    return replace(source, columns=tuple(c if c.in_path else _read_by(dialect, c) for c in strict))
+    read = [c if c.in_path else _read_by(dialect, c) for c in strict]
+    if source.data_format.startswith("CSV"):
+        read = [replace(c, is_trimmed=c.read_as.endswith(("String", "String)"))) for c in read]
+    return replace(source, columns=tuple(read))
 
 
 def _read_by(dialect: CsvDialect, column: FileColumn) -> FileColumn:

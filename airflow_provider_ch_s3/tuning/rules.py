@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.files.access import TableFunction
+from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
 from airflow_provider_ch_s3.files.globs import MAX_URLS
 from airflow_provider_ch_s3.tuning import insert, read
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
@@ -196,6 +197,12 @@ RULES: tuple[Rule[LoadFacts], ...] = (
     fixed("input_format_null_as_default", 0, _NULLS, protects_data=True),
     fixed("input_format_csv_empty_as_default", 1, _EMPTY, protects_data=True),
     fixed("input_format_tsv_empty_as_default", 1, _EMPTY, protects_data=True),
+    fixed(
+        TRIM_SETTING,
+        0,
+        "the spaces around a text belong to it (RFC 4180), unless csv_dialect says otherwise with trim",
+        protects_data=True,
+    ),
     computed(read.input_format_skip_unknown_fields, protects_data=True),
     fixed(
         "input_format_json_defaults_for_missing_elements_in_named_tuple",

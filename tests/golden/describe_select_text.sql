@@ -1,8 +1,8 @@
 DESCRIBE TABLE
 (
 WITH
-    (text, made) -> if(startsWith(toString(made), text) OR match(text, '^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])[T ]([01]\\d|2[0-3]):[0-5]\\d(:[0-5]\\d([.,]\\d+)?)?(Z|[+-]([01]\\d|2[0-3]):?[0-5]\\d)?$') OR (match(text, '\\d{4}') AND NOT match(text, '(^|[^\\d:])(2[4-9]|[3-9]\\d):|:[6-9]\\d|^\\d{8}T?(2[4-9]\\d{4}|[3-9]\\d{5}|\\d\\d[6-9]\\d{3}|\\d{4}[6-9]\\d)(\\D|$)|^\\d{8}T(2[4-9]|[3-9]\\d|\\d\\d[6-9]\\d)(\\D|$)|^\\d{4}[-/.]0?0[-/.]|^\\d{4}[-/.]\\d\\d?[-/.]0?0(\\D|$)|^0?0[-/.]|^\\d\\d?[-/.]0?0[-/.]|^(\\d{4}00\\d\\d|\\d{6}00)(\\d{6})?(\\D|$)')), made, accurateCast(concat(text, ' does not fit'), 'Date32')) AS ch_s3_time,
-    if(`ch_s3_files`.`it's at` IS NULL, NULL, accurateCast(ch_s3_time(assumeNotNull(`ch_s3_files`.`it's at`), parseDateTime64BestEffort(assumeNotNull(`ch_s3_files`.`it's at`), 3)), 'DateTime64(3)')) AS `it's at`,
+    (text, made, cut) -> if((startsWith(toString(made), text) AND length(text) != 21) OR (NOT match(text, cut) AND (match(text, '^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])[T ]([01]\\d|2[0-3]):[0-5]\\d(:[0-5]\\d([.,]\\d+)?)?(Z|[+-]([01]\\d|2[0-3]):?[0-5]\\d)?$') OR (match(text, '\\d{4}') AND NOT match(text, '(^|[^\\d:])(2[4-9]|[3-9]\\d):|:[6-9]\\d|^\\d{8}T?(2[4-9]\\d{4}|[3-9]\\d{5}|\\d\\d[6-9]\\d{3}|\\d{4}[6-9]\\d)(\\D|$)|^\\d{8}T(2[4-9]|[3-9]\\d|\\d\\d[6-9]\\d)(\\D|$)|^\\d{4}[-/.]0?0[-/.]|^\\d{4}[-/.]\\d\\d?[-/.]0?0(\\D|$)|^0?0[-/.]|^\\d\\d?[-/.]0?0[-/.]|^(\\d{4}00\\d\\d|\\d{6}00)(\\d{6})?(\\D|$)')))), made, accurateCast(concat(text, ' does not fit'), 'Date32')) AS ch_s3_time,
+    if(`ch_s3_files`.`it's at` IS NULL, NULL, accurateCast(ch_s3_time(assumeNotNull(`ch_s3_files`.`it's at`), parseDateTime64BestEffort(assumeNotNull(`ch_s3_files`.`it's at`), 3), '(:\\d\\d|\\d{6})[.,]\\d{3}\\d*[1-9]'), 'DateTime64(3)')) AS `it's at`,
     if(decodeURLComponent(nullIf(extract(`ch_s3_files`._path, '/dt`=([^/]*)/'), '__HIVE_DEFAULT_PARTITION__')) IS NULL, NULL, accurateCast(assumeNotNull(decodeURLComponent(nullIf(extract(`ch_s3_files`._path, '/dt`=([^/]*)/'), '__HIVE_DEFAULT_PARTITION__'))), 'UInt8')) AS `dt\``
     SELECT
         _path,

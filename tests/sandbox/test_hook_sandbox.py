@@ -74,6 +74,31 @@ def test_test_connection_says_what_it_found(make_hook: MakeHook) -> None:
     assert "the connection declares 99 vCPUs per node, but " in message
 
 
+def test_test_connection_wants_the_addresses_of_all_nodes(make_hook: MakeHook) -> None:
+    ok, message = make_hook({"http_endpoints": None}).test_connection()
+    assert (ok, message.count("has no address of")) == (False, 1), message
+    assert message.endswith("list the host:port of every node's HTTP interface in http_endpoints")
+
+
+@pytest.mark.parametrize(
+    ("ledger", "said"),
+    [
+        pytest.param("{database}.my_ledger", "", id="none-yet"),
+        pytest.param("{database}.a.b", "table '{database}.a.b' is not a table name", id="no-name"),
+        pytest.param("{database}.other", "{database}.other is not a ledger of this package", id="another-table"),
+        pytest.param("nope.ledger", "there is no database 'nope'", id="no-database"),
+        pytest.param("system.ledger", "may not INSERT, CREATE TABLE on system.ledger", id="no-rights"),
+    ],
+)
+def test_test_connection_checks_the_ledger_as_loads_do(
+    make_hook: MakeHook, ch_s3_database: str, ch_s3_sandbox: Sandbox, ledger: str, said: str
+) -> None:
+    ch_s3_sandbox.query(f"CREATE TABLE {ch_s3_database}.other (n Int8) ENGINE = MergeTree ORDER BY n")
+    hook = make_hook({"ledger_table": ledger.format(database=ch_s3_database)})
+    ok, message = hook.test_connection()
+    assert (ok, said.format(database=ch_s3_database) in message) == (not said, True), message
+
+
 def test_an_unknown_cluster_lists_the_known_ones(make_hook: MakeHook, ch_s3_sandbox: Sandbox) -> None:
     with pytest.raises(ClusterError, match=f"no cluster 'nope' .* it knows .*{ch_s3_sandbox.cluster}"):
         _ = make_hook({"cluster": "nope"}).cluster_spec

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.cli import main
 from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox
@@ -39,6 +44,32 @@ def test_an_unknown_load_and_a_missing_ledger(lab: Lab, table: str, capsys: pyte
     lab.load("in/*.csv", table, **CSV)
     assert lab.loads("show", "ch-s3-nothing") == 1
     assert "has no load 'ch-s3-nothing'; `ch-s3 loads` lists" in capsys.readouterr().err
+
+
+def test_a_name_that_the_server_does_not_have_is_refused(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["loads", "--conn-id", "ch", "--database", "nope"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("ch-s3: --database 'nope': the connected server has no database of this name")
+    assert lab.database in said
+    assert lab.loads("--cluster", "nope") == 1
+    said = capsys.readouterr().err
+    assert said.startswith("ch-s3: --cluster 'nope': the connected server has no cluster of this name")
+    assert lab.sandbox.cluster in said
+
+
+def test_json_is_all_that_is_on_the_standard_output(lab: Lab, table: str) -> None:
+    """Airflow logs to it from its import on: here all that it does, otherwise warnings."""
+    lab.load("in/*.csv", table, **CSV)
+    command = ["loads", "--conn-id", "ch", "--database", lab.database, "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "airflow_provider_ch_s3", *command],
+        env={**os.environ, "AIRFLOW__LOGGING__LOGGING_LEVEL": "DEBUG"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert [load["table"] for load in json.loads(done.stdout)["loads"]] == [table]
+    assert "debug" in done.stderr
 
 
 def test_pruning_forgets_no_file_that_the_table_holds(

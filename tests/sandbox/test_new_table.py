@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,6 @@ from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SourceError, T
 from airflow_provider_ch_s3.table.new_table import CreateTable
 from tests.sandbox.conftest import Background, Lab, bag
 from tests.sandbox.topologies import topologies
-from tests.sandbox.written import parquet_file
 
 pytestmark = pytest.mark.sandbox
 
@@ -343,19 +343,23 @@ def test_lists_that_would_be_one_nested_column(lab: Lab) -> None:
     [
         pytest.param("a.csv", b"dt,n\n2013-05-01,1\n2013-05-01,2\n", id="csv"),
         pytest.param("a.jsonl", b'{"dt":"2013-05-01","n":1}\n{"dt":"2013-05-01","n":2}\n', id="json"),
-        pytest.param("a.parquet", parquet_file(pa.table({"dt": ["2013-05-01"] * 2, "n": [1, 2]})), id="parquet"),
     ],
 )
-def test_a_column_that_folders_and_files_have(lab: Lab, name: str, body: bytes) -> None:
-    """The folders' value counts."""
+def test_a_column_that_folders_and_text_files_have(lab: Lab, name: str, body: bytes) -> None:
+    """It is refused, or the folders' value counts."""
     lab.put(f"in/dt=2013-01-30/{name}", body)
-    settings = {}
-    if not name.endswith("parquet"):
-        with pytest.raises(SourceError, match=r"has a column 'dt' in its files and in the names of its folders"):
-            lab.load("in/**", "made", create_table="auto")
-        assert definition(lab, "made_local") == ""
-        settings = {"input_format_skip_unknown_fields": 1}
-    lab.load("in/**", "made", create_table="auto", settings=settings)
+    with pytest.raises(SourceError, match=r"has a column 'dt' in its files and in the names of its folders"):
+        lab.load("in/**", "made", create_table="auto")
+    assert definition(lab, "made_local") == ""
+    lab.load("in/**", "made", create_table="auto", settings={"input_format_skip_unknown_fields": 1})
     assert types_of(lab, "made") == {"n": "Int64", "dt": "Date"}
     found = lab.query(f"SELECT n, dt FROM {lab.database}.made ORDER BY n")
     assert found == [{"n": n, "dt": "2013-01-30"} for n in (1, 2)]
+
+
+def test_a_column_that_folders_and_typed_files_have(lab: Lab) -> None:
+    """The files' value counts: it is exact."""
+    lab.put_parquet("in/dt=2013-01-30/a.parquet", {"dt": [date(2013, 5, 1)], "n": [1]})
+    lab.load("in/**", "made", create_table="auto", load_mode="replace_partitions")
+    assert lab.query(f"SELECT n, dt FROM {lab.database}.made") == [{"n": 1, "dt": "2013-05-01"}]
+    assert "PARTITION BY dt" in definition(lab, "made_local")

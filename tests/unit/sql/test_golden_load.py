@@ -151,6 +151,9 @@ CASES: dict[str, Statement] = {
             MappedColumn(target="d", source="d", conversion=plan_conversion("String", "Decimal(9, 2)")),
             MappedColumn(target="e", source="e", conversion=plan_conversion("FixedString(80)", "UInt256")),
             MappedColumn(target="f", source="f", conversion=plan_conversion("Nullable(Float64)", "Float32")),
+            MappedColumn(
+                target="g", source="g", conversion=plan_conversion("Nullable(DateTime64(6))", "DateTime64(3)")
+            ),
         ),
     ),
     "insert_load_text": insert(TEXT, where="`it's at` > '2013-01-01'"),

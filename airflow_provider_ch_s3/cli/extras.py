@@ -1,0 +1,20 @@
+"""Check that what a command needs beside this package is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+
+from airflow_provider_ch_s3.errors import ConfigError
+
+
+def check_extra(command: str, extra: str, modules: Iterable[str]) -> None:
+    """Check that the modules of an extra can be found, before a command starts anything.
+
+    :raises ConfigError: if one is not installed.
+    """
+    if missing := [name for name in modules if find_spec(name) is None]:
+        raise ConfigError(
+            f"{command} needs {', '.join(missing)}, not installed here: run"
+            f" pip install 'airflow-provider-ch-s3[{extra}]'"
+        )
