@@ -132,7 +132,7 @@ def _wait_until_settled(client: ClickHouseClient, table: TableName, cluster: Clu
     while time.monotonic() < deadline:
         nodes = read_parts(client, found, cluster)
         if judge_parts(rule, nodes).is_settled:
-            flush_part_log(client)
+            flush_part_log(client, cluster)
             changes = client.query(read_changes)
             if sum(row["change"] for row in changes) == sum(node.active_parts for node in nodes):
                 return changes

@@ -31,6 +31,8 @@ def add_load_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wasb-conn-id", default="wasb_default", help="Airflow connection to Azure Blob Storage")
     parser.add_argument("--named-collection", default="", help="named collection on the servers with the keys")
     parser.add_argument("--role-arn", default="", help="ARN of a role that the servers assume to read the files")
+    parser.add_argument("--external-id", default="", help="what the owner of that role asks for")
+    parser.add_argument("--requester-pays", action="store_true", help="agree to pay for the requests to S3")
     parser.add_argument(
         "--source",
         action="append",
@@ -151,7 +153,13 @@ def _make_operator(args: argparse.Namespace) -> FilesToClickHouseOperator:
         return AzureBlobStorageToClickHouseOperator(wasb_conn_id=args.wasb_conn_id, **given)
     if scheme is GCS:
         return GCSToClickHouseOperator(hmac_conn_id=args.hmac_conn_id or None, **given)
-    return S3ToClickHouseOperator(aws_conn_id=args.aws_conn_id or None, role_arn=args.role_arn, **given)
+    return S3ToClickHouseOperator(
+        aws_conn_id=args.aws_conn_id or None,
+        role_arn=args.role_arn,
+        external_id=args.external_id,
+        requester_pays=args.requester_pays,
+        **given,
+    )
 
 
 def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook) -> LoadRun:

@@ -89,6 +89,7 @@ class TableMaker:
         is_distributed = self.create.distributed if self.create.distributed is not None else len(shards) > 1
         local = replace(self.name, table=f"{self.name.table}{LOCAL_SUFFIX}") if is_distributed else self.name
         self._check_types()
+        self.access.check_version(self.cluster.server_version)
         columns = read_new_columns(self.client, self.access, files, self.read_inspection(), self.cluster.name)
         return plan_table(
             self.create,

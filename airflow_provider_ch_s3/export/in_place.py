@@ -71,7 +71,7 @@ def query_in_place(
     if request.structure:
         parse_structure(request.structure, frozenset())
     source = _read_source(client, store, request)
-    plan = _plan(client, declaration, request, source.data_format)
+    plan = _plan(client, declaration, request, source)
     log.info("plan for %s:\n%s", request.pattern, plan.describe())
     statement = render_select_files(
         source,
@@ -97,11 +97,14 @@ def query_in_place(
 
 
 def _plan(
-    client: ClickHouseClient, declaration: ClusterDeclaration, request: InPlaceRequest, data_format: str
+    client: ClickHouseClient, declaration: ClusterDeclaration, request: InPlaceRequest, source: SourceSpec
 ) -> Plan:
+    cluster = detect_cluster(client, declaration, read_server(client))
+    source.access.check_version(cluster.server_version)
     facts = InPlaceFacts(
-        vcpus=detect_cluster(client, declaration, read_server(client)).weakest.vcpus,
-        data_format=data_format,
+        vcpus=cluster.weakest.vcpus,
+        data_format=source.data_format,
+        uses_server_role=source.access.uses_server_role,
         timeout_seconds=request.timeout_seconds,
     )
     return plan_query(

@@ -146,8 +146,9 @@ def prepare_export(
 
     :param read_sharing: counts the loads and exports among which the memory of the node is divided.
     :raises TargetError: if the query cannot be run.
-    :raises ConfigError: if a setting is wrong.
+    :raises ConfigError: if a setting is wrong, or the servers do not know such credentials.
     """
+    access.check_version(rows.cluster.server_version)
     # Only what can be read back can be verified.
     request = replace(request, data_format=check_format(client, request.data_format))
     server, cluster = read_server_settings(client), rows.cluster
@@ -157,6 +158,7 @@ def prepare_export(
         data_format=request.data_format,
         is_partitioned=bool(request.partition_by),
         sharing=read_sharing(),
+        uses_server_role=access.uses_server_role,
         timeout_seconds=request.timeout_seconds,
     )
     plan = plan_query(

@@ -8,7 +8,12 @@ from enum import Enum
 from typing import ClassVar
 from urllib.parse import quote
 
+from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.globs import MAX_URLS
+
+ROLES_SINCE = (25, 8)
+EXTERNAL_IDS_SINCE = (26, 6)
+APPLICATIONS_SINCE = (25, 8)
 
 
 class TableFunction(Enum):
@@ -43,6 +48,23 @@ class StoreAccess:
         return {}
 
     @property
+    def uses_server_role(self) -> bool:
+        """Whether the servers use the role of the machine that they run on, in S3."""
+        return False
+
+    @property
+    def expires_at(self) -> float | None:
+        """Unix time at which the credentials expire; None if they do not, or if nobody knows."""
+        return None
+
+    def check_version(self, version: tuple[int, int]) -> None:
+        """Check that the servers can use these credentials.
+
+        :param version: year and release of the oldest server.
+        :raises ConfigError: if they are too old.
+        """
+
+    @property
     def parameters(self) -> dict[str, str]:
         """The secrets as query parameters, under the names that the templates use."""
         return {f"{self.parameter_prefix}{name}": value for name, value in self._credentials().items() if value}
@@ -75,7 +97,9 @@ class S3Access(StoreAccess):
     At most one of: ``access_key`` and ``secret_key`` (with ``session_token`` when temporary), ``anonymous``,
     ``named_collection``, ``role_arn``. None of them: the servers' own role.
 
-    :param role_arn: ARN of a role that the servers assume.
+    :param role_arn: ARN of a role that the servers assume; ``external_id``: what the role's owner asks for then.
+    :param requester_pays: the bucket's owner has the reader pay for requests, who has to agree to that.
+    :param token_expires_at: Unix time at which the session token expires, if that is known.
     """
 
     function = TableFunction.S3
@@ -85,10 +109,34 @@ class S3Access(StoreAccess):
     session_token: str = field(default="", repr=False)
     anonymous: bool = False
     role_arn: str = ""
+    external_id: str = field(default="", repr=False)
+    requester_pays: bool = False
+    token_expires_at: float | None = field(default=None, compare=False)
+
+    @property
+    def uses_server_role(self) -> bool:
+        """Whether nothing else is given."""
+        return not (self.access_key or self.anonymous or self.named_collection or self.role_arn)
+
+    @property
+    def expires_at(self) -> float | None:
+        """When the session token expires."""
+        return self.token_expires_at
+
+    def check_version(self, version: tuple[int, int]) -> None:
+        """Check that the servers know roles: 24.8 ignores them in a SELECT, and refuses them in an export.
+
+        :raises ConfigError: if they do not.
+        """
+        instead = "remove it, or use a named collection, or the keys of the connection"
+        if self.role_arn and version < ROLES_SINCE:
+            raise _too_old(f"role_arn={self.role_arn!r}", version, ROLES_SINCE, instead)
+        if self.external_id and version < EXTERNAL_IDS_SINCE:
+            raise _too_old("external_id", version, EXTERNAL_IDS_SINCE, instead)
 
     def _credentials(self) -> dict[str, str]:
         if not self.access_key:
-            return {}
+            return {"external_id": self.external_id}
         return {
             "access_key": self.access_key,
             "secret_key": self.secret_key,
@@ -98,7 +146,7 @@ class S3Access(StoreAccess):
     @property
     def secrets(self) -> tuple[str, ...]:
         """The values that no message may show; the access key is only a name, and the store's messages need it."""
-        return tuple(secret for secret in (self.secret_key, self.session_token) if secret)
+        return tuple(filter(None, (self.secret_key, self.session_token, self.external_id)))
 
     @property
     def inspection_settings(self) -> dict[str, int]:
@@ -121,15 +169,32 @@ class S3Access(StoreAccess):
 class AzureAccess(StoreAccess):
     """Access to Azure Blob Storage.
 
-    With ``named_collection``, or with ``connection_string``, or with neither: then the servers use their own
-    identity.
+    With ``named_collection``, with ``connection_string``, with ``client_id`` and ``tenant_id``, or with none of them:
+    then the servers use their own identity.
 
     :param connection_string: the account's endpoint and its key or shared access signature; secret.
+    :param client_id: an application of Entra ID, as which the servers log in with the token of their own workload
+        identity; ``tenant_id``: where it is registered.
     """
 
     function = TableFunction.AZURE
 
     connection_string: str = field(default="", repr=False)
+    client_id: str = ""
+    tenant_id: str = ""
+
+    def check_version(self, version: tuple[int, int]) -> None:
+        """Check that the servers can log in as an application.
+
+        :raises ConfigError: if they cannot.
+        """
+        if self.client_id and version < APPLICATIONS_SINCE:
+            raise _too_old(
+                f"the connection's application {self.client_id!r} of Entra ID (tenant {self.tenant_id!r})",
+                version,
+                APPLICATIONS_SINCE,
+                "give named_collection, or a connection with the account's key or a SAS token",
+            )
 
     def _credentials(self) -> dict[str, str]:
         return {"connection_string": self.connection_string}
@@ -168,3 +233,8 @@ class UrlAccess(StoreAccess):
     def path(self, bucket: str, key: str) -> str:
         """``_path`` is the path of the URL, as it is requested."""
         return f"/{key}"
+
+
+def _too_old(what: str, version: tuple[int, int], since: tuple[int, int], instead: str) -> ConfigError:
+    needed, found = (".".join(map(str, one)) for one in (since, version))
+    return ConfigError(f"{what} needs ClickHouse {needed} on all servers, and one has {found}; {instead}")

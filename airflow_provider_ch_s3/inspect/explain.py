@@ -106,6 +106,12 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
 
 
 def _other_remedy(code: str, message: str, endpoint: str) -> str:
+    if "WorkloadIdentityCredential" in message:
+        return (
+            "ClickHouse takes an application of Entra ID without its secret, and logs in with a token of its own:"
+            " give the servers a workload identity that the application trusts, or use named_collection, or a"
+            " connection with the account's key or a SAS token"
+        )
     if "Azure::Storage::" in message:
         return (
             "check that the servers may read the container: with its account's key, or with a SAS token of the"
@@ -121,8 +127,6 @@ def _other_remedy(code: str, message: str, endpoint: str) -> str:
     if code in _ACCESS:
         where = f"reach {endpoint}" if endpoint else "reach the object store"
         return f"check that the servers {where}, and that the credentials may read the bucket"
-    if re.search(r"(Missing columns: '|identifier [`'])role_arn", message):
-        return "this version of ClickHouse has no role_arn; use a named collection, or the keys of the connection"
     if "memory limit exceeded" in message:  # an error from another node may lack its code
         return _MEMORY_OF_THE_SERVER if "(total)" in message else _MEMORY_OF_THE_QUERY
     if code in _EXPRESSION:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,9 +16,9 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.calibration import Calibration
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
-from airflow_provider_ch_s3.common.text import show_name
+from airflow_provider_ch_s3.common.text import format_seconds, show_name
 from airflow_provider_ch_s3.common.work import log_folded
-from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
@@ -43,11 +44,15 @@ from airflow_provider_ch_s3.tuning import (
     LoadPlan,
     MemorySharing,
     PastLoad,
+    Prediction,
     ServerSetting,
+    Setting,
     SettingValue,
     check_given_settings,
+    check_profile,
     plan_load,
 )
+from airflow_provider_ch_s3.tuning.read import s3_allow_server_credentials_in_user_queries
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +137,9 @@ def prepare_load(
     :raises TargetError: if the table cannot take the files.
     :raises SourceError: if the files cannot be read.
     :raises ConfigError: if the request contradicts itself or what was found.
+    :raises PlanError: if the credentials expire before the load is expected to end.
     """
+    access.check_version(cluster.server_version)
     server = read_server_settings(client)
     check_given_settings(server, operator=request.settings, connection=request.connection_settings)
     for_inspection = plan_inspection(server, access, request.settings)
@@ -173,17 +180,32 @@ def prepare_load(
         is_counted = source.data_format in past
         source = _measure(client, source, mapping, target, request.where, sent, is_counted=is_counted)
     sharing = read_sharing()  # last of all: a load that starts in the meantime is counted, too
+    final = plan(source, sharing, cluster.calibration)
+    _check_expiry(access, final.prediction)
     return PreparedLoad(
         cluster=cluster,
         source=source,
         target=target,
         mapping=mapping,
         where=request.where,
-        plan=plan(source, sharing, cluster.calibration),
+        plan=final,
         plan_with=partial(plan, source, sharing),
         sharing=sharing,
         line_format=line_format,
     )
+
+
+def _check_expiry(access: StoreAccess, prediction: Prediction) -> None:
+    """:raises PlanError: if the credentials expire while the INSERT is expected to run."""
+    left = None if access.expires_at is None else access.expires_at - time.time()
+    if left is not None and left < prediction.load_seconds:
+        raise PlanError(
+            f"the session token that the servers would read with expires in {format_seconds(max(left, 0))}, and the"
+            f" INSERT is expected to take {format_seconds(prediction.load_seconds)}; give the role's sessions a"
+            " longer life (DurationSeconds in assume_role_kwargs of the connection), load less at a time"
+            " (max_bytes_per_chunk: each chunk takes a new token), or let the servers read with role_arn or"
+            " named_collection"
+        )
 
 
 def _measure(
@@ -286,15 +308,28 @@ def check_expressions(request: LoadRequest) -> None:
 def read_server_settings(client: ClickHouseClient) -> dict[str, ServerSetting]:
     """Read all settings of the connected server, as this user sees them."""
     rows = client.query(load_queries.render_read_settings())
-    return {row["name"]: ServerSetting(value=row["value"], is_readonly=bool(row["readonly"])) for row in rows}
+    return {
+        row["name"]: ServerSetting(
+            value=row["value"], is_readonly=bool(row["readonly"]), lowest=row["min"], highest=row["max"]
+        )
+        for row in rows
+    }
 
 
 def plan_inspection(
     server: Mapping[str, ServerSetting], access: StoreAccess, given: Mapping[str, SettingValue]
 ) -> dict[str, SettingValue]:
-    """Choose the settings with which the servers inspect the files: what this user may change, and the given ones."""
-    wanted = {**INSPECTION_SETTINGS, **access.inspection_settings}
-    changeable = {name: value for name, value in wanted.items() if name in server and not server[name].is_readonly}
+    """Choose the settings with which the servers inspect the files: what this user may change, and the given ones.
+
+    :raises PlanError: if this user may not have the servers use their own role, which is to reach the files.
+    """
+    wanted: dict[str, SettingValue] = {**INSPECTION_SETTINGS, **access.inspection_settings}
+    rule = s3_allow_server_credentials_in_user_queries
+    value, reason = rule(access)
+    if value is not None:
+        check_profile(Setting(name=rule.__name__, value=value, reason=reason), server)
+        wanted[rule.__name__] = value
+    changeable = {name: value for name, value in wanted.items() if name in server and server[name].takes(value)}
     return changeable | {**given}
 
 
@@ -330,6 +365,7 @@ def _facts(
         may_lack_columns=request.may_lack_columns,
         reads_other_files=bool(source.path_filter),
         has_path_columns=bool(path_column_names(source.files)),
+        uses_server_role=source.access.uses_server_role,
         parses_times=not source.format.is_typed and any("Date" in column.type for column in target.columns),
         timeout_seconds=request.timeout_seconds,
     )

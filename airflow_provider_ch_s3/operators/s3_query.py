@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
-from airflow_provider_ch_s3.common.arguments import check_settings, check_text, parse_count
+from airflow_provider_ch_s3.common.arguments import check_flag, check_settings, check_text, parse_count
 from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.transfers.identity import identify
@@ -36,6 +36,10 @@ class S3QueryOperator(BaseOperator):  # type: ignore[misc]
         ``aws_conn_id``. (templated)
     :param role_arn: ARN of a role that the server assumes to read the files; needs ClickHouse 25.8 or later.
         (templated)
+    :param external_id: what the role's owner asks for when the servers assume ``role_arn``; needs ClickHouse 26.6 or
+        later. (templated)
+    :param requester_pays: agree to pay for the requests, as the owner of the bucket asks of its readers: worker and
+        servers send ``x-amz-request-payer`` then.
     :param data_format: ClickHouse's name of the format; None: inferred from the file names. (templated)
     :param compression: ClickHouse's name of the compression; None: inferred from the file names. (templated)
     :param structure: columns of the files as ``name Type, …``; None: inferred by the server. (templated)
@@ -56,6 +60,7 @@ class S3QueryOperator(BaseOperator):  # type: ignore[misc]
         "aws_conn_id",
         "named_collection",
         "role_arn",
+        "external_id",
         "data_format",
         "compression",
         "structure",
@@ -74,6 +79,8 @@ class S3QueryOperator(BaseOperator):  # type: ignore[misc]
         aws_conn_id: str | None = "aws_default",
         named_collection: str = "",
         role_arn: str = "",
+        external_id: str = "",
+        requester_pays: bool = False,
         data_format: str | None = None,
         compression: str | None = None,
         structure: str | None = None,
@@ -88,6 +95,8 @@ class S3QueryOperator(BaseOperator):  # type: ignore[misc]
         self.aws_conn_id = aws_conn_id
         self.named_collection = named_collection
         self.role_arn = role_arn
+        self.external_id = external_id
+        self.requester_pays = requester_pays
         self.data_format = data_format
         self.compression = compression
         self.structure = structure
@@ -108,7 +117,11 @@ class S3QueryOperator(BaseOperator):  # type: ignore[misc]
         self._check_arguments()
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
         store = S3FileStore(
-            aws_conn_id=self.aws_conn_id, named_collection=self.named_collection, role_arn=self.role_arn
+            aws_conn_id=self.aws_conn_id,
+            named_collection=self.named_collection,
+            role_arn=self.role_arn,
+            external_id=self.external_id,
+            requester_pays=self.requester_pays,
         )
         hook.keep_secret(lambda: store.access().secrets)
         timeout, declared = self.execution_timeout, hook.declaration
@@ -137,8 +150,9 @@ class S3QueryOperator(BaseOperator):  # type: ignore[misc]
         self._kill()
 
     def _check_arguments(self) -> None:
-        for name in ("sql", "clickhouse_conn_id", "named_collection", "role_arn"):
+        for name in ("sql", "clickhouse_conn_id", "named_collection", "role_arn", "external_id"):
             check_text(name, getattr(self, name))
+        check_flag("requester_pays", self.requester_pays)
         for name in ("aws_conn_id", "data_format", "compression", "structure"):
             check_text(name, getattr(self, name), is_optional=True)
         check_settings("settings", self.settings)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import not_
-from typing import Any
+from typing import Any, Literal
 
+from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.timing import Timing
@@ -23,12 +24,17 @@ POLL_SECONDS = 0.5
 NAMES_LOGS_SINCE = (25, 8)
 
 
-def flush_part_log(client: ClickHouseClient) -> None:
+def flush_part_log(client: ClickHouseClient, cluster: ClusterSpec) -> None:
     """Have all nodes write their part logs now; if one cannot, or the user may not, they appear within seconds."""
     try:
-        client.broadcast(lambda cluster: load_queries.render_flush_logs(cluster, "part_log"))
+        client.broadcast(_flush_of(cluster, "part_log"))
     except ChS3Error as error:
         log.debug("not every node has written its part log: %s", error)
+
+
+def _flush_of(cluster: ClusterSpec, name: Literal["query_log", "part_log"]) -> Callable[[str | None], Statement]:
+    named = name if cluster.server_version >= NAMES_LOGS_SINCE else None
+    return lambda on_cluster: load_queries.render_flush_logs(on_cluster, named)
 
 
 @dataclass(kw_only=True)
@@ -43,11 +49,8 @@ class QueryLog:
         """Have all nodes write their logs now; if this user may not do that, they appear within seconds anyway."""
         if not self._may_flush:
             return
-        is_named = self.cluster.server_version >= NAMES_LOGS_SINCE
         try:
-            self.client.broadcast(
-                lambda cluster: load_queries.render_flush_logs(cluster, "query_log" if is_named else None)
-            )
+            self.client.broadcast(_flush_of(self.cluster, "query_log"))
         except ServerUnreachableError as error:
             log.debug("not every node has written its query log: %s", error)
         except ChS3Error as error:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, mask_secret
@@ -213,42 +213,39 @@ class AzureBlobFileStore:
             ) from error
 
     def access(self) -> AzureAccess:
-        """How the ClickHouse servers reach the same account, and with which credentials.
-
-        :raises ConfigError: if the connection's credentials are of a kind that the servers cannot use.
-        """
+        """How the ClickHouse servers reach the same account, and with which credentials."""
         endpoint_url = self._client.url.partition("?")[0].rstrip("/")
         if self.named_collection:
             return AzureAccess(endpoint_url=endpoint_url, named_collection=self.named_collection)
-        access = AzureAccess(endpoint_url=endpoint_url, connection_string=self._connection_string(endpoint_url))
+        access = self._log_in(endpoint_url)
         for secret in access.secrets:
             mask_secret(secret)
         return access
 
-    def _connection_string(self, endpoint_url: str) -> str:
-        """The account and its key, as the servers take them; '' for the servers' own identity.
+    def _log_in(self, endpoint_url: str) -> AzureAccess:
+        """The access with what the connection says of who logs in; without that, with the servers' own identity.
 
-        The fields count in the order in which the Microsoft provider reads them.
+        The fields of the connection count in the order in which the Microsoft provider reads them. ClickHouse takes
+        an application without its secret: the servers log in with the token of their own workload identity.
         """
+        reach = partial(AzureAccess, endpoint_url=endpoint_url)
         connection, extra = self._connection, self._connection.extra_dejson
         if given := _field(extra, "connection_string"):
-            return _spell(given)
-        if _field(extra, "tenant_id"):
-            raise ConfigError(
-                f"connection {self.wasb_conn_id!r} logs in as an application of Entra ID (tenant_id), which"
-                " ClickHouse cannot; give named_collection, or a connection with the account's key or a SAS token"
-            )
+            return reach(connection_string=_spell(given))
+        if tenant := _field(extra, "tenant_id"):
+            return reach(client_id=connection.login or "", tenant_id=tenant)
         key = _field(extra, "shared_access_key")
         token = "" if key else _field(extra, "sas_token")
         if token:
-            return f"BlobEndpoint={endpoint_url};SharedAccessSignature={token.rpartition('?')[2]}"
+            signature = token.rpartition("?")[2]
+            return reach(connection_string=f"BlobEndpoint={endpoint_url};SharedAccessSignature={signature}")
         key = key or connection.password or _field(extra, "account_key")
         if not key:
-            return ""
+            client, tenant = (_field(extra, f) for f in ("managed_identity_client_id", "workload_identity_tenant_id"))
+            return reach(client_id=client, tenant_id=tenant) if client and tenant else reach()
         protocol, account = endpoint_url.partition("://")[0], self._client.account_name
-        return (
-            f"DefaultEndpointsProtocol={protocol};AccountName={account};AccountKey={key};BlobEndpoint={endpoint_url}"
-        )
+        login = f"DefaultEndpointsProtocol={protocol};AccountName={account};AccountKey={key}"
+        return reach(connection_string=f"{login};BlobEndpoint={endpoint_url}")
 
 
 def _only(etag: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
-from functools import cached_property
+from functools import cached_property, partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
@@ -44,7 +44,9 @@ class S3FileStore:
     :param named_collection: a named collection on the servers that contains the keys; the connection is then used
         only for listing.
     :param role_arn: ARN of a role that the servers assume; the connection is then used only for listing.
-    :raises ConfigError: if both of the last two are given.
+    :param external_id: what the owner of the role asks for.
+    :param requester_pays: agree to pay for the requests, as the bucket's owner asks of readers.
+    :raises ConfigError: if two of these contradict each other.
     """
 
     account = ""
@@ -54,15 +56,34 @@ class S3FileStore:
     cannot = "the rows are committed, but after_load cannot"
     """How the message begins when the store refuses a change."""
 
-    def __init__(self, *, aws_conn_id: str | None, named_collection: str = "", role_arn: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        aws_conn_id: str | None,
+        named_collection: str = "",
+        role_arn: str = "",
+        external_id: str = "",
+        requester_pays: bool = False,
+    ) -> None:
         if named_collection and role_arn:
             raise ConfigError(
                 f"named_collection={named_collection!r} and role_arn={role_arn!r} are two ways to read the files;"
                 " give one of them"
             )
+        if external_id and not role_arn:
+            raise ConfigError(
+                "external_id is sent when the servers assume a role, and there is no role_arn; give one, or remove it"
+            )
+        if requester_pays and named_collection:
+            raise ConfigError(
+                f"requester_pays=True has no effect with named_collection={named_collection!r}, because ClickHouse"
+                " sends no further headers then; use the keys of the connection, or role_arn"
+            )
         self.aws_conn_id = aws_conn_id
         self.named_collection = named_collection
         self.role_arn = role_arn
+        self.external_id = external_id
+        self.requester_pays = requester_pays
 
     @cached_property
     def _hook(self) -> S3Hook:
@@ -81,7 +102,10 @@ class S3FileStore:
 
     @cached_property
     def _client(self) -> Any:
-        return self._hook.get_conn()
+        client = self._hook.get_conn()
+        if self.requester_pays:
+            client.meta.events.register("before-call.s3", _agree_to_pay)
+        return client
 
     @property
     def _who(self) -> str:
@@ -248,21 +272,25 @@ class S3FileStore:
 
     def access(self) -> S3Access:
         """How the ClickHouse servers reach the same endpoint, and with which credentials."""
-        endpoint_url = self._client.meta.endpoint_url
+        reach = partial(S3Access, endpoint_url=self._client.meta.endpoint_url, requester_pays=self.requester_pays)
         if self.named_collection:
-            return S3Access(endpoint_url=endpoint_url, named_collection=self.named_collection)
+            return reach(named_collection=self.named_collection)
         if self.role_arn:
-            return S3Access(endpoint_url=endpoint_url, role_arn=self.role_arn)
+            mask_secret(self.external_id)
+            return reach(role_arn=self.role_arn, external_id=self.external_id)
         if self.aws_conn_id is None:
-            return S3Access(endpoint_url=endpoint_url)
+            return reach()
         if self._client.meta.config.signature_version is UNSIGNED:
-            return S3Access(endpoint_url=endpoint_url, anonymous=True)
-        credentials = self._hook.get_credentials()
-        access = S3Access(
-            endpoint_url=endpoint_url,
+            return reach(anonymous=True)
+        renewed = self._hook.get_session().get_credentials()
+        credentials = renewed.get_frozen_credentials()
+        # botocore keeps to itself when the token of an assumed role expires; of a fixed token nobody knows
+        expiry: datetime.datetime | None = getattr(renewed, "_expiry_time", None)
+        access = reach(
             access_key=credentials.access_key,
             secret_key=credentials.secret_key,
             session_token=credentials.token or "",
+            token_expires_at=expiry.timestamp() if expiry else None,
         )
         # Airflow masks the secrets in the connection, but not temporary ones obtained with them.
         for secret in access.secrets:
@@ -272,6 +300,11 @@ class S3FileStore:
 
 def _read_item(item: Mapping[str, Any]) -> SourceFile:
     return SourceFile(key=item["Key"], etag=item["ETag"].strip('"'), size_bytes=item["Size"])
+
+
+def _agree_to_pay(params: dict[str, Any], **_: Any) -> None:
+    """Add the header to a request; every operation takes it, also those without an argument for it."""
+    params["headers"]["x-amz-request-payer"] = "requester"
 
 
 def quiet_botocore() -> None:

@@ -22,8 +22,9 @@ class AzureBlobStorageToClickHouseOperator(FilesToClickHouseOperator):
     :param source: address of the files, ``az://container/path``, or a list of addresses in one container; paths may
         contain the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``. (templated)
     :param wasb_conn_id: connection of type ``wasb`` with the account and its key, a SAS token or a connection string,
-        with which the worker lists the container and the servers read the files; without any of these, worker and
-        servers use their own identities. (templated)
+        with which the worker lists the container and the servers read the files; or with an application of Entra ID,
+        as which the servers log in with their workload identity (ClickHouse 25.8 or later); without any of these,
+        worker and servers use their own identities. (templated)
     :param named_collection: named collection on the servers that contains the account and its key, instead of those
         of ``wasb_conn_id``. (templated)
     """

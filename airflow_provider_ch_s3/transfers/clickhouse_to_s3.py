@@ -52,6 +52,10 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
         ``aws_conn_id``. (templated)
     :param role_arn: ARN of a role that the servers assume to write the files; needs ClickHouse 25.8 or later.
         (templated)
+    :param external_id: what the role's owner asks for when the servers assume ``role_arn``; needs ClickHouse 26.6 or
+        later. (templated)
+    :param requester_pays: agree to pay for the requests, as the owner of the bucket asks of its readers: worker and
+        servers send ``x-amz-request-payer`` then.
     :param data_format: ClickHouse's name of the format; one that it can also read, because the rows are counted.
         (templated)
     :param compression: of text formats: ``gz``, ``zst``, ``lz4``, ``xz``, ``br`` or ``bz2``; '' for none. (templated)
@@ -80,6 +84,7 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
         "aws_conn_id",
         "named_collection",
         "role_arn",
+        "external_id",
         "data_format",
         "compression",
         "partition_by",
@@ -100,6 +105,8 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
         aws_conn_id: str | None = "aws_default",
         named_collection: str = "",
         role_arn: str = "",
+        external_id: str = "",
+        requester_pays: bool = False,
         data_format: str = "Parquet",
         compression: str = "",
         partition_by: Mapping[str, str] | None = None,
@@ -117,6 +124,8 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
         self.aws_conn_id = aws_conn_id
         self.named_collection = named_collection
         self.role_arn = role_arn
+        self.external_id = external_id
+        self.requester_pays = requester_pays
         self.data_format = data_format
         self.compression = compression
         self.partition_by = partition_by
@@ -178,7 +187,11 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
         self._check_arguments()
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
         store = S3ExportStore(
-            aws_conn_id=self.aws_conn_id, named_collection=self.named_collection, role_arn=self.role_arn
+            aws_conn_id=self.aws_conn_id,
+            named_collection=self.named_collection,
+            role_arn=self.role_arn,
+            external_id=self.external_id,
+            requester_pays=self.requester_pays,
         )
         hook.keep_secret(lambda: store.access().secrets)
         destination = parse_destination(self.destination)
@@ -212,11 +225,12 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
     def _check_arguments(self) -> None:
         for name in (
             *("destination", "query", "table", "clickhouse_conn_id"),
-            *("named_collection", "role_arn", "data_format", "compression"),
+            *("named_collection", "role_arn", "external_id", "data_format", "compression"),
         ):
             check_text(name, getattr(self, name))
         check_text("aws_conn_id", self.aws_conn_id, is_optional=True)
         check_flag("overwrite", self.overwrite)
+        check_flag("requester_pays", self.requester_pays)
         check_flag("deferrable", self.deferrable)
         check_expressions_of("partition_by", self.partition_by)
         check_settings("settings", self.settings)

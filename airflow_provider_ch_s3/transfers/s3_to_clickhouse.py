@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ch_s3.common.arguments import check_text
+from airflow_provider_ch_s3.common.arguments import check_flag, check_text
 from airflow_provider_ch_s3.files.addresses import S3
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 
@@ -26,6 +26,10 @@ class S3ToClickHouseOperator(FilesToClickHouseOperator):
         ``aws_conn_id``. (templated)
     :param role_arn: ARN of a role that the servers assume to read the files, as in ClickHouse Cloud; needs ClickHouse
         25.8 or later. (templated)
+    :param external_id: what the role's owner asks for when the servers assume ``role_arn``; needs ClickHouse 26.6 or
+        later. (templated)
+    :param requester_pays: agree to pay for the requests, as the owner of the bucket asks of its readers: worker and
+        servers send ``x-amz-request-payer`` then.
     """
 
     scheme = S3
@@ -34,6 +38,7 @@ class S3ToClickHouseOperator(FilesToClickHouseOperator):
         "aws_conn_id",
         "named_collection",
         "role_arn",
+        "external_id",
     )
 
     def __init__(
@@ -43,12 +48,16 @@ class S3ToClickHouseOperator(FilesToClickHouseOperator):
         aws_conn_id: str | None = "aws_default",
         named_collection: str = "",
         role_arn: str = "",
+        external_id: str = "",
+        requester_pays: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(source=source, **kwargs)
         self.aws_conn_id = aws_conn_id
         self.named_collection = named_collection
         self.role_arn = role_arn
+        self.external_id = external_id
+        self.requester_pays = requester_pays
 
     def open_store(self) -> S3FileStore:
         """Open S3 with the connection.
@@ -61,6 +70,12 @@ class S3ToClickHouseOperator(FilesToClickHouseOperator):
         check_text("aws_conn_id", self.aws_conn_id, is_optional=True)
         check_text("named_collection", self.named_collection)
         check_text("role_arn", self.role_arn)
+        check_text("external_id", self.external_id)
+        check_flag("requester_pays", self.requester_pays)
         return S3FileStore(
-            aws_conn_id=self.aws_conn_id, named_collection=self.named_collection, role_arn=self.role_arn
+            aws_conn_id=self.aws_conn_id,
+            named_collection=self.named_collection,
+            role_arn=self.role_arn,
+            external_id=self.external_id,
+            requester_pays=self.requester_pays,
         )

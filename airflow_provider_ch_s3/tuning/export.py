@@ -28,6 +28,7 @@ class ExportFacts:
     :param ingest_memory_ratio: share of that memory that all loads and exports together may use.
     :param sharing: the loads and exports among which that share is divided.
     :param is_partitioned: the rows go to a file for each partition, all of which are open at once.
+    :param uses_server_role: the servers reach the store with a role of their own.
     :param timeout_seconds: the task's ``execution_timeout``.
     """
 
@@ -38,6 +39,7 @@ class ExportFacts:
     data_format: str
     is_partitioned: bool = False
     sharing: MemorySharing = field(default_factory=MemorySharing)
+    uses_server_role: bool = False
     timeout_seconds: float | None = None
 
     @property

@@ -90,6 +90,7 @@ class LoadFacts:
     :param waits_for_replicas: the load itself waits until all replicas have the rows, whatever the INSERT waited for.
     :param is_remote: new parts of the table go to an object store.
     :param redirects: redirects on the way to the files, over HTTP.
+    :param uses_server_role: the servers reach the store with a role of their own.
     :param timeout_seconds: the task's ``execution_timeout``.
     """
 
@@ -120,6 +121,7 @@ class LoadFacts:
     waits_for_replicas: bool = False
     is_remote: bool = False
     redirects: int = 0
+    uses_server_role: bool = False
     timeout_seconds: float | None = None
 
     def __post_init__(self) -> None:

@@ -22,6 +22,7 @@ MEASURED_IN_PLACE = Source("measured", "export.md#queries-over-files-in-place")
 class InPlaceFacts:
     """The node that reads, and the files.
 
+    :param uses_server_role: the servers reach the store with a role of their own.
     :param timeout_seconds: the task's ``execution_timeout``.
     """
 
@@ -29,6 +30,7 @@ class InPlaceFacts:
 
     vcpus: int
     data_format: str
+    uses_server_role: bool = False
     timeout_seconds: float | None = None
 
     @property

@@ -114,7 +114,7 @@ def plan_query(
         elif setting.value is None:
             default = server[setting.name].value
             settings.append(replace(setting, value=default, origin=SettingOrigin.SERVER, is_notable=False))
-        elif server[setting.name].is_readonly:
+        elif not server[setting.name].takes(setting.value):
             left_out[setting.name] = f"this user may not change it from {server[setting.name].value}"
         else:
             is_notable = rule.protects_data or _differs(setting, server)
@@ -154,16 +154,30 @@ def check_given_settings(
 def _check_pinned(
     setting: Setting, given: Mapping[str, tuple[SettingValue, SettingOrigin]], server: Mapping[str, ServerSetting]
 ) -> None:
+    if setting.value is None:
+        return
     value, origin = given.get(setting.name, (setting.value, SettingOrigin.COMPUTED))
-    needed = f"a load needs {setting.value!r}: {setting.reason}"
     if not is_same(value, setting.value):
-        raise ConfigError(f"the {origin} sets {setting.name!r} to {value!r}, but {needed}; leave it out")
+        raise ConfigError(f"the {origin} sets {setting.name!r} to {value!r}, but {_needed(setting)}; leave it out")
+    check_profile(setting, server)
+
+
+def check_profile(setting: Setting, server: Mapping[str, ServerSetting]) -> None:
+    """Check that the user may send a setting without which the query would be wrong or fail.
+
+    :raises PlanError: if another value is fixed; names the line of the profile.
+    """
     known = server.get(setting.name)
-    if known is not None and known.is_readonly and not is_same(known.value, setting.value):
-        raise PlanError(
-            f"the ClickHouse user's profile fixes {setting.name!r} to {known.value!r}, but {needed}; change the"
-            " profile"
-        )
+    if known is None or setting.value is None or is_same(known.value, setting.value) or known.takes(setting.value):
+        return
+    raise PlanError(
+        f"the ClickHouse user's profile fixes {setting.name!r} to {known.value!r}, but {_needed(setting)}; change the"
+        f" profile: {setting.name} = {setting.value!r}"
+    )
+
+
+def _needed(setting: Setting) -> str:
+    return f"a load needs {setting.value!r}: {setting.reason}"
 
 
 def _keep(
@@ -173,11 +187,12 @@ def _keep(
     settings = [rule.apply(facts) for rule in KEPT if rule.name in server]
     for setting in settings:
         _check_pinned(setting, given, server)
-        given.pop(setting.name, None)
+        if setting.value is not None:
+            given.pop(setting.name, None)
     return tuple(
         replace(setting, is_notable=_differs(setting, server))
         for setting in settings
-        if not server[setting.name].is_readonly
+        if setting.value is not None and server[setting.name].takes(setting.value)
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from airflow_provider_ch_s3.common.text import MIB, count_of, format_bytes, format_seconds
+from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
 from airflow_provider_ch_s3.tuning.rule import Decision, PlanFacts
 
@@ -126,6 +127,17 @@ def deny_missing_columns(facts: LoadFacts) -> Decision:
     if facts.may_lack_columns:
         return Decision(1, "on_missing_columns='default' fills columns that a file lacks")
     return Decision(0, "a file that lacks a column must fail the load")
+
+
+def s3_allow_server_credentials_in_user_queries(facts: PlanFacts | StoreAccess) -> Decision:
+    """1 if the servers read with their own role, which they refuse to queries by default from 26.7 on."""
+    if facts.uses_server_role:
+        return Decision(
+            1,
+            "the servers are to reach the store with their own role, which ClickHouse 26.7 and later refuse to"
+            " queries by default; instead of it there are the keys of a connection, named_collection and role_arn",
+        )
+    return Decision(None, "the servers are given credentials")
 
 
 def max_execution_time(facts: PlanFacts) -> Decision:

@@ -48,10 +48,20 @@ class ServerSetting:
     """A setting as ``system.settings`` reports it.
 
     :param is_readonly: the user's profile does not allow changing it.
+    :param lowest: the least value that the profile allows; None for any; ``highest``: the greatest.
     """
 
     value: str
     is_readonly: bool = False
+    lowest: str | None = None
+    highest: str | None = None
+
+    def takes(self, value: SettingValue) -> bool:
+        """Whether the user may send this value."""
+        low, number, high = map(_number, (self.lowest, value, self.highest))
+        if self.is_readonly or not isinstance(number, float):
+            return not self.is_readonly
+        return not (isinstance(low, float) and number < low) and not (isinstance(high, float) and number > high)
 
 
 def is_same(value: SettingValue | None, other: SettingValue | None) -> bool:
@@ -81,6 +91,10 @@ class PlanFacts(Protocol):
     @property
     def format(self) -> FileFormat:
         """What is known about it."""
+
+    @property
+    def uses_server_role(self) -> bool:
+        """Whether the servers reach the store with a role of their own."""
 
     @property
     def timeout_seconds(self) -> float | None:
@@ -155,6 +169,7 @@ def computed(
     name: str = "",
     source: Source | None = None,
     store: TableFunction | None = None,
+    is_pinned: bool = False,
     protects_data: bool = False,
 ) -> Rule[Facts]:
     """Return a rule that computes its value for each query.
@@ -169,6 +184,7 @@ def computed(
         about=about.replace("\n", " "),
         source=source,
         store=store,
+        is_pinned=is_pinned,
         protects_data=protects_data,
     )
 

@@ -111,8 +111,9 @@ _EMPTY = "an empty field is a NULL, not the number 0"
 _GONE = "files that disappear between listing and reading must fail the load, not make it an empty one"
 _FOUND_AGAIN = "a retry finds the load by its query id in system.query_log, and the report is read from there"
 
-# Whatever the query does: it fails at a limit, and is found again.
+# Whatever the query does: it reaches the store, fails at a limit, and is found again.
 EVERY_QUERY: tuple[Rule[PlanFacts], ...] = (
+    computed(read.s3_allow_server_credentials_in_user_queries, store=TableFunction.S3, is_pinned=True),
     computed(read.max_execution_time),
     fixed("timeout_overflow_mode", "throw", ENDS_EARLY, is_pinned=True, protects_data=True),
     fixed("read_overflow_mode", "throw", ENDS_EARLY, is_pinned=True, protects_data=True),

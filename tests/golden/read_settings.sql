@@ -1,2 +1,2 @@
-SELECT name, value, readonly
+SELECT name, value, readonly, min, max
 FROM system.settings

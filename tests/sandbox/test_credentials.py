@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import logging
 import traceback
@@ -11,11 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.providers.amazon.aws.hooks.s3 import S3Hook
+from botocore.credentials import RefreshableCredentials
 
 from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError, SourceError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, PlanError, ServerError, SourceError
+from airflow_provider_ch_s3.files import access
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
+from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
 from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox
@@ -24,6 +30,7 @@ WRONG = "wr0ng+s3cret/"
 TOKEN = "t3mporary+token/=="
 # The categories of invisible characters: control and format characters, and separators
 INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
+SERVER_ROLE = "s3_allow_server_credentials_in_user_queries"
 NO_KEYS: dict[str, Any] = {"login": None, "password": None}
 
 
@@ -69,7 +76,10 @@ def test_the_roles_of_worker_and_servers(lab: Lab, table: str) -> None:
     lab.monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     report = lab.load("in/*", table, aws_conn_id=None)
     assert lab.rows(table) == [{"n": 1}]
-    assert "/in/a.csv','CSVWithNames'" in only_text(lab, report)
+    text = only_text(lab, report)
+    assert "/in/a.csv','CSVWithNames'" in text
+    assert f"{SERVER_ROLE}=1," in text
+    assert SERVER_ROLE not in only_text(lab, lab.load("in/*", table, on_loaded_files="load", task_id="other"))
 
 
 def test_a_named_collection(lab: Lab, table: str) -> None:
@@ -84,6 +94,67 @@ def test_a_role_that_the_servers_assume(lab: Lab, table: str) -> None:
     """There is no service here that would grant the role; with their own role the servers could read the file."""
     with pytest.raises(SourceError, match=r"S3_ERROR.*credentials may read the bucket"):
         lab.load("in/*", table, role_arn="arn:aws:iam::123456789012:role/reader")
+    assert lab.rows(table) == []
+
+
+def test_an_external_id_goes_with_the_role(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(SourceError, match="S3_ERROR") as caught:
+        lab.load("in/*", table, role_arn="arn:aws:iam::123456789012:role/reader", external_id=WRONG)
+    assert WRONG not in f"{caught.value}{caplog.text}"
+    lab.query("SYSTEM FLUSH LOGS query_log")
+    address = f"{lab.sandbox.s3_endpoint}/{lab.bucket}/"
+    sql = f"SELECT DISTINCT query FROM system.query_log WHERE position(query, 's3(\\'{address}')"
+    (text,) = [row["query"] for row in lab.query(sql)]
+    assert "extra_credentials(role_arn = 'arn:aws:iam::123456789012:role/reader', external_id = '[HIDDEN]')" in text
+
+
+@pytest.mark.parametrize(("minutes", "is_long_enough"), [(20, False), (6000, True)])
+def test_a_token_has_to_live_as_long_as_the_load(lab: Lab, table: str, minutes: int, is_long_enough: bool) -> None:
+    """Airflow assumes a role for the connection, whose token expires; the load is predicted to take an hour."""
+    expiry = datetime.datetime.now(datetime.UTC) + datetime.timedelta(minutes=minutes)
+    keys = RefreshableCredentials(
+        lab.sandbox.s3_access_key, lab.sandbox.s3_secret_key, TOKEN, expiry, refresh_using=dict, method="sts"
+    )
+    real = S3Hook.get_session
+
+    def get_session(hook: S3Hook, *given: Any, **named: Any) -> Any:
+        session = real(hook, *given, **named)
+        session._session._credentials = keys
+        return session
+
+    lab.monkeypatch.setattr(S3Hook, "get_session", get_session)
+    lab.put("in/a.csv", b"n\n" + b"1\n" * 10_000)
+    lab.connect_clickhouse({"calibration": {"core_seconds_per_gib": 3e9}})
+    if is_long_enough:
+        lab.load("in/*", table)
+        assert len(lab.rows(table)) == 10_000
+        return
+    with pytest.raises(PlanError, match=r"token .* expires in \d+ min.*expected to take .*; give the role"):
+        lab.load("in/*", table)
+    assert lab.left_overs() == []
+    assert lab.rows(table) == []
+
+
+def test_a_reader_who_pays(lab: Lab, table: str) -> None:
+    report = lab.load("in/*", table, requester_pays=True)
+    assert lab.rows(table) == [{"n": 1}]
+    assert ",headers('x-amz-request-payer'=" in only_text(lab, report)
+
+
+def test_servers_that_are_too_old_for_roles(lab: Lab, table: str) -> None:
+    """As 24.8 is, whose exports with a role fail after they have begun."""
+    lab.monkeypatch.setattr(access, "ROLES_SINCE", (99, 1))
+    given: dict[str, Any] = {"clickhouse_conn_id": "ch", "aws_conn_id": "aws", "role_arn": "arn:x"}
+    folder = lab.uri("out/")
+    for operator in (
+        lab.operator("in/*", table, **given),
+        ClickHouseToS3Operator(task_id="export", destination=folder, query="SELECT 1 AS n", **given),
+        S3QueryOperator(task_id="query", sql="SELECT * FROM {files}", source=lab.uri("in/*"), **given),
+    ):
+        with pytest.raises(ConfigError, match=r"role_arn='arn:x' needs ClickHouse 99\.1 .* one has 26\.7; remove it"):
+            operator.execute(lab.context(operator))
+    assert lab.inserts() == []
     assert lab.rows(table) == []
 
 

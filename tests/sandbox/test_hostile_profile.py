@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox
 
+SERVER_ROLE = "s3_allow_server_credentials_in_user_queries"
 USER = "<password>{0}</password><networks><ip>127.0.0.1</ip></networks><profile>{0}</profile><quota>default</quota>"
 PROFILES = f"""
 <clickhouse>
@@ -32,8 +33,16 @@ PROFILES = f"""
       <final>1</final>
       <constraints><final><const/></final></constraints>
     </fixed>
+    <keyed>
+      <{SERVER_ROLE}>0</{SERVER_ROLE}>
+      <constraints><{SERVER_ROLE}><const/></{SERVER_ROLE}></constraints>
+    </keyed>
   </profiles>
-  <users><hostile>{USER.format("hostile")}</hostile><fixed>{USER.format("fixed")}</fixed></users>
+  <users>
+    <hostile>{USER.format("hostile")}</hostile>
+    <fixed>{USER.format("fixed")}</fixed>
+    <keyed>{USER.format("keyed")}</keyed>
+  </users>
 </clickhouse>
 """
 ONE_NODE: dict[str, Any] = {"cluster": None, "ddl_mode": None, "http_endpoints": None}
@@ -75,3 +84,26 @@ def test_loads_hold_each_row_once(hostile_sandbox: Sandbox, monkeypatch: pytest.
     ):
         lab.load("in/*.csv", table, task_id=f"load{number}", **how, **mode)
         assert sorted((row["p"], row["n"]) for row in lab.rows(table)) == rows
+
+
+def test_the_role_of_the_servers_is_refused_before_anything_is_written(
+    hostile_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3 = hostile_sandbox.s3_client()
+    s3.create_bucket(Bucket="keyed")
+    lab = Lab(sandbox=hostile_sandbox, database="sandbox", bucket="keyed", s3=s3, monkeypatch=monkeypatch)
+    lab.connect_one_node()
+    lab.connect_aws()
+    table = lab.create("keyed", "n UInt8")
+    lab.put("in/a.csv", b"1\n")
+    how = {"structure": "n UInt8", "data_format": "CSV"}
+    lab.connect_clickhouse(ONE_NODE, login="keyed", password="keyed")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", hostile_sandbox.s3_access_key)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", hostile_sandbox.s3_secret_key)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", hostile_sandbox.s3_endpoint)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with pytest.raises(PlanError, match=f"fixes '{SERVER_ROLE}' to '0'.*change the profile: {SERVER_ROLE} = 1$"):
+        lab.load("in/*.csv", table, aws_conn_id=None, **how)
+    assert lab.query("SELECT count() AS n FROM system.tables WHERE name LIKE 'ch_s3_stage_%'") == [{"n": 0}]
+    lab.load("in/*.csv", table, **how)
+    assert lab.rows(table) == [{"n": 1}]

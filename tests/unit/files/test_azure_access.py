@@ -57,9 +57,29 @@ def test_without_any_the_servers_use_their_own_identity(monkeypatch: pytest.Monk
     assert (found.endpoint_url, found.parameters) == (HOST, {})
 
 
-def test_an_application_cannot_log_in_to_the_servers(monkeypatch: pytest.MonkeyPatch) -> None:
-    application = {"host": HOST, "login": "app", "password": "s", "extra": {"tenant_id": "t"}}
-    with pytest.raises(ConfigError, match=r"'az' logs in as an application .* give named_collection"):
-        access(monkeypatch, **application)
-    found = access(monkeypatch, "keys", **application)
-    assert (found.named_collection, found.parameters) == ("keys", {})
+WORKLOAD = {"managed_identity_client_id": "app", "workload_identity_tenant_id": "t"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"host": HOST, "login": "app", "password": "s", "extra": {"tenant_id": "t"}}, id="application"),
+        pytest.param({"login": "acct", "extra": WORKLOAD}, id="workload-identity"),
+    ],
+)
+def test_the_servers_log_in_as_the_application(monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]) -> None:
+    found = access(monkeypatch, **fields)
+    assert (found.client_id, found.tenant_id, found.endpoint_url, found.parameters) == ("app", "t", HOST, {})
+    found.check_version((25, 8))
+    with pytest.raises(
+        ConfigError, match=r"application 'app' .*'t'\) needs ClickHouse 25\.8 .* 24\.8; give named_collection"
+    ):
+        found.check_version((24, 8))
+    named = access(monkeypatch, "keys", **fields)
+    assert (named.named_collection, named.client_id) == ("keys", "")
+    named.check_version((24, 8))
+
+
+def test_half_of_a_workload_identity_is_the_servers_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = access(monkeypatch, login="acct", extra={"managed_identity_client_id": "app"})
+    assert (found.client_id, found.tenant_id) == ("", "")

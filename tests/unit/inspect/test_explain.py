@@ -74,11 +74,11 @@ WIDEN = "widen the column, convert the value with select={'v': '…'}, or leave 
             id="expression",
         ),
         pytest.param(
-            "Code: 47. DB::Exception: Missing columns: 'role_arn' while processing query: 'extra_credentials("
-            "role_arn = 'arn:x')', required columns: 'role_arn' 'role_arn'. (UNKNOWN_IDENTIFIER)",
-            "Code: 47. ",
-            "use a named collection, or the keys of the connection",
-            id="no-roles",
+            "std::exception. Code: 1001, type: Azure::Core::Credentials::AuthenticationException, e.what() ="
+            " WorkloadIdentityCredential authentication unavailable. (version 25.8.2.1)",
+            "std::exception",
+            "give the servers a workload identity that the application trusts",
+            id="no-workload-identity",
         ),
         pytest.param(
             "Code: 117. DB::Exception: Unknown field found in format header: 'c' at position 2. (INCORRECT_DATA)",

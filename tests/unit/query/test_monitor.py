@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec,
 from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.query.log import flush_part_log
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.query.state import QueryState
 
@@ -97,6 +98,15 @@ def test_servers_that_cannot_flush_one_log_flush_all() -> None:
     server = ScriptedServer()
     follow(server, version=(24, 8)).wait(QUERY_ID)
     assert server.texts == ["SYSTEM FLUSH LOGS"]
+
+
+@pytest.mark.parametrize(
+    ("version", "text"), [((24, 8), "SYSTEM FLUSH LOGS"), ((25, 8), "SYSTEM FLUSH LOGS part_log")]
+)
+def test_part_logs_are_flushed_as_the_servers_can(version: tuple[int, int], text: str) -> None:
+    server = ScriptedServer()
+    flush_part_log(server, follow(server, version=version).cluster)
+    assert server.texts == [text]
 
 
 def test_of_a_running_query_the_log_is_read_once_for_parts_that_ended_before() -> None:

@@ -30,11 +30,14 @@ TEMPORARY = dataclasses.replace(KEYS, session_token="SECRET-TOKEN")
 ANONYMOUS = dataclasses.replace(ROLE, anonymous=True)
 COLLECTION = dataclasses.replace(ROLE, named_collection="my`keys")
 ASSUMED = dataclasses.replace(ROLE, role_arn="arn:aws:iam::1:role/it's")
+ASSUMED_FOR = dataclasses.replace(ASSUMED, external_id="it's 7")
+PAID = dataclasses.replace(KEYS, requester_pays=True)
 AZURE_KEYS = AzureAccess(
     endpoint_url="https://a.blob", connection_string="AccountKey=SECRET-KEY", parameter_prefix="az_"
 )
 AZURE_COLLECTION = AzureAccess(endpoint_url="https://a.blob", named_collection="my`keys")
 AZURE_IDENTITY = AzureAccess(endpoint_url="https://a.blob")
+AZURE_APPLICATION = AzureAccess(endpoint_url="https://a.blob", client_id="it's-app", tenant_id="it's-tenant")
 
 TABLE = TableName(database="it's", table="a`b")
 LEDGER = TableName(database="ops", table="ledger")
@@ -121,11 +124,14 @@ CASES: dict[str, Statement] = {
     "insert_load_named_collection": insert(source(COLLECTION)),
     "insert_load_server_role": insert(source(ROLE)),
     "insert_load_assumed_role": insert(source(ASSUMED)),
+    "insert_load_external_id": insert(source(ASSUMED_FOR)),
+    "insert_load_requester_pays": insert(source(PAID)),
     "insert_load_azure_keys": insert(dataclasses.replace(source(AZURE_KEYS), pattern=BLOBS)),
     "insert_load_azure_named_collection": insert(dataclasses.replace(source(AZURE_COLLECTION), pattern=BLOBS)),
     "insert_load_azure_identity": insert(
         dataclasses.replace(source(AZURE_IDENTITY), pattern=BLOBS), LOCAL, cluster=None
     ),
+    "insert_load_azure_application": insert(dataclasses.replace(source(AZURE_APPLICATION), pattern=BLOBS)),
     "insert_load_azure_path_filter": insert(
         dataclasses.replace(source(AZURE_KEYS, "it's 1.parquet", "it's 2.parquet"), pattern=BLOBS)
     ),

@@ -96,6 +96,8 @@ def test_arguments_arrive() -> None:
         ({"aws_conn_id": ["a"]}, "aws_conn_id=['a'] is of type list; give a string, or leave it out"),
         ({"named_collection": None}, "named_collection=None is of type NoneType; give a string"),
         ({"role_arn": None}, "role_arn=None is of type NoneType; give a string"),
+        ({"external_id": 7}, "external_id=7 is of type int; give a string"),
+        ({"requester_pays": "yes"}, "requester_pays='yes' is of type str; give True or False"),
         ({"where": None}, "where=None is of type NoneType; give a string"),
         ({"replace_where": ["a"]}, "replace_where=['a'] is of type list; give a string"),
         ({"data_format": 1}, "data_format=1 is of type int; give a string, or leave it out"),

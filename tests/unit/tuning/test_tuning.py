@@ -438,6 +438,49 @@ def test_a_setting_that_drops_rows_and_that_a_profile_fixes() -> None:
         plan_load(FACTS, server=SERVER | {"limit": ServerSetting(value="9", is_readonly=True)})
 
 
+ROLE = "s3_allow_server_credentials_in_user_queries"
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        pytest.param(ServerSetting(value="0", is_readonly=True), id="readonly"),
+        pytest.param(ServerSetting(value="0", highest="0"), id="constraint"),
+    ],
+)
+def test_a_profile_that_refuses_the_role_of_the_servers(known: ServerSetting) -> None:
+    with pytest.raises(PlanError, match=rf"profile fixes '{ROLE}' to '0', .*; change the profile: {ROLE} = 1$"):
+        plan_load(facts(uses_server_role=True), server=SERVER | {ROLE: known})
+    assert ROLE not in plan_load(FACTS, server=SERVER | {ROLE: known}).sent
+
+
+@pytest.mark.parametrize(
+    ("known", "sent"),
+    [
+        pytest.param({ROLE: ServerSetting(value="0")}, 1, id="may-be-set"),
+        pytest.param({ROLE: ServerSetting(value="0", lowest="0", highest="1")}, 1, id="within-a-constraint"),
+        pytest.param({ROLE: ServerSetting(value="1", is_readonly=True)}, None, id="is-set"),
+        pytest.param({}, None, id="older-servers"),
+    ],
+)
+def test_the_role_of_the_servers(known: dict[str, ServerSetting], sent: int | None) -> None:
+    server = {name: setting for name, setting in SERVER.items() if name != ROLE} | known
+    assert plan_load(facts(uses_server_role=True), server=server).sent.get(ROLE) == sent
+
+
+def test_the_role_of_the_servers_and_what_users_give() -> None:
+    server = SERVER | {ROLE: ServerSetting(value="0")}
+    with pytest.raises(ConfigError, match=f"the operator sets '{ROLE}' to 0, but a load needs 1"):
+        plan_load(facts(uses_server_role=True), server=server, operator={ROLE: 0})
+    # a named collection may name a role, or the servers' own
+    assert plan_load(FACTS, server=server, operator={ROLE: 1}).sent[ROLE] == 1
+
+
+def test_a_value_that_a_constraint_forbids_is_left_out() -> None:
+    plan = plan_load(FACTS, server=SERVER | {"max_threads": ServerSetting(value="2", highest="4")})
+    assert plan.left_out["max_threads"] == "this user may not change it from 2"
+
+
 def test_a_profile_that_fixes_a_pinned_setting_to_another_value_is_refused() -> None:
     kept = SERVER | {"timeout_overflow_mode": ServerSetting(value="throw", is_readonly=True)}
     assert "timeout_overflow_mode" in plan_load(FACTS, server=kept).left_out

@@ -1,0 +1,123 @@
+"""The credentials of a connection to S3, as the servers take them, and what the worker itself sends."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.amazon.aws.hooks.s3 import S3Hook
+from botocore.awsrequest import AWSRequest, AWSResponse
+from botocore.credentials import Credentials, RefreshableCredentials
+
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.access import S3Access
+from airflow_provider_ch_s3.files.addresses import parse_source
+from airflow_provider_ch_s3.stores.s3 import S3ExportStore, S3FileStore
+
+EXPIRY = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
+PAYER = "x-amz-request-payer"
+
+
+@pytest.fixture(autouse=True)
+def connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {"conn_type": "aws", "login": "A", "password": "S", "extra": {"region_name": "eu-west-1"}}
+    monkeypatch.setenv("AIRFLOW_CONN_AWS", json.dumps(fields))
+
+
+@pytest.mark.parametrize(
+    ("credentials", "expected"),
+    [
+        pytest.param(Credentials("A", "S", "T"), None, id="nobody-knows"),
+        pytest.param(
+            RefreshableCredentials("A", "S", "T", EXPIRY, refresh_using=dict, method="sts"),
+            EXPIRY.timestamp(),
+            id="of-an-assumed-role",
+        ),
+    ],
+)
+def test_when_a_session_token_expires(
+    monkeypatch: pytest.MonkeyPatch, credentials: Credentials, expected: float | None
+) -> None:
+    store = S3FileStore(aws_conn_id="aws")
+    _ = store.access()  # the client, with the connection's own keys
+    monkeypatch.setattr(S3Hook, "get_session", lambda _: SimpleNamespace(get_credentials=lambda: credentials))
+    access = store.access()
+    assert (access.session_token, access.expires_at) == ("T", expected)
+    assert not access.uses_server_role
+
+
+@pytest.mark.parametrize(
+    ("given", "uses_it"),
+    [
+        pytest.param({}, True, id="nothing"),
+        pytest.param({"role_arn": "arn:x"}, False, id="a-role-to-assume"),
+        pytest.param({"named_collection": "keys"}, False, id="a-collection"),
+    ],
+)
+def test_who_uses_the_role_of_the_servers(given: dict[str, str], uses_it: bool) -> None:
+    assert S3FileStore(aws_conn_id=None, **given).access().uses_server_role is uses_it
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        pytest.param({"external_id": "e"}, "external_id is sent when .* there is no role_arn", id="no-role"),
+        pytest.param(
+            {"named_collection": "c", "requester_pays": True},
+            "requester_pays=True has no effect with named_collection='c'",
+            id="no-headers",
+        ),
+    ],
+)
+def test_arguments_without_effect(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        S3FileStore(aws_conn_id="aws", **given)
+
+
+@pytest.mark.parametrize(
+    ("access", "oldest", "message"),
+    [
+        pytest.param({"role_arn": "r"}, (25, 8), "role_arn='r' needs ClickHouse 25.8 .* 25.7; .* a named", id="role"),
+        pytest.param(
+            {"role_arn": "r", "external_id": "e"}, (26, 6), "external_id needs ClickHouse 26.6 .* 26.5", id="id"
+        ),
+    ],
+)
+def test_what_older_servers_do_not_know(access: dict[str, str], oldest: tuple[int, int], message: str) -> None:
+    found = S3Access(endpoint_url="e", **access)
+    found.check_version(oldest)
+    with pytest.raises(ConfigError, match=message):
+        found.check_version((oldest[0], oldest[1] - 1))
+
+
+class Wire:
+    """What the worker sends to the store."""
+
+    def __init__(self, store: S3FileStore) -> None:
+        self.sent: list[tuple[str, str | None]] = []
+        store._client.meta.events.register("before-send.s3", self.answer)
+
+    def answer(self, request: AWSRequest, **_: Any) -> AWSResponse:
+        value = request.headers.get(PAYER)
+        self.sent.append((request.method, value.decode() if isinstance(value, bytes) else value))
+        is_signed = PAYER in str(request.headers["Authorization"])
+        assert is_signed is (value is not None)
+        answered = AWSResponse(request.url, 200, {"ETag": '"e"', "Content-Length": "1"}, SimpleNamespace())
+        answered._content = b"" if request.method == "HEAD" else b"<x><TagSet></TagSet></x>"
+        return answered
+
+
+@pytest.mark.parametrize(("pays", "header"), [(True, "requester"), (False, None)])
+def test_each_request_agrees_to_pay(pays: bool, header: str | None) -> None:
+    store = S3ExportStore(aws_conn_id="aws", requester_pays=pays)
+    wire = Wire(store)
+    assert list(store.list_files(parse_source("s3://b/d/*"))) == []
+    store.tag("b", "k", "e", {"a": "b"})
+    store.move("b", "k", "e", to="m")
+    store.delete("b", "k", "e")
+    assert {method for method, _ in wire.sent} == {"GET", "HEAD", "PUT", "DELETE"}
+    assert {value for _, value in wire.sent} == {header}
+    assert store.access().requester_pays is pays
