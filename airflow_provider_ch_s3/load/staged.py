@@ -129,6 +129,7 @@ class LoadRun(LoadSession):
                 if self.chunk_number > 1:
                     rest = "clear the task" if self.identity.is_last_try else "the next try continues there"
                     log.warning("the chunks before chunk %s stay in the table: %s", self.chunk_number, rest)
+                    self._dispose_for_good()
                 raise
 
     def _take(self, step: Recover | FinishCommit | Begin | Submit | Resume) -> Step:
@@ -161,8 +162,20 @@ class LoadRun(LoadSession):
     def _dispose_of_files(self) -> None:
         if self.request.after_load is AfterLoad.KEEP or not isinstance(self.store, WritableStore):
             return
-        ledger = self.context.ledger
-        dispose_of_files(self.store, ledger, self.request, self.committed_chunks(ledger.read()).attempts)
+        committed = self.committed_chunks(self.context.ledger.read()).attempts
+        dispose_of_files(self.store, self.context.holdings, self.request, self.identity, committed)
+
+    def _dispose_for_good(self) -> None:
+        """Dispose of the files of the chunks before one that failed, if no later try of this load will.
+
+        With ``min_files``, they are left to the load that has all of them: after a clear it counts what is listed.
+        """
+        if not self.identity.is_last_try or self.request.min_files > 1:
+            return
+        try:
+            self._dispose_of_files()
+        except ChS3Error as error:
+            log.warning("the files of the chunks before stay, too: %s", error)
 
     def _recover(self) -> Step:
         """Check what the load needs, and continue where an earlier process stopped."""
