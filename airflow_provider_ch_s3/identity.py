@@ -24,6 +24,14 @@ class Life:
     generation: int = 0
     first_try: int = 1
 
+    def is_that_of(self, earlier: Life) -> bool:
+        """Whether, by run and generation, the tries of another life belong to this one."""
+        return (self.since, self.generation) == (earlier.since, earlier.generation)
+
+    def may_follow_clear(self, earlier: Life) -> bool:
+        """Whether the task was cleared since, or ``retries`` was lowered, which looks the same."""
+        return not self.is_that_of(earlier) or earlier.first_try < self.first_try
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoadIdentity:
@@ -73,7 +81,7 @@ class LoadIdentity:
 
     @property
     def is_first_try(self) -> bool:
-        """Whether nothing can have been submitted earlier in this generation."""
+        """Whether nothing was submitted earlier in this generation, unless ``retries`` was lowered since."""
         return self.try_number <= self.first_try
 
     @property

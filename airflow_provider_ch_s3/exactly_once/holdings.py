@@ -91,6 +91,36 @@ class Holdings:
                 _check_whole(rows, held)
         return found
 
+    def loaders(self, etags: Mapping[str, str], *, dag: str, task: str) -> dict[str, AttemptId]:
+        """Find those of some versions of files that a task has loaded, and whose rows are certainly all in the table.
+
+        :param etags: path → ETag.
+        :returns: path → the attempt that loaded it.
+        """
+        found: dict[str, AttemptId] = {}
+        for part in batches(sorted(etags), FILES_PER_STATEMENT):
+            rows = [
+                (row["path"], (row["load_id"], row["attempt"]))
+                for row in self.ledger.read_files(self.names, part[0], part[-1])
+                if etags.get(row["path"]) == row["etag"]
+            ]
+            held = self._held({number for _, (_, number) in rows}, is_certain=True)
+            own = self._planned_by(dag, task, {key for _, key in rows if held.get(key) == []})
+            found.update((path, own[key]) for path, key in rows if key in own)
+        return found
+
+    def _planned_by(self, dag: str, task: str, keys: Set[tuple[str, int]]) -> dict[tuple[str, int], AttemptId]:
+        """Find those of some attempts that a task has planned; those whose details were forgotten are not found."""
+        planned: list[AttemptId] = []
+        for some in batches(sorted(keys), IDS_PER_STATEMENT):
+            render, ledger = ledger_queries.render_read_planned_by, self.ledger
+            statement = render(ledger.name, ledger.cluster, targets=self.names, attempts=some, dag=dag, task=task)
+            planned += (
+                AttemptId(load_id=row["load_id"], generation=row["generation"], number=row["attempt"])
+                for row in ledger.client.query(statement)
+            )
+        return {attempt.key: attempt for attempt in planned}
+
     def last_path(self, prefix: str, covers: Callable[[str], bool]) -> str:
         """Find the last path, in the order of keys, of which the table holds a version; '' if there is none.
 
@@ -119,13 +149,19 @@ class Holdings:
         """
         return set(self._held(attempts, after=after))
 
-    def _held(self, attempts: Set[int], *, after: int = 0) -> dict[tuple[str, int], list[str]]:
-        """The same, each with those of its partitions that have been replaced since."""
+    def _held(
+        self, attempts: Set[int], *, after: int = 0, is_certain: bool = False
+    ) -> dict[tuple[str, int], list[str]]:
+        """The same, each with those of its partitions that have been replaced since.
+
+        :param is_certain: ``replace_where``, which replaces nobody knows which rows, counts as replacing all.
+        """
         held: dict[tuple[str, int], list[str]] = {}
         for some in batches(sorted(attempts), FILES_PER_STATEMENT):
             committed = self._read(ledger_queries.render_read_commits, attempts=some)
             committed = [one for one in committed if one.committed_at[0] > after]
-            replaced = self._read_replacements({partition for one in committed for partition in one.partitions})
+            partitions = {partition for one in committed for partition in one.partitions}
+            replaced = self._read_replacements(partitions, is_certain=is_certain)
             held.update((one.id.key, _replaced_of(one, replaced)) for one in committed if _is_held(one, replaced))
         return held
 
@@ -156,7 +192,7 @@ class Holdings:
         ]
         return sorted(found, key=lambda one: one.committed_at)
 
-    def _read_replacements(self, partitions: Set[str]) -> dict[str, Moment]:
+    def _read_replacements(self, partitions: Set[str], *, is_certain: bool = False) -> dict[str, Moment]:
         """Read when each partition was last replaced, and when the whole table was.
 
         :raises LoadError: if a later release replaced something: then it is unknown what the table still holds.
@@ -164,7 +200,7 @@ class Holdings:
         replaced: dict[str, Moment] = {}
         for some in batches(sorted(partitions), IDS_PER_STATEMENT):
             render = ledger_queries.render_read_replacements
-            for row in self._look_up(render, partitions=[WHOLE_TABLE, *some]):
+            for row in self._look_up(render, partitions=[WHOLE_TABLE, *some], counts_conditions=is_certain):
                 _check_known(row)
                 partition = row["partition_id"]
                 replaced[partition] = max(replaced.get(partition, NEVER), tuple(row["replaced_at"]))

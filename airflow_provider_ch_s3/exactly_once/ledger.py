@@ -31,43 +31,12 @@ NO_UUID = "00000000-0000-0000-0000-000000000000"
 _COMMENT = "airflow-provider-ch-s3: what its loads did, schema "
 _FILES_SUFFIX = "_files"
 MAX_LEDGERS = 1_000
-EVENT_COLUMNS = [
-    *(
-        (name, kind, "", "")
-        for name, kind in (
-            ("target", "String"),
-            ("load_id", "String"),
-            ("generation", "UInt32"),
-            ("attempt", "UInt64"),
-            ("epoch", "UInt64"),
-            ("event", "LowCardinality(String)"),
-            ("try_number", "UInt32"),
-            ("first_open", "UInt64"),
-            ("table_uuids", "Array(String)"),
-            ("name", "String"),
-            ("load_mode", "LowCardinality(String)"),
-            ("partitions", "Map(String, UInt64)"),
-            ("data_format", "LowCardinality(String)"),
-            ("volume_bytes", "UInt64"),
-            ("detail", "String"),
-        )
-    ),
-    ("time", "DateTime64(6, 'UTC')", "DEFAULT", "now64(6)"),
-]
-"""The columns of a table of events, as ``system.columns`` has them: name, type, kind of default, default."""
-
-FILE_COLUMNS = [
-    (name, kind, "", "")
-    for name, kind in (
-        ("target", "String"),
-        ("path", "String"),
-        ("etag", "String"),
-        ("size_bytes", "UInt64"),
-        ("load_id", "String"),
-        ("attempt", "UInt64"),
-    )
-]
-"""The same of its table of files."""
+_COLUMN = re.compile(
+    r"^    (?!INDEX )(?P<name>\w+) (?P<type>.+?)(?: DEFAULT (?P<default>.+?))?"
+    r"(?: COMMENT '[^']*')?(?: CODEC\(\w+\))?,?$",
+    re.MULTILINE,
+)
+"""A column in a statement that creates a table of the ledger."""
 
 # A statement takes about 1 kB of a worker's memory for each file, its result half of that.
 FILES_PER_STATEMENT = 10_000
@@ -100,9 +69,12 @@ def find_ledgers(client: ClickHouseClient, cluster: str | None) -> dict[TableNam
     if not ledgers:
         return {}
     expected = {
-        table: columns
+        table: _columns_of(render(table, None, comment="", is_replicated=False))
         for name in ledgers
-        for table, columns in zip((name, files_name(name)), (EVENT_COLUMNS, FILE_COLUMNS), strict=True)
+        for table, render in (
+            (name, ledger_queries.render_create_ledger),
+            (files_name(name), ledger_queries.render_create_ledger_files),
+        )
     }
     found = {
         TableName(database=row["database"], table=row["table"]): [
@@ -116,6 +88,14 @@ def find_ledgers(client: ClickHouseClient, cluster: str | None) -> dict[TableNam
         for name, comment in ledgers.items()
         if {name, files_name(name)} <= sound or comment != f"{_COMMENT}{SCHEMA_VERSION}"
     }
+
+
+def _columns_of(create: Statement) -> list[tuple[str, str, str, str]]:
+    """The columns of a table, as ``system.columns`` will have them: name, type, kind of default, default."""
+    return [
+        (found["name"], found["type"], "DEFAULT" if found["default"] else "", found["default"] or "")
+        for found in _COLUMN.finditer(create.text)
+    ]
 
 
 @dataclass(kw_only=True)

@@ -67,7 +67,7 @@ class ExportFolder:
         Whoever has read a complete folder may move its files; of an incomplete one they must all be there.
         """
         manifest = published.manifest
-        if manifest is None or not manifest.is_of(self.identity):
+        if manifest is None or not manifest.is_of(self.identity, is_complete=published.is_complete):
             return None
         return manifest if published.is_complete or not manifest.lacks(self._list()) else None
 

@@ -71,9 +71,14 @@ class Manifest:
     seconds: float
     replaced: tuple[tuple[str, str], ...] = field(default=())
 
-    def is_of(self, identity: LoadIdentity) -> bool:
-        """Whether this task instance exported it, in its present life."""
-        return self.query_id.startswith(identity.generation_prefix) and self.life == identity.life
+    def is_of(self, identity: LoadIdentity, *, is_complete: bool) -> bool:
+        """Whether this task instance exported it, in its present life.
+
+        Where ``retries`` was lowered, numbers alone do not tell a retry from a clear. A complete export has nearly
+        always been reported to Airflow, so the task was cleared; one that is not complete is for a retry to complete.
+        """
+        is_own = self.query_id.startswith(identity.generation_prefix) and identity.life.is_that_of(self.life)
+        return is_own and not (is_complete and identity.life.may_follow_clear(self.life))
 
     @property
     def owner(self) -> str:

@@ -10,12 +10,13 @@ from dataclasses import asdict, dataclass, replace
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
-from airflow_provider_ch_s3.errors import ServerError, TargetError
+from airflow_provider_ch_s3.common.codec import decode
+from airflow_provider_ch_s3.errors import LoadError, ServerError, TargetError
 from airflow_provider_ch_s3.export.manifest import ExportedFile, part_name
 from airflow_provider_ch_s3.export.request import ExportRequest
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.identity import Life, LoadIdentity
 from airflow_provider_ch_s3.inspect.cluster import detect_cluster, read_server
 from airflow_provider_ch_s3.inspect.files import check_format
 from airflow_provider_ch_s3.inspect.locate import locate_table
@@ -195,10 +196,10 @@ def is_marked(log_comment: str, request: ExportRequest, identity: LoadIdentity) 
     """Whether an INSERT is one of this request, in this life of the task."""
     try:
         found = json.loads(log_comment)
-    except ValueError:
+        life = decode(Life, found["life"])
+        return bool(found["export"] == request.fingerprint) and identity.life.is_that_of(life)
+    except (ValueError, TypeError, KeyError, LoadError):
         return False
-    expected = {"life": asdict(identity.life), "export": request.fingerprint}
-    return isinstance(found, dict) and expected.items() <= found.items()
 
 
 _ACCESS = "check that the servers reach the store, and that the credentials may write there"

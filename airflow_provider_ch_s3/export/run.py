@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_count, format_seconds
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerError, TargetError, UnknownStateError
-from airflow_provider_ch_s3.export.folder import ExportFolder
+from airflow_provider_ch_s3.export.folder import ExportFolder, Published
 from airflow_provider_ch_s3.export.manifest import Manifest, attempt_of
 from airflow_provider_ch_s3.export.prepare import (
     ExportedRows,
@@ -73,7 +73,7 @@ class ExportRun:
         self._folder.check_free(published, overwrite=self.request.overwrite)
         self.monitor.log.wait_until_there(self.timing)
         statuses = self._find_earlier()
-        if earlier := self._choose(statuses):
+        if earlier := self._choose(statuses, published):
             log.info("another try submitted %s (%s): taking it over", earlier.query_id, earlier.state.value)
             return earlier.query_id
         self._folder.remove_abandoned()
@@ -182,9 +182,17 @@ class ExportRun:
         )
         return {**statuses, **own}
 
-    def _choose(self, statuses: Mapping[str, QueryStatus]) -> QueryStatus | None:
-        """Choose the query to continue with; kill all others that are running."""
-        own = [status for status in statuses.values() if is_marked(status.log_comment, self.request, self.identity)]
+    def _choose(self, statuses: Mapping[str, QueryStatus], published: Published) -> QueryStatus | None:
+        """Choose the query to continue with; kill all others that are running.
+
+        :param published: if complete, it is to be replaced, and so are the files of its query.
+        """
+        done = published.manifest.query_id if published.manifest and published.is_complete else ""
+        own = [
+            status
+            for query_id, status in statuses.items()
+            if query_id != done and is_marked(status.log_comment, self.request, self.identity)
+        ]
         latest = max(own, key=lambda status: status.attempt, default=None)
         for status in statuses.values():
             if status is not latest and status.state is QueryState.RUNNING:

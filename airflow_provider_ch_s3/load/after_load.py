@@ -1,7 +1,7 @@
 """What happens to the files of a load after its commit: they are tagged, moved or deleted, if users want that.
 
-Only files of the load's manifests are touched, and only while they still have the ETag that was loaded. Each step can
-be repeated: a retry finds the load committed, and continues here.
+Only files that this task has loaded, in this run or an earlier one, are touched, and only while they still have the
+ETag that was loaded. Each step can be repeated: a retry finds the load committed, and continues here.
 """
 
 from __future__ import annotations
@@ -14,45 +14,87 @@ from dataclasses import replace
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId
-from airflow_provider_ch_s3.exactly_once.ledger import Ledger
+from airflow_provider_ch_s3.exactly_once.holdings import Holdings
+from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, WritableStore
-from airflow_provider_ch_s3.load.arrivals import is_marker, line_up_to
+from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.load.arrivals import Arrivals, is_marker, line_up_to
 from airflow_provider_ch_s3.request import AfterLoad, LoadRequest
 
 log = logging.getLogger(__name__)
 
 LOAD_TAG = "ch-s3-load"
+LoadedFile = tuple[AttemptId, str, str]
+"""The attempt that loaded it, its key, its ETag."""
+
 _DID = {AfterLoad.TAG: "tagged", AfterLoad.MOVE: "moved", AfterLoad.DELETE: "deleted"}
 
 
 def dispose_of_files(
-    store: WritableStore, ledger: Ledger, request: LoadRequest, committed: Sequence[Attempt]
+    store: WritableStore,
+    holdings: Holdings,
+    request: LoadRequest,
+    identity: LoadIdentity,
+    committed: Sequence[Attempt],
 ) -> None:
-    """Do with the files of committed attempts what the request says.
+    """Do what the request says with the files of committed attempts, and with those that earlier ones left behind.
 
     :raises SourceError: if the store refuses.
     """
     folders: set[str] = set()
+    last = None
     for attempt in committed:
-        files = _read_files(ledger, request.pattern, attempt.id)
-        act = _action(store, request, attempt.id)
-        done, left = 0, []
-        with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
-            for some in batches(files):
-                for (key, _), is_done in zip(some, pool.map(act, *zip(*some, strict=True)), strict=True):
-                    done += is_done
-                    left += [] if is_done else [key]
-        log.info("%s %s%s", _DID[request.after_load], count_of(done, "file"), _describe_place(request, attempt.id))
-        folders.update(key[: key.rfind("/") + 1] for key, _ in files)
+        files = _read_files(holdings.ledger, request.pattern, attempt.id)
+        left = _dispose(store, request, [(attempt.id, *file) for file in files], _describe_place(request, attempt.id))
         if left:
             more = f" and {len(left) - 1} more" if len(left) > 1 else ""
             log.warning("%r%s: no longer what the load read, so left alone", left[0], more)
-    if committed and request.expected_files and request.after_load is not AfterLoad.TAG:
-        act = _action(store, request, committed[-1].id)
+        folders.update(key[: key.rfind("/") + 1] for key, _ in files)
+        last = attempt.id
+    for some in _find_left_behind(store, holdings, request, identity):
+        _dispose(store, request, some, ", which earlier loads of this task have loaded")
+        folders.update(key[: key.rfind("/") + 1] for _, key, _ in some)
+        last = some[-1][0]
+    if last and request.expected_files and request.after_load is not AfterLoad.TAG:
+        act = _action(store, request)
         for marker in _markers_of_empty(store, request, folders):
-            act(marker.key, marker.etag)
+            act(last, marker.key, marker.etag)
+
+
+def _dispose(store: WritableStore, request: LoadRequest, files: Sequence[LoadedFile], where: str) -> list[str]:
+    """Do what the request says with some files, and return the keys of those that have become other versions."""
+    act, left = _action(store, request), []
+    with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+        for some in batches(files):
+            for (_, key, _), is_done in zip(some, pool.map(act, *zip(*some, strict=True)), strict=True):
+                left += [] if is_done else [key]
+    log.info("%s %s%s", _DID[request.after_load], count_of(len(files) - len(left), "file"), where)
+    return left
+
+
+def _find_left_behind(
+    store: WritableStore, holdings: Holdings, request: LoadRequest, identity: LoadIdentity
+) -> Iterator[list[LoadedFile]]:
+    """Find listed files that this load skips, because this task has loaded them before.
+
+    Their disposal failed or never came, or they were delivered again. Tags are not listed, so that all files would be
+    tagged again by each load: that is done only for those of this run, whose task may have been cleared.
+    """
+    if not request.skips_loaded:
+        return
+    for group in batches(Arrivals(store=store, request=request), FILES_PER_STATEMENT):
+        etags = {request.pattern.path(file.key): file.etag for file in group}
+        loaders = holdings.loaders(etags, dag=identity.dag_id, task=identity.task_id)
+        found = [
+            (attempt, file.key, file.etag)
+            for file in group
+            if (attempt := loaders.get(request.pattern.path(file.key)))
+            and (request.after_load is not AfterLoad.TAG or attempt.load_id == identity.load_id)
+        ]
+        if found:
+            yield found
 
 
 def _markers_of_empty(store: WritableStore, request: LoadRequest, folders: Collection[str]) -> Iterator[SourceFile]:
@@ -75,10 +117,10 @@ def _markers_of_empty(store: WritableStore, request: LoadRequest, folders: Colle
             yield from markers
 
 
-def _action(store: WritableStore, request: LoadRequest, attempt: AttemptId) -> Callable[[str, str], bool]:
+def _action(store: WritableStore, request: LoadRequest) -> Callable[[AttemptId, str, str], bool]:
     bucket = request.pattern.bucket
 
-    def act(key: str, etag: str) -> bool:
+    def act(attempt: AttemptId, key: str, etag: str) -> bool:
         match request.after_load:
             case AfterLoad.TAG:
                 return store.tag(bucket, key, etag, {LOAD_TAG: attempt.query_id})

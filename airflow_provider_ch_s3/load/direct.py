@@ -207,8 +207,9 @@ class DirectLoadRun(TaskLoad):
             if statuses[query_id].state is QueryState.RUNNING:
                 log.warning("the task was cleared while %s was running: killing it", query_id)
                 kill_queries(self.client, cluster.name, query_id, timing=self.timing)
-        if not own and not self.identity.is_first_try:
-            self._check_restarts()
+        if not own and not self._is_first_of_life(statuses):
+            if not self.identity.is_first_try:
+                self._check_restarts()
             own = self._wait_for_earlier()
         latest = max(own.values(), key=lambda status: status.attempt, default=None)
         if latest is not None and latest.state is QueryState.UNKNOWN:
@@ -222,6 +223,17 @@ class DirectLoadRun(TaskLoad):
                 latest.error,
             )
         return latest
+
+    def _is_first_of_life(self, statuses: Mapping[str, QueryStatus]) -> bool:
+        """Whether it is certain that no earlier try of this generation can have submitted anything.
+
+        Airflow's numbers alone do not tell a clear from a retry if ``retries`` was lowered while the run exists. It
+        is certain if the try just before this one was of another generation.
+
+        :param statuses: queries of other generations.
+        """
+        before = self.identity.try_number - 1
+        return before < 1 or any(status.try_number == before for status in statuses.values())
 
     def _wait_for_earlier(self) -> dict[str, QueryStatus]:
         """Poll until every log has been written: an earlier try may have submitted a query just before it died."""

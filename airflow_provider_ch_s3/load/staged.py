@@ -184,6 +184,7 @@ class LoadRun(TaskLoad):
                 if self.chunk_number > 1:
                     rest = "clear the task" if self.identity.is_last_try else "the next try continues there"
                     log.warning("the chunks before chunk %s stay in the table: %s", self.chunk_number, rest)
+                    self._dispose_for_good()
                 raise
 
     def _take(self, step: Recover | FinishCommit | Abandon | Begin | Submit | Resume) -> Step:
@@ -545,18 +546,34 @@ class LoadRun(TaskLoad):
         Airflow does not retry a try that has ended well, so a later one is of a task that was cleared.
         """
         log.info("%s", report)
-        ledger = self.target.ledger
-        if self.request.after_load is not AfterLoad.KEEP and isinstance(self.store, WritableStore):
-            dispose_of_files(self.store, ledger, self.request, self._committed_chunks(ledger.read()).attempts)
+        self._dispose_of_files()
         if report.query_id and not self.identity.is_last_try:
             attempt = AttemptId.parse(report.query_id)
-            ledger.write(
+            self.target.ledger.write(
                 EventKind.REPORTED,
                 attempt,
                 epoch=attempt.number,
                 try_number=self.identity.try_number,
                 detail={"since": self.identity.life.since},
             )
+
+    def _dispose_of_files(self) -> None:
+        if self.request.after_load is AfterLoad.KEEP or not isinstance(self.store, WritableStore):
+            return
+        committed = self._committed_chunks(self.target.ledger.read()).attempts
+        dispose_of_files(self.store, self.target.holdings, self.request, self.identity, committed)
+
+    def _dispose_for_good(self) -> None:
+        """Dispose of the files of the chunks before one that failed, if no later try of this load will.
+
+        With ``min_files``, they are left to the load that has all of them: after a clear it counts what is listed.
+        """
+        if not self.identity.is_last_try or self.request.min_files > 1:
+            return
+        try:
+            self._dispose_of_files()
+        except ChS3Error as error:
+            log.warning("the files of the chunks before stay, too: %s", error)
 
     @property
     def target(self) -> Target:

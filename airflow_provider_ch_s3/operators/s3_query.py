@@ -139,7 +139,7 @@ class S3QueryOperator(BaseOperator):  # type: ignore[misc]
         identity = identify(context, table="")
         self._kill = lambda: kill_queries(hook, declared.cluster, identity.generation_prefix)
         try:
-            if not identity.is_first_try:
+            if identity.try_number > 1:
                 self._kill()  # a worker that died has left its query running
             return query_in_place(hook, store, declared, request, identity.query_id(identity.try_number))
         finally:

@@ -91,6 +91,12 @@ class QueryStatus:
         return int(self.query_id.rpartition("-")[2])
 
     @property
+    def try_number(self) -> int:
+        """The task's try that submitted it; -1 if its comment does not tell."""
+        found = re.search(r'"try": (\d+)', self.log_comment)
+        return int(found[1]) if found else -1
+
+    @property
     def is_complete(self) -> bool:
         """Whether all nodes have logged their share: each flushes its log at its own pace."""
         initial = next((row for row in self.ended if row["is_initial"]), None)

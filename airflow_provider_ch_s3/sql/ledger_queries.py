@@ -194,8 +194,12 @@ def render_read_replacements(
     targets: Sequence[str],
     table_uuids: Sequence[str],
     partitions: Sequence[str],
+    counts_conditions: bool = False,
 ) -> Statement:
-    """Read when each of the given partitions was last replaced, and when the whole table was (partition ``''``)."""
+    """Read when each of the given partitions was last replaced, and when the whole table was (partition ``''``).
+
+    :param counts_conditions: ``replace_where`` counts as replacing the whole table.
+    """
     return render(
         "read_replacements",
         ledger=ledger,
@@ -203,6 +207,31 @@ def render_read_replacements(
         targets=targets,
         table_uuids=table_uuids,
         partitions=partitions,
+        counts_conditions=counts_conditions,
+    )
+
+
+def render_read_planned_by(
+    ledger: TableName,
+    cluster: str | None,
+    *,
+    targets: Sequence[str],
+    attempts: Sequence[tuple[str, int]],
+    dag: str,
+    task: str,
+) -> Statement:
+    """Read which of some attempts one task has planned, in any of its runs.
+
+    :param attempts: for each the id of its load, and its number.
+    """
+    return render(
+        "read_planned_by",
+        ledger=ledger,
+        cluster=cluster,
+        targets=targets,
+        attempts=attempts,
+        dag=dag,
+        task=task,
     )
 
 

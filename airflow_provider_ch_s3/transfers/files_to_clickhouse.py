@@ -78,7 +78,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     :param max_bytes_per_chunk: stored size of files at which a chunk is full; None: what the cluster loads in ten
         minutes. (templated)
     :param after_load: what happens to the files when their rows are committed: ``keep``, ``tag`` (``ch-s3-load``,
-        with the id of the query), ``move`` (to ``move_to``) or ``delete`` them; only those that this load loaded, and
+        with the id of the query), ``move`` (to ``move_to``) or ``delete`` them; only those that this task loaded, and
         only if they have not changed since.
     :param move_to: folder of the same bucket or container for ``move``, outside of ``source``; each load has a
         folder of its own in it. (templated)

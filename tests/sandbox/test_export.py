@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow.parquet as pq
 import pytest
@@ -23,6 +23,7 @@ from airflow_provider_ch_s3.export import prepare
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.stores.s3 import S3ExportStore
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
+from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag, wait_until
 from tests.sandbox.processes import all_answer, kill_node
 from tests.sandbox.topologies import topologies
@@ -76,10 +77,10 @@ class Out:
         return report
 
     @contextmanager
-    def worker(self, *, before: str = "", **arguments: Any) -> Iterator[Worker]:
+    def worker(self, *, before: str = "", max_tries: int = 0, **arguments: Any) -> Iterator[Worker]:
         """Run the first try in a process of its own, which is killed at the end of the block."""
         operator = self.operator(**arguments)
-        ti = self.lab.context(operator)["ti"]
+        ti = self.lab.context(operator, max_tries=max_tries)["ti"]
         given = {"destination": operator.destination, "query": operator.query, "settings": operator.settings}
         names = {"task_id": "export", "clickhouse_conn_id": "ch", "aws_conn_id": "aws", "poll_interval": 0.25}
         with running_worker(
@@ -87,9 +88,9 @@ class Out:
         ) as worker:
             yield worker
 
-    def dies_before_writing(self, name: str) -> None:
+    def dies_before_writing(self, name: str, **given: Any) -> None:
         """Run a first try that is killed when it is about to write a small object."""
-        with self.worker(before=DIE_BEFORE_WRITING.format(name=name)) as worker:
+        with self.worker(before=DIE_BEFORE_WRITING.format(name=name), **given) as worker:
             assert worker.wait(60) == -signal.SIGKILL, worker.errors()
 
     def put(self, key: str, body: bytes = b"not ours") -> None:
@@ -236,6 +237,37 @@ def test_a_retry_completes_what_a_killed_worker_had_written(out: Out, name: str)
     assert report["attached"]
     assert (out.files(), out.values()) == ([key], ROWS)
     assert out.is_complete()
+
+
+class TestRetriesWereEdited:
+    """While the run exists, so that Airflow's numbers do not tell a retry from a clear."""
+
+    BEFORE: ClassVar[dict[str, Any]] = {"max_tries": 3, "retries": 3}
+
+    @pytest.mark.parametrize("retries", [2, thorough(4)], ids=["lowered", "raised"])
+    @pytest.mark.parametrize("name", ["_SUCCESS", thorough("_manifest.json")])
+    def test_a_retry_completes_what_a_killed_worker_had_written(self, out: Out, name: str, retries: int) -> None:
+        out.dies_before_writing(name, **self.BEFORE)
+        (key,) = out.files()
+        assert out.export(try_number=2, max_tries=3, retries=retries)["attached"]
+        assert (out.files(), out.values(), out.is_complete()) == ([key], ROWS, True)
+
+    def test_a_retry_takes_over_what_a_killed_worker_left_running(self, out: Out) -> None:
+        with out.worker(**self.BEFORE, **SLOW) as worker:
+            wait_until(out.running, "the query of the worker")
+            os.kill(worker.pid, signal.SIGKILL)
+        assert out.export(try_number=2, max_tries=3, retries=2, **SLOW)["attached"]
+        assert (len(out.files()), out.values()) == (1, ROWS)
+
+    def test_what_is_complete_is_taken_only_if_no_clear_has_these_numbers(self, out: Out) -> None:
+        first = out.export(**self.BEFORE)
+        assert out.export(try_number=2, max_tries=3, retries=4)["query_id"] == first["query_id"]
+        lowered: dict[str, Any] = {"try_number": 2, "max_tries": 3, "retries": 2}
+        with pytest.raises(TargetError, match=r"holds the complete export of lab\.export"):
+            out.export(**lowered)
+        again = out.export(**lowered, overwrite=True)
+        assert (again["attached"], again["query_id"] == first["query_id"]) == (False, False)
+        assert (len(out.files()), out.values()) == (1, ROWS)
 
 
 @pytest.mark.thorough

@@ -130,6 +130,42 @@ def test_the_page_in_airflow_reads_only(lab: Lab) -> None:
         pass
 
 
+EVIL = {
+    "view": (
+        "CREATE TABLE {evil}_secret (s String) ENGINE = MergeTree ORDER BY s",
+        "CREATE VIEW {evil} AS SELECT * REPLACE ((SELECT any(s) FROM {evil}_secret) AS detail) FROM {ledger}"
+        " COMMENT '{comment}'",
+    ),
+    "altered": (
+        "CREATE TABLE {evil}_secret (k UInt8, s String) ENGINE = Join(ANY, LEFT, k)",
+        "CREATE TABLE {evil} AS {ledger}",
+        "ALTER TABLE {evil} MODIFY COMMENT '{comment}'",
+        "ALTER TABLE {evil} MODIFY COLUMN name String ALIAS joinGet('{evil}_secret', 's', toUInt8(1))",
+    ),
+}
+"""What reads another table, and calls itself a ledger."""
+
+
+@pytest.mark.parametrize("kind", EVIL)
+def test_what_would_read_another_table_is_no_ledger(lab: Lab, kind: str) -> None:
+    ledger, evil = f"{lab.database}.ch_s3_ledger", f"{lab.database}.evil"
+    lab.put("in/a.csv", b"2013-01-01,1\n")
+    lab.load("in/*.csv", lab.create("t", "day Date, n UInt32"), **CSV)
+    (row,) = lab.query(f"SELECT comment FROM system.tables WHERE concat(database, '.', name) = '{ledger}'")
+    names = {"evil": evil, "ledger": ledger, **row}
+    lab.ddl(
+        *(one.format(**names) for one in EVIL[kind]),
+        f"CREATE TABLE {evil}_files AS {ledger}_files",
+        f"ALTER TABLE {evil}_files MODIFY COMMENT '{row['comment']}'",
+    )
+    told_by = lab.query(f"SELECT name, comment FROM system.tables WHERE database = '{lab.database}'")
+    assert {one["name"] for one in told_by if one["comment"]} >= {"evil", "evil_files", "ch_s3_ledger"}
+    with pytest.raises(ConfigError, match=f"there is no ledger {evil} on the server"), reading_ledger("ch", evil):
+        pass
+    with reading_ledger("ch", ledger) as found:
+        assert [one for one in found.ledgers if one.startswith(lab.database)] == [ledger]
+
+
 def told(files: Any) -> list[tuple[str, str, int | None]]:
     return [(Path(one.path).name, one.state, one.rows) for one in files]
 

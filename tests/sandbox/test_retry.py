@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
 from airflow_provider_ch_s3.load import direct, staged
 from airflow_provider_ch_s3.query import monitor, state
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
+from tests.marks import thorough
 from tests.sandbox.conftest import (
     ROWS,
     SLOW,
@@ -125,10 +126,11 @@ def test_a_retry_of_a_try_that_submitted_nothing_loads(
     assert bag(lab.rows(table)) == bag(ROWS)
 
 
-@pytest.mark.thorough
-def test_a_result_that_no_log_has_yet_is_found(lab: Lab, table: str) -> None:
+@pytest.mark.parametrize("lowered_by", [1, thorough(0)])
+def test_a_result_that_no_log_has_yet_is_found(lab: Lab, table: str, lowered_by: int) -> None:
+    """Also if ``retries`` was lowered, so that the retry has the numbers of a first try."""
     # simulates a first poll before the log is flushed, as the engine's own timing cannot be controlled
-    first = lab.load("in/*.csv", table, staging=False)
+    first = lab.load("in/*.csv", table, max_tries=3, retries=3, staging=False)
     real, looks = QueryMonitor.find, []
 
     def blind_at_first(monitor: QueryMonitor, prefix: str) -> Any:
@@ -136,16 +138,17 @@ def test_a_result_that_no_log_has_yet_is_found(lab: Lab, table: str) -> None:
         return real(monitor, prefix) if len(looks) > 1 else {}
 
     lab.monkeypatch.setattr(QueryMonitor, "find", blind_at_first)
-    again = lab.load("in/*.csv", table, try_number=2, staging=False)
+    again = lab.load("in/*.csv", table, try_number=2, max_tries=3, retries=3 - lowered_by, staging=False)
     assert (again["attached"], again["query_id"]) == (True, first["query_id"])
     assert lab.inserts() == [first["query_id"]]
 
 
 @pytest.mark.thorough
-def test_a_cleared_task_loads_again(lab: Lab, table: str) -> None:
+def test_a_cleared_task_loads_again(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
     first = lab.load("in/*.csv", table, staging=False)
     second = lab.load("in/*.csv", table, try_number=2, max_tries=1, staging=False)
     assert not second["attached"]
+    assert "polling for another" not in caplog.text  # the try before was of another life
     assert lab.inserts() == [first["query_id"], second["query_id"]]
     assert bag(lab.rows(table)) == bag(ROWS + ROWS)
 

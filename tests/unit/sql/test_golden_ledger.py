@@ -80,6 +80,10 @@ LOOK_UPS = {
     **of_both("read_commits", **OF_TABLE, attempts=[7, 9]),
     **of_both("read_commits_into", **OF_TABLE, partitions=["all", PARTITION], since=5),
     **of_both("read_replacements", **OF_TABLE, partitions=["", PARTITION]),
+    "read_replacements_certain": ledger_queries.render_read_replacements(
+        LEDGER, CLUSTER, **OF_TABLE, partitions=["", PARTITION], counts_conditions=True
+    ),
+    **of_both("read_planned_by", targets=NAMES, attempts=[("ch-s3-0123", 7), (HOSTILE, 9)], dag="d", task=HOSTILE),
     **of_both("read_names", table_uuids=["u1", "u2"]),
     **of_both("read_earlier_uuids", target=TARGET_TEXT),
     **of_both("adopt_commits", targets=NAMES, earlier_uuids=["u1", HOSTILE], table_uuids=["u3"], quorum=2),
@@ -242,6 +246,7 @@ def test_a_statement_is_called_as_its_template() -> None:
         "read_commits",
         "read_commits_into",
         "read_replacements",
+        "read_planned_by",
         "read_past_reports",
         "read_latest_attempts",
         "read_history",

@@ -1,0 +1,166 @@
+"""Files that stayed when their rows went into the table: a later load of the same task disposes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import SourceError
+from tests.marks import thorough
+from tests.sandbox.conftest import Lab, bag
+from tests.sandbox.few import EVEN_AND_ODD, FEW, OTHER, make_table, put_numbers
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+
+BROKEN = b"x\n"
+UNSIGNED = {"config_kwargs": {"signature_version": "unsigned"}}
+NO_KEYS: dict[str, Any] = {"login": None, "password": None}
+
+
+@pytest.fixture
+def table(lab: Lab) -> str:
+    return make_table(lab)
+
+
+def keys(lab: Lab, prefix: str = "") -> list[str]:
+    listed = lab.s3.list_objects_v2(Bucket=lab.bucket, Prefix=prefix)
+    return [one["Key"] for one in listed.get("Contents", ())]
+
+
+def load_in_run(lab: Lab, run: str, glob: str, table: str, **arguments: Any) -> dict[str, Any]:
+    """Load in another run of the same task."""
+    operator = lab.operator(glob, table, **arguments)
+    context = lab.context(operator)
+    context["ti"].run_id = f"{context['ti'].run_id}_{run}"
+    report = operator.execute(context)
+    assert report is not None
+    return report
+
+
+@pytest.fixture
+def public(lab: Lab) -> Iterator[str]:
+    """A folder that anybody may read, but not change."""
+    private, folder = lab.bucket, f"after_{lab.database}"
+    lab.bucket = "public"
+    yield folder
+    for key in keys(lab, folder):
+        lab.s3.delete_object(Bucket="public", Key=key)
+    lab.bucket = private
+
+
+def test_what_could_not_be_deleted_is_deleted_once_that_is_allowed(lab: Lab, public: str) -> None:
+    table = lab.create("t", "n UInt32", EVEN_AND_ODD)
+    put_numbers(lab, f"{public}/1.csv", FEW)
+    how: dict[str, Any] = {"after_load": "delete", "on_no_files": "succeed"}
+    lab.connect_aws(UNSIGNED, **NO_KEYS)
+    for try_number in (1, 2):
+        with pytest.raises(SourceError, match="allow these credentials to do so"):
+            lab.load(f"{public}/*", table, try_number=try_number, max_tries=1, retries=1, **how)
+    lab.connect_aws()
+    cleared = lab.load(f"{public}/*", table, try_number=3, max_tries=2, retries=1, **how)
+    assert (cleared["files_skipped"], keys(lab, public)) == (1, [])
+    assert bag(lab.rows(table)) == bag(FEW)
+
+
+@pytest.mark.parametrize(
+    ("how", "left"),
+    [
+        pytest.param({"after_load": "delete"}, ["in/2.csv"], id="delete"),
+        thorough({"after_load": "delete", "min_files": 2}, ["in/0.csv", "in/1.csv", "in/2.csv"], id="min-files"),
+    ],
+)
+def test_the_chunks_before_one_that_fails_for_good(
+    lab: Lab, table: str, how: dict[str, Any], left: list[str]
+) -> None:
+    lab.put("in/2.csv", BROKEN)
+    how = {**how, "max_files_per_chunk": 1, "retries": 1}
+    with pytest.raises(SourceError, match="cannot read"):
+        lab.load("in/*.csv", table, max_tries=1, **how)
+    assert len(keys(lab, "in/")) == 3  # the retry counts what is listed
+    with pytest.raises(SourceError, match="cannot read"):
+        lab.load("in/*.csv", table, try_number=2, max_tries=1, **how)
+    assert keys(lab, "in/") == left
+    put_numbers(lab, "in/2.csv", FEW[2::3])
+    lab.load("in/*.csv", table, try_number=3, max_tries=2, **how)
+    assert keys(lab, "in/") == []
+    assert bag(lab.rows(table)) == bag(FEW)
+
+
+def test_a_disposal_that_fails_does_not_hide_why_the_chunk_did(
+    lab: Lab, public: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = lab.create("t", "n UInt32", EVEN_AND_ODD)
+    put_numbers(lab, f"{public}/1.csv", FEW)
+    lab.put(f"{public}/2.csv", BROKEN)
+    lab.connect_aws(UNSIGNED, **NO_KEYS)
+    with pytest.raises(SourceError, match="cannot read"):
+        lab.load(f"{public}/*", table, max_files_per_chunk=1, after_load="delete")
+    assert "the files of the chunks before stay, too: " in caplog.text
+    assert bag(lab.rows(table)) == bag(FEW)
+
+
+@pytest.mark.parametrize(("wanted", "move_to"), [("delete", ""), thorough("move", "done")], ids=["delete", "move"])
+def test_a_file_that_is_delivered_again(lab: Lab, table: str, wanted: str, move_to: str) -> None:
+    how = {"after_load": wanted, "move_to": move_to, "on_no_files": "succeed", "expected_files": "_SUCCESS"}
+    lab.put("in/_SUCCESS", b"")
+    first = lab.load("in/*.csv", table, **how)
+    put_numbers(lab, "in/0.csv", FEW[0::3])
+    put_numbers(lab, "in/1.csv", OTHER)
+    lab.put("in/_SUCCESS", b"")
+    second = load_in_run(lab, "second", "in/*.csv", table, on_changed_files="load", **how)
+    assert (second["files_skipped"], second["files_read"]) == (1, 1)
+    assert keys(lab, "in/") == []
+    assert bag(lab.rows(table)) == bag(FEW + OTHER)
+    if move_to:
+        ids = [first["query_id"]] * 3 + [second["query_id"]]
+        names = ["0", "1", "2", "1"]
+        moved = {f"done/{one}/in/{name}.csv" for one, name in zip(ids, names, strict=True)}
+        assert moved <= set(keys(lab, "done/"))
+
+
+def test_what_another_task_loaded_stays(lab: Lab, table: str) -> None:
+    lab.load("in/*.csv", table, task_id="other")
+    put_numbers(lab, "in/new.csv", OTHER)
+    report = lab.load("in/*.csv", table, after_load="delete")
+    assert (report["files_skipped"], keys(lab, "in/")) == (3, ["in/0.csv", "in/1.csv", "in/2.csv"])
+
+
+def test_a_changed_file_stays(lab: Lab, table: str) -> None:
+    lab.load("in/*.csv", table)
+    put_numbers(lab, "in/0.csv", OTHER)
+    load_in_run(lab, "second", "in/*.csv", table, after_load="delete", on_changed_files="skip")
+    assert keys(lab, "in/") == ["in/0.csv"]
+    assert bag(lab.rows(table)) == bag(FEW)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param({"load_mode": "replace_table"}, id="all"),
+        pytest.param({"load_mode": "replace_where", "replace_where": "n >= 0"}, id="by-a-condition"),
+    ],
+)
+def test_files_whose_rows_were_replaced_stay(lab: Lab, table: str, how: dict[str, Any]) -> None:
+    lab.load("in/*.csv", table)
+    put_numbers(lab, "other/1.csv", OTHER)
+    lab.load("other/*.csv", table, task_id="other", **how)
+    assert bag(lab.rows(table)) == bag(OTHER)
+    put_numbers(lab, "in/9.csv", OTHER)
+    # the others count as loaded where nobody knows which rows a condition has replaced
+    load_in_run(lab, "second", "in/9.csv", table, after_load="delete")
+    load_in_run(lab, "third", "in/*.csv", table, after_load="delete", on_no_files="succeed")
+    held = {row["n"] for row in lab.rows(table)}
+    removed = {row["n"] for n in range(3) if f"in/{n}.csv" not in keys(lab, "in/") for row in FEW[n::3]}
+    assert removed <= held
+    assert (keys(lab, "in/") == []) == (how["load_mode"] == "replace_table")
+
+
+def test_tags_of_other_runs_are_not_written_again(lab: Lab, table: str) -> None:
+    first = lab.load("in/*.csv", table)
+    tag = {"Key": "ch-s3-load", "Value": first["query_id"]}
+    load_in_run(lab, "second", "in/*.csv", table, after_load="tag")
+    assert lab.s3.get_object_tagging(Bucket=lab.bucket, Key="in/0.csv")["TagSet"] == []
+    lab.load("in/*.csv", table, try_number=2, max_tries=1, after_load="tag")
+    assert lab.s3.get_object_tagging(Bucket=lab.bucket, Key="in/0.csv")["TagSet"] == [tag]
