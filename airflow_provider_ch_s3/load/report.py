@@ -27,12 +27,16 @@ class NodeReport:
     :param rows_written: rows that it wrote.
     :param peak_memory_bytes: its peak memory in the INSERT.
     :param initial_parts: parts that it wrote, before merges.
+    :param read_bytes: bytes that it read of the files.
+    :param requests: its requests to the store.
     """
 
     files: int
     rows_written: int
     peak_memory_bytes: int
     initial_parts: int
+    read_bytes: int
+    requests: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,6 +219,7 @@ class LoadReport:
             f" {count_of(self.initial_parts, 'initial part')}",
             *(
                 f"  {name}: {count_of(node.rows_written, 'row')}, {count_of(node.files, 'file')},"
+                f" {format_bytes(node.read_bytes)} read, {count_of(node.requests, 'request')},"
                 f" {format_bytes(node.peak_memory_bytes)} peak memory, {count_of(node.initial_parts, 'part')}"
                 for name, node in sorted(self.nodes.items())
             ),
@@ -250,7 +255,7 @@ def describe_partitions(rows: Mapping[str, int]) -> str:
 
 
 # For reports written by other releases: a missing field is unknown, or counts as nothing.
-_BLANK_NODE = {"files": 0, "rows_written": 0, "peak_memory_bytes": 0, "initial_parts": 0}
+_BLANK_NODE = dict.fromkeys((one.name for one in dataclasses.fields(NodeReport)), 0)
 _BLANK_PREDICTION = {"initial_parts": 0, "peak_memory_bytes": 0, "load_seconds": 0.0, "settled_seconds": 0.0}
 _BLANK: dict[str, Any] = {
     **dict.fromkeys(("query_id", "table"), "?"),
@@ -325,6 +330,8 @@ def _node_report(ended: Sequence[Mapping[str, Any]], name: str) -> NodeReport:
         rows_written=sum(row["part_rows"] for row in rows) or sum(row["written_rows"] for row in rows),
         peak_memory_bytes=max(row["peak_memory_bytes"] for row in rows),
         initial_parts=sum(row["initial_parts"] for row in rows),
+        read_bytes=sum(row["store_bytes"] for row in rows if len(rows) == 1 or not row["is_initial"]),
+        requests=sum(row["requests"] for row in rows),
     )
 
 
@@ -392,6 +399,8 @@ def _join_nodes(nodes: Sequence[Mapping[str, NodeReport]]) -> dict[str, NodeRepo
             rows_written=sum(one.rows_written for one in shares),
             peak_memory_bytes=max(one.peak_memory_bytes for one in shares),
             initial_parts=sum(one.initial_parts for one in shares),
+            read_bytes=sum(one.read_bytes for one in shares),
+            requests=sum(one.requests for one in shares),
         )
         for name in sorted({name for one in nodes for name in one})
         if (shares := [one[name] for one in nodes if name in one])

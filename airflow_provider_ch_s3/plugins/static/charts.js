@@ -44,11 +44,13 @@ export function Nodes({ nodes }) {
     { title: "Nodes", note: skew },
     h(Table, {
       label: "Each node's share",
-      head: ["node", "rows", "files", "peak memory", "parts"],
+      head: ["node", "rows", "files", "read", "requests", "peak memory", "parts"],
       rows: shares.map(([name, node]) => [
         name,
         h(Bar, { value: node.rows_written, most }),
         formatCount(node.files),
+        formatBytes(node.read_bytes ?? 0),
+        formatCount(node.requests ?? 0),
         formatBytes(node.peak_memory_bytes),
         formatCount(node.initial_parts),
       ]),
