@@ -1,10 +1,10 @@
-"""Where clusters and stores are, as far as their host names say so."""
+"""Where clusters and stores are, as far as their host names say so, or a bucket itself."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 _HOSTS = tuple(
     (cloud, re.compile(pattern))
@@ -14,7 +14,7 @@ _HOSTS = tuple(
         ("Azure", r"\.(?P<region>[a-z0-9-]+)\.azure\.clickhouse\.cloud$"),
         ("AWS", r"\.(?P<region>[a-z]+(-[a-z]+)+-\d)\.compute\.(internal|amazonaws\.com)$"),
         ("AWS", r"^s3[.-](dualstack\.)?(?P<region>[a-z]+(-[a-z]+)+-\d)\.amazonaws\.com$"),
-        ("AWS", r"^s3\.amazonaws\.com(?P<region>)$"),
+        ("AWS", r"\.amazonaws\.com(\.cn)?(?P<region>)$"),
         ("Google Cloud", r"^storage\.googleapis\.com(?P<region>)$"),
         ("Google Cloud", r"\.(?P<region>[a-z]+-[a-z]+\d)-[a-z]\.c\.[a-z0-9-]+\.internal$"),
         ("Azure", r"\.blob\.core\.windows\.net(?P<region>)$"),
@@ -41,13 +41,18 @@ def find_region(host: str) -> Region | None:
     return None
 
 
-def find_apart(hosts: Iterable[str], store: str) -> tuple[Region, Region] | None:
-    """Find the regions of a cluster and of a store, if their names say that these differ; None otherwise.
+def find_apart(
+    hosts: Iterable[str], store: str, ask_bucket: Callable[[], str] = lambda: ""
+) -> tuple[Region, Region] | None:
+    """Find the regions of a cluster and of a store, if these are known to differ; None otherwise.
 
     :param hosts: host names of the cluster; ``store``: that of the store.
+    :param ask_bucket: asks AWS for the region of the bucket, which need not be that of the address; '' if unknown.
     """
     here, there = next(filter(None, map(find_region, hosts)), None), find_region(store)
     if here is None or there is None:
         return None
+    if there.cloud == "AWS":
+        there = replace(there, name=ask_bucket() or there.name)
     is_same = here.cloud == there.cloud and (here.name == there.name or not (here.name and there.name))
     return None if is_same else (here, there)

@@ -64,6 +64,14 @@ class WritableStore(ObjectStore, Protocol):
         """Delete an object, unless it has become another version; returns whether it has not."""
 
 
+@runtime_checkable
+class RegionalStore(ObjectStore, Protocol):
+    """An object store that tells where a bucket is."""
+
+    def region_of(self, bucket: str) -> str:
+        """Name of the bucket's region; '' if the store does not tell it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SmallObject:
     """The content of an object, and the version that it is of."""

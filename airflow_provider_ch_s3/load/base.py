@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.create.make import TableMaker
 from airflow_provider_ch_s3.files.regions import find_apart
 from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES, SourceFile, SourceSpec
-from airflow_provider_ch_s3.files.stores import ObjectStore
+from airflow_provider_ch_s3.files.stores import ObjectStore, RegionalStore
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.arrivals import Arrivals
 from airflow_provider_ch_s3.load.measure import read_sharing
@@ -191,7 +191,11 @@ class TaskLoad(ABC):
     def _warn_if_far(self, source: SourceSpec) -> None:
         nodes = (urlsplit(f"//{endpoint}").hostname or "" for endpoint in self.declaration.http_endpoints)
         hosts = [self.declaration.host, *nodes]
-        regions = find_apart(hosts, urlsplit(source.access.endpoint_url).hostname or "")
+        regions = find_apart(
+            hosts,
+            urlsplit(source.access.endpoint_url).hostname or "",
+            lambda: self.store.region_of(source.pattern.bucket) if isinstance(self.store, RegionalStore) else "",
+        )
         if regions:
             log.warning(
                 "the cluster is in %s and the files are in %s: the provider charges for the %s that leave its region"

@@ -6,8 +6,11 @@ import logging
 import textwrap
 from collections.abc import Sequence
 
-from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
+from airflow_provider_ch_s3.cluster.spec import ClusterSpec
+from airflow_provider_ch_s3.common.text import GIB, count_of, format_bytes, format_count
 from airflow_provider_ch_s3.common.work import log_folded
+from airflow_provider_ch_s3.files.file_format import file_extension, is_compressed
+from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.tuning import Setting
 
@@ -44,8 +47,50 @@ def format_plan(prepared: PreparedLoad, *, show_all: bool = False) -> str:
         *([] if show_all else [f"  {hidden} as the server has them: see `ch-s3 plan --all`"]),
         *(f"  {name} left out: {reason}" for name, reason in plan.left_out.items()),
         f"expected  {plan.prediction}; {plan.basis}",
+        *(f"advice    {text}" for text in advise(source, prepared.cluster)),
     ]
     return "\n".join([files, *(_wrap(line, indent=10) for line in "\n".join(lines).splitlines())])
+
+
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+# Of a compressed text file: one thread is busy with it for minutes, whatever else there is to do.
+HUGE_FILE_BYTES = GIB
+
+
+def advise(source: SourceSpec, cluster: ClusterSpec) -> list[str]:
+    """Say what about the files keeps the load from being fast, and what to do about it, in a sentence for each."""
+    compressed = [file for file in source.files if _is_compressed(file, source.compression)]
+    is_parquet_like = source.format.is_read_in_parts
+    split = "split the file" if len(source.files) == 1 else "split the files"
+    advice = []
+    waiting = cluster.node_count - len(source.files) if cluster.name else 0
+    if waiting > 0 and (compressed or not source.format.has_footers):
+        read = f"{_number(len(source.files))} node{'s read' if len(source.files) > 1 else ' reads'}"
+        remedy = split if is_parquet_like else f"{split}, or write Parquet"
+        advice.append(f"{read}, {_number(waiting)} wait{'' if waiting > 1 else 's'}: {remedy}")
+    if compressed and is_parquet_like:
+        advice.append(
+            f"{compressed[0].key!r} is compressed twice: {source.data_format} compresses its own columns, and as a"
+            " compressed file it is read by one thread from its first byte to its last: store it without"
+        )
+    if xz := [file for file in compressed if file_extension(file.key) == "xz" or source.compression in _XZ]:
+        advice.append(f"{xz[0].key!r} is compressed with xz, which takes long to unpack: write .zst, or Parquet")
+    largest = max(compressed, key=lambda file: file.size_bytes, default=None)
+    if largest and not is_parquet_like and largest.size_bytes >= HUGE_FILE_BYTES:
+        size = format_bytes(largest.size_bytes)
+        advice.append(f"{largest.key!r} has {size}, which one thread unpacks: split the file, or write Parquet")
+    return advice
+
+
+_XZ = frozenset({"xz", "LZMA", "lzma"})
+
+
+def _is_compressed(file: SourceFile, compression: str) -> bool:
+    return is_compressed(file.key) if compression == "auto" else compression != "none"
+
+
+def _number(count: int) -> str:
+    return _NUMBERS[count] if count < len(_NUMBERS) else format_count(count)
 
 
 def log_plan(prepared: PreparedLoad) -> None:

@@ -75,12 +75,16 @@ class NodeReport:
     :param rows_written: rows that it wrote.
     :param peak_memory_bytes: its peak memory in the INSERT.
     :param initial_parts: parts that it wrote, before merges.
+    :param read_bytes: bytes that it read of the files.
+    :param requests: its requests to the store.
     """
 
     files: int = _reported(_sum)
     rows_written: int = _reported(_sum)
     peak_memory_bytes: int = _reported(max)
     initial_parts: int = _reported(_sum)
+    read_bytes: int = _reported(_sum)
+    requests: int = _reported(_sum)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,6 +255,7 @@ class LoadReport:
             f" {count_of(self.initial_parts, 'initial part')}",
             *(
                 f"  {name}: {count_of(node.rows_written, 'row')}, {count_of(node.files, 'file')},"
+                f" {format_bytes(node.read_bytes)} read, {count_of(node.requests, 'request')},"
                 f" {format_bytes(node.peak_memory_bytes)} peak memory, {count_of(node.initial_parts, 'part')}"
                 for name, node in sorted(self.nodes.items())
             ),
@@ -329,6 +334,8 @@ def _node_report(ended: Sequence[Mapping[str, Any]], name: str) -> NodeReport:
         rows_written=sum(row["part_rows"] for row in rows) or sum(row["written_rows"] for row in rows),
         peak_memory_bytes=max(row["peak_memory_bytes"] for row in rows),
         initial_parts=sum(row["initial_parts"] for row in rows),
+        read_bytes=sum(row["store_bytes"] for row in rows if len(rows) == 1 or not row["is_initial"]),
+        requests=sum(row["requests"] for row in rows),
     )
 
 

@@ -24,6 +24,8 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import Change, ChangedError, SmallObject
 
+log = logging.getLogger(__name__)
+
 COPIED_AT_ONCE = 5 * 2**30
 """Bytes of the largest object that S3 copies with one request, which takes its tags and metadata along."""
 
@@ -163,6 +165,20 @@ class S3FileStore:
                 f"{self._client.meta.endpoint_url} answers with Date={date!r}, so the age of its files is unknown;"
                 " set min_file_age=0, or have the store, or the proxy before it, send the header Date"
             ) from error
+
+    def region_of(self, bucket: str) -> str:
+        """Name of the bucket's region; '' if the store does not tell it.
+
+        AWS tells it to everybody, also to those who may do nothing with the bucket.
+        """
+        try:
+            answer = self._client.head_bucket(Bucket=bucket)
+        except ClientError as error:
+            answer = error.response
+        except BotoCoreError as error:
+            log.debug("no region of bucket %r: %s", bucket, error)
+            return ""
+        return str(answer["ResponseMetadata"].get("HTTPHeaders", {}).get("x-amz-bucket-region", ""))
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
         """Read the last bytes of an object, or all of a smaller one.

@@ -169,7 +169,7 @@ RULES: tuple[Rule[LoadFacts], ...] = (
         "fewer, larger chunks cost less on their way from file to block; a chunk of wide rows ends at 16 MiB",
         source=MEASURED,
     ),
-    computed(read.max_download_buffer_size, source=ALTINITY),
+    computed(read.max_download_buffer_size, source=S3_GUIDE),
     fixed("s3_throw_on_zero_files_match", 1, _GONE, store=TableFunction.S3, protects_data=True),
     fixed("azure_throw_on_zero_files_match", 1, _GONE, store=TableFunction.AZURE, protects_data=True),
     computed(read.max_http_get_redirects, store=TableFunction.URL),

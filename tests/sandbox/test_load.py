@@ -635,7 +635,11 @@ def test_every_node_reads_and_writes(lab: Lab) -> None:
     report = lab.load("in/*.parquet", local, where="sleepEachRow(0.02) = 0")
     assert bag(lab.rows(local)) == bag(ROWS)
     assert_report_is_true(lab, report, local)
-    assert all(node["files"] and node["rows_written"] and node["initial_parts"] for node in report["nodes"].values())
+    nodes = report["nodes"].values()
+    assert all(node["files"] and node["rows_written"] and node["initial_parts"] for node in nodes)
+    assert all(node["read_bytes"] and node["requests"] for node in nodes)
+    for name in ("read_bytes", "requests"):
+        assert sum(node[name] for node in nodes) == report[name]
 
 
 def test_a_value_behind_the_sample_fails_the_insert(lab: Lab) -> None:

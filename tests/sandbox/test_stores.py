@@ -709,7 +709,7 @@ def test_a_store_in_another_region_is_told(lab: Lab, caplog: pytest.LogCaptureFi
     lab.monkeypatch.setattr(
         base,
         "find_apart",
-        lambda hosts, store: ("here", "there") if (hosts[0], store) == ("127.0.0.1", "127.0.0.1") else None,
+        lambda hosts, store, _: ("here", "there") if (hosts[0], store) == ("127.0.0.1", "127.0.0.1") else None,
     )
     table = lab.create("t", "n UInt32")
     lab.put("in/1.csv", b"n\n1\n")

@@ -30,10 +30,12 @@ export function Nodes({ nodes }) {
     name,
     html`<${Bar} value=${node.rows_written} most=${most} />`,
     formatCount(node.files),
+    formatBytes(node.read_bytes ?? 0),
+    formatCount(node.requests ?? 0),
     formatBytes(node.peak_memory_bytes),
     formatCount(node.initial_parts),
   ]);
-  const head = ["node", "rows", "files", "peak memory", "parts"];
+  const head = ["node", "rows", "files", "read", "requests", "peak memory", "parts"];
   return html`
     <${Section} title="Nodes" note=${skew}><${Table} label="Each node's share" head=${head} rows=${cells} /><//>`;
 }

@@ -52,3 +52,22 @@ FRANKFURT = "abc123.eu-central-1.aws.clickhouse.cloud"
 )
 def test_they_are_apart_if_both_names_say_so(hosts: list[str], store: str, expected: str) -> None:
     assert ", ".join(map(str, find_apart(hosts, store) or ())) == expected
+
+
+@pytest.mark.parametrize(
+    ("store", "bucket", "expected"),
+    [
+        # the address is that of the connection's region, or of none
+        ("s3.eu-central-1.amazonaws.com", "us-east-1", "AWS eu-central-1, AWS us-east-1"),
+        ("s3.amazonaws.com", "us-east-1", "AWS eu-central-1, AWS us-east-1"),
+        ("mine.s3-accelerate.amazonaws.com", "us-east-1", "AWS eu-central-1, AWS us-east-1"),
+        ("s3.us-east-1.amazonaws.com", "eu-central-1", ""),
+        ("minio.example.com", "us-east-1", ""),
+    ],
+)
+def test_a_bucket_is_where_it_says(store: str, bucket: str, expected: str) -> None:
+    assert ", ".join(map(str, find_apart([FRANKFURT], store, lambda: bucket) or ())) == expected
+
+
+def test_no_bucket_is_asked_for_nothing() -> None:
+    assert find_apart(["10.0.0.1"], "s3.us-east-1.amazonaws.com", pytest.fail) is None

@@ -121,3 +121,33 @@ def test_each_request_agrees_to_pay(pays: bool, header: str | None) -> None:
     assert {method for method, _ in wire.sent} == {"GET", "HEAD", "PUT", "DELETE"}
     assert {value for _, value in wire.sent} == {header}
     assert store.access().requester_pays is pays
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "region"),
+    [
+        *((status, {"x-amz-bucket-region": "eu-west-2"}, "eu-west-2") for status in (200, 301, 403)),
+        *((status, {}, "") for status in (200, 403, 404)),
+    ],
+)
+def test_the_bucket_tells_its_region(status: int, headers: dict[str, str], region: str) -> None:
+    store = S3FileStore(aws_conn_id="aws")
+    asked = []
+
+    def answer(request: AWSRequest, **_: Any) -> AWSResponse:
+        asked.append(request.method)
+        answered = AWSResponse(request.url, status, headers, SimpleNamespace())
+        answered._content = b""
+        return answered
+
+    store._client.meta.events.register("before-send.s3", answer)
+    assert store.region_of("b") == region
+    assert asked[0] == "HEAD"
+
+
+def test_a_store_that_is_away_tells_no_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {"conn_type": "aws", "login": "A", "password": "S", "extra": {"endpoint_url": "http://127.0.0.1:9"}}
+    monkeypatch.setenv("AIRFLOW_CONN_AWAY", json.dumps(fields))
+    store = S3FileStore(aws_conn_id="away")
+    store._client.meta.events.register("needs-retry.s3", lambda **_: None)
+    assert store.region_of("b") == ""

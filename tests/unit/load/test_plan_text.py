@@ -11,12 +11,13 @@ import re
 import pytest
 
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec, NodeSpec
+from airflow_provider_ch_s3.common.text import GIB
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.load.plan_text import format_plan, log_plan
+from airflow_provider_ch_s3.load.plan_text import advise, format_plan, log_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
@@ -121,6 +122,56 @@ def test_a_log_has_no_long_lines_and_folds_what_is_not_notable(caplog: pytest.Lo
     assert "log_queries" not in plan
     assert "  log_queries = 1  [computed]\n      a retry finds it\n" in folded
     assert "max_threads" not in folded
+
+
+@pytest.mark.parametrize(
+    ("keys", "data_format", "advice"),
+    [
+        pytest.param(
+            ["a.csv.gz"],
+            "CSVWithNames",
+            ["one node reads, two wait: split the file, or write Parquet"],
+            id="one-file-for-three-nodes",
+        ),
+        pytest.param(
+            ["a.jsonl", "b.jsonl"],
+            "JSONEachRow",
+            ["two nodes read, one waits: split the files, or write Parquet"],
+            id="two-files-for-three-nodes",
+        ),
+        pytest.param(["a.csv.gz", "b.csv.gz", "c.csv.gz"], "CSVWithNames", [], id="a-file-for-each-node"),
+        pytest.param(["a.parquet"], "Parquet", [], id="nodes-share-row-groups"),
+        pytest.param(
+            ["a.parquet.gz", "b.parquet", "c.parquet"],
+            "Parquet",
+            [
+                "'a.parquet.gz' is compressed twice: Parquet compresses its own columns, and as a compressed file it"
+                " is read by one thread from its first byte to its last: store it without"
+            ],
+            id="compressed-twice",
+        ),
+        pytest.param(
+            ["a.csv", "b.csv.xz", "c.csv"],
+            "CSV",
+            ["'b.csv.xz' is compressed with xz, which takes long to unpack: write .zst, or Parquet"],
+            id="xz",
+        ),
+        pytest.param(
+            ["a.csv", "b.csv", "huge.csv.gz"],
+            "CSV",
+            ["'huge.csv.gz' has 3.0 GiB, which one thread unpacks: split the file, or write Parquet"],
+            id="huge-gzip",
+        ),
+    ],
+)
+def test_advice(keys: list[str], data_format: str, advice: list[str]) -> None:
+    cluster = dataclasses.replace(PREPARED.cluster, name="c", declared_node_count=3)
+    files = tuple(SourceFile(key=key, etag="e", size_bytes=3 * GIB if "huge" in key else 9) for key in keys)
+    source = dataclasses.replace(PREPARED.source, files=files, data_format=data_format)
+    assert advise(source, cluster) == advice
+    assert [text for text in advise(source, PREPARED.cluster) if "node" in text] == []
+    shown = format_plan(dataclasses.replace(PREPARED, source=source, cluster=cluster))
+    assert shown.count("\nadvice    ") == len(advice)
 
 
 CHUNK = Chunk(number=2, after="a", last="c", size_bytes=2048, bytes_before=4096, bytes_total=10_240)

@@ -118,8 +118,22 @@ def test_cluster() -> None:
         "initial_parts": 5,
         "attached": False,
         "nodes": {
-            "ch1": {"files": 2, "rows_written": 400, "peak_memory_bytes": 7_340_032, "initial_parts": 2},
-            "ch2": {"files": 3, "rows_written": 600, "peak_memory_bytes": 9_437_184, "initial_parts": 3},
+            "ch1": {
+                "files": 2,
+                "rows_written": 400,
+                "peak_memory_bytes": 7_340_032,
+                "initial_parts": 2,
+                "read_bytes": 20_971_520,
+                "requests": 7,
+            },
+            "ch2": {
+                "files": 3,
+                "rows_written": 600,
+                "peak_memory_bytes": 9_437_184,
+                "initial_parts": 3,
+                "read_bytes": 31_457_280,
+                "requests": 8,
+            },
         },
         "settings": {"max_threads": {"value": "4", "origin": "server log", "reason": ""}},
         "left_out_settings": {},
@@ -220,7 +234,7 @@ def test_a_report_of_an_earlier_release_lacks_what_that_did_not_know() -> None:
     assert (report.query_id, report.rows_written, report.table, report.seconds) == ("q-1", 400, "?", 0.0)
     assert (report.size_bytes, report.settings, report.checks) == (None, {}, ["a"])
     assert report.nodes == {
-        "ch1": NodeReport(files=2, rows_written=400, peak_memory_bytes=0, initial_parts=0),
+        "ch1": NodeReport(files=2, rows_written=400, peak_memory_bytes=0, initial_parts=0, read_bytes=0, requests=0),
     }
     assert str(report).startswith("loaded 400 rows")
 
@@ -297,7 +311,16 @@ def test_single_node() -> None:
     report = build_report(status(SINGLE), table="d.t", attached=False)
     assert (report.rows_read, report.rows_written, report.files_read) == (1000, 1000, 5)
     assert (report.read_bytes, report.requests, report.initial_parts) == (50 * MIB, 12, 4)
-    assert report.nodes == {"ch1": NodeReport(files=5, rows_written=1000, peak_memory_bytes=8 * MIB, initial_parts=4)}
+    assert report.nodes == {
+        "ch1": NodeReport(
+            files=5,
+            rows_written=1000,
+            peak_memory_bytes=8 * MIB,
+            initial_parts=4,
+            read_bytes=50 * MIB,
+            requests=12,
+        )
+    }
 
 
 def test_rows_that_travel_to_their_shards_are_counted_once() -> None:
@@ -324,8 +347,8 @@ def test_the_log_shows_the_load_and_each_node() -> None:
     assert str(build_report(status(CLUSTER), table="d.t", attached=False)) == (
         "loaded 1,000 rows from 5 files into d.t in 4.0 s: 250 rows/s, 50.0 MiB read, 15 requests,"
         " 5 initial parts\n"
-        "  ch1: 400 rows, 2 files, 7.0 MiB peak memory, 2 parts\n"
-        "  ch2: 600 rows, 3 files, 9.0 MiB peak memory, 3 parts"
+        "  ch1: 400 rows, 2 files, 20.0 MiB read, 7 requests, 7.0 MiB peak memory, 2 parts\n"
+        "  ch2: 600 rows, 3 files, 30.0 MiB read, 8 requests, 9.0 MiB peak memory, 3 parts"
     )
 
 
@@ -352,7 +375,7 @@ def test_one_is_singular() -> None:
     )
     assert str(report).splitlines() == [
         "loaded 1 row from 1 file into d.t in 1.0 s: 1 row/s, 0 B read, 1 request, 1 initial part",
-        "  ch1: 1 row, 1 file, 0 B peak memory, 1 part",
+        "  ch1: 1 row, 1 file, 0 B read, 1 request, 0 B peak memory, 1 part",
         "  skipped: 1 file",
         "  committed (replace_partitions) in 0.0 s: 1 partition",
         "  replaced: 1 row in 1 partition: a (1 row)",
@@ -426,8 +449,22 @@ def test_the_reports_of_chunks_become_one() -> None:
         "initial_parts": 5,
         "attached": True,
         "nodes": {
-            "ch1": {"files": 2, "rows_written": 400, "peak_memory_bytes": 7_340_032, "initial_parts": 2},
-            "ch2": {"files": 6, "rows_written": 1100, "peak_memory_bytes": 9_437_184, "initial_parts": 3},
+            "ch1": {
+                "files": 2,
+                "rows_written": 400,
+                "peak_memory_bytes": 7_340_032,
+                "initial_parts": 2,
+                "read_bytes": 20_971_520,
+                "requests": 7,
+            },
+            "ch2": {
+                "files": 6,
+                "rows_written": 1100,
+                "peak_memory_bytes": 9_437_184,
+                "initial_parts": 3,
+                "read_bytes": 31_457_280,
+                "requests": 8,
+            },
         },
         "settings": {"max_threads": {"value": 8, "origin": "computed", "reason": "because"}},
         "left_out_settings": {},
@@ -452,8 +489,8 @@ def test_the_reports_of_chunks_become_one() -> None:
     assert str(report).splitlines() == [
         "loaded 1,500 rows from 8 files, in 2 chunks, into d.t in 6.0 s: 250 rows/s, 50.0 MiB read, 16 requests,"
         " 5 initial parts",
-        "  ch1: 400 rows, 2 files, 7.0 MiB peak memory, 2 parts",
-        "  ch2: 1,100 rows, 6 files, 9.0 MiB peak memory, 3 parts",
+        "  ch1: 400 rows, 2 files, 20.0 MiB read, 7 requests, 7.0 MiB peak memory, 2 parts",
+        "  ch2: 1,100 rows, 6 files, 30.0 MiB read, 8 requests, 9.0 MiB peak memory, 3 parts",
         "  checked: 2 chunks, each of them before its commit",
         "  skipped: 7 files",
         "  too young: 1 file",
