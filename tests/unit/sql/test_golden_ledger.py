@@ -12,6 +12,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.sql import ledger_queries, parts_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import server_sql
+from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.target import TableName
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -204,6 +205,13 @@ CASES: dict[str, Statement] = {
     "read_parts_cluster": staging_queries.render_read_parts(TARGET, CLUSTER, partitions=["all", PARTITION]),
     "read_parts_single": staging_queries.render_read_parts(TARGET, None, partitions=["all"]),
     "drop_parts": staging_queries.render_drop_parts(STAGING, parts=["all_1_1_0", HOSTILE]),
+    "alter_staging": staging_queries.render_alter_staging(
+        STAGING,
+        added=[NewColumn(name=HOSTILE, type="UInt8 DEFAULT 7"), NewColumn(name="x", type="Nullable(String)")],
+        dropped=["y"],
+        modified=[NewColumn(name="id", type="Int64")],
+    ),
+    "alter_staging_drop": staging_queries.render_alter_staging(STAGING, added=[], dropped=["id"], modified=[]),
     "read_idle_seconds_cluster": staging_queries.render_read_idle_seconds(STAGING, CLUSTER),
     "read_idle_seconds_single": staging_queries.render_read_idle_seconds(STAGING, None),
     "move_partitions": staging_queries.render_move_partitions(STAGING, TARGET, partitions=["a", PARTITION]),
@@ -299,6 +307,7 @@ def test_a_statement_is_called_as_its_template() -> None:
         "read_broken_parts",
         "read_parts",
         "drop_parts",
+        "alter_staging",
         "read_idle_seconds",
         "move_partitions",
         "replace_partitions",
