@@ -88,6 +88,9 @@ LOCK_PATIENCE_SECONDS = 10.0
 HEARTBEAT_SECONDS = 3.0
 POLL_SECONDS = 0.5
 
+# More than any table is locked; with it, a ledger's epochs stay behind the clock.
+EPOCHS_PER_SECOND = 100
+
 LOCK_PREFIX = "ch_s3_lock_"
 
 
@@ -117,6 +120,15 @@ class Owner:
     def rank(self) -> tuple[float, int]:
         """The same as :attr:`LoadIdentity.rank`."""
         return self.since, self.try_number
+
+
+def first_epoch() -> int:
+    """What the epochs of a new ledger come after.
+
+    They are in the ids of queries, which the servers' logs remember when a ledger was dropped and created again: so a
+    later ledger has greater ones. The same second is the same number, so that only one process can lock it.
+    """
+    return int(time.time()) * EPOCHS_PER_SECOND
 
 
 def lock_prefix(target: TableName) -> str:
@@ -162,8 +174,9 @@ class TargetLock:
     """The lock of the ledger's target.
 
     :param node: the one on which locks are created.
-    :param read_floor: reads the last epoch of the names that the table had before. Each epoch is later than those, so
-        that the commits into one table have one order, whatever its name was.
+    :param read_floor: reads the last epoch of the names that the table had before, so that the commits into one table
+        have one order, whatever its name was; and of staging tables, which an owner with another ledger may have
+        taken. Each epoch is later than those.
     """
 
     client: ClickHouseClient
@@ -209,7 +222,7 @@ class TargetLock:
                 last_epoch = 0
                 continue
             # Mostly nobody has locked the target since this process read the ledger; who did is found out below.
-            last_epoch = last_epoch or self.ledger.read().epoch
+            last_epoch = last_epoch or self.ledger.read().epoch or first_epoch()
             epoch = max([last_epoch, self.read_floor(), *(lock.epoch for lock in locks)]) + 1
             if self._create(epoch, owner):
                 # Another process may have taken and released a lock since: an epoch must not be used twice.

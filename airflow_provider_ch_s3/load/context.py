@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
@@ -141,9 +142,7 @@ def find_context(
         node=first,
         sleep=sleep,
         token=token or uuid.uuid4().hex,
-        read_floor=lambda: max(
-            (h.epoch for _, h in read_earlier(Holdings(ledger=ledger, table_uuids=target.uuids))), default=0
-        ),
+        read_floor=partial(read_floor, Holdings(ledger=ledger, table_uuids=target.uuids), staging),
     )
     return LoadContext(
         client=client,
@@ -158,6 +157,12 @@ def find_context(
 def read_earlier(holdings: Holdings) -> list[tuple[TableName, History]]:
     """Read, for each name that the table had before, what may be open there."""
     return [(name, holdings.ledger.of(name).read()) for name in holdings.earlier_names]
+
+
+def read_floor(holdings: Holdings, staging: Staging) -> int:
+    """Read the last epoch of the names that the table had before, and of the staging tables that are there."""
+    earlier = (history.epoch for _, history in read_earlier(holdings))
+    return max((*earlier, *(table.epoch for table in staging.find())), default=0)
 
 
 def _copies_one_by_one(ddl_mode: DdlMode, cluster: ClusterSpec) -> bool:

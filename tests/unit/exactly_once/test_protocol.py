@@ -26,6 +26,7 @@ from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec,
 from airflow_provider_ch_s3.common import steps, work
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.exactly_once import lease
+from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.lease import TargetLock
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.owner import TargetLocking
@@ -37,7 +38,7 @@ from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSp
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.table import read_definition
 from airflow_provider_ch_s3.load import kill, reattach, session, staged
-from airflow_provider_ch_s3.load.context import LoadContext
+from airflow_provider_ch_s3.load.context import LoadContext, read_floor
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.query import monitor, state
@@ -211,6 +212,7 @@ def find_model_context(
         node=client.process.lock_node.name,
         sleep=sleep,
         token=token or client.process.name,
+        read_floor=partial(read_floor, Holdings(ledger=ledger, table_uuids=target.uuids), staging),
     )
     return LoadContext(
         client=client,
