@@ -16,7 +16,7 @@ LOG_SECONDS = 30.0
 class Timing:
     """The clock, and for how long a process waits for what.
 
-    :param now: seconds of a clock that never goes back.
+    :param now: seconds of a clock that never goes back; ``clock``: Unix time.
     :param poll_seconds: longest time between two polls of a running query.
     :param log_patience_seconds: longer than it takes a server to write any log.
     :param unknown_patience_seconds: how long no node may know a query before its outcome is unknown.
@@ -30,6 +30,7 @@ class Timing:
     """
 
     now: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     poll_seconds: float = 2.0
     log_patience_seconds: float = 35.0

@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError, ServerError, UnknownStateError
+from airflow_provider_ch_s3.exactly_once.altered import find_changes
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.moved import (
@@ -33,6 +34,7 @@ from airflow_provider_ch_s3.exactly_once.moved import (
 )
 from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
 from airflow_provider_ch_s3.exactly_once.survivors import Survivors
+from airflow_provider_ch_s3.inspect.table import read_columns
 from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.sql import ledger_queries, staging_queries
 from airflow_provider_ch_s3.table.target import TableName
@@ -221,6 +223,37 @@ class Commit(CommitTables):
         return bool(found) and not any(
             has_changed(parts.get(place, ()), before) for parts, role in found for place, before in self._before(role)
         )
+
+    def fit_staged(self) -> bool:
+        """Alter the staging tables of a half-done append as the columns of the target were altered meanwhile.
+
+        So the rest has what it would have if it had been committed before the ALTER. The modes that replace need none
+        of this: they are repeated as a whole.
+
+        :returns: whether a table was altered; False if none differs, or if that is not possible.
+        """
+        if self._mode is not LoadMode.APPEND:
+            return False
+        is_altered = False
+        for role in self._roles:
+            staged, cluster = self._staged(role), self.staging.cluster
+            wanted = read_columns(self.client, self._destination(role), cluster)
+            found = read_columns(self.client, staged, cluster)
+            for node, address in self._agree(staged, role).items():
+                changes = find_changes(found[node], wanted.get(node, ()))
+                if changes is None:
+                    continue
+                log.warning("%s: altering %s as its target was altered meanwhile: %s", node, staged, changes)
+                statement = staging_queries.render_alter_staging(
+                    staged, added=changes.added, dropped=changes.dropped, modified=changes.modified
+                )
+                try:
+                    self.client.execute_on([address], statement, query_id=self._query_id())
+                except ServerError as error:
+                    log.warning("%s cannot be altered on %s: %s", staged, node, error)
+                    return False
+                is_altered = True
+        return is_altered
 
     def _count_replaced(self) -> dict[str, int]:
         if self._mode is LoadMode.APPEND:

@@ -43,6 +43,8 @@ from airflow_provider_ch_s3.table.target import TableName, short_hash
 
 log = logging.getLogger(__name__)
 
+# More than any table is locked; with it, a ledger's epochs stay behind the clock.
+EPOCHS_PER_SECOND = 100
 LOCK_PREFIX = "ch_s3_lock_"
 
 
@@ -241,7 +243,7 @@ class Lease:
                 last_epoch = 0
                 continue
             # Mostly nobody has had the lease since this process read the ledger; who did is found out below.
-            last_epoch = last_epoch or self.ledger.read().epoch
+            last_epoch = last_epoch or self.ledger.read().epoch or self._first_epoch()
             epoch = max([last_epoch, self.read_floor(), *(table.epoch for table in tables)]) + 1
             if self._create(epoch, claim):
                 # Another process may have taken and released one since: an epoch must not be used twice.
@@ -254,6 +256,14 @@ class Lease:
                 self._drop_if_there(epoch, self.node)
             self.timing.sleep(waiting.pause_seconds)
             last_epoch = 0
+
+    def _first_epoch(self) -> int:
+        """What the epochs of a new ledger come after.
+
+        They are in the ids of queries, which the servers' logs remember when a ledger was dropped and created again:
+        so a later ledger has greater ones. The same second is the same number, so that only one process can lock it.
+        """
+        return int(self.timing.clock()) * EPOCHS_PER_SECOND
 
     def _release(self, held: HeldLease) -> None:
         try:

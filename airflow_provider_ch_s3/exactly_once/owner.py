@@ -329,23 +329,36 @@ class Owner:
         except LockLostError:
             raise
         except (LoadError, ServerError) as error:
-            if commit.plan.is_untouched:
-                # The error may come from a newer owner, which begins by taking the staging tables.
-                self.staging.claim(attempt.id, self.epoch)
-                if commit.has_changed_nothing():
-                    # Refused before anything changed, so there is nothing left to finish.
-                    log.warning("%s cannot be committed: %s", attempt.id.query_id, error)
-                    self._record_abandoned(attempt.id)
-                    return
-            if isinstance(error, LoadError):
-                raise
-            if error.code in DIFFERENT_TABLES_CODES and not self._fits(attempt.id):
-                self._break(attempt.id)
+            self._finish_despite(error, commit)
+
+    def _finish_despite(self, error: LoadError | ServerError, commit: Commit) -> None:
+        """Undo an interrupted commit that could not be finished, finish it with altered tables, or break it off.
+
+        :raises LoadError: if none of these is possible.
+        """
+        attempt = commit.attempt
+        if commit.plan.is_untouched:
+            # The error may come from a newer owner, which begins by taking the staging tables.
+            self.staging.claim(attempt, self.epoch)
+            if commit.has_changed_nothing():
+                # Refused before anything changed, so there is nothing left to finish.
+                log.warning("%s cannot be committed: %s", attempt.query_id, error)
+                self._record_abandoned(attempt)
                 return
-            raise LoadError(
-                f"the interrupted commit of {attempt.id.query_id} has to be finished before others load into"
-                f" {self.ledger.target}, and that failed: {error}; fix the cause, then load again"
-            ) from error
+        if isinstance(error, LoadError):
+            raise error
+        if error.code in DIFFERENT_TABLES_CODES:
+            if commit.fit_staged():
+                self.history = self.ledger.read()
+                self._finish(self.history.attempt(attempt))
+                return
+            if not self._fits(attempt):
+                self._break(attempt)
+                return
+        raise LoadError(
+            f"the interrupted commit of {attempt.query_id} has to be finished before others load into"
+            f" {self.ledger.target}, and that failed: {error}; fix the cause, then load again"
+        ) from error
 
     def _break(self, attempt: AttemptId) -> None:
         """Abandon a commit that cannot be finished, so that other loads need not wait for it."""

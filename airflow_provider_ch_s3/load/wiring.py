@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
@@ -68,7 +69,6 @@ def find_target(
         replicas=replicas,
         partitions_per_statement=1 if _copies_one_by_one(ddl_mode, cluster) else PARTITIONS_PER_STATEMENT,
     )
-    holdings = Holdings(ledger=ledger, table_uuids=spec.uuids)
     lease = Lease(
         client=client,
         ledger=ledger,
@@ -77,9 +77,15 @@ def find_target(
         node=min(client.reachable if ddl_mode is DdlMode.DATABASE else (node.host for node in cluster.nodes)),
         timing=timing,
         token=token or uuid.uuid4().hex,
-        read_floor=lambda: max((history.epoch for _, history in holdings.read_earlier()), default=0),
+        read_floor=partial(read_floor, Holdings(ledger=ledger, table_uuids=spec.uuids), staging),
     )
     return Target(client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lease=lease)
+
+
+def read_floor(holdings: Holdings, staging: Staging) -> int:
+    """Read the last epoch of the names that the table had before, and of the staging tables that are there."""
+    earlier = (history.epoch for _, history in holdings.read_earlier())
+    return max((*earlier, *(table.epoch for table in staging.find())), default=0)
 
 
 def _copies_one_by_one(ddl_mode: DdlMode, cluster: ClusterSpec) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.sql.filters import Sql
 from airflow_provider_ch_s3.sql.render import inline, render
+from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.target import TableName
 
 
@@ -114,6 +115,13 @@ def render_read_broken_parts(tables: Sequence[TableName], cluster: str | None, *
 def render_drop_parts(staging: TableName, *, parts: Sequence[str]) -> Statement:
     """Drop parts of a staging table on one node."""
     return render("drop_parts", staging=staging, parts=parts)
+
+
+def render_alter_staging(
+    staging: TableName, *, added: Sequence[NewColumn], dropped: Sequence[str], modified: Sequence[NewColumn]
+) -> Statement:
+    """Give a staging table on one node, and its replicas, the columns that its target has by now."""
+    return render("alter_staging", staging=staging, added=added, dropped=dropped, modified=modified)
 
 
 def render_read_idle_seconds(table: TableName, cluster: str | None) -> Statement:

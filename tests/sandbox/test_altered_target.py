@@ -109,35 +109,58 @@ def test_on_one_node(lab: Lab, table: str, freeze: Freeze, node: int, where: str
     assert is_clean(lab)
 
 
-@pytest.mark.parametrize("nth", [thorough(1), 4])
-def test_on_one_node_in_the_middle_of_the_commit(lab: Lab, table: str, freeze: Freeze, nth: int) -> None:
-    """Some rows may have been committed, and the rest no longer fits: the load reports that, and others continue."""
+@pytest.mark.parametrize(
+    ("what", "nth"), [("add", 4), *(thorough(*case) for case in (("add", 1), ("modify", 4), ("drop", 4)))]
+)
+def test_on_one_node_in_the_middle_of_the_commit(lab: Lab, table: str, freeze: Freeze, what: str, nth: int) -> None:
+    """The rest of the staged rows is altered, too, so that the commit can be completed."""
+    alter, columns, shown = ALTERED[what]
+    arguments = {**LOAD, "columns": ["n"]} if columns == "n" else LOAD
     lab.monkeypatch.setattr(wiring, "PARTITIONS_PER_STATEMENT", 1)
-    gate = freeze(Gate("move_partitions", nth), "in/*.csv", table, **LOAD)
-    lab.query(f"ALTER TABLE {table} {ADD}", node=2)
+    gate = freeze(Gate("move_partitions", nth), "in/*.csv", table, **arguments)
+    lab.query(f"ALTER TABLE {table} {alter}", node=2)
     error = gate.wake()
-    alter_others(lab, table, 2)
+    alter_others(lab, table, 2, alter)
+    loaded = ROWS
+    if error is not None:  # only the altered node had read files, so nothing was moved, and all was abandoned
+        assert isinstance(error, ChS3Error)
+        loaded = []
+    assert bag(lab.rows(table, columns=columns)) == bag(shown(OLD + loaded))
+    lab.load("other/*.csv", table, task_id="other", **arguments)
+    lab.load("in/*.csv", table, try_number=2, **arguments)
+    assert bag(lab.rows(table, columns=columns)) == bag(shown(OLD + OTHER + ROWS))
+    assert is_clean(lab)
+
+
+def test_of_a_column_that_is_renamed_in_the_middle_of_the_commit(lab: Lab, table: str, freeze: Freeze) -> None:
+    """Some rows are committed, and the rest would lose its values: the load says so, and others continue."""
+    alter, _, _ = ALTERED["rename"]
+    lab.monkeypatch.setattr(wiring, "PARTITIONS_PER_STATEMENT", 1)
+    gate = freeze(Gate("move_partitions", 4), "in/*.csv", table, **LOAD)
+    lab.query(f"ALTER TABLE {table} {alter}", node=2)
+    error = gate.wake()
+    alter_others(lab, table, 2, alter)
     if error is None:  # the altered node had not read any file
-        assert bag(lab.rows(table)) == bag(with_x(OLD + ROWS))
+        assert bag(lab.rows(table, columns="n")) == bag(without_m(OLD + ROWS))
         return
     assert isinstance(error, ChS3Error)
-    assert bag(lab.rows(table)) <= bag(with_x(OLD + ROWS))
-    lab.load("other/*.csv", table, task_id="other", **LOAD)
-    held = bag(lab.rows(table))
-    assert bag(with_x(OLD + OTHER)) <= held <= bag(with_x(OLD + OTHER + ROWS))
-    if held == bag(with_x(OLD + OTHER)):  # only the altered node had read files, so nothing was moved
-        lab.load("in/*.csv", table, task_id="again", **LOAD)
-        assert bag(lab.rows(table)) == bag(with_x(OLD + OTHER + ROWS))
+    arguments = {**LOAD, "columns": ["n"]}
+    lab.load("other/*.csv", table, task_id="other", **arguments)
+    held = bag(lab.rows(table, columns="n"))
+    assert bag(without_m(OLD + OTHER)) <= held <= bag(without_m(OLD + OTHER + ROWS))
+    if held == bag(without_m(OLD + OTHER)):  # only the altered node had read files, so nothing was moved
+        lab.load("in/*.csv", table, task_id="again", **arguments)
+        assert bag(lab.rows(table, columns="n")) == bag(without_m(OLD + OTHER + ROWS))
         return
     # a load that would repeat rows that are there already is refused until a user has checked
     with pytest.raises(UnknownStateError, match="may hold a part of its rows; remove those"):
-        lab.load("in/*.csv", table, task_id="again", **LOAD)
-    assert bag(lab.rows(table)) == held
+        lab.load("in/*.csv", table, task_id="again", **arguments)
+    assert bag(lab.rows(table, columns="n")) == held
 
 
-def alter_others(lab: Lab, table: str, node: int) -> None:
+def alter_others(lab: Lab, table: str, node: int, alter: str = ADD) -> None:
     for other in {0, 1, 2} - {node}:
-        lab.query(f"ALTER TABLE {table} {ADD}", node=other)
+        lab.query(f"ALTER TABLE {table} {alter}", node=other)
 
 
 @pytest.mark.parametrize("mode", ["replace_partitions", thorough("replace_table")])

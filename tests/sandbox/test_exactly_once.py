@@ -146,6 +146,49 @@ class TestEditedArguments:
         assert bag(lab.rows(table)) == bag(FEW)
 
 
+class TestDroppedLedger:
+    """The servers' logs remember the INSERT of the same task, and its staging table may still be there."""
+
+    def drop(self, lab: Lab, *tables: str) -> None:
+        for name in (*tables, "ch_s3_ledger", "ch_s3_ledger_files"):
+            lab.everywhere(f"DROP TABLE {lab.database}.{name} SYNC")
+
+    def test_no_query_is_taken_for_a_new_one(self, lab: Lab) -> None:
+        table = lab.create("t", "n UInt32", "ReplacingMergeTree ORDER BY n")
+        put_numbers(lab, "in/0.csv", FEW)
+        first = lab.load("in/*.csv", table)
+        self.drop(lab, "t")
+        lab.create("t", "n UInt32", "ReplacingMergeTree ORDER BY n")
+        put_numbers(lab, "in/0.csv", OTHER)
+        again = lab.load("in/*.csv", table)
+        assert again["query_id"] != first["query_id"]
+        assert again["rows_written"] == len(OTHER)
+        assert bag(lab.rows(table)) == bag(OTHER)
+
+    def test_no_file_is_deleted_whose_rows_are_not_there(self, lab: Lab) -> None:
+        """The new INSERT never reaches a server, and the old one was logged with 30 rows."""
+        table = lab.create("t", "n UInt32", "ReplacingMergeTree ORDER BY n")
+        how: dict[str, Any] = {"after_load": "delete", "min_rows": 0, "max_tries": 1}
+        put_numbers(lab, "in/0.csv", FEW)
+        lab.load("in/*.csv", table, **how)
+        self.drop(lab, "t")
+        lab.create("t", "n UInt32", "ReplacingMergeTree ORDER BY n")
+        put_numbers(lab, "in/0.csv", OTHER)
+        with start_worker(lab, table, before=die_before("insert_load", 1, signal.SIGKILL), **how) as worker:
+            assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+        report = lab.load("in/*.csv", table, try_number=2, **how)
+        assert report["rows_written"] == len(OTHER)
+        assert bag(lab.rows(table)) == bag(OTHER)
+        assert "Contents" not in lab.s3.list_objects_v2(Bucket=lab.bucket, Prefix="in/")
+
+    def test_no_rows_are_taken_from_the_table_that_was_staged(self, lab: Lab, table: str) -> None:
+        with start_worker(lab, table, before=die_before("write_event_committing", 1, signal.SIGKILL)) as worker:
+            assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+        self.drop(lab)
+        assert lab.load("in/*.csv", table, try_number=2)["rows_written"] == len(FEW)
+        assert bag(lab.rows(table)) == bag(FEW)
+
+
 class TestRetryOrClear:
     """``retries`` is edited while a run exists, so that Airflow's numbers do not tell a retry from a clear."""
 
@@ -257,7 +300,7 @@ class TestKill:
 
 ZOMBIES = [
     thorough("write_event_locked", 1, id="first-lock"),
-    thorough("find_staging", 1, id="tidying-up"),
+    thorough("find_staging", 2, id="tidying-up"),
     thorough("write_files", 1, id="manifest"),
     thorough("write_event_planned", 1, id="plan"),
     thorough("create_staging", 2, id="staging-tables"),
@@ -322,7 +365,7 @@ class TestZombie:
         self, lab: Lab, table: str, freeze: Freeze, impatient: None
     ) -> None:
         put_numbers(lab, "other/a.csv", OTHER)
-        zombie = freeze(Gate("find_staging"), "other/*.csv", table, task_id="zombie")
+        zombie = freeze(Gate("find_staging", 2), "other/*.csv", table, task_id="zombie")
         later = freeze(Gate("move_partitions", 2), "in/*.csv", table)
         # it was overtaken by another load, so it starts again
         assert zombie.wake() is None

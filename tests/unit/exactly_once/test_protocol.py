@@ -25,6 +25,7 @@ from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec,
 from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.exactly_once import lease
+from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.lease import Lease
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.owner import Target
@@ -38,6 +39,7 @@ from airflow_provider_ch_s3.inspect.table import read_definition
 from airflow_provider_ch_s3.load import kill, staged
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.load.wiring import read_floor
 from airflow_provider_ch_s3.query import state
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnLoadedFiles, OnPartialPartitions
 from airflow_provider_ch_s3.sql import render
@@ -208,6 +210,7 @@ def find_model_target(
         node=client.process.lock_node.name,
         timing=timing,
         token=token or client.process.name,
+        read_floor=partial(read_floor, Holdings(ledger=ledger, table_uuids=spec.uuids), staging),
     )
     cluster = ClusterSpec(name="c", nodes=tuple(nodes), server_version=(26, 7), ingest_memory_ratio=1.0)
     return Target(client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lease=lease)
@@ -253,6 +256,7 @@ def time_of(client: ModelClient) -> Timing:
     """The model's clock, with patiences that suit its steps of 10 ms."""
     return Timing(
         now=Cluster.now_of_current,
+        clock=Cluster.now_of_current,
         sleep=client.sleep,
         poll_seconds=0.5,
         heartbeat_seconds=0.3,

@@ -12,6 +12,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.sql import ledger_queries, parts_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import server_sql
+from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.target import TableName
 from tests.unit.sql.places import at_both
 
@@ -191,6 +192,13 @@ CASES: dict[str, Statement] = {
     **at_both("read_parts_cluster", staging_queries.render_read_parts, TARGET, partitions=["all", PARTITION]),
     "drop_parts": staging_queries.render_drop_parts(STAGING, parts=["all_1_1_0", HOSTILE]),
     **at_both("read_idle_seconds_cluster", staging_queries.render_read_idle_seconds, STAGING),
+    "alter_staging": staging_queries.render_alter_staging(
+        STAGING,
+        added=[NewColumn(name=HOSTILE, type="UInt8 DEFAULT 7"), NewColumn(name="x", type="Nullable(String)")],
+        dropped=["y"],
+        modified=[NewColumn(name="id", type="Int64")],
+    ),
+    "alter_staging_drop": staging_queries.render_alter_staging(STAGING, added=[], dropped=["id"], modified=[]),
     "move_partitions": staging_queries.render_move_partitions(STAGING, TARGET, partitions=["a", PARTITION]),
     "replace_partitions": staging_queries.render_replace_partitions(
         STAGING, TARGET, partitions=["a", PARTITION], allow_empty=False
@@ -280,6 +288,7 @@ def test_a_statement_is_called_as_its_template() -> None:
         "read_broken_parts",
         "read_parts",
         "drop_parts",
+        "alter_staging",
         "read_idle_seconds",
         "move_partitions",
         "replace_partitions",

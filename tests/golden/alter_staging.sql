@@ -1,0 +1,5 @@
+ALTER TABLE `it's`.`ch_s3_stage_52115f13b013_0123_2_7_7`
+    ADD COLUMN IF NOT EXISTS `it's\n'); DROP TABLE x; --\\` UInt8 DEFAULT 7,
+    ADD COLUMN IF NOT EXISTS `x` Nullable(String),
+    DROP COLUMN IF EXISTS `y`,
+    MODIFY COLUMN `id` Int64
