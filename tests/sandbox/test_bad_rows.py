@@ -64,10 +64,11 @@ def oracle(line: str) -> dict[str, Any] | None:
         return None
     if len(fields) != len(NAMES):
         return None
-    # csv does not tell a quoted field from a bare one; only bare ones lose white space around them
+    # csv does not tell a quoted field from a bare one; bare ones that are no text may have white space around them
     bare = [not piece.startswith('"') for piece in re.findall(r'("(?:[^"]|"")*"|[^,]*),', line + ",")]
     row = {
-        name: field.strip(" ") if is_bare else field for name, field, is_bare in zip(NAMES, fields, bare, strict=True)
+        name: field.strip(" ") if is_bare and name != "name" else field
+        for name, field, is_bare in zip(NAMES, fields, bare, strict=True)
     }
     return row if all(fits(name, text) for name, text in row.items()) else None
 
