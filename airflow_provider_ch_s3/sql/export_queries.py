@@ -60,6 +60,7 @@ def render_insert_export(
     folders = [(f"{'/' * (n > 0)}{name}=", value) for n, (name, value) in enumerate(partition_by.items())]
     return render(
         "insert_export",
+        keeps_final=True,
         parameters=files.access.parameters,
         source=files,
         address=files.address,
@@ -102,6 +103,7 @@ def render_select_files(
     """
     return render(
         "select_files",
+        keeps_final=True,
         parameters=source.access.parameters,
         source=source,
         address=source.address,

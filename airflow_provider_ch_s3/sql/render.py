@@ -51,12 +51,20 @@ _ENVIRONMENT.globals.update(
 )
 
 
-def render(template: str, *, name: str = "", parameters: dict[str, str] | None = None, **values: Any) -> Statement:
+def render(
+    template: str,
+    *,
+    name: str = "",
+    parameters: dict[str, str] | None = None,
+    keeps_final: bool = False,
+    **values: Any,
+) -> Statement:
     """Render ``sql/templates/<template>.sql.jinja``.
 
     :param name: name of the statement, if the template's name is not specific enough.
     :param parameters: values of the placeholders in the text, kept separate from it.
+    :param keeps_final: as in :class:`Statement`.
     :raises UnquotedValueError: if the template prints a value without a filter.
     """
     text = _ENVIRONMENT.get_template(f"{template}.sql.jinja").render(**values)
-    return Statement(name=name or template, text=text.strip(), parameters=parameters or {})
+    return Statement(name=name or template, text=text.strip(), parameters=parameters or {}, keeps_final=keeps_final)
