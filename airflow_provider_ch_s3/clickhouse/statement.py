@@ -13,11 +13,13 @@ class Statement:
     :param name: what it does, as its ``render_`` function has it; for logs, and for tests that stop a process there.
     :param text: the SQL; contains placeholders such as ``{s3_secret:String}``, never a secret.
     :param parameters: values of the placeholders; may contain secrets, so they are kept out of ``repr``.
+    :param keeps_final: it is a user's own query, which reads with ``FINAL`` if the user's profile says so.
     """
 
     text: str
     name: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
+    keeps_final: bool = False
 
 
 # ClickHouse quotes whole statements in its messages, with thousands of keys; the useful parts are at both ends.

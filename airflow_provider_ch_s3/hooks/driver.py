@@ -51,12 +51,14 @@ class _ClientKind:
 
     :param address: ``host:port``; None for the connection's own.
     :param is_patient: waits for long statements.
+    :param keeps_final: leaves it to the user's profile whether tables are read with ``FINAL``.
     :param has_form: sends a statement and its parameters as a form; longer ones are bodies of their own.
     """
 
     address: str | None
     is_patient: bool
     has_form: bool
+    keeps_final: bool
 
 
 class DriverHook(ClickHouseHook):  # type: ignore[misc]
@@ -158,7 +160,10 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         where = address or own
         # Each new client asks its server for the version and all settings, so one that is there already is used.
         kind = _ClientKind(
-            address=None if where == own else where, is_patient=is_patient, has_form=size_bytes <= MAX_FORM_BYTES
+            address=None if where == own else where,
+            is_patient=is_patient,
+            has_form=size_bytes <= MAX_FORM_BYTES,
+            keeps_final=statement.keeps_final,
         )
         self._sent_secrets.update(statement.parameters.values())
         secrets = (*self._secrets, *self._sent_secrets)
@@ -187,7 +192,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         with self._clients_lock:
             if kind not in self._clients:
                 client = clickhouse_connect.get_client(**_fit_kwargs(self._driver_kwargs, kind))
-                _pin_settings(client)
+                _pin_settings(client, kind)
                 self._clients[kind] = client
             return self._clients[kind]
 
@@ -203,7 +208,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         return tuple(str(self._driver_kwargs[name]) for name in _SECRET_KWARGS if self._driver_kwargs.get(name))
 
 
-def _pin_settings(client: Client) -> None:
+def _pin_settings(client: Client, kind: _ClientKind) -> None:
     """Have a client send what keeps its answers whole, but for what the user's profile fixes to the same value.
 
     The driver's own list of the server's settings may itself be cut by the profile, so a setting that is not in it
@@ -212,6 +217,8 @@ def _pin_settings(client: Client) -> None:
     :raises ConfigError: if the profile fixes another value.
     """
     for name, value in WHOLE_ANSWERS.items():
+        if name == "final" and kind.keeps_final:
+            continue
         known = client.server_settings.get(name)
         if known is None or not known.readonly:
             client.params[name] = str(value)

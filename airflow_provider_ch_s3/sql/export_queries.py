@@ -72,6 +72,7 @@ def render_insert_export(
     folders = [(f"{'/' * (n > 0)}{name}=", value) for n, (name, value) in enumerate(partition_by.items())]
     return render(
         "insert_export",
+        keeps_final=True,
         parameters=files.access.parameters,
         source=files,
         address=files.address,
@@ -105,4 +106,12 @@ def render_select_files(
     :param structure: names and types of the columns in the files, or ``auto``.
     """
     texts = [Sql(text) for text in sql.strip().split(FILES)]
-    return reading("select_files", source, settings, structure=structure, texts=texts, limit_rows=limit_rows)
+    return reading(
+        "select_files",
+        source,
+        settings,
+        keeps_final=True,
+        structure=structure,
+        texts=texts,
+        limit_rows=limit_rows,
+    )

@@ -126,6 +126,6 @@ def render_read_rejected(table: TableName, cluster: str | None, *, limit_rows: i
         FROM {{ cluster | all_replicas(table) }}
         ORDER BY file, row
         LIMIT {{ limit_rows | literal }}
-        SETTINGS {{ whole_answer }}
+        SETTINGS max_execution_time = 0
     """
     return inline("read_rejected", text, table=table, cluster=cluster, limit_rows=limit_rows)

@@ -1,8 +1,8 @@
-"""SQL fragments of the statements that ask several nodes: which ones, about what, and for the whole answer.
+"""SQL fragments of the statements that ask several nodes: which ones, and about what.
 
 Registered in the template environment: ``{{ node_name }}``, ``{{ cluster | all_nodes("system.parts") }}``,
 ``{{ cluster | all_replicas(table) }}``, ``{{ cluster | all_shards(table) }}``, ``{{ cluster | on_cluster }}``,
-``{{ tables | are_tables("name") }}``, ``{{ watched | are_partitions }}`` and ``{{ whole_answer }}``.
+``{{ tables | are_tables("name") }}`` and ``{{ watched | are_partitions }}``.
 """
 
 from __future__ import annotations
@@ -16,14 +16,6 @@ from airflow_provider_ch_s3.table.target import TableName, TablePartitions
 
 NODE_NAME = Sql("concat(hostName(), ':', toString(tcpPort()))")
 """The name of the node that responds; with its port, because several nodes may run on one machine."""
-
-# A part of the answer must never be taken for all of it, whatever the connection's settings say. Parallel replicas go
-# by the name that all versions know.
-WHOLE_ANSWER = Sql(
-    "skip_unavailable_shards = 0, allow_experimental_parallel_reading_from_replicas = 0, max_execution_time = 0,\n"
-    "    timeout_overflow_mode = 'throw', read_overflow_mode = 'throw', read_overflow_mode_leaf = 'throw',\n"
-    "    distinct_overflow_mode = 'throw', group_by_overflow_mode = 'throw'"
-)
 
 _SYSTEM_TABLE = re.compile(r"system\.[a-z_]+")
 

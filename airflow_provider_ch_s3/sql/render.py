@@ -31,7 +31,6 @@ from airflow_provider_ch_s3.sql.fitting import (
 )
 from airflow_provider_ch_s3.sql.nodes import (
     NODE_NAME,
-    WHOLE_ANSWER,
     all_nodes,
     all_replicas,
     all_shards,
@@ -64,7 +63,6 @@ _ENVIRONMENT.filters.update(
 )
 _ENVIRONMENT.globals.update(
     node_name=NODE_NAME,
-    whole_answer=WHOLE_ANSWER,
     open_quote=OPEN_QUOTE,
     files_alias=FILES,
     date_shape=DATE_SHAPE,
@@ -73,14 +71,17 @@ _ENVIRONMENT.globals.update(
 )
 
 
-def render(template: str, *, parameters: dict[str, str] | None = None, **values: Any) -> Statement:
+def render(
+    template: str, *, parameters: dict[str, str] | None = None, keeps_final: bool = False, **values: Any
+) -> Statement:
     """Render ``sql/templates/<template>.sql.jinja``: a statement with structure.
 
     :param parameters: values of the placeholders in the text, kept separate from it.
+    :param keeps_final: as in :class:`Statement`.
     :raises UnquotedValueError: if the template prints a value without a filter.
     """
     text = _ENVIRONMENT.get_template(f"{template}.sql.jinja").render(**values)
-    return Statement(name=template, text=text.strip(), parameters=parameters or {})
+    return Statement(name=template, text=text.strip(), parameters=parameters or {}, keeps_final=keeps_final)
 
 
 def reading(template: str, source: SourceSpec, settings: Mapping[str, SettingValue], /, **values: Any) -> Statement:

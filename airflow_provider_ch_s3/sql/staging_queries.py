@@ -208,7 +208,7 @@ def render_touched_partitions(target: TableName, cluster: str | None, *, conditi
         FROM {{ cluster | all_replicas(target) }}
         WHERE ifNull(({{ condition | expression }}), 0) != 0
         ORDER BY _partition_id
-        SETTINGS {{ whole_answer }}
+        SETTINGS max_execution_time = 0
     """
     return inline("touched_partitions", text, target=target, cluster=cluster, condition=condition)
 
@@ -220,7 +220,7 @@ def render_count_outside(staging: TableName, cluster: str | None, *, condition: 
     text = """
         SELECT count() AS ch_s3_rows, countIf(ifNull(({{ condition | expression }}), 0) = 0) AS ch_s3_outside
         FROM {{ cluster | all_shards(staging) }}
-        SETTINGS {{ whole_answer }}
+        SETTINGS max_execution_time = 0
     """
     return inline("count_outside", text, staging=staging, cluster=cluster, condition=condition)
 
@@ -248,7 +248,7 @@ def render_count_visible(table: TableName, cluster: str | None) -> Statement:
         FROM {{ cluster | all_replicas(table) }}
         GROUP BY node, partition_id
         ORDER BY partition_id, node
-        SETTINGS apply_deleted_mask = 0, {{ whole_answer }}
+        SETTINGS apply_deleted_mask = 0, max_execution_time = 0
     """
     return inline("count_visible", text, table=table, cluster=cluster)
 

@@ -25,6 +25,9 @@ _NAMES = "the values that the load checked must take precedence over columns of 
 _SHORT_CIRCUIT = "an expression that fails for missing values must not be evaluated for them"
 
 _WHOLE: dict[str, tuple[SettingValue, str]] = {
+    "timeout_overflow_mode": ("throw", ENDS_EARLY),
+    "read_overflow_mode": ("throw", ENDS_EARLY),
+    "read_overflow_mode_leaf": ("throw", ENDS_EARLY),
     "limit": (0, _FEWER),
     "offset": (0, _FEWER),
     "additional_table_filters": ("{}", _FEWER),
@@ -41,9 +44,6 @@ _WHOLE: dict[str, tuple[SettingValue, str]] = {
 
 WHOLE_ANSWERS: dict[str, SettingValue] = {
     **{name: value for name, (value, _) in _WHOLE.items()},
-    "timeout_overflow_mode": "throw",
-    "read_overflow_mode": "throw",
-    "read_overflow_mode_leaf": "throw",
     "final": 0,
     "use_query_cache": 0,
     "extremes": 0,
@@ -53,9 +53,30 @@ WHOLE_ANSWERS: dict[str, SettingValue] = {
     "aggregate_functions_null_for_empty": 0,
     "count_distinct_implementation": "uniqExact",
     "skip_unavailable_shards": 0,
+    "ignore_cold_parts_seconds": 0,
+    # by the name that all versions know
+    "allow_experimental_parallel_reading_from_replicas": 0,
+    "prefer_column_name_to_alias": 0,
+    "join_use_nulls": 0,
+    "transform_null_in": 0,
+    "group_by_use_nulls": 0,
+    "cast_keep_nullable": 0,
+    "data_type_default_nullable": 0,
+    "asterisk_include_alias_columns": 0,
+    "asterisk_include_materialized_columns": 0,
+    "describe_compact_output": 0,
+    "describe_include_subcolumns": 0,
+    "describe_include_virtual_columns": 0,
+    "describe_extend_object_types": 0,
+    "force_index_by_date": 0,
+    "force_primary_key": 0,
+    "force_data_skipping_indices": "",
+    "force_optimize_projection": 0,
+    "force_optimize_projection_name": "",
+    "force_optimize_skip_unused_shards": 0,
 }
-"""What every statement is sent with: a profile must not cut the answers that loads rely on. All supported servers
-know these settings."""
+"""What every statement is sent with: a profile must neither cut nor change the answers that loads rely on. All
+supported servers know these settings."""
 
 _VALUES: dict[str, tuple[SettingValue, str]] = {
     **_WHOLE,
@@ -66,6 +87,7 @@ _VALUES: dict[str, tuple[SettingValue, str]] = {
     "input_format_ipv6_default_on_conversion_error": (0, _REPLACED),
     "cast_ipv4_ipv6_default_on_conversion_error": (0, _REPLACED),
     "check_conversion_from_numbers_to_enum": (1, _REPLACED),
+    "decimal_check_overflow": (1, _REPLACED),
     "type_json_skip_duplicated_paths": (0, _REPLACED),
     "type_json_skip_invalid_typed_paths": (0, _REPLACED),
     "materialized_views_ignore_errors": (0, "a view that fails must fail the load, not lack rows"),
@@ -111,13 +133,10 @@ _EMPTY = "an empty field is a NULL, not the number 0"
 _GONE = "files that disappear between listing and reading must fail the load, not make it an empty one"
 _FOUND_AGAIN = "a retry finds the load by its query id in system.query_log, and the report is read from there"
 
-# Whatever the query does: it reaches the store, fails at a limit, and is found again.
+# Whatever the query does: it reaches the store, and is found again.
 EVERY_QUERY: tuple[Rule[PlanFacts], ...] = (
     computed(read.s3_allow_server_credentials_in_user_queries, store=TableFunction.S3, is_pinned=True),
     computed(read.max_execution_time),
-    fixed("timeout_overflow_mode", "throw", ENDS_EARLY, is_pinned=True, protects_data=True),
-    fixed("read_overflow_mode", "throw", ENDS_EARLY, is_pinned=True, protects_data=True),
-    fixed("read_overflow_mode_leaf", "throw", ENDS_EARLY, is_pinned=True, protects_data=True),
     fixed("log_queries", 1, _FOUND_AGAIN, is_pinned=True),
     fixed("log_queries_min_query_duration_ms", 0, _FOUND_AGAIN, is_pinned=True),
     fixed("log_queries_probability", 1, _FOUND_AGAIN, is_pinned=True),

@@ -24,7 +24,7 @@ import boto3
 from airflow.providers.common.compat.sdk import BaseOperator, TaskDeferred
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.errors import ChS3Error
+from airflow_provider_ch_s3.errors import ChS3Error, SourceError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
 from airflow_provider_ch_s3.stores.s3 import S3ExportStore, S3FileStore
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
 READS = ("SELECT", "DESCRIBE", "SHOW", "EXISTS", "WITH", "EXPLAIN")
+DISPOSAL = f"{STORE}delete"
 GO_SECONDS = 60.0
 SLOW_SECONDS = 2.0
 
@@ -61,6 +62,8 @@ class Probe:
             if self._counts.total() == self.spec["again"] and self._is_retry_of_the_hit():
                 os.kill(os.getpid(), signal.SIGKILL)
             place = f"{statement.name}#{self._counts[statement.name]}"
+        if self.spec["denies_disposal"] and statement.name == DISPOSAL:
+            raise SourceError("the store denies the deletion; allow it")
         is_read = statement.text.lstrip().upper().startswith(READS)
         self._note(place, "before", is_read)
         if self._is_due("during", place):
@@ -150,6 +153,7 @@ class FaultyTask(BaseOperator):  # type: ignore[misc]
     def _watched(self, phase: str, context: Context, run: Callable[[Any], Any]) -> Any:
         global _probe
         probe = Probe(Path(self.run_file), phase, context["ti"].try_number)
+        self.retries = probe.spec["retries"]
         self._operator = make_operator(probe.spec, task_id=self.task_id, retries=self.retries)
         _probe = probe
         try:

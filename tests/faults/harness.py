@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from tests.airflow.conftest import AirflowApi
 from tests.faults import oracle
-from tests.faults.airflow_parts import REPOSITORY, AirflowParts, running_airflow
+from tests.faults.airflow_parts import REPOSITORY, RETRIES, AirflowParts, running_airflow
 from tests.faults.judge import END_SECONDS, Judge, Outcome, read_errors, remove_cause
 from tests.faults.perform import ACTIONS, PERFORM
 from tests.faults.plans import Kind, Plan
@@ -29,6 +29,7 @@ from tests.faults.scene import Scene, Slot, key, wait_for
 from tests.faults.sources import FEW_REQUESTS, Objects, running_stores
 from tests.faults.tasks import CONNECTION_ARGUMENTS, export_arguments, load_arguments
 from tests.sandbox.balancer import balancer
+from tests.sandbox.hostile_profiles import HOSTILE, write_profiles
 from tests.sandbox.processes import all_answer
 
 SLOTS = 4
@@ -184,6 +185,8 @@ class Harness:
             "settings": settings,
             "poll_interval": 0.25,
         }
+        if plan.kind is Kind.HOSTILE_PROFILE:
+            arguments["clickhouse_conn_id"] = f"faults_ch_{HOSTILE}_{number}"
         if plan.store in CONNECTION_ARGUMENTS:
             arguments[CONNECTION_ARGUMENTS[plan.store]] = f"faults_{plan.store}_{number}"
         if plan.is_export:
@@ -195,6 +198,8 @@ class Harness:
             port = scene.slot.stores[plan.store].port
             arguments["source"] = scene.objects.source(port, scene.prefix, scene.ending)
             arguments |= load_arguments(plan.mode, table, is_slow=plan.has_slow_insert)
+        if plan.kind is Kind.NEW_VIEW:
+            arguments["materialized_views"] = "replay"
         return {
             "operator": oracle.EXPORT if plan.is_export else plan.store,
             "arguments": arguments,
@@ -203,6 +208,8 @@ class Harness:
             "mark": mark,
             # between the check that the lock is free and the record that it is taken, for two loads at the same time
             "slow": "write_event_locked#1" if plan.kind is Kind.OTHER_NAMES else "",
+            "retries": RETRIES,
+            "denies_disposal": plan.kind is Kind.DENIED_DISPOSAL,
             "again": 5 * plan.amount if plan.kind is Kind.KILL_TWICE else 0,
         }
 
@@ -222,7 +229,8 @@ class Harness:
                         shared.end()
                 else:
                     scene.go()
-            if scene.plan.kind is Kind.OUT_OF_MEMORY and not scene.plan.lasts_to_the_end and read_errors(scene):
+            passes = scene.plan.kind in (Kind.OUT_OF_MEMORY, Kind.DENIED_DISPOSAL)
+            if passes and not scene.plan.lasts_to_the_end and read_errors(scene):
                 remove_cause(scene)
             time.sleep(POLL_SECONDS)
 
@@ -249,7 +257,9 @@ def running_harness(
     """
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ch-s3-faults-")))
-        sandbox = stack.enter_context(running_sandbox(config or SandboxConfig()))
+        config = replace(config or SandboxConfig(), directory=directory / "sandbox")
+        write_profiles(config)
+        sandbox = stack.enter_context(running_sandbox(config))
         stores = stack.enter_context(running_stores(sandbox))
         for objects in stores.values():
             for ending in oracle.ENDINGS:
@@ -308,10 +318,12 @@ def connections(sandbox: Sandbox, stores: Mapping[str, Objects], slot: Slot) -> 
     clickhouse["extra"]["http_endpoints"] = endpoints
     other = json.loads(json.dumps(clickhouse))
     other["extra"]["http_endpoints"] = other_names(endpoints) if endpoints else []
+    hostile = {**clickhouse, "login": HOSTILE, "password": HOSTILE}
     made = {name: objects.connection(slot.stores[name].port) for name, objects in stores.items()}
     return {
         f"AIRFLOW_CONN_FAULTS_CH_{slot.number}": json.dumps(clickhouse),
         f"AIRFLOW_CONN_FAULTS_CH_OTHER_{slot.number}": json.dumps(other),
+        f"AIRFLOW_CONN_FAULTS_CH_{HOSTILE.upper()}_{slot.number}": json.dumps(hostile),
         **{
             f"AIRFLOW_CONN_FAULTS_{name.upper()}_{slot.number}": json.dumps(connection)
             for name, connection in made.items()

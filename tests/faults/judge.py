@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,8 +93,13 @@ class Judge:
         self._compare(self._allowed(), "after the load")
         if wrong := oracle.find_wrong_defaults(self.scene.sandbox, self.scene.database):
             self._note(f"{count_of(wrong, 'row')} without the default of the added column")
-        if self.scene.plan.kind is Kind.SAME_RUN_AGAIN:
-            self._run_again()
+        match self.scene.plan.kind:
+            case Kind.SAME_RUN_AGAIN:
+                self._run_again()
+            case Kind.DROPPED_LEDGER:
+                self._drop_ledger()
+            case Kind.RENAMED_TABLE:
+                self._rename()
 
     def _judge_unknown(self) -> None:
         """Check that no row is there twice: it cannot always be known what a killed node has kept of a MOVE."""
@@ -125,7 +130,8 @@ class Judge:
         else:
             # The commit may be complete, and the fault may have kept every later try from finding that out, or from
             # deleting the files.
-            may_be_done = plan.kind.takes_servers_away or (plan.mode == oracle.DELETE and plan.kind.trouble)
+            denies = bool(plan.kind.trouble) or plan.kind is Kind.DENIED_DISPOSAL
+            may_be_done = plan.kind.takes_servers_away or (plan.mode == oracle.DELETE and denies)
             after = self._allowed() if may_be_done else []
             self._compare([self._before(), *self._first_chunks(), *after], "after the failed load")
         # A scheduler that takes the end of a deferral for the end of the task kills it, even in its last try.
@@ -153,11 +159,45 @@ class Judge:
                     end = "failed"  # the rows of the old version would stay
                 else:
                     wanted = [self._expected({**FIRST_VERSIONS, number: 1})]
+        self._start_again("the same run, triggered again", end=end, wanted=wanted)
+
+    def _start_again(self, what: str, *, end: str = "success", wanted: list[oracle.Bag] | None = None) -> None:
+        scene = self.scene
         scene.runner.start_again(scene.run_id, scene.run_file)
         self._wait_for_the_end()
         if (state := scene.runner.state(scene.run_id)[0]) != end:
-            self._note(f"the same run, triggered again, ended as {state}: {self._last_error()}")
-        self._compare(wanted, "after the same run, triggered again")
+            self._note(f"{what}, ended as {state}: {self._last_error()}")
+        self._compare(self._allowed() if wanted is None else wanted, f"after {what}")
+
+    def _drop_ledger(self) -> None:
+        """Drop ledger and table, which the servers' logs remember, and trigger the same run again."""
+        scene = self.scene
+        oracle.drop_table(scene.sandbox, scene.database)
+        oracle.drop_ledger(scene.sandbox, scene.database)
+        oracle.make_tables(scene.sandbox, scene.database, scene.plan.mode)
+        for number in range(oracle.FILES):
+            scene.objects.put(scene.key(number), oracle.write_file(number, 0, scene.ending))
+        self._start_again("the same run without its ledger")
+
+    def _rename(self) -> None:
+        """Load again into the table under another name, or into an empty one that has changed names with it."""
+        scene, is_append = self.scene, self.scene.plan.mode.startswith("append")
+        sandbox, database = scene.sandbox, scene.database
+        if scene.plan.amount % 2:
+            oracle.rename_table(sandbox, database, "events_local", "renamed_local")
+            scene.edit_arguments(table=f"{database}.renamed_local")
+            scene.runner.start_again(scene.run_id, scene.run_file)
+            self._wait_for_the_end()
+            oracle.rename_table(sandbox, database, "renamed_local", "events_local")
+            scene.edit_arguments(table=f"{database}.events")
+            self._compare(self._allowed(), "after a load under another name")
+        elif is_append and scene.plan.mode != oracle.DELETE:
+            oracle.make_spare(sandbox, database)
+            oracle.exchange_with_spare(sandbox, database)
+            added = [self._allowed()[0] - self._before()]
+            self._start_again("a load into the other table", wanted=added)
+            oracle.exchange_with_spare(sandbox, database)
+        self._start_again("a load under the first name again")
 
     def _check_clear(self, when: str) -> None:
         self.scene.runner.clear(self.scene.run_id)
@@ -213,10 +253,20 @@ class Judge:
     def _check_what_is_left(self, *, is_over: bool) -> None:
         if self.outcome.state != "unknown":
             self._check_leftovers()
+        if self.scene.plan.kind is Kind.NEW_VIEW and self.outcome.reached:
+            self._check_view()
         if self.scene.plan.mode == oracle.DELETE:
             self._check_deleted(is_over=is_over)
         if shared := oracle.find_shared_epochs(self.scene.sandbox, self.scene.database):
             self._note(f"the lock had more than one owner in epochs {shared}")
+
+    def _check_view(self) -> None:
+        """Check that a view that was there before the commit has each loaded row once."""
+        wanted = Counter(row.id for number in FIRST_VERSIONS for row in oracle.file_rows(number))
+        found = oracle.read_view(self.scene.sandbox, self.scene.database)
+        if found != wanted:
+            lost, extra = (wanted - found).total(), (found - wanted).total()
+            self._note(f"the view: {count_of(lost, 'row')} lost, {extra} too many")
 
     def _check_leftovers(self) -> None:
         found: list[str] = []
@@ -260,7 +310,10 @@ class Judge:
                 listed.append({n: version for n, version in FIRST_VERSIONS.items() if n != number})
             case Kind.OBJECT_NEW:
                 listed.append({**FIRST_VERSIONS, oracle.FILES: 0})
-        return [self._expected(versions) for versions in listed]
+        allowed = [self._expected(versions) for versions in listed]
+        if plan.kind is Kind.EDITED_ARGUMENTS:
+            allowed.append(self._expected(FIRST_VERSIONS, is_edited=True))
+        return allowed
 
     def _first_chunks(self) -> list[oracle.Bag]:
         """List what the table may hold after a load in chunks that failed with a later one."""
@@ -269,8 +322,8 @@ class Judge:
         ends = range(oracle.FILES_PER_CHUNK, oracle.FILES, oracle.FILES_PER_CHUNK)
         return [self._expected(dict.fromkeys(range(end), 0)) for end in ends]
 
-    def _expected(self, versions: Mapping[int, int]) -> oracle.Bag:
-        return oracle.expected(self.scene.plan.mode, self.scene.sandbox.shards, versions)
+    def _expected(self, versions: Mapping[int, int], *, is_edited: bool = False) -> oracle.Bag:
+        return oracle.expected(self.scene.plan.mode, self.scene.sandbox.shards, versions, is_edited=is_edited)
 
     def _before(self) -> oracle.Bag:
         return oracle.before(self.scene.plan.mode, self.scene.sandbox.shards)
@@ -291,11 +344,10 @@ def remove_cause(scene: Scene) -> None:
     """End the fault if it would last."""
     scene.slot.heal()
     wait_for(lambda: all_answer(scene.sandbox))
-    spec = json.loads(scene.run_file.read_text())
-    if spec["arguments"]["settings"].pop("max_memory_usage", None):
-        new = scene.run_file.with_suffix(".new")
-        new.write_text(json.dumps(spec))
-        os.replace(new, scene.run_file)
+    settings = json.loads(scene.run_file.read_text())["arguments"]["settings"]
+    if settings.pop("max_memory_usage", None):
+        scene.edit_arguments(settings=settings)
+    scene.edit(denies_disposal=False)
 
 
 def judge_copy(copy: subprocess.Popen[bytes], log: Path) -> list[str]:

@@ -48,6 +48,9 @@ ADDED_COLUMN, ADDED_DEFAULT = "added", 7
 EXTRA_COLUMN = "extra"
 REJECTED_MARK = "rejected: "
 
+EDITED_WHERE = "id % 2 = 1"
+"""What an edited load loads."""
+
 Bag = Counter[str]
 
 
@@ -169,12 +172,15 @@ def before(mode: str, shards: int) -> Bag:
     return Counter(f"{row.text}{extra}" for row in rows_before(mode, shards))
 
 
-def expected(mode: str, shards: int, versions: Mapping[int, int]) -> Bag:
+def expected(mode: str, shards: int, versions: Mapping[int, int], *, is_edited: bool = False) -> Bag:
     """Compute what the table, and that of the rejected lines, have to hold after a load of these files.
 
     :param versions: number of a file → its version.
+    :param is_edited: whether the load has ``EDITED_WHERE``.
     """
     loaded = [row for number, version in versions.items() for row in file_rows(number, version)]
+    if is_edited:
+        loaded = [row for row in loaded if row.id % 2]
     old = rows_before(mode, shards)
     match mode:
         case "append_new_columns":
@@ -246,9 +252,52 @@ def run_everywhere(sandbox: Sandbox, *statements: str) -> None:
 
 def drop_table(sandbox: Sandbox, database: str) -> None:
     """Drop the target and keep the ledger."""
+    _drop(sandbox, database, "events", "events_local")
+
+
+def drop_ledger(sandbox: Sandbox, database: str) -> None:
+    _drop(sandbox, database, "ch_s3_ledger", "ch_s3_ledger_files")
+
+
+def _drop(sandbox: Sandbox, database: str, *tables: str) -> None:
+    run_everywhere(sandbox, *(f"DROP TABLE IF EXISTS {database}.{table} {{}} SYNC" for table in tables))
+
+
+def make_spare(sandbox: Sandbox, database: str) -> None:
+    """Create an empty table like the target, without its Distributed table."""
+    engine = "ReplicatedMergeTree" if sandbox.replicas > 1 else "MergeTree"
     run_everywhere(
-        sandbox, *(f"DROP TABLE IF EXISTS {database}.{table} {{}} SYNC" for table in ("events", "events_local"))
+        sandbox,
+        f"CREATE TABLE {database}.spare_local {{}} AS {database}.events_local"
+        f" ENGINE = {engine} PARTITION BY p ORDER BY id",
     )
+
+
+def exchange_with_spare(sandbox: Sandbox, database: str) -> None:
+    run_everywhere(sandbox, f"EXCHANGE TABLES {database}.events_local AND {database}.spare_local {{}}")
+
+
+def rename_table(sandbox: Sandbox, database: str, old: str, new: str) -> None:
+    run_everywhere(sandbox, f"RENAME TABLE {database}.{old} TO {database}.{new} {{}}")
+
+
+def make_view(sandbox: Sandbox, database: str) -> None:
+    """Create a materialized view of the target, and the table that it writes to."""
+    engine = "ReplicatedMergeTree" if sandbox.replicas > 1 else "MergeTree"
+    run_everywhere(
+        sandbox,
+        f"CREATE TABLE {database}.seen {{}} (id UInt64) ENGINE = {engine} ORDER BY id",
+        f"CREATE MATERIALIZED VIEW {database}.seeing {{}} TO {database}.seen"
+        f" AS SELECT id FROM {database}.events_local",
+    )
+
+
+def read_view(sandbox: Sandbox, database: str) -> Counter[int]:
+    """Read the ids that the view has written."""
+    rows = [
+        row for node in first_replicas(sandbox) for row in sandbox.query(f"SELECT id FROM {database}.seen", node=node)
+    ]
+    return Counter(int(row["id"]) for row in rows)
 
 
 def drop_tables(sandbox: Sandbox, database: str) -> None:

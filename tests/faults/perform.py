@@ -25,7 +25,7 @@ from tests.faults.faults import (
     trouble_store,
 )
 from tests.faults.plans import Kind
-from tests.faults.protocol_faults import alter_table, kill_in_move, other_names
+from tests.faults.protocol_faults import alter_table, edit_run, kill_in_move, new_view, other_names
 from tests.faults.scene import Scene
 
 PERFORM: dict[Kind, Callable[[Scene], None]] = {
@@ -57,8 +57,13 @@ PERFORM: dict[Kind, Callable[[Scene], None]] = {
     Kind.NODE_DOWN: node_down,
     Kind.CUT_REPLICAS: cut_replicas,
     Kind.LEAVE_CLUSTER: leave_cluster,
+    Kind.EDITED_ARGUMENTS: edit_run,
+    Kind.LOWERED_RETRIES: edit_run,
+    Kind.HOSTILE_PROFILE: kill_worker,
+    Kind.NEW_VIEW: new_view,
 }
 ACTIONS = {
+    Kind.HOSTILE_PROFILE: "kill",
     Kind.KILL_WORKER: "kill",
     Kind.KILL_TWICE: "kill",
     Kind.STOP_WORKER: "stop",

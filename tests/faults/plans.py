@@ -54,6 +54,13 @@ class Kind(Enum):
     NODE_DOWN = "node_down"
     CUT_REPLICAS = "cut_replicas"
     LEAVE_CLUSTER = "leave_cluster"
+    EDITED_ARGUMENTS = "edited_arguments"
+    LOWERED_RETRIES = "lowered_retries"
+    RENAMED_TABLE = "renamed_table"
+    DROPPED_LEDGER = "dropped_ledger"
+    HOSTILE_PROFILE = "hostile_profile"
+    NEW_VIEW = "new_view"
+    DENIED_DISPOSAL = "denied_disposal"
 
     @property
     def is_for_all(self) -> bool:
@@ -68,7 +75,8 @@ class Kind(Enum):
 
     @property
     def changes_objects(self) -> bool:
-        return self in (Kind.OBJECT_CHANGED, Kind.OBJECT_DELETED, Kind.OBJECT_NEW, Kind.SAME_RUN_AGAIN)
+        again = (Kind.SAME_RUN_AGAIN, Kind.DROPPED_LEDGER)
+        return self in (Kind.OBJECT_CHANGED, Kind.OBJECT_DELETED, Kind.OBJECT_NEW, *again)
 
     @property
     def kills_nodes(self) -> bool:
@@ -77,7 +85,7 @@ class Kind(Enum):
     @property
     def has_point(self) -> bool:
         """Whether it hits the running load, at one of its points."""
-        return self not in (Kind.NONE, Kind.OUT_OF_MEMORY, Kind.SAME_RUN_AGAIN, Kind.SLOW_REPLICA)
+        return self not in (Kind.NONE, Kind.OUT_OF_MEMORY, Kind.SLOW_REPLICA, Kind.DENIED_DISPOSAL, *_AFTERWARDS)
 
     @property
     def takes_servers_away(self) -> bool:
@@ -89,13 +97,17 @@ class Kind(Enum):
     @property
     def leaves_servers_alone(self) -> bool:
         """Whether the load can always reach ClickHouse, so that it has no excuse for leaving something behind."""
-        return self.changes_objects or bool(self.trouble) or self is Kind.OUT_OF_MEMORY
+        other = (Kind.OUT_OF_MEMORY, Kind.RENAMED_TABLE, Kind.DENIED_DISPOSAL)
+        return self.changes_objects or bool(self.trouble) or self in other
 
     @property
     def trouble(self) -> str:
         """How the object store's proxy responds."""
         return self.value.removeprefix("store_") if self.value.startswith("store_") else ""
 
+
+_AFTERWARDS = (Kind.SAME_RUN_AGAIN, Kind.DROPPED_LEDGER, Kind.RENAMED_TABLE)
+"""Kinds that happen after a load that was not disturbed, and before the next one."""
 
 WEIGHTS = {
     Kind.KILL_WORKER: 5,
@@ -122,6 +134,13 @@ WEIGHTS = {
     Kind.ALTER_TABLE: 3,
     Kind.OTHER_NAMES: 3,
     Kind.SAME_RUN_AGAIN: 2,
+    Kind.EDITED_ARGUMENTS: 3,
+    Kind.LOWERED_RETRIES: 3,
+    Kind.RENAMED_TABLE: 2,
+    Kind.DROPPED_LEDGER: 2,
+    Kind.HOSTILE_PROFILE: 2,
+    Kind.NEW_VIEW: 2,
+    Kind.DENIED_DISPOSAL: 2,
 }
 REPLICATED_WEIGHTS = {
     Kind.SLOW_REPLICA: 6,
@@ -192,6 +211,7 @@ Way = tuple[str, bool]
 _OF_LOADS = {
     *(Kind.OBJECT_CHANGED, Kind.OBJECT_DELETED, Kind.OBJECT_NEW, Kind.SAME_RUN_AGAIN, Kind.LEDGER_AWAY),
     *(Kind.KILL_IN_MOVE, Kind.ALTER_TABLE, Kind.OTHER_NAMES, Kind.SLOW_REPLICA),
+    *(Kind.EDITED_ARGUMENTS, Kind.RENAMED_TABLE, Kind.DROPPED_LEDGER, Kind.NEW_VIEW, Kind.DENIED_DISPOSAL),
 }
 """Faults that hit what an export does not have: files to load, a ledger, a lock, a commit, or all replicas."""
 
@@ -249,7 +269,15 @@ def suits(kind: Kind, mode: str) -> bool:
             return False  # it loads files that are gone
         case oracle.NEW_TABLE if kind is Kind.SLOW_REPLICA:
             return False  # replicas are slow by a setting of the table
-    return kind is not Kind.KILL_IN_MOVE or mode == "append"
+        case oracle.CHUNKS if kind is Kind.EDITED_ARGUMENTS:
+            return False  # it is refused when a chunk is committed
+        case oracle.REJECT if kind in (Kind.EDITED_ARGUMENTS, Kind.RENAMED_TABLE):
+            return False  # lines cannot be filtered; the table of the rejected ones has the old name
+        case oracle.NEW_TABLE if kind is Kind.DROPPED_LEDGER:
+            return False  # the table is made before the load
+    if kind is Kind.DENIED_DISPOSAL:
+        return mode == oracle.DELETE
+    return kind not in (Kind.KILL_IN_MOVE, Kind.NEW_VIEW) or mode == "append"
 
 
 def stores_of(mode: str) -> Sequence[str]:
@@ -280,10 +308,21 @@ def _random_point(chance: random.Random, kind: Kind, points: Points) -> str:
             return chance.choice([during, *_before_the_commit(points.writes)])
         case Kind.OTHER_NAMES:
             return chance.choice([CREATE_LOCK, late])
-        case Kind.SAME_RUN_AGAIN | Kind.SLOW_REPLICA:
+        case Kind.NEW_VIEW:
+            return chance.choice([during, *_before_the_last_check(points.writes)])
+        case Kind.EDITED_ARGUMENTS | Kind.LOWERED_RETRIES:
+            return chance.choice(points.writes)
+        case _ if not kind.has_point:
             return ""
         case _:
             return during if is_during else point
+
+
+def _before_the_last_check(writes: Sequence[str]) -> Sequence[str]:
+    """Select the points from the plan in the ledger to the preparation of the commit, inclusive."""
+    planned = next(place for place, point in enumerate(writes) if ":after:write_event_planned#" in point)
+    prepared = next((place for place, point in enumerate(writes) if ":before:hold_merges#" in point), planned)
+    return writes[planned : prepared + 1]
 
 
 def _before_the_commit(writes: Sequence[str]) -> Sequence[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -13,6 +14,8 @@ from pathlib import Path
 
 from tests.faults import oracle
 from tests.faults.airflow_parts import RETRIES
+from tests.faults.faults import send_signal
+from tests.faults.plans import Kind
 from tests.faults.scene import WAIT_SECONDS, Scene, wait_for
 from tests.sandbox.move_killer import MoveKiller
 from tests.sandbox.processes import kill_node
@@ -50,6 +53,22 @@ def alter_table(scene: Scene) -> None:
         if node == 0 and scene.plan.lasts_to_the_end:
             scene.go()
             time.sleep(scene.plan.seconds)
+    scene.go()
+
+
+def edit_run(scene: Scene) -> None:
+    """The worker dies, and its DAG is edited before the retry: its arguments, or how many retries it has."""
+    if scene.plan.kind is Kind.LOWERED_RETRIES:
+        scene.edit(retries=scene.plan.amount % RETRIES)
+    else:
+        scene.edit_arguments(where=oracle.EDITED_WHERE)
+    send_signal(scene.hit, "pid", signal.SIGKILL)
+
+
+def new_view(scene: Scene) -> None:
+    """Somebody creates a materialized view of the target."""
+    scene.wait_for_the_insert()
+    oracle.make_view(scene.sandbox, scene.database)
     scene.go()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -74,6 +75,16 @@ class Scene:
     def go(self) -> None:
         """Let the task continue."""
         self.run_file.with_suffix(".go").touch()
+
+    def edit(self, **changes: Any) -> None:
+        """Change what the next process of the task reads of its run."""
+        new = self.run_file.with_suffix(".new")
+        new.write_text(json.dumps({**json.loads(self.run_file.read_text()), **changes}))
+        os.replace(new, self.run_file)
+
+    def edit_arguments(self, **changes: Any) -> None:
+        """Change arguments of the operator."""
+        self.edit(arguments={**json.loads(self.run_file.read_text())["arguments"], **changes})
 
     def key(self, number: int) -> str:
         """Return the key of one of the run's objects."""

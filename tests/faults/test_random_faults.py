@@ -46,6 +46,13 @@ SIMILAR = {
     Kind.KILL_CLUSTER,
     Kind.CUT_NETWORK,
     Kind.KILL_IN_MOVE,  # test_killed_in_move.py
+    Kind.EDITED_ARGUMENTS,  # TestEditedArguments in test_exactly_once.py
+    Kind.LOWERED_RETRIES,  # TestRetryOrClear in test_exactly_once.py
+    Kind.RENAMED_TABLE,  # test_renamed.py
+    Kind.DROPPED_LEDGER,  # TestDroppedLedger in test_exactly_once.py
+    Kind.HOSTILE_PROFILE,  # test_hostile_profile.py
+    Kind.NEW_VIEW,  # test_views.py
+    Kind.DENIED_DISPOSAL,  # test_arrivals.py
 }
 
 

@@ -14,6 +14,4 @@ FROM
     FROM clusterAllReplicas('it\'s', 'it\'s', 'a`b')
     GROUP BY file
 )
-SETTINGS skip_unavailable_shards = 0, allow_experimental_parallel_reading_from_replicas = 0, max_execution_time = 0,
-    timeout_overflow_mode = 'throw', read_overflow_mode = 'throw', read_overflow_mode_leaf = 'throw',
-    distinct_overflow_mode = 'throw', group_by_overflow_mode = 'throw'
+SETTINGS max_execution_time = 0

@@ -1,5 +1,3 @@
 SELECT count() AS ch_s3_rows, countIf(ifNull((dt = '2013-01-01' OR origin IS NULL), 0) = 0) AS ch_s3_outside
 FROM cluster('it\'s', 'it\'s', 'ch_s3_stage_52115f13b013_0123_2_7_7')
-SETTINGS skip_unavailable_shards = 0, allow_experimental_parallel_reading_from_replicas = 0, max_execution_time = 0,
-    timeout_overflow_mode = 'throw', read_overflow_mode = 'throw', read_overflow_mode_leaf = 'throw',
-    distinct_overflow_mode = 'throw', group_by_overflow_mode = 'throw'
+SETTINGS max_execution_time = 0

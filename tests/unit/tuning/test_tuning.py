@@ -251,9 +251,6 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
         pytest.param("log_queries_min_query_duration_ms", {}, 0, id="log-short-ones"),
         pytest.param("log_queries_probability", {}, 1, id="log-all"),
         pytest.param("log_queries_min_type", {}, "QUERY_START", id="log-the-start"),
-        pytest.param("timeout_overflow_mode", {}, "throw", id="timeout-fails"),
-        pytest.param("read_overflow_mode", {}, "throw", id="limit-fails"),
-        pytest.param("read_overflow_mode_leaf", {}, "throw", id="limit-of-a-node-fails"),
         pytest.param("insert_null_as_default", {}, 0, id="null-fails"),
         pytest.param("input_format_null_as_default", {}, 0, id="null-in-a-file-fails"),
         pytest.param("input_format_skip_unknown_fields", {}, 0, id="unknown-column-fails"),
@@ -360,9 +357,6 @@ def test_what_is_computed_is_sent_and_the_servers_defaults_are_not() -> None:
         "input_format_null_as_default": 0,
         "input_format_skip_unknown_fields": 0,
         "input_format_parquet_allow_missing_columns": 0,
-        "timeout_overflow_mode": "throw",
-        "read_overflow_mode": "throw",
-        "read_overflow_mode_leaf": "throw",
         "log_queries": 1,
         "log_queries_min_query_duration_ms": 0,
         "log_queries_probability": 1,
@@ -386,7 +380,7 @@ def test_what_is_computed_is_sent_and_the_servers_defaults_are_not() -> None:
 )
 def test_a_pinned_setting_takes_no_other_value(name: str, value: Any, needed: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        plan_load(FACTS, server=SERVER, connection={name: value})
+        plan_load(FACTS, server=SERVER | {name: ServerSetting(value="")}, connection={name: value})
     said = str(caught.value)
     assert said.startswith(f"the connection sets '{name}' to {value!r}, but a load needs {needed}: ")
     assert said.endswith("; leave it out")
@@ -483,7 +477,7 @@ def test_a_value_that_a_constraint_forbids_is_left_out() -> None:
 
 def test_a_profile_that_fixes_a_pinned_setting_to_another_value_is_refused() -> None:
     kept = SERVER | {"timeout_overflow_mode": ServerSetting(value="throw", is_readonly=True)}
-    assert "timeout_overflow_mode" in plan_load(FACTS, server=kept).left_out
+    assert "timeout_overflow_mode" not in plan_load(FACTS, server=kept).sent
     broken = SERVER | {"timeout_overflow_mode": ServerSetting(value="break", is_readonly=True)}
     with pytest.raises(PlanError, match="profile fixes 'timeout_overflow_mode' to 'break', but a load needs 'throw'"):
         plan_load(FACTS, server=broken)
@@ -520,7 +514,7 @@ def test_a_rule_that_does_not_apply_leaves_the_servers_default() -> None:
         pytest.param({}, {"max_threads": "auto(8)"}, "max_threads", True, id="not-known-to-be-the-same"),
         pytest.param({}, {"log_queries": "1"}, "log_queries", False, id="pinned-and-the-same"),
         pytest.param({}, {"log_queries": "0"}, "log_queries", True, id="pinned-over-a-profile"),
-        pytest.param({}, {"read_overflow_mode": "throw"}, "read_overflow_mode", True, id="protects-the-data"),
+        pytest.param({}, {"deduplicate_insert": "disable"}, "deduplicate_insert", True, id="protects-the-data"),
         pytest.param({}, {"limit": "0"}, "limit", False, id="kept"),
         pytest.param({}, {"limit": "5"}, "limit", True, id="kept-over-a-profile"),
         pytest.param({}, {}, "max_execution_time", False, id="does-not-apply"),

@@ -1,0 +1,79 @@
+"""Users whose profiles cut or change answers."""
+
+from __future__ import annotations
+
+from airflow_provider_ch_s3.sandbox import SandboxConfig
+from airflow_provider_ch_s3.sandbox.config import EMBEDDED
+
+HOSTILE = "hostile"
+
+USER = "<password>{0}</password><networks><ip>127.0.0.1</ip></networks><profile>{0}</profile><quota>default</quota>"
+PROFILES = f"""
+<clickhouse>
+  <profiles>
+    <hostile>
+      <limit>2</limit>
+      <final>1</final>
+      <extremes>1</extremes>
+      <aggregate_functions_null_for_empty>1</aggregate_functions_null_for_empty>
+      <empty_result_for_aggregation_by_empty_set>1</empty_result_for_aggregation_by_empty_set>
+      <join_use_nulls>1</join_use_nulls>
+      <transform_null_in>1</transform_null_in>
+      <group_by_use_nulls>1</group_by_use_nulls>
+      <cast_keep_nullable>1</cast_keep_nullable>
+      <data_type_default_nullable>1</data_type_default_nullable>
+      <prefer_column_name_to_alias>1</prefer_column_name_to_alias>
+      <asterisk_include_alias_columns>1</asterisk_include_alias_columns>
+      <asterisk_include_materialized_columns>1</asterisk_include_materialized_columns>
+      <describe_compact_output>1</describe_compact_output>
+      <describe_include_subcolumns>1</describe_include_subcolumns>
+      <describe_include_virtual_columns>1</describe_include_virtual_columns>
+      <force_index_by_date>1</force_index_by_date>
+      <force_primary_key>1</force_primary_key>
+      <force_optimize_projection>1</force_optimize_projection>
+    </hostile>
+    <limited>
+      <max_rows_in_distinct>1</max_rows_in_distinct>
+      <distinct_overflow_mode>break</distinct_overflow_mode>
+      <max_rows_to_group_by>1</max_rows_to_group_by>
+      <group_by_overflow_mode>any</group_by_overflow_mode>
+    </limited>
+    <fixed>
+      <final>1</final>
+      <constraints><final><const/></final></constraints>
+    </fixed>
+  </profiles>
+  <users>
+    <hostile>{USER.format("hostile")}</hostile>
+    <limited>{USER.format("limited")}</limited>
+    <fixed>{USER.format("fixed")}</fixed>
+  </users>
+</clickhouse>
+"""
+
+SERVER_ROLE = "s3_allow_server_credentials_in_user_queries"
+# Older servers do not know the setting, and would not start.
+KEYED = f"""
+<clickhouse>
+  <profiles>
+    <keyed>
+      <{SERVER_ROLE}>0</{SERVER_ROLE}>
+      <constraints><{SERVER_ROLE}><const/></{SERVER_ROLE}></constraints>
+    </keyed>
+  </profiles>
+  <users>
+    <keyed>{USER.format("keyed")}</keyed>
+  </users>
+</clickhouse>
+"""
+
+
+def write_profiles(config: SandboxConfig) -> None:
+    """Declare the users on every node of a sandbox that has a directory and is not running yet."""
+    assert config.directory is not None
+    for number in range(1, config.nodes + 1):
+        settings = config.directory / f"node{number}" / "config.d"
+        settings.mkdir(parents=True)
+        (settings / "hostile.xml").write_text(PROFILES)
+        if config.engine == EMBEDDED:
+            (settings / "keyed.xml").write_text(KEYED)
