@@ -122,7 +122,7 @@ def copy_ledger(sandbox: Sandbox) -> None:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def strict_address(served_airflow: LocalAirflow) -> Iterator[str]:
     """An API server beside the other one, for which users have to log in; there is one viewer."""
     (port,) = free_ports(1)
@@ -163,6 +163,13 @@ def ask(address: str, route: str, *, token: str = "", **values: str) -> tuple[in
         return error.code, error.read().decode()
 
 
+def log_in(address: str) -> str:
+    """Log in as a viewer, who may read no connection; returns the token."""
+    login = json.dumps({"username": "somebody", "password": "their password"}).encode()
+    with urlopen(Request(f"{address}/auth/token", login, {"Content-Type": "application/json"})) as response:
+        return str(json.load(response)["access_token"])
+
+
 def open_page(page: Page, api: AirflowApi, **filters: str) -> Locator:
     page.goto(f"{api.address}/plugin/clickhouse_loads?{urlencode(filters)}")
     shown = page.locator(".ch-s3-loads[aria-busy=false]")
@@ -178,14 +185,34 @@ def test_every_route_needs_a_login(strict_address: str) -> None:
         assert (status, json.loads(text)) == (401, {"detail": "Not authenticated"})
     assert ask(strict_address, "loads", token="no token", ledger=LEDGER)[0] == 403
     assert ask(strict_address, "openapi.json")[0] == 404
-    login = {"username": "somebody", "password": "their password"}
-    request = Request(
-        f"{strict_address}/auth/token", json.dumps(login).encode(), {"Content-Type": "application/json"}
-    )
-    with urlopen(request) as response:
-        token = json.load(response)["access_token"]
-    status, text = ask(strict_address, "loads", token=token, ledger=LEDGER)
+    status, text = ask(strict_address, "loads", token=log_in(strict_address), ledger=LEDGER)
     assert (status, "loads_page" in text) == (200, True)
+
+
+@pytest.mark.usefixtures("run_id")
+def test_a_viewer_reads_no_view_that_calls_itself_a_ledger(strict_address: str, flights_sandbox: Sandbox) -> None:
+    """Whoever may create a view would have it read with the rights of the connection's user."""
+    (row,) = flights_sandbox.query(
+        f"SELECT comment FROM system.tables WHERE concat(database, '.', name) = '{LEDGER}'"
+    )
+    comment = row["comment"]
+    for node in range(flights_sandbox.nodes):
+        flights_sandbox.create_database("att", node=node)
+        for statement in (
+            f"CREATE VIEW att.evil AS SELECT * REPLACE ('{CANARY}' AS load_id) FROM {LEDGER} COMMENT '{comment}'",
+            f"CREATE VIEW att.evil_files AS SELECT * REPLACE ('{CANARY}' AS path) FROM {LEDGER}_files"
+            f" COMMENT '{comment}'",
+        ):
+            flights_sandbox.query(statement, node=node)
+    token = log_in(strict_address)
+    routes = {"loads": {}, "load_files": {"load": CANARY}, "table_files": {"table": TABLE}}
+    answers = [
+        ask(strict_address, route, token=token, ledger="att.evil", **values) for route, values in routes.items()
+    ]
+    for node in range(flights_sandbox.nodes):
+        flights_sandbox.drop_database("att", node=node)
+    for status, text in answers:
+        assert (status, "there is no ledger att.evil" in text, CANARY in text) == (404, True, False), text
 
 
 @pytest.mark.usefixtures("run_id")
