@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from typing import Any
 
 from airflow.providers.common.compat.sdk import DAG
@@ -39,6 +42,15 @@ with DAG(dag_id="load_report", schedule=None):
     )
     EmptyOperator(task_id="other")
 
+
+class KilledOperator(S3ToClickHouseOperator):
+    """Its process dies while the INSERT runs, or shortly before."""
+
+    def execute(self, context: Any) -> Any:
+        threading.Timer(2, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        return super().execute(context)
+
+
 KIND: dict[str, Any] = {**TABLE, "table": "{{ dag_run.conf['kinds'] }}", "load_mode": "append"}
 
 with DAG(dag_id="load_report_kinds", schedule=None, max_active_tasks=2):
@@ -55,6 +67,12 @@ with DAG(dag_id="load_report_kinds", schedule=None, max_active_tasks=2):
     S3ToClickHouseOperator(task_id="rejects", source="s3://flights/bad/*.csv", on_bad_rows="reject", **KIND)
     S3ToClickHouseOperator(
         task_id="fails_staged", source="s3://flights/dt=2013-02-04/*.parquet", min_rows=1_000_000, **KIND
+    )
+    KilledOperator(
+        task_id="killed",
+        source="s3://flights/dt=2013-02-05/*.parquet",
+        where="sleepEachRow(0.003) = 0",  # three seconds
+        **KIND,
     )
 
 with DAG(dag_id="load_report_running", schedule=None):
