@@ -15,7 +15,7 @@ from typing import Any
 from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
-from airflow_provider_ch_s3.common.text import count_of, format_count, format_seconds
+from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerError, TargetError, UnknownStateError
 from airflow_provider_ch_s3.export.folder import ExportFolder, Published
@@ -72,7 +72,7 @@ class ExportRun:
             return self._finish(done, attached=True)
         self._folder.check_free(published, overwrite=self.request.overwrite)
         self.monitor.log.wait_until_there(self.timing)
-        statuses = self._find_earlier()
+        statuses = self.monitor.find_earlier(lambda _: self.identity.is_first_try)
         if earlier := self._choose(statuses, published):
             log.info("another try submitted %s (%s): taking it over", earlier.query_id, earlier.state.value)
             return earlier.query_id
@@ -163,24 +163,6 @@ class ExportRun:
             self.store.access(),
             partial(read_sharing, self.client, self.cluster, self.request.limit, self.identity),
         )
-
-    def _find_earlier(self) -> dict[str, QueryStatus]:
-        """Find what any try of any life has submitted; an earlier try may have done so just before it died."""
-        prefix = f"{self.identity.load_id}-"
-        statuses = self.monitor.find(prefix)
-        is_found = any(query_id.startswith(self.identity.generation_prefix) for query_id in statuses)
-        if is_found or self.identity.is_first_try:
-            return statuses
-        log.info(
-            "no node has a record of a query of the earlier tries; polling for another %s",
-            format_seconds(self.timing.log_patience_seconds),
-        )
-        own = self.timing.poll(
-            lambda: self.monitor.find(self.identity.generation_prefix),
-            seconds=self.timing.log_patience_seconds,
-            pause_seconds=self.timing.poll_seconds,
-        )
-        return {**statuses, **own}
 
     def _choose(self, statuses: Mapping[str, QueryStatus], published: Published) -> QueryStatus | None:
         """Choose the query to continue with; kill all others that are running.

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import Fact, record_step, timed_step
-from airflow_provider_ch_s3.common.text import count_of, format_seconds
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, UnknownStateError
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.inspect.explain import explain
@@ -201,16 +201,12 @@ class DirectLoadRun(TaskLoad):
 
     def _resolve_earlier(self, cluster: ClusterSpec) -> QueryStatus | None:
         """Find the latest query of earlier tries of this generation; kill those of other generations."""
-        statuses = self.monitor.find(f"{self.identity.load_id}-")
+        statuses = self.monitor.find_earlier(self._is_first_of_life, before_waiting=self._check_restarts)
         own = {q: s for q, s in statuses.items() if q.startswith(self.identity.generation_prefix)}
         for query_id in statuses.keys() - own.keys():
             if statuses[query_id].state is QueryState.RUNNING:
                 log.warning("the task was cleared while %s was running: killing it", query_id)
                 kill_queries(self.client, cluster.name, query_id, timing=self.timing)
-        if not own and not self._is_first_of_life(statuses):
-            if not self.identity.is_first_try:
-                self._check_restarts()
-            own = self._wait_for_earlier()
         latest = max(own.values(), key=lambda status: status.attempt, default=None)
         if latest is not None and latest.state is QueryState.UNKNOWN:
             log.info("an earlier try submitted %s; waiting for a log of how it ended", latest.query_id)
@@ -235,23 +231,13 @@ class DirectLoadRun(TaskLoad):
         before = self.identity.try_number - 1
         return before < 1 or any(status.try_number == before for status in statuses.values())
 
-    def _wait_for_earlier(self) -> dict[str, QueryStatus]:
-        """Poll until every log has been written: an earlier try may have submitted a query just before it died."""
-        log.info(
-            "no node has a record of a query of the earlier tries; polling for another %s",
-            format_seconds(self.timing.log_patience_seconds),
-        )
-        return self.timing.poll(
-            lambda: self.monitor.find(self.identity.generation_prefix),
-            seconds=self.timing.log_patience_seconds,
-            pause_seconds=self.timing.poll_seconds,
-        )
-
     def _check_restarts(self) -> None:
         """Check that no node was restarted, which may have lost its record of an earlier try's query.
 
         :raises UnknownStateError: if one was.
         """
+        if self.identity.is_first_try:
+            return
         if restarted := self.monitor.restarted_node(time.time() - self.identity.since.timestamp()):
             raise UnknownStateError(
                 f"no node has a record of a query {self.identity.generation_prefix}…, but {restarted}, after this"

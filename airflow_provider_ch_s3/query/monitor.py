@@ -96,6 +96,30 @@ class QueryMonitor:
         running = find_running(self.client, self.cluster.name, prefix)
         return join_statuses(running, self._flush_and_read(prefix))
 
+    def find_earlier(
+        self,
+        is_first: Callable[[Mapping[str, QueryStatus]], bool],
+        *,
+        before_waiting: Callable[[], None] = lambda: None,
+    ) -> dict[str, QueryStatus]:
+        """Find what tries of any generation have submitted; an earlier one may have done so just before it died.
+
+        :param is_first: whether it is certain that there is no earlier try of this generation, by what was found.
+        :param before_waiting: checks whether it is of use to wait for a log.
+        """
+        generation = self.identity.generation_prefix
+        found = self.find(f"{self.identity.load_id}-")
+        if any(query_id.startswith(generation) for query_id in found) or is_first(found):
+            return found
+        before_waiting()
+        patience = self.timing.log_patience_seconds
+        log.info(
+            "no node has a record of a query of the earlier tries; polling for another %s", format_seconds(patience)
+        )
+        pause_seconds = self.timing.poll_seconds
+        own = self.timing.poll(lambda: self.find(generation), seconds=patience, pause_seconds=pause_seconds)
+        return {**found, **own}
+
     def is_running(self, query_id: str) -> bool:
         """Whether the query is still running on any node.
 
