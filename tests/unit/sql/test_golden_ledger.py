@@ -211,7 +211,7 @@ CASES: dict[str, Statement] = {
         dropped=["y"],
         modified=[NewColumn(name="id", type="Int64")],
     ),
-    "alter_staging_drop": staging_queries.render_alter_staging(STAGING, added=[], dropped=["id"], modified=[]),
+    "alter_staging_drop": staging_queries.render_alter_staging(STAGING, added=[], dropped=["y"], modified=[]),
     "read_idle_seconds_cluster": staging_queries.render_read_idle_seconds(STAGING, CLUSTER),
     "read_idle_seconds_single": staging_queries.render_read_idle_seconds(STAGING, None),
     "move_partitions": staging_queries.render_move_partitions(STAGING, TARGET, partitions=["a", PARTITION]),
