@@ -1,2 +1,2 @@
 ALTER TABLE `it's`.`ch_s3_stage_52115f13b013_0123_2_7_7`
-    DROP COLUMN IF EXISTS `id`
+    DROP COLUMN IF EXISTS `y`

@@ -198,7 +198,7 @@ CASES: dict[str, Statement] = {
         dropped=["y"],
         modified=[NewColumn(name="id", type="Int64")],
     ),
-    "alter_staging_drop": staging_queries.render_alter_staging(STAGING, added=[], dropped=["id"], modified=[]),
+    "alter_staging_drop": staging_queries.render_alter_staging(STAGING, added=[], dropped=["y"], modified=[]),
     "move_partitions": staging_queries.render_move_partitions(STAGING, TARGET, partitions=["a", PARTITION]),
     "replace_partitions": staging_queries.render_replace_partitions(
         STAGING, TARGET, partitions=["a", PARTITION], allow_empty=False
