@@ -30,14 +30,13 @@ export function Nodes({ nodes }) {
     name,
     html`<${Bar} value=${node.rows_written} most=${most} />`,
     formatCount(node.files),
-    formatBytes(node.read_bytes ?? 0),
-    formatCount(node.requests ?? 0),
+    formatBytes(node.read_bytes),
+    formatCount(node.requests),
     formatBytes(node.peak_memory_bytes),
     formatCount(node.initial_parts),
   ]);
   const head = ["node", "rows", "files", "read", "requests", "peak memory", "parts"];
-  return html`
-    <${Section} title="Nodes" note=${skew}><${Table} label="Each node's share" head=${head} rows=${cells} /><//>`;
+  return html`<${Section} title="Nodes" note=${skew}><${Table} label="Each node's share" head=${head} rows=${cells} /><//>`;
 }
 
 // While the load runs, and afterwards, as its log tells it.

@@ -18,8 +18,7 @@ export function Checks({ checks }) {
     <//>`;
 }
 
-// Reports of earlier releases have no rejected rows.
-export function Rejected({ report: { rows_rejected: count = 0, rejected = [] } }) {
+export function Rejected({ report: { rows_rejected: count, rejected } }) {
   if (!count) {
     return null;
   }
