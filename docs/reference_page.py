@@ -78,7 +78,7 @@ Raises:
 ## Query operator
 
 `airflow_provider_ch_s3.operators.s3_query.S3QueryOperator`. Arguments marked † are templated. See
-[Queries over files in place](export.md#queries-over-files-in-place).
+[Queries over files in place](s3-query.md).
 
 {query}
 
