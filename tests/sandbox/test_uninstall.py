@@ -15,7 +15,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "uninstall.md"
 
 
 def test_the_page_removes_all_but_the_rows(lab: Lab) -> None:
-    drops, leftovers = re.findall(r"^```sql\n(.*?)^```", PAGE.read_text().replace("analytics", lab.database), re.M | re.S)
+    page = PAGE.read_text().replace("analytics", lab.database)
+    drops, leftovers = re.findall(r"^```sql\n(.*?)^```", page, re.M | re.S)
     table = lab.create("t", "n UInt32")
     lab.put("in/a.csv", b"1\n2\n")
     lab.load("in/*.csv", table, structure="n UInt32", data_format="CSV")
