@@ -21,7 +21,7 @@ demo: $(READY)
 demo-ui: $(READY)
 	$(BIN)/ch-s3 demo --ui
 
-# Of the tests on real servers, those that no other one stands for, with their first case.
+# A representative subset of the integration tests, each with its first case.
 test: lint
 	$(BIN)/pytest $(PARALLEL) -m "not thorough"
 

@@ -17,8 +17,8 @@ from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 class LoadMode(Enum):
     """What happens to the rows that the table holds already.
 
-    ``REPLACE_PARTITIONS`` removes those of each partition that the files have rows for, ``REPLACE_WHERE`` those that
-    a condition holds for, ``REPLACE_TABLE`` all of them.
+    ``REPLACE_PARTITIONS`` removes the rows of each partition that the files have rows for, ``REPLACE_WHERE`` rows for
+    which a condition holds, ``REPLACE_TABLE`` all of them.
     """
 
     APPEND = "append"
@@ -28,14 +28,14 @@ class LoadMode(Enum):
 
 
 class OnLoadedFiles(Enum):
-    """What to do with a file of which the table already holds this version."""
+    """What to do with a file that the table already holds in this version."""
 
     SKIP = "skip"
     LOAD = "load"
 
 
 class OnChangedFiles(Enum):
-    """What to do with a file of which the table holds another version."""
+    """What to do with a file that the table holds in another version."""
 
     FAIL = "fail"
     LOAD = "load"
@@ -102,7 +102,7 @@ class MaterializedViews(Enum):
     REPLAY = "replay"
 
 
-# Of a request's fields: what is checked anew by each try, and what concerns other rows, the files or the pace.
+# Of a request's fields: what each try checks again, and what concerns other rows, the files or the pace.
 _DECIDE_NO_ROWS = frozenset(
     {
         *(
@@ -120,7 +120,7 @@ _DECIDE_NO_ROWS = frozenset(
     }
 )
 _ARGUMENTS = {"pattern": "source", "connection_settings": "the connection's settings"}
-"""Names of those that a user knows under another one."""
+"""Names of the fields that a user knows under another one."""
 
 
 def _fingerprint(value: object) -> str:

@@ -47,8 +47,8 @@ The extra of a connection of type `clickhouse_s3`; all fields are optional.
 
 ## Operators
 
-One for each kind of store. Each takes the arguments of its store, and those that all have in common. Arguments
-marked † are templated.
+One for each kind of store. Each takes the arguments of its store, and the arguments that all have in common.
+Arguments marked † are templated.
 
 {stores}
 
@@ -78,7 +78,7 @@ Raises:
 ## Query operator
 
 `airflow_provider_ch_s3.operators.s3_query.S3QueryOperator`. Arguments marked † are templated. See
-[Queries over files in place](export.md#queries-over-files-in-place).
+[Queries over files in place](s3-query.md).
 
 {query}
 
@@ -129,13 +129,13 @@ These stay at their defaults, whatever a profile of the server says, and are pin
 
 ### Settings of exports
 
-Beside `max_execution_time`, `log_…`, `…_overflow_mode` and the pinned defaults above.
+In addition to `max_execution_time`, `log_…`, `…_overflow_mode` and the pinned defaults above.
 
 {export_rules}
 
 ### Settings of queries in place
 
-Beside the same ones.
+In addition to the same ones.
 
 {in_place_rules}
 """

@@ -1,4 +1,4 @@
-"""Load CSV files of which some rows are bad: these go to a table of their own, each with its reason."""
+"""Load CSV files with some bad rows: these go to a table of their own, each with its reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 with DAG(
     dag_id="dirty_rows",
-    description="Load CSV files of which some rows are bad, and show these with their reasons",
+    description="Load CSV files with some bad rows, and show these with their reasons",
     schedule=None,
     tags=["example", "clickhouse"],
     doc_md=__doc__,

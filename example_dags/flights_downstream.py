@@ -29,7 +29,7 @@ with DAG(
             "s3://flights/dt=2013-01-0{1..3}/*.parquet",
             type="string",
             title="Files to load",
-            description="Their days replace those that the table has",
+            description="Their days replace the same days of the table",
         )
     },
     tags=["example", "clickhouse"],

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def describe_failure(context: Mapping[str, Any]) -> str:
-    """Write the message: which task of which run has failed, the error, and where its log is."""
+    """Write the message: the task and run that failed, the error, and where its log is."""
     ti = context["ti"]
     return (
         f"{ti.dag_id}.{ti.task_id} failed in the run {ti.run_id}, try {ti.try_number}: {context['exception']}\n"

@@ -7,7 +7,7 @@ Each push follows the documentation of its tool, one file at a time, with no fur
 - airflow-clickhouse-plugin: ``ClickHouseHook.execute("INSERT INTO … VALUES", rows)``.
 - dlt: a resource that yields Arrow tables, which its documentation calls the faster way. The alternative, its
   ``filesystem`` source, needs s3fs and thus aiobotocore, which requires an older botocore than current boto3 does:
-  it can be installed beside Airflow only with an old boto3, so the extra ``bench`` has dlt without it.
+  it can be installed together with Airflow only with an old boto3, so the extra ``bench`` has dlt without it.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _client(job: PushJob) -> Any:
 
 @contextmanager
 def _without_dlt_tables(job: PushJob) -> Iterator[None]:
-    """Drop the tables that dlt creates for itself, except those that existed before."""
+    """Drop the tables that dlt creates for itself, except the ones that existed before."""
     with _client(job) as client:
         there = {name for (name,) in client.query("SHOW TABLES").result_rows}
         try:

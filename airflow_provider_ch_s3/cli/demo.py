@@ -206,7 +206,7 @@ def format_report(report: dict[str, Any]) -> str:
 
 
 def _examples() -> Path:
-    """Find the example DAGs, which a checkout has beside the package, and an installation in it."""
+    """Find the example DAGs, which a checkout has next to the package, and an installation in it."""
     spec = find_spec("airflow_provider_ch_s3.example_dags")
     assert spec is not None
     assert spec.origin is not None

@@ -1,4 +1,4 @@
-"""The UI of ``ch-s3 demo --ui``: Airflow beside a sandbox until Ctrl-C, and a guide that says what to click."""
+"""The UI of ``ch-s3 demo --ui``: Airflow with a sandbox until Ctrl-C, and a guide that says what to click."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check that what a command needs beside this package is installed."""
+"""Check that what a command needs in addition to this package is installed."""
 
 from __future__ import annotations
 

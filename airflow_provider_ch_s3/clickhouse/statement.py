@@ -13,7 +13,7 @@ class Statement:
     :param name: what it does, as its ``render_`` function has it; for logs, and for tests that stop a process there.
     :param text: the SQL; contains placeholders such as ``{s3_secret:String}``, never a secret.
     :param parameters: values of the placeholders; may contain secrets, so they are kept out of ``repr``.
-    :param keeps_final: it is a user's own query, which reads with ``FINAL`` if the user's profile says so.
+    :param keeps_final: it is a user's own query, which reads with ``FINAL`` if the user's profile has it.
     """
 
     text: str

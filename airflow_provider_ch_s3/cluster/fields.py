@@ -115,7 +115,7 @@ CLUSTER_FIELDS = (
         label="Loads at the same time",
         description=(
             "How many loads may run on the cluster at once, such as the slots of an Airflow pool: each is planned"
-            " with its part of the memory. What the limits of DAG and task allow if empty."
+            " with its part of the memory. If empty, uses DAG and task limits."
         ),
         kind=FieldKind.INTEGER,
         minimum=1,
@@ -136,7 +136,7 @@ CLUSTER_FIELDS = (
         name="http_endpoints",
         label="HTTP endpoints",
         description=(
-            "host:port of every node, because commits are sent to individual nodes. The connection's own if empty."
+            "host:port of every node, because commits are sent to individual nodes. If empty, the connection's own."
         ),
         kind=FieldKind.STRINGS,
     ),
@@ -145,7 +145,7 @@ CLUSTER_FIELDS = (
         label="Ledger table",
         description=(
             "Table, or database.table, that records what loads did; the same for all loads into a table. "
-            "ch_s3_ledger in the target's database if empty."
+            "Default: ch_s3_ledger in the target's database."
         ),
         kind=FieldKind.STRING,
     ),
@@ -153,7 +153,7 @@ CLUSTER_FIELDS = (
         name="calibration",
         label="Calibration (JSON)",
         description=(
-            "Constants that `ch-s3 tune` measured on this cluster, to plan loads with. The built-in ones if empty."
+            "Constants that `ch-s3 tune` measured on this cluster, to plan loads with. If empty, uses built-in ones."
         ),
         kind=FieldKind.OBJECT,
     ),
@@ -161,8 +161,8 @@ CLUSTER_FIELDS = (
         name="play_url",
         label="Page for queries",
         description=(
-            "Address to which the tasks of loads link, such as https://clickhouse.example.com:8443/play. No link if"
-            " empty."
+            "Address to which the tasks of loads link, such as https://clickhouse.example.com:8443/play. If empty,"
+            " no link."
         ),
         kind=FieldKind.STRING,
     ),
@@ -178,38 +178,38 @@ DRIVER_FIELDS = (
     ConnectionField(
         name="verify",
         label="Verify certificate",
-        description="Verify the server's certificate if TLS is used. Yes if empty.",
+        description="Verify the server's certificate if TLS is used. Default: yes.",
         kind=FieldKind.BOOLEAN,
         default=True,
     ),
     ConnectionField(
         name="ca_cert",
         label="CA file",
-        description="Path of the authority to trust, on every Airflow machine. The system's authorities if empty.",
+        description="CA certificate path on every Airflow machine. If empty, trusts the system's authorities.",
         kind=FieldKind.STRING,
     ),
     ConnectionField(
         name="client_cert",
         label="Client certificate file",
-        description="Path on every Airflow machine. Without a password, the certificate is also the login.",
+        description="Client certificate path on every Airflow machine; authenticates if no password is set.",
         kind=FieldKind.STRING,
     ),
     ConnectionField(
         name="client_cert_key",
         label="Client key file",
-        description="Path of the client certificate's key, on every Airflow machine.",
+        description="Client key path on every Airflow machine.",
         kind=FieldKind.STRING,
     ),
     ConnectionField(
         name="server_host_name",
         label="Host name in the certificate",
-        description="For servers that are reached under a different name than the one in their certificate (SNI).",
+        description="Name in the server's certificate, if it differs from the host (SNI).",
         kind=FieldKind.STRING,
     ),
     ConnectionField(
         name="connect_timeout",
         label="Connect timeout (seconds)",
-        description="Time to establish a connection. 10 if empty.",
+        description="Seconds to wait for a connection. Default: 10.",
         kind=FieldKind.INTEGER,
         minimum=1,
         maximum=3600,
@@ -217,7 +217,7 @@ DRIVER_FIELDS = (
     ConnectionField(
         name="send_receive_timeout",
         label="Query timeout (seconds)",
-        description="Time to wait for the result of a short query; a load may take any time. 300 if empty.",
+        description="Seconds to wait for short queries; does not limit loads. Default: 300.",
         kind=FieldKind.INTEGER,
         minimum=1,
         maximum=86_400,
@@ -225,7 +225,7 @@ DRIVER_FIELDS = (
     ConnectionField(
         name="compress",
         label="Compress responses",
-        description="Compress what the server sends; true: with a method that both sides support. true if empty.",
+        description="Compress what the server sends; true (default): with a method that both sides support.",
         kind=FieldKind.STRING,
         choices=("true", "false", "lz4", "zstd", "br", "gzip"),
     ),

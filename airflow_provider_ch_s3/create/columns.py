@@ -58,7 +58,7 @@ def read_new_columns(
     """
     nobody = TableName(database="", table="")
     empty = TargetSpec(name=nobody, local=nobody, engine="", columns=(), partition_key="")
-    # without columns=, all are wanted, not only those that the table has or select needs
+    # without columns=, all are wanted, not only what the table has or select needs
     whole = replace(request, on_new_columns=OnNewColumns.FAIL)
     whole = whole if request.columns is not None else replace(whole, select={})
     source = read_source(client, access, files, whole, empty, cluster)
@@ -133,7 +133,7 @@ def _choose_typed(
 def _null_free(
     client: ClickHouseClient, source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]
 ) -> set[str]:
-    """Find the columns of Parquet files of which the footers say that no value is missing."""
+    """Find the columns of Parquet files that have no missing value, by the footers."""
     statement = table_queries.render_count_nulls(source, cluster, settings)
     rows = query_files(client, statement, source)
     return {row["name"] for row in rows if row["is_known"] and not row["null_count"]}
@@ -214,7 +214,7 @@ def _observe(
 
 
 def _lenient(source: SourceSpec) -> dict[str, SettingValue]:
-    """Settings with which files may lack columns, or have others than those that are observed."""
+    """Settings with which files may lack columns, or have others than the observed ones."""
     missing = source.format.missing_columns_setting
     return {"input_format_skip_unknown_fields": 1, **({missing: 1} if missing else {})}
 

@@ -36,7 +36,7 @@ def for_earlier_rows(column: NewColumn) -> NewColumn:
 def add_columns(
     client: ClickHouseClient, declaration: ClusterDeclaration, table: str, columns: Sequence[NewColumn]
 ) -> None:
-    """Add columns to a table on every node; those that it has already stay as they are.
+    """Add columns to a table on every node; columns that it has already stay as they are.
 
     :raises ServerError: if ClickHouse refuses.
     """

@@ -207,7 +207,7 @@ class Commit(CommitTables):
                     self._drop_moved(role)
                 self.prepare()
             case LoadMode.REPLACE_WHERE if self._has_replaced():
-                # A half-replaced partition holds the rows to keep twice: those that were set aside before count.
+                # A half-replaced partition holds the rows to keep twice: the ones that were set aside before count.
                 log.info("continuing with the rows that %s set aside before", self.attempt.query_id)
             case _:
                 self.prepare()
@@ -335,12 +335,12 @@ class Commit(CommitTables):
                 staging_queries.render_read_broken_parts(tables, self.staging.cluster, partition=partition)
             )
         except ServerError as error:
-            log.warning("nobody knows whether %s has set parts aside as broken: %s", node, error)
+            log.warning("could not check %s for broken parts: %s", node, error)
             rows = []
         if any(row["node"] == node for row in rows):
             raise self._rows_lost(node, partition, lost)
         log.warning(
-            "%s: partition %s has %s fewer than it had with those that were moved: they were deleted meanwhile",
+            "%s: partition %s has %s fewer than it had with the moved ones: they were deleted meanwhile",
             node,
             partition,
             count_of(lost, "row"),

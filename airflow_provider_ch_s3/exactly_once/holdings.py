@@ -1,4 +1,4 @@
-"""What a table holds of what its loads brought, according to the ledger.
+"""What a table holds of what its loads wrote, according to the ledger.
 
 Every look-up reads what concerns its files or partitions, so that its cost does not grow with the table's history.
 """
@@ -65,7 +65,7 @@ class Holdings:
 
     @property
     def earlier_names(self) -> list[TableName]:
-        """Those that it no longer has."""
+        """The ones that it no longer has."""
         return [parse_table(name, "") for name in self.names if name != str(self.ledger.target)]
 
     def read_earlier(self) -> list[tuple[TableName, History]]:
@@ -76,7 +76,7 @@ class Holdings:
         """Read which versions (ETags) of the given paths the table holds.
 
         :param after: only those committed in a later epoch.
-        :param whole: of a file that shared an attempt with others, and of which nobody knows whether its partitions
+        :param whole: of a file that shared an attempt with others, so that nobody knows whether its partitions
             were replaced since, do not guess.
         :raises LoadError: if there is such a file.
         """
@@ -122,7 +122,7 @@ class Holdings:
         return {attempt.key: attempt for attempt in planned}
 
     def last_path(self, prefix: str, covers: Callable[[str], bool]) -> str:
-        """Find the last path, in the order of keys, of which the table holds a version; '' if there is none.
+        """Find the last path, in the order of keys, that the table holds in any version; '' if there is none.
 
         :param prefix: with which the paths begin.
         :param covers: whether a path counts.

@@ -128,7 +128,7 @@ def has_arrived(parts: Sequence[Part], target: Iterable[Part], before: Before) -
 
     If that can no longer be determined, it is assumed.
 
-    :param parts: those that replace it; none with rows if it is emptied.
+    :param parts: the ones that replace it; none with rows if it is emptied.
     :param target: all parts of the target, active or not.
     """
     target = tuple(target)

@@ -203,7 +203,7 @@ class Owner:
         return self._is_idle(table)
 
     def _idle_attempts(self, tables: Collection[StagingTable]) -> list[AttemptId]:
-        """Attempts idle for so long that no task is expected to continue them; one that does stages anew."""
+        """Attempts idle for so long that no task is expected to continue them; one that does stages again."""
         old = {
             attempt.id
             for attempt in self.history.attempts.values()

@@ -1,6 +1,6 @@
 """Replicas: nodes that hold the same rows, some time after one of them has received these.
 
-ClickHouse runs a partition command on one replica, with the parts that it has: those that it has not fetched yet are
+ClickHouse runs a partition command on one replica, with the parts that it has: parts that it has not fetched yet are
 left out, and a MOVE loses them for good. So no staged row is read, moved or copied before all replicas agree.
 """
 

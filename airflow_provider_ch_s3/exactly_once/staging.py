@@ -191,7 +191,7 @@ class Staging:
         return float(self.client.query(statement)[0]["idle_seconds"])
 
     def drop(self, attempt: AttemptId, epoch: int, role: str = "") -> None:
-        """Drop the tables of an attempt, or only those of one role, except those that a later owner has taken."""
+        """Drop the tables of an attempt, or only those of one role, except the ones that a later owner has taken."""
         for table in self._tables_of(attempt):
             if table.epoch <= epoch and table.role.startswith(role):
                 self.drop_table(table)

@@ -44,7 +44,7 @@ class ExportRequest:
     :param query: a SELECT; '' if ``table`` is given.
     :param table: ``table`` or ``database.table``, local or Distributed; '' if ``query`` is given.
     :param data_format: ClickHouse's name.
-    :param compression: extension of the compressed files, such as ``gz``; '' for none beside the format's own.
+    :param compression: extension of the compressed files, such as ``gz``; '' for none but the format's own.
     :param partition_by: name of a folder → flat SQL expression over the exported columns, whose values it has.
     :param settings: ClickHouse settings that win over everything computed.
     :param connection_settings: those of the Airflow connection.

@@ -37,7 +37,7 @@ class Scheme:
     :param start: regex of what precedes the key; its group ``bucket`` is the bucket.
     :param prefix: what precedes the bucket in an address; ``path_prefix``: in the ledger.
     :param example: an address.
-    :param lists_folders: a listing contains all objects that begin like a glob; otherwise only those that it matches.
+    :param lists_folders: a listing contains all objects that begin like a glob; otherwise only its matches.
     :param is_reliable: an object arrives whole, or its reader fails.
     :param unsafe: characters of a key that the servers do not take literally.
     :param read_bucket: brings a bucket into its usual form; ``read_glob``: a glob into that of the keys of a listing.
@@ -173,7 +173,7 @@ def parse_source(source: str | Sequence[str], scheme: Scheme = S3) -> SourcePatt
     buckets, globs = set(), []
     for address in addresses:
         if isinstance(address, str) and not is_text(address):
-            raise ConfigError(f"source {address!r} has a character that is none in UTF-8; write the address anew")
+            raise ConfigError(f"source {address!r} contains an invalid character; write it in UTF-8")
         match = re.fullmatch(rf"{scheme.start}/(?P<glob>.+)", str(address), re.DOTALL)
         if match is None:
             raise _is_malformed(address, scheme)

@@ -66,4 +66,4 @@ class Chunk:
     def describe_share(self) -> str:
         """Describe what part of the load it is."""
         total, before = format_bytes(self.bytes_total), format_bytes(self.bytes_before)
-        return f"{self.place}: {format_bytes(self.size_bytes)} of {total}, {before} of which are loaded"
+        return f"{self.place}: {format_bytes(self.size_bytes)} of {total}, {before} already loaded"

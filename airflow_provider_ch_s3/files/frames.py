@@ -70,7 +70,7 @@ def judge_end(compression: Compression, tail: bytes, *, is_whole: bool) -> FileE
 
 
 def _judge_zstd_blocks(tail: bytes, starts: set[int]) -> FileEnd:
-    """Follow the blocks backwards, from those that may be the last."""
+    """Follow the blocks backwards, from the ones that may be the last."""
     for _ in range(_BLOCKS_IN_A_ROW - 1):
         if any(_is_zstd_header_before(tail, start) for start in starts):
             return FileEnd.COMPLETE

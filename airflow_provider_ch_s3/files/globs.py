@@ -12,7 +12,7 @@ from urllib.parse import quote
 from airflow_provider_ch_s3.errors import ConfigError
 
 # All characters that ClickHouse does not take literally in the path of an S3 address: globs, separators of a glob
-# list, those it does not escape in the regex of a glob, those that its URI parser rejects or rewrites, and the two
+# list, those it does not escape in the regex of a glob, the ones its URI parser rejects or rewrites, and the two
 # colons between an archive and the path in it (seen on 26.7).
 UNSAFE_IN_PATH = re.compile(r"[^A-Za-z0-9_\-./=@:&;()'~!]|\.\.|::")
 # ClickHouse matches nothing for a star in braces, and cannot parse nested braces (seen on 26.7).

@@ -212,7 +212,7 @@ class ClickHouseS3Hook(DriverHook):
             self.execute_everywhere(partial(_render_ddl, statement))
 
     def test_connection(self) -> tuple[bool, str]:
-        """Query every node, and check what every load needs; for the button beside the connection.
+        """Query every node, and check what every load needs; for the button of the connection.
 
         Airflow's UI tests it under a made-up id, so a failure names it by its address.
         """

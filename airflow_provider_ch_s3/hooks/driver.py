@@ -101,7 +101,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         return uri + ("&" if "?" in uri else "?") * bool(tls) + urlencode(tls)
 
     def keep_secret(self, find: Callable[[], Iterable[str]]) -> None:
-        """Keep more secrets out of the servers' error messages than those that this hook sends itself.
+        """Keep more secrets out of the servers' error messages than the ones that this hook sends itself.
 
         :param find: returns them; called when there is a message, which may quote what an earlier process sent.
         """

@@ -46,7 +46,7 @@ class ConnectedServer:
     def members(self, cluster: str) -> tuple[Member, ...]:
         """The servers of a cluster.
 
-        :raises ClusterError: if there is no such cluster; lists those that the server knows.
+        :raises ClusterError: if there is no such cluster; lists the ones that the server knows.
         """
         if cluster not in self.clusters:
             known = ", ".join(map(show_name, sorted(self.clusters))) or "none"

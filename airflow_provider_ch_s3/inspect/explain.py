@@ -1,4 +1,4 @@
-"""Explain a server's error in terms of a load: which value of which column does not fit, and what to do about it."""
+"""Explain a server's error in terms of a load: the value and column that do not fit, and what to do about it."""
 
 from __future__ import annotations
 

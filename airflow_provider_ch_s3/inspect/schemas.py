@@ -46,8 +46,8 @@ def compare_files(
 ) -> SourceSpec:
     """Return the source with column types that hold the values of every file.
 
-    :param source: files of a typed format; its columns are those that the user gave, if any.
-    :raises SourceError: if there are no such types, or those that the user gave are too narrow.
+    :param source: files of a typed format; its columns are the ones that the user gave, if any.
+    :raises SourceError: if there are no such types, or the ones that the user gave are too narrow.
     """
     footers = read_footers(query, source, cluster, request.settings) if source.format.has_footers else None
     source = replace(source, rows=footers.row_count if footers else None)

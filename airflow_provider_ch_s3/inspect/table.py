@@ -30,7 +30,7 @@ from airflow_provider_ch_s3.table.target import (
 
 log = logging.getLogger(__name__)
 
-# Of tables without parts, and of those that name none.
+# Of tables without parts, and of tables that name none.
 LOCAL_POLICIES = frozenset({"", "default"})
 # Engines besides the MergeTree family that accept inserts from several threads and nodes at once.
 _PARALLEL_ENGINES = frozenset({"Memory", "Log", "TinyLog", "StripeLog", "Null"})

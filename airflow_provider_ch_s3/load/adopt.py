@@ -45,4 +45,4 @@ def adopt(target: Target, *, source: str = "", is_anew: bool = False) -> str:
         )
     )
     ledger.write_names(uuids, targets)
-    return f"{ledger.target} holds the files that loads into {name} have brought until now"
+    return f"{ledger.target} holds the files that loads into {name} have added until now"

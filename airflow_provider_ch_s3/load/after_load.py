@@ -39,7 +39,7 @@ def dispose_of_files(
     identity: LoadIdentity,
     committed: Sequence[Attempt],
 ) -> None:
-    """Do what the request says with the files of committed attempts, and with those that earlier ones left behind.
+    """Do what the request says with the files of committed attempts, and with files that earlier ones left.
 
     :raises SourceError: if the store refuses.
     """
@@ -50,7 +50,7 @@ def dispose_of_files(
         left = _dispose(store, request, [(attempt.id, *file) for file in files], _describe_place(request, attempt.id))
         if left:
             more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-            log.warning("%r%s: no longer what the load read, so left alone", left[0], more)
+            log.warning("%r%s: changed since the load; left in place", left[0], more)
         folders.update(key[: key.rfind("/") + 1] for key, _ in files)
         last = attempt.id
     for some in _find_left_behind(store, holdings, request, identity):
@@ -64,7 +64,7 @@ def dispose_of_files(
 
 
 def _dispose(store: WritableStore, request: LoadRequest, files: Sequence[LoadedFile], where: str) -> list[str]:
-    """Do what the request says with some files, and return the keys of those that have become other versions."""
+    """Do what the request says with some files, and return the keys of files that have become other versions."""
     act, left = _action(store, request), []
     with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
         for some in batches(files):

@@ -47,7 +47,7 @@ def check_markers(
     def exists(key: str) -> bool:
         if key in listed or (pattern.scheme.lists_folders and key.startswith(pattern.prefixes) and key > after):
             return key in listed
-        # The listing begins with `dt=2013-`, say, and the marker lies beside such folders, or after another key.
+        # The listing begins with `dt=2013-`, say, and the marker is next to such folders, or after another key.
         return any(file.key == key for file in store.list_files(replace(pattern, globs=(key,))))
 
     lines = {folder: list(line_up_to(folder, roots)) for folder in sorted(folders)}

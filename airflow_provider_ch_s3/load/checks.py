@@ -62,7 +62,7 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             if mode is LoadMode.APPEND
             else "their old rows cannot be identified; detach the views, load, and fill them again"
         )
-        raise TargetError(f"{target.name} feeds {names}, and a commit of staged partitions does not: {remedy}")
+        raise TargetError(f"{target.name} feeds {names}, which staged commits do not trigger: {remedy}")
 
 
 def check_list_after_loaded(request: LoadRequest, *, is_staged: bool) -> None:
@@ -148,7 +148,7 @@ def check_known(target: Target, request: LoadRequest) -> None:
         raise TargetError(
             f"{ledger.target} is not the table that was loaded under this name before (its UUID is another one, as"
             " after RESTORE, a copy, or an exchange with a table of others), and it holds rows: decide whether these"
-            f" are the rows that loads brought before: `ch-s3 loads adopt {ledger.target}` records that the table"
+            f" are the rows that earlier loads wrote: `ch-s3 loads adopt {ledger.target}` records that the table"
             f" holds them, `ch-s3 loads adopt {ledger.target} --anew` that it holds no file yet; or replace its rows"
             " with load_mode='replace_table'"
         )
@@ -157,7 +157,7 @@ def check_known(target: Target, request: LoadRequest) -> None:
 def check_partial_partitions(target: Target, request: LoadRequest, partitions: set[str]) -> None:
     """Check that the partitions to be replaced hold only rows of these files.
 
-    :param partitions: those that get new rows.
+    :param partitions: the ones that get new rows.
     :raises LoadError: if one holds other rows, which would be lost.
     """
     if (

@@ -62,7 +62,7 @@ class CommittedChunks:
     def next(self, request: LoadRequest) -> Chunk:
         """Where the next chunk begins; its end is not known yet.
 
-        :raises ConfigError: if the request is not the one of which the others are.
+        :raises ConfigError: if the request is not that of the other chunks.
         """
         if self.last is None:
             return Chunk()
@@ -74,7 +74,7 @@ class CommittedChunks:
                     f" {request.table} with {planned.get(name)!r}; clear the task to begin a new load, or change"
                     f" {name} back"
                 )
-        # The settings may be why it stopped, and a failed chunk is staged anew.
+        # The settings may be why it stopped, and a failed chunk is staged again.
         if changed := [name for name in changed_arguments(self.last, request) if "settings" not in name]:
             raise ConfigError(
                 f"{' and '.join(changed)} changed since {count_of(len(self.attempts), 'chunk')} of this load went"

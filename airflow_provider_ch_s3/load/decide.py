@@ -134,6 +134,6 @@ def after_commit(attempt: Attempt) -> Recover | Finish:
 
 
 def _continue(planned: Attempt, request: LoadRequest) -> Abandon | Resume:
-    """Decide whether the rows that an attempt stages are still those that are asked for."""
+    """Decide whether the rows that an attempt stages are still the ones that are asked for."""
     changed = changed_arguments(planned, request)
     return Abandon(planned.id, changed) if changed else Resume(planned.id)

@@ -56,7 +56,7 @@ def kill_load(
 def describe_end(nodes: Collection[str]) -> str:
     """Describe where the queries of a load were killed.
 
-    :param nodes: those that were running them.
+    :param nodes: the ones that were running them.
     """
     if not nodes:
         return "killed: none of its queries is running"

@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.query.progress import expected_work
 from airflow_provider_ch_s3.query.state import QueryStatus
 from airflow_provider_ch_s3.tuning import Prediction
 
-# A table partitioned by day may have thousands, all of which a load may replace.
+# A table partitioned by day may have thousands, and a load may replace all.
 MAX_NAMED_PARTITIONS = 10
 # Files and reasons of bad rows.
 MAX_REJECTED = 100
@@ -98,7 +98,7 @@ class LoadReport:
         characters that make the servers open files with similar names, too.
     :param rows_listed: rows in the files, by their footers; None if the files have none (only Parquet files do), if
         files with similar names are opened, too, or if the ``log_comment`` is lost.
-    :param rows_read: rows as the servers count them; of Parquet files only those that ``where`` lets through.
+    :param rows_read: rows as the servers count them; of Parquet files only the rows that ``where`` lets through.
     :param rows_written: rows that the INSERT wrote, in materialized views as well; fewer than ``rows_read`` where
         ``where`` leaves some out.
     :param size_bytes: stored size of the files; None if the ``log_comment`` is lost.
@@ -227,7 +227,7 @@ class LoadReport:
 
     @property
     def rows_added(self) -> int:
-        """Rows of the table itself, without those that were rejected, or went into materialized views."""
+        """Rows of the table itself, without the ones that were rejected, or went into materialized views."""
         return self.rows_written if self.partitions is None else sum(self.partitions.values())
 
     @property

@@ -24,7 +24,7 @@ from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnChangedFiles
 class LeftOut:
     """Files of a listing that are not loaded, since the table holds them or another version, or they are too young.
 
-    :param loaded_key: the first one that the table holds; ``changed_key``: of which it holds another version.
+    :param loaded_key: the first one that the table holds; ``changed_key``: in another version.
     """
 
     loaded_count: int = 0
@@ -49,7 +49,7 @@ class LeftOut:
         """Describe the files that the table holds, for the log; '' if there are none."""
         groups = (
             (self.loaded_count, self.loaded_key, "that the table already holds"),
-            (self.changed_count, self.changed_key, "of which the table holds another version"),
+            (self.changed_count, self.changed_key, "that the table holds in another version"),
         )
         parts = [
             f"{count_of(count, 'file')} {why} ({key!r}{', …' if count > 1 else ''})"
@@ -109,12 +109,12 @@ def select_chunk(
     start: Chunk,
     limits: ChunkLimits,
 ) -> ChunkSelection:
-    """Select the files of the next chunk: in ``append`` those that the table does not hold yet, otherwise all.
+    """Select the files of the next chunk: in ``append`` the ones that the table does not hold yet, otherwise all.
 
     The first chunk goes through the whole listing, so that whatever is wrong with it is known before anything is
     written, and the size of the load, too. Only the files of the chunk are kept: there may be millions.
 
-    :param read_versions: takes paths; returns, for those that the table holds, the ETags of the versions it holds.
+    :param read_versions: takes paths; returns, for the ones that the table holds, the ETags of the versions it holds.
     :param start: where the chunk begins.
     :raises SourceError: as :func:`select_files` and :class:`Arrivals`, or if the store lists its keys in no order
         and they are too many for one chunk.

@@ -266,7 +266,7 @@ class LoadRun(TaskLoad):
 
     def abandon(self, attempt: AttemptId, changed: Sequence[str]) -> Step:
         """Abandon what an earlier process planned for other arguments; its commit is finished if it has begun."""
-        log.warning("%s changed since %s was planned: staging anew", " and ".join(changed), attempt.query_id)
+        log.warning("%s changed since %s was planned: staging again", " and ".join(changed), attempt.query_id)
         with self.target.owned(attempt) as owner:
             owner.abandon(attempt)
         return Recover()
@@ -308,8 +308,8 @@ class LoadRun(TaskLoad):
         prepared = self._prepare_chunk(selection.chunk, selection.files, past)
         if prepared.source.is_pattern and (selection.chunk.after or any(selection.left_out.counts.values())):
             raise ConfigError(
-                f"{count_of(len(selection.files), 'file')} are too many to be listed in one query, and reading"
-                f" {self.request.pattern} instead would load what this load leaves out; use commit='chunk', or one"
+                f"{count_of(len(selection.files), 'file')} are too many to name in one query, and reading by"
+                f" pattern ({self.request.pattern}) would include files to skip; use commit='chunk', or one"
                 " task for each folder, e.g. with dynamic task mapping"
             )
         return prepared

@@ -19,7 +19,7 @@ neither renames nor removes any.
     more; ``skipped`` how many listed files were not loaded (``files``), and ``why``: the ledger does not name these.
 
 ``GET /ch-s3/api/table_files?table=&prefix=&after=``
-    The files of which a table holds rows, at most 1,000: a ``TableFiles``.
+    The files whose rows a table holds, at most 1,000: a ``TableFiles``.
 
 Whatever prevents an answer is a sentence in ``detail``, which names no host, port or login: 404 if there is no such
 connection, ledger, load or table, 502 if ClickHouse does not answer, or refuses.
@@ -115,7 +115,7 @@ def read_table_files(
     prefix: Text = "",
     after: Text = "",
 ) -> dict[str, Any]:
-    """Read the files of which a table holds rows."""
+    """Read the files whose rows a table holds."""
     with _reading(conn_id, ledger) as found:
         return asdict(found.view.table_files(table, prefix=prefix, after=after))
 

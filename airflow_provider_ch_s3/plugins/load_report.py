@@ -41,7 +41,7 @@ def base_path() -> str:
 
 
 class ChS3Plugin(AirflowPlugin):  # type: ignore[misc]
-    """Adds the page, and the tab to every task instance; on those that are no load it says so."""
+    """Adds the page, and the tab to every task instance; on other tasks it shows that there is no report."""
 
     name = "ch_s3"
     fastapi_apps: ClassVar[list[Any]] = [

@@ -116,7 +116,7 @@ class ProgressMeter:
         # A query that runs on a single node has no other part.
         workers = {key: part for key, part in self._parts.items() if not part.is_initial} or self._parts
         at_work = {(row["node"], row["query_id"]) for row in running} & workers.keys()
-        # The initiator counts the rows of all nodes, finished ones included, but of files only those that it opens.
+        # The initiator counts the rows of all nodes, finished ones included, but of files only what it opens.
         rows = [part.rows for part in self._parts.values() if part.is_initial]
         self._rows = max(self._rows, max(rows) if rows else sum(part.rows for part in workers.values()))
         read_bytes = sum(part.read_bytes for part in workers.values())

@@ -1,4 +1,4 @@
-"""Delete old records from a ledger; which version of which file a table holds remains known."""
+"""Delete old records from a ledger; the versions of files that a table holds remain known."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _living_uuids(view: LedgerView, uuids: set[str]) -> set[str]:
 
 
 def _holders(view: LedgerView, target: str, attempts: Keys, living: set[str]) -> Keys:
-    """Find those of which a table that still exists holds rows, whatever its name is now."""
+    """Find the ones whose rows a table that still exists holds, whatever its name is now."""
     numbers, name = {number for _, number in attempts}, parse_table(target, "")
     # One table after the other: what was replaced in one of them, another one still holds.
     return {key for uuid in living for key in view.holdings(name, [uuid]).holders(numbers)}

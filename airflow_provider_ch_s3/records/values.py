@@ -191,7 +191,7 @@ class LoadFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class TableFiles:
-    """Files of which a table holds rows, in the order of their paths.
+    """Files whose rows a table holds, in the order of their paths.
 
     :param table: the local table.
     :param files: some of them.

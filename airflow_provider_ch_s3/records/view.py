@@ -113,7 +113,7 @@ class LedgerView:
         )
 
     def table_files(self, table: str, *, prefix: str = "", after: str = "") -> TableFiles:
-        """Read the first files of which a table holds rows.
+        """Read the first files whose rows a table holds.
 
         :param table: ``database.table``, as the ledger has it.
         :param prefix: with which their paths begin.
@@ -262,7 +262,7 @@ def _file_record(row: dict[str, Any], record: LoadRecord | None, held: set[tuple
 
 
 def _skipped(records: Sequence[LoadRecord]) -> list[dict[str, Any]]:
-    """Count what the listing left out: each attempt counted it anew, and of several chunks only the first one."""
+    """Count what the listing left out: each attempt counted it again, and of several chunks only the first one."""
     reasons = {
         "files_skipped": "the table already held them, in this version or another",
         "files_too_young": "younger than min_file_age",
@@ -300,5 +300,5 @@ def _parse_place(text: str, types: tuple[type, ...]) -> Any:
         or [type(value) for value in values] != list(types)
         or any(isinstance(value, float) and not math.isfinite(value) for value in values)
     ):
-        raise ConfigError(f"{text!r} is no place where a page begins; pass what the page before it says")
+        raise ConfigError(f"{text!r} is not a valid page token; pass what the page before it says")
     return tuple(values)

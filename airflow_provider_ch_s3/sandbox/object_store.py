@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PUBLIC_BUCKET = "public"
 DISKS_BUCKET = "disks"
-"""Where the nodes keep the tables whose storage policy says so."""
+"""Where the nodes keep the tables that have such a storage policy."""
 
 _AUTHORIZATION = re.compile(
     r"AWS4-HMAC-SHA256 Credential=(?P<access_key>[^/]+)/\d{8}/(?P<region>[^/]+)/(?P<service>s3|sts)/aws4_request, ?"

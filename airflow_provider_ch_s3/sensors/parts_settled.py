@@ -137,7 +137,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         """
         rule = self._rule()
         if self._partitions == ():
-            log.info("%s: settled: no partition to wait for, since the load brought no rows", self.table)
+            log.info("%s: settled: no partition to wait for, since the load added no rows", self.table)
             return PokeReturnValue(is_done=True, xcom_value=summarize_parts(()))
         snapshot = self._take_snapshot(rule)
         if snapshot.verdict.is_settled:

@@ -1,4 +1,4 @@
-"""Render the statements of the ledger and of locks, and those that show or forget what loads did."""
+"""Render the statements of the ledger and of locks, and the ones that show or forget what loads did."""
 
 from __future__ import annotations
 

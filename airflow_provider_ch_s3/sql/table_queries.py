@@ -1,4 +1,4 @@
-"""Render the statements that create a table from files, and those that find out which nodes are there to hold it."""
+"""Render the statements that create a table from files, and that find out which nodes are there to hold it."""
 
 from __future__ import annotations
 

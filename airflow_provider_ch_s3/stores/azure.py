@@ -68,7 +68,7 @@ class AzureBlobFileStore:
             return self._hook.get_conn()
         except (AzureError, AttributeError, ValueError) as error:
             raise ConfigError(
-                f"connection {self.wasb_conn_id!r} is no access to a storage account: {error}; correct its account"
+                f"connection {self.wasb_conn_id!r} cannot access the storage account: {error}; correct its account"
                 " (login or host) and key (password), or its connection_string"
             ) from error
 
@@ -147,7 +147,7 @@ class AzureBlobFileStore:
             ) from error
 
     def tag(self, bucket: str, key: str, etag: str, tags: Mapping[str, str]) -> bool:
-        """Add index tags to a blob, beside those that it has, unless it is no longer this version of it.
+        """Add index tags to a blob, keeping its own, unless it is no longer this version of it.
 
         :raises SourceError: if the store refuses, as accounts with a hierarchical namespace do.
         """

@@ -63,7 +63,7 @@ class HttpFileStore:
         return session
 
     def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
-        """Ask for each file that the pattern names; those that the server does not have are left out.
+        """Ask for each file that the pattern names; files that the server does not have are left out.
 
         :param after: only files with a greater key.
         :raises SourceError: if the server cannot be reached, refuses, or does not say size and version of a file.

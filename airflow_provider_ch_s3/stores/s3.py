@@ -196,7 +196,7 @@ class S3FileStore:
             ) from error
 
     def tag(self, bucket: str, key: str, etag: str, tags: Mapping[str, str]) -> bool:
-        """Add tags to an object, beside those that it has, unless it is no longer this version of it.
+        """Add tags to an object, keeping its own, unless it is no longer this version of it.
 
         :raises SourceError: if the store refuses.
         """

@@ -19,7 +19,7 @@ _CLAUSE = re.compile(r"\s(?=(?:DEFAULT|CODEC|COMMENT|TTL)\b)")
 class CreateTable:
     """What a new table is to be like; whatever is left out is chosen from the files and the cluster.
 
-    :param order_by: names or SQL expressions of ORDER BY, best those that queries filter by; None: the columns of the
+    :param order_by: names or SQL expressions of ORDER BY, best what queries filter by; None: the columns of the
         folders, then the first column with a time.
     :param partition_by: SQL expression of PARTITION BY; '' for none; None: the month of the folders' date, or the
         folders' columns for ``load_mode="replace_partitions"``.

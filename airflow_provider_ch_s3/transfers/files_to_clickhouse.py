@@ -43,7 +43,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
 
     The rows go from the store straight into ClickHouse (``INSERT INTO … SELECT … FROM s3Cluster(…)``, for example);
     none passes through the worker. All settings are computed from the cluster's hardware and the files, each with a
-    reason in the log. A retry takes over the query of an earlier try; it never starts a second one beside it.
+    reason in the log. A retry takes over the query of an earlier try; it never starts a second one.
 
     Exactly once: the rows go into a staging table first, are compared with the files, and are moved into the target
     as whole partitions. Whatever dies on the way, a retry continues from the state that the ledger in ClickHouse
@@ -62,7 +62,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     :param staging: False loads straight into the table, at least once, for engines that cannot be staged.
     :param on_loaded_files: with ``append``, files (path and ETag) that the table already holds: ``skip`` them, or
         ``load`` them again.
-    :param on_changed_files: with ``append``, files of which the table holds another version: ``fail``, ``load`` or
+    :param on_changed_files: with ``append``, files that the table holds in another version: ``fail``, ``load`` or
         ``skip``.
     :param on_partial_partitions: with ``replace_partitions``, a partition that also holds rows from elsewhere than
         these files: ``fail``, or ``replace`` those rows, too.
@@ -78,7 +78,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     :param max_bytes_per_chunk: stored size of files at which a chunk is full; None: what the cluster loads in ten
         minutes. (templated)
     :param after_load: what happens to the files when their rows are committed: ``keep``, ``tag`` (``ch-s3-load``,
-        with the id of the query), ``move`` (to ``move_to``) or ``delete`` them; only those that this task loaded, and
+        with the id of the query), ``move`` (to ``move_to``) or ``delete`` them; only files that this task loaded, and
         only if they have not changed since.
     :param move_to: folder of the same bucket or container for ``move``, outside of ``source``; each load has a
         folder of its own in it. (templated)

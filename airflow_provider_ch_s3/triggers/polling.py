@@ -1,6 +1,6 @@
 """Poll for all triggers on one connection with few statements.
 
-A triggerer runs thousands of triggers on one event loop. Those that wait for the same kind of thing on the same
+A triggerer runs thousands of triggers on one event loop. The ones that wait for the same kind of thing on the same
 connection share a ``Poller``, which queries for all of them at once, in a thread, because the hook blocks. Their
 polls are aligned to multiples of their interval on the loop's clock, and so fall due together.
 """

@@ -27,7 +27,7 @@ class ExportFacts:
     :param memory_bytes: memory of the node.
     :param ingest_memory_ratio: share of that memory that all loads and exports together may use.
     :param sharing: the loads and exports among which that share is divided.
-    :param is_partitioned: the rows go to a file for each partition, all of which are open at once.
+    :param is_partitioned: the rows go to a file for each partition, and all are open at once.
     :param uses_server_role: the servers reach the store with a role of their own.
     :param timeout_seconds: the task's ``execution_timeout``.
     """
@@ -73,7 +73,7 @@ def output_format_parquet_row_group_size_bytes(facts: ExportFacts) -> Decision:
     return Decision(value, reason)
 
 
-_NOT_REPLACED = "an object that is there already must fail the export, not be replaced or get another name beside it"
+_NOT_REPLACED = "an object that is there already must fail the export, not be replaced or get another name"
 _ONE_WRITER = "the rows are read through one node, which writes each file"
 _READABLE = "other programs must read a date, not a number"
 

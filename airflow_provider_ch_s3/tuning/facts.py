@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.files.file_format import FileFormat, find_format
 class LoadLimit(NamedTuple):
     """How many loads may run at once.
 
-    :param name: of the field or argument that says so; '' if the user has set none.
+    :param name: of the field or argument that set it; '' if the user has set none.
     """
 
     loads: int = 1
@@ -25,7 +25,7 @@ class LoadLimit(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class MemorySharing:
-    """The loads among which memory is divided: those that run, or those that may run, whichever are more.
+    """The loads among which memory is divided: the running ones, or the ones that may run, whichever are more.
 
     :param running: other loads that run now.
     """

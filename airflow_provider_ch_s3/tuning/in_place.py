@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.tuning.rules import EVERY_QUERY
 # store there was no difference (2 cores, medians of 9).
 READERS_PER_CORE = 2
 
-MEASURED_IN_PLACE = Source("measured", "export.md#queries-over-files-in-place")
+MEASURED_IN_PLACE = Source("measured", "s3-query.md#threads")
 
 
 @dataclass(frozen=True, kw_only=True)

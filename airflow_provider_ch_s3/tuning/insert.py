@@ -13,7 +13,7 @@ from airflow_provider_ch_s3.tuning.rule import Decision
 
 # However little memory there is, half of it is left for the blocks.
 MAX_BUFFER_RATIO = 0.5
-# Blocks grow in steps, and sorting needs a little beside them: a load of 60 M rows had peaks of 1.07 to 1.08 times
+# Blocks grow in steps, and sorting needs a little more: a load of 60 M rows had peaks of 1.07 to 1.08 times
 # its share with all of it in blocks, 1.01 with nine tenths, 0.95 to 0.96 with these.
 BLOCKS_SHARE = 0.85
 # A thread collects one block while it writes another.

@@ -30,7 +30,7 @@ from airflow_provider_ch_s3.tuning.rules import KEPT, RULES
 class Plan:
     """The settings of one query.
 
-    :param settings: in the order of the rules, followed by those that only the user gave.
+    :param settings: in the order of the rules, followed by the ones that only the user gave.
     :param left_out: computed settings that the server does not accept, each with the reason.
     :param kept: settings that stay at their defaults, whatever the server's profiles say.
     """
@@ -94,7 +94,7 @@ def plan_query(
     operator: Mapping[str, SettingValue],
     connection: Mapping[str, SettingValue],
 ) -> Plan:
-    """Compute the settings of any query by its rules, beside those that are kept; as :func:`plan_load`.
+    """Compute the settings of any query by its rules, and keep the others; as :func:`plan_load`.
 
     :raises ConfigError: as :func:`plan_load`; and so is PlanError.
     """

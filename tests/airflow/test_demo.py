@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_ch_s3.cli import demo
 from airflow_provider_ch_s3.sandbox.info import Sandbox
-from tests.airflow.conftest import README, ROOT, code_blocks
+from tests.airflow.conftest import DOCS, ROOT, code_blocks
 from tests.marks import thorough
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
@@ -34,7 +34,7 @@ def test_demo_loads_and_compares(tmp_path: Path, options: list[str], nodes: int)
     )
     assert done.returncode == 0, done.stdout + done.stderr
     if not options:
-        check_readme(done.stdout)
+        check_page(done.stdout)
     last = done.stdout.splitlines()[-1]
     assert re.fullmatch(
         rf"demo: OK rows=336776 nodes={nodes} load_seconds=\d+\.\d\d settle_seconds=\d+\.\d\d parts=\d+", last
@@ -45,9 +45,9 @@ def test_demo_loads_and_compares(tmp_path: Path, options: list[str], nodes: int)
     assert sum(node["rows_written"] for node in report["load"]["nodes"].values()) == 336776
 
 
-def check_readme(printed: str) -> None:
-    """Check that a run prints what the README shows, except progress and plan, which depend on the machine."""
-    (shown,) = code_blocks(README, "text")
+def check_page(printed: str) -> None:
+    """Check that a run prints what docs/commands.md shows, except progress and plan, which depend on the machine."""
+    (shown,) = code_blocks(DOCS / "commands.md", "text")
     lines = [
         line for line in shown.splitlines() if line.strip("… ") and "%, " not in line and " [computed] " not in line
     ]

@@ -225,7 +225,7 @@ def test_what_prevents_an_answer_is_a_sentence_without_secrets(
         ({"conn_id": DOWN}, 502, f"there is no answer from ClickHouse through the connection '{DOWN}'"),
         ({"conn_id": QUOTED}, 502, f"ClickHouse refuses what the page asks through the connection '{QUOTED}'"),
         ({"ledger": "listed.flights"}, 404, "there is no ledger listed.flights on the server of the connection"),
-        ({"ledger": LEDGER, "after": "0"}, 404, "'0' is no place where a page begins"),
+        ({"ledger": LEDGER, "after": "0"}, 404, "'0' is not a valid page token"),
     ):
         answered, text = ask(airflow_api.address, "loads", **values)
         detail = json.loads(text)["detail"].replace("`", "")  # the server quotes some passwords, but not all

@@ -93,13 +93,11 @@ def test_the_readme(examples: LocalAirflow, flights_sandbox: Sandbox, tmp_path: 
     dags.mkdir()
     (dag,) = code_blocks(README, "python")
     (dags / "flights.py").write_text(dag)
-    (statement,) = code_blocks(README, "sql")
-    _, connect, load, _ = code_blocks(README, "bash")
+    _, _, connect, load = code_blocks(README, "bash")  # the others: test_wheel.py, and tests/unit/test_documents.py
     given = with_dags(examples, dags).environment
     # the README adds the connections to Airflow's database
     environment = {name: value for name, value in given.items() if not name.startswith("AIRFLOW_CONN_")}
     with no_tables(flights_sandbox):
-        flights_sandbox.query(statement)
         said = run(with_real_values(connect, flights_sandbox) + load, environment)
         rows = flights_sandbox.query("SELECT toUInt32(count()) AS n FROM flights")[0]["n"]
     assert rows == ROWS_OF_JANUARY_2

@@ -229,6 +229,6 @@ class TestListAfterLoaded:
         lab.load("in/*.csv", table, **self.HOW)
         put(lab, 2, 3, 4)
         monkeypatch.setattr(source, "MAX_LISTED_FILES", 2)
-        with pytest.raises(ConfigError, match=r"3 files are too many to be listed in one query.*use commit='chunk'"):
+        with pytest.raises(ConfigError, match=r"3 files are too many to name in one query.*use commit='chunk'"):
             lab.load("in/*.csv", table, task_id="next", commit="end", **self.HOW)
         assert numbers(lab, table) == [1]

@@ -103,7 +103,7 @@ def test_the_page_of_a_ledger(lab: Lab, view: LedgerView, days: str, capsys: pyt
     assert states(view, states=OPEN) == ALL[:1]
     assert states(view, table=days, states=["committed"], days=1.0) == ALL[2:]
     assert states(view, days=1e-9) == []
-    with pytest.raises(ConfigError, match="is no place where a page begins"):
+    with pytest.raises(ConfigError, match="is not a valid page token"):
         view.page(Selection(after="[1]"))
     pages = turn(lambda after: view.page(Selection(table=days, after=after, limit=1)))
     assert [(one.task, one.state) for page in pages for one in page.loads] == ALL

@@ -335,11 +335,11 @@ class TestAzure:
             thorough({"host": "http://127.0.0.1:1/testaccount"}, r"cannot list container", id="host"),
             thorough(
                 {"extra": {"tenant_id": "t"}, "password": "p"},
-                "is no access to a storage account: Token credential",
+                "cannot access the storage account: Token credential",
                 id="application",
             ),
             pytest.param(
-                {"extra": {"connection_string": "nonsense"}}, "is no access to a storage account", id="text"
+                {"extra": {"connection_string": "nonsense"}}, "cannot access the storage account", id="text"
             ),
         ],
     )
@@ -628,7 +628,7 @@ class TestHttp:
             pytest.param("https://h/a/../b.csv", r"has \.\. or a folder \. in 'a/\.\./b\.csv'", id="dots"),
             pytest.param("https://h/1..5.csv", r"has \.\. or a folder", id="dots-in-a-name"),
             pytest.param("https://h/100%.csv", "has a % in '100%.csv' that encodes nothing", id="percent"),
-            pytest.param("https://h/\udcff.csv", "has a character that is none in UTF-8", id="surrogate"),
+            pytest.param("https://h/\udcff.csv", "contains an invalid character", id="surrogate"),
             pytest.param("s3://b/in/1.csv", "is an address of S3; use S3ToClickHouseOperator for it", id="s3"),
             pytest.param("https://h/{1..9999999999}.csv", "source names 9,999,999,999 files", id="many"),
             pytest.param(["https://h/1", "http://h/2"], "source names the buckets http://h, https://h", id="two"),
@@ -762,7 +762,7 @@ class TestAfterLoad:
         store.load(lab, "in/**", table, after_load=wanted, **move)
         assert store.read("in/a/1.csv") == b"n\n7\n"
         assert store.tags("in/a/1.csv") == {}
-        assert "'in/a/1.csv': no longer what the load read, so left alone" in caplog.text
+        assert "'in/a/1.csv': changed since the load; left in place" in caplog.text
 
     def test_what_somebody_else_removed_was_not_moved(
         self, lab: Lab, store: Store, table: str, caplog: pytest.LogCaptureFixture

@@ -42,6 +42,20 @@ def test_links_lead_somewhere(document: Path) -> None:
         assert not anchor or anchor in anchors(target), f"{document.name} links to {link}, which is no heading there"
 
 
+def test_the_readme_stays_short() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert text.count("\n") <= 110
+    assert len(text.split()) <= 600
+
+
+def test_the_readme_names_targets_of_make_that_tests_run() -> None:
+    block = "```bash\nmake demo\nmake test\n```"
+    assert block in (ROOT / "README.md").read_text()
+    recipes = (ROOT / "Makefile").read_text()
+    assert "\ndemo: $(READY)\n\t$(BIN)/ch-s3 demo\n" in recipes  # tests/airflow/test_demo.py
+    assert '\ntest: lint\n\t$(BIN)/pytest $(PARALLEL) -m "not thorough"\n' in recipes  # is what runs this
+
+
 def quoted_messages() -> Iterator[tuple[str, str]]:
     """The headings of the page, with the message below each."""
     pattern = re.compile(r"^### ([^\n]+)\n\n```text\n(.*?)\n```$", re.DOTALL | re.MULTILINE)

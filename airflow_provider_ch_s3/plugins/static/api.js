@@ -40,7 +40,7 @@ function taskPath(place) {
 // The index of an unmapped task is undefined, or "-1".
 const indexOf = ({ mapIndex }) => Number(mapIndex ?? -1);
 
-// Rows of the table itself, without those that were rejected, or went into materialized views.
+// Rows of the table itself, without the ones that were rejected, or went into materialized views.
 function rowsAdded({ partitions, rows_written: written }) {
   return partitions ? Object.values(partitions).reduce((sum, rows) => sum + rows, 0) : written;
 }

@@ -1,4 +1,4 @@
-// The numbers of a load, each beside what the plan expected.
+// The numbers of a load, each with what the plan expected.
 
 import { countOf, formatBytes, formatCount, formatSeconds } from "./format.js";
 import { html } from "./react.js";

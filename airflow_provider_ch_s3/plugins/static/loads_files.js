@@ -1,4 +1,4 @@
-// Files by name: those of one load, and those of which a table holds rows.
+// Files by name: those of one load, and those whose rows a table holds.
 
 import { CopyButton, Failure, Section, Table } from "./elements.js";
 import { countOf, formatBytes, formatTime } from "./format.js";
@@ -66,7 +66,7 @@ export function TableFiles({ table, where }) {
     setPlace({ prefix, after: "" });
   }
   return html`
-    <${Panel} title=${title} note="that loads have brought, according to the ledger">
+    <${Panel} title=${title} note="that loads have added, according to the ledger">
       <form className="filters" onSubmit=${search}>
         <label>Path begins with<input value=${prefix} placeholder="bucket/folder/" onChange=${type} /></label>
         <button type="submit">Search</button>

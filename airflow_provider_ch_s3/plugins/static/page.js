@@ -4,7 +4,7 @@ import { Component, html, useEffect, useState } from "./react.js";
 
 const POLL_MILLISECONDS = 3000;
 
-// Adds a style sheet beside this module to the page.
+// Adds a style sheet next to this module to the page.
 export function loadStyle(name) {
   return new Promise((resolve) => {
     const link = document.createElement("link");

@@ -56,7 +56,7 @@ def test_tables_of_clickhouse_cloud_are_warned_of(caplog: pytest.LogCaptureFixtu
 
 
 REPLAY_WITHOUT_APPEND = (
-    "d.flights feeds d.daily, e.hourly, and a commit of staged partitions does not: their old rows cannot be"
+    "d.flights feeds d.daily, e.hourly, which staged commits do not trigger: their old rows cannot be"
     " identified; detach the views, load, and fill them again"
 )
 
@@ -100,7 +100,7 @@ REPLAY_WITHOUT_APPEND = (
             VIEWS,
             request("append"),
             TargetError,
-            "d.flights feeds d.daily, e.hourly, and a commit of staged partitions does not: use"
+            "d.flights feeds d.daily, e.hourly, which staged commits do not trigger: use"
             " materialized_views='replay' to feed them from the staged rows, or staging=False",
             id="views",
         ),

@@ -435,8 +435,8 @@ class TestSelect:
         ]
         assert [one.left_out.counts["files_skipped"] for one in selections] == [4, 0, 0]
         assert selections[0].left_out.describe_skipped() == (
-            f"skipping 3 files that the table already holds ('{key(1)}', …) and 1 file of which the table holds"
-            f" another version ('{key(24)}')"
+            f"skipping 3 files that the table already holds ('{key(1)}', …) and 1 file that the table holds"
+            f" in another version ('{key(24)}')"
         )
         assert selections[0].chunk.bytes_total == 325 - 2 - 4 - 21 - 25
 

@@ -179,7 +179,7 @@ CHUNK = Chunk(number=2, after="a", last="c", size_bytes=2048, bytes_before=4096,
 
 def test_a_plan_of_a_chunk_shows_its_share() -> None:
     text = format_plan(dataclasses.replace(PREPARED, chunk=CHUNK))
-    assert text.splitlines()[1] == "chunk     2 of about 4: 2.0 KiB of 10.0 KiB, 4.0 KiB of which are loaded"
+    assert text.splitlines()[1] == "chunk     2 of about 4: 2.0 KiB of 10.0 KiB, 4.0 KiB already loaded"
     assert text.replace(text.splitlines(keepends=True)[1], "") == format_plan(PREPARED)
 
 

@@ -90,13 +90,13 @@ def test_a_changed_file_fails_the_load(listed: tuple[SourceFile, ...], begin: st
         ),
         pytest.param(
             [FileSelection(files=(), loaded=(OLD, NEW), changed=(CHANGED,))],
-            "skipping 2 files that the table already holds ('old', …) and 1 file of which the table holds"
-            " another version ('changed')",
+            "skipping 2 files that the table already holds ('old', …) and 1 file that the table holds"
+            " in another version ('changed')",
             id="both",
         ),
         pytest.param(
             [FileSelection(files=(NEW,), changed=(CHANGED,))],
-            "skipping 1 file of which the table holds another version ('changed')",
+            "skipping 1 file that the table holds in another version ('changed')",
             id="other-versions-alone",
         ),
         pytest.param(

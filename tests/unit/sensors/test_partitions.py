@@ -74,7 +74,7 @@ def test_after_a_load_that_had_nothing_new_no_server_is_asked(
     assert isinstance(found, PokeReturnValue)
     assert found.is_done
     assert found.xcom_value == {"parts": 0, "rows": 0, "last_change": None, "nodes": []}
-    assert "flights: settled: no partition to wait for, since the load brought no rows" in caplog.text
+    assert "flights: settled: no partition to wait for, since the load added no rows" in caplog.text
 
 
 TABLE = TableName(database="d", table="t")

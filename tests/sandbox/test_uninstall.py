@@ -1,0 +1,32 @@
+"""docs/uninstall.md: what a load leaves, how it is removed, and what is forgotten with it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.sandbox.conftest import Lab
+
+pytestmark = pytest.mark.sandbox
+
+PAGE = Path(__file__).parents[2] / "docs" / "uninstall.md"
+
+
+def test_the_page_removes_all_but_the_rows(lab: Lab) -> None:
+    page = PAGE.read_text().replace("analytics", lab.database)
+    drops, leftovers = re.findall(r"^```sql\n(.*?)^```", page, re.M | re.S)
+    table = lab.create("t", "n UInt32")
+    lab.put("in/a.csv", b"1\n2\n")
+    lab.load("in/*.csv", table, structure="n UInt32", data_format="CSV")
+    for node in range(lab.sandbox.nodes):
+        assert lab.query(leftovers, node=node) == []
+        for statement in drops.strip().split(";\n"):
+            lab.query(statement.rstrip(";"), node=node)
+        shown = lab.query(f"SELECT name FROM system.tables WHERE database = '{lab.database}'", node=node)
+        assert [row["name"] for row in shown] == ["t"]
+    assert sorted(row["n"] for row in lab.rows(table)) == [1, 2]
+
+    lab.load("in/*.csv", table, structure="n UInt32", data_format="CSV")  # nobody knows that it holds them
+    assert sorted(row["n"] for row in lab.rows(table)) == [1, 1, 2, 2]
