@@ -87,7 +87,8 @@ def test_on_kill_stops_the_query(files: Lab, background: Background) -> None:
 
 
 def test_a_retry_stops_what_a_dead_worker_left_running(files: Lab, background: Background) -> None:
-    slow, retry = operator(files, SLOW, settings={"max_threads": 1}), operator(files, "SELECT count() AS c FROM {files}")
+    slow = operator(files, SLOW, settings={"max_threads": 1})
+    retry = operator(files, "SELECT count() AS c FROM {files}")
     other = operator(files, SLOW, task_id="other", settings={"max_threads": 1})
     tasks = [background(one.execute, files.context(one, max_tries=1)) for one in (slow, other)]
     wait_until(lambda: len(running(files)) == 2, "both queries")
