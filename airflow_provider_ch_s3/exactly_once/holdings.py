@@ -198,9 +198,10 @@ class Holdings:
         :raises LoadError: if a later release replaced something: then it is unknown what the table still holds.
         """
         replaced: dict[str, Moment] = {}
-        for some in batches(sorted(partitions), IDS_PER_STATEMENT):
+        # The whole table also where no partition is asked for: files without rows are held until it is replaced.
+        for some in batches(sorted({WHOLE_TABLE, *partitions}), IDS_PER_STATEMENT):
             render = ledger_queries.render_read_replacements
-            for row in self._look_up(render, partitions=[WHOLE_TABLE, *some], counts_conditions=is_certain):
+            for row in self._look_up(render, partitions=some, counts_conditions=is_certain):
                 _check_known(row)
                 partition = row["partition_id"]
                 replaced[partition] = max(replaced.get(partition, NEVER), tuple(row["replaced_at"]))

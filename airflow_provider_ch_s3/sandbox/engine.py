@@ -26,7 +26,7 @@ class EnginePackage:
 
     :param integrity: name of a hash, ``-``, and the base64 of the archive's digest, as npm registries print it.
     :param library: path of the shared library in the package.
-    :param parts: folder of the package with the libraries that it is linked to.
+    :param parts: folders of the package with what the library is linked to.
     """
 
     name: str
@@ -34,7 +34,7 @@ class EnginePackage:
     integrity: str
     registry: Registry = Registry.NPM
     library: str = "libchdb.so"
-    parts: str = ""
+    parts: tuple[str, ...] = ()
 
 
 def _wheel(version: str, integrity: str, abi: str) -> EnginePackage:
@@ -44,7 +44,7 @@ def _wheel(version: str, integrity: str, abi: str) -> EnginePackage:
         integrity=integrity,
         registry=Registry.PYPI,
         library=f"chdb/_chdb.{abi}.so",
-        parts="chdb.libs",
+        parts=("chdb.libs",),
     )
 
 

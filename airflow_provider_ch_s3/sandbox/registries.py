@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import Enum
 from pathlib import Path, PurePosixPath
 
@@ -51,10 +51,9 @@ def fetch(registry: Registry, name: str, version: str, directory: Path) -> Path:
     )
 
 
-def unpack(registry: Registry, archive: Path, directory: Path, *, library: str, parts: str) -> None:
-    """Extract a library, and the folder of libraries that it is linked to, from a package.
+def unpack(registry: Registry, archive: Path, directory: Path, *, library: str, parts: Collection[str]) -> None:
+    """Extract a library, and the folders with what it is linked to, from a package.
 
-    :param parts: the folder; '' for none.
     :raises SandboxError: if the package does not contain the library.
     """
     member = f"package/{library}" if registry is Registry.NPM else library
@@ -63,7 +62,7 @@ def unpack(registry: Registry, archive: Path, directory: Path, *, library: str, 
             _take_from_tarball(archive, directory / library, member)
         else:
             with zipfile.ZipFile(archive) as wheel:
-                linked = [name for name in wheel.namelist() if parts and PurePosixPath(name).parts[0] == parts]
+                linked = [name for name in wheel.namelist() if PurePosixPath(name).parts[0] in parts]
                 wheel.extractall(directory, [member, *linked])
     except (KeyError, tarfile.TarError, zipfile.BadZipFile) as exc:
         raise SandboxError(f"{member} cannot be read from {archive.name}: {exc}") from exc

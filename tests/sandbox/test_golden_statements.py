@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.sandbox.engine import package_of
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
 from tests.marks import thorough
+from tests.sandbox.engine_in_process import CLUSTER, ask_each
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
@@ -38,6 +39,14 @@ TABLE_COLUMNS = (
 )
 TABLES = ("a\\`b", "ch_s3_stage_52115f13b013_0123_2_7_7")
 PARAMETERS = ("az_connection_string", "s3_access_key", "s3_external_id", "s3_secret_key", "s3_session_token", "x")
+GIVEN = {f"param_{name}": "x" for name in PARAMETERS} | {"max_execution_time": "10", "s3_retry_attempts": "0"}
+BEFORE = (
+    *(f"CREATE DATABASE `{database}` ENGINE = Atomic" for database in ("it's", "e", "d")),
+    *(
+        f"CREATE TABLE `it's`.`{table}` ({TABLE_COLUMNS}) ENGINE = MergeTree PARTITION BY dt ORDER BY id"
+        for table in TABLES
+    ),
+)
 # Statements that an engine does not understand, each with the reason why it is not sent there, or is known to fail.
 WHERE_KNOWN = {
     "copy_partitions": "the setting is sent where the server knows it",
@@ -83,32 +92,60 @@ def statements() -> list[tuple[str, str]]:
     return sorted(texts, key=lambda named: order.get(named[1].split()[0], 1))
 
 
-def at_home(text: str, sandbox: Sandbox) -> str:
-    """Name the sandbox's cluster and object store, which are not those of the golden statements."""
+def at_home(text: str, cluster: str, endpoint: str) -> str:
+    """Name a cluster and an object store that are there, unlike those of the golden statements."""
     text = text.replace(" ON CLUSTER `it's`", "")
-    text = re.sub(r"(\w*[cC]luster\w*|Distributed)\('it\\'s'", rf"\1('{sandbox.cluster}'", text)
-    return re.sub(r"'https?://[^/'\"]*", f"'{sandbox.s3_endpoint}", text)
+    text = re.sub(r"(\w*[cC]luster\w*|Distributed)\('it\\'s'", rf"\1('{cluster}'", text)
+    return re.sub(r"'https?://[^/'\"]*", f"'{endpoint}", text)
 
 
-def complaint(sandbox: Sandbox, text: str) -> str:
-    """Run a statement; returns what the engine says if it does not understand it, or ''."""
-    given = {f"param_{name}": "x" for name in PARAMETERS} | {"max_execution_time": "10", "s3_retry_attempts": "0"}
+def on_one_server(text: str) -> str:
+    """What a server without a cluster is sent."""
+    text = re.sub(r"clusterAllReplicas\('it\\'s', (system\.\w+)\)", r"\1", text)
+    table = r"cluster(?:AllReplicas)?\('it\\'s', 'it\\'s', '(\w+`?\w*)'(?:, cityHash64\(id, 'it\\'s'\))?\)"
+    text = re.sub(rf"(?:FUNCTION )?{table}", lambda found: "`it's`.`{}`".format(found[1].replace("`", "\\`")), text)
+    return re.sub(r"(\w+)Cluster\('it\\'s', ", r"\1(", text)
+
+
+def complaint(code: int, said: str) -> str:
+    """Why an engine does not understand a statement, from its error; '' if it does."""
+    return f"{NOT_UNDERSTOOD[code]}: {said}" if code in NOT_UNDERSTOOD else ""
+
+
+def answer(sandbox: Sandbox, text: str) -> str:
     try:
-        sandbox.query(at_home(text, sandbox), settings=given)
+        sandbox.query(at_home(text, sandbox.cluster, sandbox.s3_endpoint), settings=GIVEN)
     except ServerError as error:
-        return f"{NOT_UNDERSTOOD[error.code]}: {error}" if error.code in NOT_UNDERSTOOD else ""
+        return complaint(error.code, str(error))
     return ""
+
+
+def check(found: dict[str, str], known: dict[str, str]) -> None:
+    """Check what an engine does not understand.
+
+    :param known: what it is not sent.
+    """
+    unexpected = found.keys() - known.keys() - LOOSE_EXAMPLES
+    assert not unexpected, "\n".join(f"{name}: {found[name]}" for name in sorted(unexpected))
+    assert known.keys() - found.keys() == set(), "understood after all"
 
 
 def test_the_engine_understands_each_statement(engine: tuple[str, Sandbox]) -> None:
     version, sandbox = engine
-    for database in ("it's", "e", "d"):
-        sandbox.query(f"CREATE DATABASE `{database}` ENGINE = Atomic")
-    for table in TABLES:
-        sandbox.query(
-            f"CREATE TABLE `it's`.`{table}` ({TABLE_COLUMNS}) ENGINE = MergeTree PARTITION BY dt ORDER BY id"
-        )
-    found = {name: said for name, text in statements() if (said := complaint(sandbox, text))}
-    unexpected = found.keys() - NOT_FOR[version].keys() - LOOSE_EXAMPLES
-    assert not unexpected, "\n".join(f"{name}: {found[name]}" for name in sorted(unexpected))
-    assert NOT_FOR[version].keys() - found.keys() == set(), "understood after all"
+    for statement in BEFORE:
+        sandbox.query(statement)
+    found = {name: said for name, text in statements() if (said := answer(sandbox, text))}
+    check(found, NOT_FOR[version])
+
+
+@pytest.mark.thorough
+def test_the_newest_engine_understands_each_statement_of_one_server(ch_s3_sandbox: Sandbox, tmp_path: Path) -> None:
+    """No other node can answer an engine in process: statements over a cluster are tried as for one server."""
+    before = [*BEFORE, *(f"SET {name} = '{value}'" for name, value in GIVEN.items()), "SYSTEM FLUSH LOGS"]
+    asked = {name: at_home(on_one_server(text), CLUSTER, ch_s3_sandbox.s3_endpoint) for name, text in statements()}
+    said = ask_each([*before, *asked.values()], tmp_path)
+    assert said[: len(before)] == [""] * len(before)
+    found = dict(zip(asked, said[len(before) :], strict=True))
+    codes = {name: int(code[1]) for name, text in found.items() if (code := re.match(r"Code: (\d+)", text))}
+    assert codes.keys() == {name for name, text in found.items() if text}
+    check({name: why for name, code in codes.items() if (why := complaint(code, found[name]))}, {})

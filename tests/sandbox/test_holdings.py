@@ -147,6 +147,10 @@ def read(ledger: Ledger) -> Holdings:
         pytest.param([committed(1, {"p": 1}, uuids=("u2", "u3"))], [1], id="a-node-was-added-or-replaced"),
         pytest.param([committed(1, {"p": 1}, uuids=())], [], id="no-uuids"),
         pytest.param([committed(1, {}), committed(2, {"p": 1}, mode="replace_partitions")], [1, 2], id="no-rows"),
+        pytest.param([committed(1, {}), committed(2, {}, mode="replace_table")], [2], id="no-rows-and-replaced"),
+        pytest.param(
+            [committed(1, {}), committed(2, {}, mode="replace_partitions")], [1, 2], id="no-rows-and-not-replaced"
+        ),
         pytest.param(
             # whoever finished the commit of 2 recorded it once more, after 3
             [

@@ -28,6 +28,9 @@ def operator(lab: Lab, sql: str, source: str = "in/**", **arguments: Any) -> S3Q
     return S3QueryOperator(sql=sql, **{**given, **arguments})
 
 
+SLOW = "SELECT sum(sleepEachRow(1)) FROM {files}"
+
+
 def ask(lab: Lab, sql: str, source: str = "in/**", **arguments: Any) -> list[dict[str, Any]]:
     asked = operator(lab, sql, source, **arguments)
     return asked.execute(lab.context(asked))
@@ -74,13 +77,26 @@ def running(lab: Lab) -> list[dict[str, Any]]:
 
 
 def test_on_kill_stops_the_query(files: Lab, background: Background) -> None:
-    slow = operator(files, "SELECT sum(sleepEachRow(1)) FROM {files}", settings={"max_threads": 1})
+    slow = operator(files, SLOW, settings={"max_threads": 1})
     task = background(slow.execute, files.context(slow))
     wait_until(lambda: running(files), "the query")
     slow.on_kill()
     assert running(files) == []
     with pytest.raises(SourceError, match=r"the server refuses the query .*QUERY_WAS_CANCELLED"):
         task.result()
+
+
+def test_a_retry_stops_what_a_dead_worker_left_running(files: Lab, background: Background) -> None:
+    slow = operator(files, SLOW, settings={"max_threads": 1})
+    retry = operator(files, "SELECT count() AS c FROM {files}")
+    other = operator(files, SLOW, task_id="other", settings={"max_threads": 1})
+    tasks = [background(one.execute, files.context(one, max_tries=1)) for one in (slow, other)]
+    wait_until(lambda: len(running(files)) == 2, "both queries")
+    assert retry.execute(files.context(retry, try_number=2, max_tries=1)) == [{"c": 6}]
+    assert len(running(files)) == 1  # that of another task goes on
+    with pytest.raises(SourceError, match="QUERY_WAS_CANCELLED"):
+        tasks[0].result()
+    assert tasks[1].result()
 
 
 def test_the_keys_are_in_no_log(files: Lab, caplog: pytest.LogCaptureFixture) -> None:
