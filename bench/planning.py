@@ -143,7 +143,7 @@ class SimulatedClickHouse:
             case "read_loaded_files":
                 first, last = map(int, re.findall(r"/part-(\d+)-", statement.text))
                 return [row_of(number) for number in range(first + first % 2, last + 1, 2)]
-            case "read_names":
+            case "read_names" | "read_replacements":
                 return []
             case "read_commits":
                 commit = {"committed_at": (8, 0.0), "mode": "append", "partition_rows": {}, "target": "d.t"}

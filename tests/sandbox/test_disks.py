@@ -22,7 +22,7 @@ COLUMNS = "toString(day) AS day, n"
 
 
 def make_table(lab: Lab, settings: str) -> str:
-    """Create a table with a partition for each day, that of the old one with rows; and twelve files for both days: each node reads some."""
+    """Create a table with a partition for each day, that of the old one with rows; and files that each node reads."""
     for number in range(12):
         lines = [f"{row['n']},{row['day']}\n" for row in ROWS[number::12]]
         lab.put(f"in/{number}.csv", "".join(["n,day\n", *lines]).encode())

@@ -479,7 +479,7 @@ class TestHttp:
             web_store(web).load(lab, "in/1.csv.gz" if is_compressed else "in/1.csv", table)
         assert lab.rows(table) == []
         if not is_compressed:
-            with pytest.raises(LoadError, match=r"the files have [\d,]+ bytes, but .* read [\d,]+, and what was read is in"):
+            with pytest.raises(LoadError, match=r"have [\d,]+ bytes, but .* read [\d,]+, and what was read is in"):
                 web_store(web).load(lab, "in/1.csv", table, task_id="direct", staging=False)
 
     @pytest.mark.thorough
@@ -777,7 +777,7 @@ class TestAfterLoad:
         report = store.load(lab, "in/**", table, after_load="move", move_to="done")
         assert list(store.keys()) == [f"done/{report['query_id']}/in/b/1.csv", "other/1.csv"]
         assert "moved 1 file" in caplog.text
-        assert "'in/a/1.csv': no longer what the load read, so left alone" in caplog.text
+        assert "'in/a/1.csv': changed since the load; left in place" in caplog.text
 
     @pytest.mark.parametrize(("wanted", "move_to"), [("delete", ""), ("move", "done")])
     def test_markers_go_with_the_last_file_of_their_folder(
@@ -830,7 +830,7 @@ class TestAfterLoad:
         report = retry.execute(lab.context(retry, try_number=2, max_tries=1))
         assert report is not None
         assert not [key for key in list(store.keys()) if key.startswith("in/")]
-        assert "left alone" not in caplog.text
+        assert "left in place" not in caplog.text
         assert len(lab.rows(table)) == 2
 
     @pytest.mark.parametrize(
