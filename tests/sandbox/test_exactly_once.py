@@ -123,12 +123,14 @@ class TestEditedArguments:
         assert len(lab.inserts()) == 2
         assert is_clean(lab)
 
+    @pytest.mark.thorough
     def test_files_that_are_to_be_skipped_now(self, lab: Lab, table: str) -> None:
         lab.load("in/*.csv", table, task_id="yesterday")
         self.stage(lab, table, on_loaded_files="load")
         assert lab.load("in/*.csv", table, try_number=2)["files_skipped"] == 3
         assert bag(lab.rows(table)) == bag(FEW)
 
+    @pytest.mark.thorough
     def test_what_decides_about_no_row_is_continued(self, lab: Lab, table: str) -> None:
         self.stage(lab, table)
         lab.load("in/*.csv", table, try_number=2, min_rows=30, min_files=3, settle_before_commit=True)
@@ -181,6 +183,7 @@ class TestDroppedLedger:
         assert bag(lab.rows(table)) == bag(OTHER)
         assert "Contents" not in lab.s3.list_objects_v2(Bucket=lab.bucket, Prefix="in/")
 
+    @pytest.mark.thorough
     def test_no_rows_are_taken_from_the_table_that_was_staged(self, lab: Lab, table: str) -> None:
         with start_worker(lab, table, before=die_before("write_event_committing", 1, signal.SIGKILL)) as worker:
             assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL

@@ -29,6 +29,7 @@ def test_a_renamed_table_keeps_its_files(lab: Lab, table: str) -> None:
     assert bag(lab.rows(table)) == bag(FEW + OTHER)
 
 
+@pytest.mark.thorough
 def test_what_was_replaced_under_one_name_is_known_under_the_other(lab: Lab, table: str) -> None:
     for number in range(3):
         lab.load("in/*.csv", table, task_id=f"before{number}", load_mode="replace_table")
@@ -77,6 +78,7 @@ def test_a_copy_under_a_known_name_is_refused_until_it_is_adopted(lab: Lab, tabl
     assert bag(lab.rows(table)) == bag(FEW)
 
 
+@pytest.mark.thorough
 def test_a_copy_that_begins_anew(lab: Lab, table: str) -> None:
     lab.load("in/*.csv", table)
     copy(lab, table)
@@ -85,6 +87,7 @@ def test_a_copy_that_begins_anew(lab: Lab, table: str) -> None:
     assert bag(lab.rows(table)) == bag(FEW + FEW)
 
 
+@pytest.mark.thorough
 def test_a_copy_under_another_name_adopts_by_that_name(lab: Lab, table: str) -> None:
     lab.load("in/*.csv", table)
     other = f"{lab.database}.other"
@@ -98,6 +101,7 @@ def test_a_copy_under_another_name_adopts_by_that_name(lab: Lab, table: str) -> 
     assert bag(lab.rows(other)) == bag(FEW + OTHER)
 
 
+@pytest.mark.thorough
 def test_an_unknown_name_is_loaded_whatever_the_table_holds(lab: Lab, table: str) -> None:
     lab.load("in/*.csv", table)
     other = lab.create("other", "n UInt32", EVEN_AND_ODD)
