@@ -164,6 +164,7 @@ class Lease:
     :param node: the one on which its tables are created.
     :param read_floor: reads the last epoch of the names that the table had before. Each epoch is later than those, so
         that the commits into one table have one order, whatever its name was.
+    :param home: the database of its tables, if it is not the target's.
     """
 
     client: ClickHouseClient
@@ -173,6 +174,7 @@ class Lease:
     token: str
     timing: Timing
     read_floor: Callable[[], int] = lambda: 0
+    home: str = ""
 
     @contextmanager
     def held(self, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> Iterator[HeldLease]:
@@ -232,7 +234,7 @@ class Lease:
         last_epoch = self.ledger.last_epoch
         while True:
             # The tables first: a lease that is released in between has left its epoch in the ledger.
-            tables = self._read_tables()
+            tables = self.read_tables()
             if (
                 tables
                 and not self._outranks(claim, tables[-1].claim, is_urgent=is_urgent)
@@ -248,7 +250,7 @@ class Lease:
             if self._create(epoch, claim):
                 # Another process may have taken and released one since: an epoch must not be used twice.
                 # Another may have one that was not there when they were read, or this epoch on another node.
-                others = {table for table in self._read_tables() if table.claim.token != claim.token} - set(tables)
+                others = {table for table in self.read_tables() if table.claim.token != claim.token} - set(tables)
                 history = self.ledger.read()
                 if history.epoch < epoch and not others:
                     self._begin(epoch, claim, first_open=history.first_open)
@@ -342,10 +344,9 @@ class Lease:
         written = sum(event.epoch == table.epoch for event in history.events)
         return waiting.is_silent((table.claim.token, written, running and self.timing.now()))
 
-    def _read_tables(self) -> list[LeaseTable]:
+    def read_tables(self) -> list[LeaseTable]:
         """Read all leases of the target, the latest one last."""
-        database = self.ledger.target.database
-        rows = self.client.query(ledger_queries.render_read_tables(database, self._prefix, self.ledger.cluster))
+        rows = self.client.query(ledger_queries.render_read_tables(self._database, self._prefix, self.ledger.cluster))
         return sorted(
             LeaseTable(
                 epoch=int(row["name"].removeprefix(self._prefix)),
@@ -359,8 +360,12 @@ class Lease:
     def _prefix(self) -> str:
         return lock_prefix(self.ledger.target)
 
+    @property
+    def _database(self) -> str:
+        return self.home or self.ledger.target.database
+
     def _table(self, epoch: int) -> TableName:
-        return TableName(database=self.ledger.target.database, table=f"{self._prefix}{epoch}")
+        return TableName(database=self._database, table=f"{self._prefix}{epoch}")
 
     def _create(self, epoch: int, claim: Claim) -> bool:
         comment = json.dumps(dataclasses.asdict(claim))

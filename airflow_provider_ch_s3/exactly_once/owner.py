@@ -40,7 +40,7 @@ from airflow_provider_ch_s3.inspect.locate import check_reach
 from airflow_provider_ch_s3.inspect.table import read_definition
 from airflow_provider_ch_s3.query.state import kill_queries
 from airflow_provider_ch_s3.sql import staging_queries
-from airflow_provider_ch_s3.sql.load_queries import render_running_queries
+from airflow_provider_ch_s3.sql.load_queries import render_read_table, render_running_queries
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 log = logging.getLogger(__name__)
@@ -103,6 +103,43 @@ class Target:
         with self.owned():
             pass  # each new owner does that first
 
+    def tidy_up_earlier_names(self) -> None:
+        """Finish or undo what loads left behind that died before the table got its present name.
+
+        Their locks and staging tables carry the name that they knew, and nobody else can continue them. A name that
+        another table has by now is left to the loads of that one.
+
+        :raises LockLostError: as :meth:`owned`.
+        """
+        for name, history in self.holdings.read_earlier():
+            if (earlier := self._under(name, history)) is None:
+                continue
+            log.warning("cleaning up after loads into %s, which is %s now", name, self.spec.local)
+            with earlier.owned() as owner:
+                for attempt in owner.history.attempts.values():
+                    if attempt.is_open:
+                        owner.abandon(attempt.id)
+
+    def _under(self, name: TableName, history: History) -> Target | None:
+        """The same table under an earlier name; None if nothing is left there, or another table has the name."""
+        if any(
+            attempt.state is EventKind.COMMITTING and not set(attempt.committing_uuids) & set(self.spec.uuids)
+            for attempt in history.attempts.values()
+        ):
+            return None
+        rows = self.client.query(render_read_table(name, self.cluster.name))
+        if any(row["engine"].endswith("MergeTree") for row in rows):
+            return None
+        ledger = self.ledger.of(name)
+        # RENAME DATABASE takes them along, RENAME TABLE into another database does not.
+        for home in dict.fromkeys((self.spec.local.database, name.database)):
+            staging = replace(self.staging, known_as=name, home=home)
+            floor = partial(read_floor, Holdings(ledger=ledger, table_uuids=self.spec.uuids), staging)
+            lease = replace(self.lease, ledger=ledger, home=home, read_floor=floor)
+            if staging.find() or lease.read_tables():
+                return replace(self, ledger=ledger, staging=staging, lease=lease)
+        return None
+
     def is_last_of_task(self) -> bool:
         """Whether no other process of the same task has owned the target since this one did."""
         return self.lease.is_last_of_task(self.ledger.read())
@@ -145,6 +182,12 @@ class Target:
             and is_one_shard
             and all(self.staging.replicas.are_one_group(table) for table in view_tables)
         )
+
+
+def read_floor(holdings: Holdings, staging: Staging) -> int:
+    """Read the last epoch of the names that the table had before, and of the staging tables that are there."""
+    earlier = (history.epoch for _, history in holdings.read_earlier())
+    return max((*earlier, *(table.epoch for table in staging.find())), default=0)
 
 
 @dataclass(kw_only=True)

@@ -54,6 +54,8 @@ class Staging:
     """All staging tables of one target.
 
     :param replicas: those of the target and of the staging tables.
+    :param known_as: the name that the target had when the tables were made, if it was another one.
+    :param home: the database of the tables, if it is not the target's.
     :param partitions_per_statement: how many partitions one ALTER may copy, replace or move.
     """
 
@@ -61,18 +63,24 @@ class Staging:
     cluster: str | None
     target: TableName
     replicas: Replicas
+    known_as: TableName | None = None
+    home: str = ""
     partitions_per_statement: int = PARTITIONS_PER_STATEMENT
 
     @property
     def _prefix(self) -> str:
-        return f"ch_s3_stage_{short_hash(self.target)}_"
+        return f"ch_s3_stage_{short_hash(self.known_as or self.target)}_"
+
+    @property
+    def _database(self) -> str:
+        return self.home or self.target.database
 
     def name(self, table: StagingTable) -> TableName:
         """Full name of a staging table."""
         attempt = table.attempt
         load = attempt.load_id.removeprefix("ch-s3-")
         name = f"{self._prefix}{load}_{attempt.generation}_{attempt.number}_{table.epoch}{table.role}"
-        return TableName(database=self.target.database, table=name)
+        return TableName(database=self._database, table=name)
 
     def agree(self, table: TableName, *, is_exact: bool, with_merges: bool = False) -> Mapping[str, str]:
         """Wait until all replicas of the target, or of one of its staging tables, hold the same rows.
@@ -81,7 +89,7 @@ class Staging:
         :param with_merges: wait for queued merges, too.
         :returns: nodes that together hold each row once, each with the node to which to send a statement.
         """
-        is_staged = table.database == self.target.database and table.table.startswith(self._prefix)
+        is_staged = table.database == self._database and table.table.startswith(self._prefix)
         return self.replicas.agree(table, is_exact=is_exact, is_staged=is_staged, with_merges=with_merges)
 
     def query_agreed(
@@ -97,7 +105,7 @@ class Staging:
 
     def find(self) -> dict[StagingTable, set[str]]:
         """Find all that exist, and the nodes that have them."""
-        rows = self.client.query(ledger_queries.render_read_tables(self.target.database, self._prefix, self.cluster))
+        rows = self.client.query(ledger_queries.render_read_tables(self._database, self._prefix, self.cluster))
         found: dict[StagingTable, set[str]] = {}
         for row in rows:
             match = _NAME.fullmatch(row["name"].removeprefix(self._prefix))

@@ -213,6 +213,7 @@ class LoadRun(TaskLoad):
         check_rights(target, self.request.load_mode, self.views)
         target.ledger.open([node.host for node in target.cluster.nodes])
         self.monitor.log.wait_until_there(self.timing)
+        target.tidy_up_earlier_names()
         history = target.ledger.read()
         step = decide_start(history, self.identity, self.request, target.spec.uuids)
         chunks = self._committed_chunks(history)

@@ -11,7 +11,7 @@ from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.lease import Lease
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
-from airflow_provider_ch_s3.exactly_once.owner import Target
+from airflow_provider_ch_s3.exactly_once.owner import Target, read_floor
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import PARTITIONS_PER_STATEMENT, Staging
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -80,12 +80,6 @@ def find_target(
         read_floor=partial(read_floor, Holdings(ledger=ledger, table_uuids=spec.uuids), staging),
     )
     return Target(client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lease=lease)
-
-
-def read_floor(holdings: Holdings, staging: Staging) -> int:
-    """Read the last epoch of the names that the table had before, and of the staging tables that are there."""
-    earlier = (history.epoch for _, history in holdings.read_earlier())
-    return max((*earlier, *(table.epoch for table in staging.find())), default=0)
 
 
 def _copies_one_by_one(ddl_mode: DdlMode, cluster: ClusterSpec) -> bool:

@@ -28,7 +28,7 @@ from airflow_provider_ch_s3.exactly_once import lease
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.lease import Lease
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
-from airflow_provider_ch_s3.exactly_once.owner import Target
+from airflow_provider_ch_s3.exactly_once.owner import Target, read_floor
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
 from airflow_provider_ch_s3.files.access import S3Access
@@ -39,7 +39,6 @@ from airflow_provider_ch_s3.inspect.table import read_definition
 from airflow_provider_ch_s3.load import kill, staged
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.load.wiring import read_floor
 from airflow_provider_ch_s3.query import state
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnLoadedFiles, OnPartialPartitions
 from airflow_provider_ch_s3.sql import render
