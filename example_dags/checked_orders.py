@@ -46,7 +46,7 @@ with DAG(
             "each order once": "count() = uniqExact(id)",
             "no negative amount": "countIf(amount < 0) = 0",
             "one day": "min(ordered_on) = max(ordered_on)",
-            "customers are known": Check("countIf(customer = '') / count() < 0.1", on_failure="warn"),
+            "customers are known": Check("countIf(ifNull(customer, '') = '') / count() < 0.1", on_failure="warn"),
         },
     )
 
