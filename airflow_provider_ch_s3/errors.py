@@ -13,6 +13,7 @@
     ├── PlanError              no plan is possible for this cluster, source and target
     ├── ServerError            ClickHouse responded with an error (code and name are kept)
     ├── LoadError              the load ran and failed
+    │   ├── CheckFailedError   the staged rows do not fulfil a check: loading them again would not help
     │   ├── OvertakenError     a newer process of the same task has taken over: this one must stop
     │   │   └── LockLostError      the lock was taken over, perhaps by another load: then this one may start again
     │   └── UnknownStateError  it is unknown whether the load ran: it must not be submitted again
@@ -34,9 +35,11 @@ class ErrorCode(IntEnum):
 
     BAD_ARGUMENTS = 36
     TABLE_ALREADY_EXISTS = 57
+    UNKNOWN_FUNCTION = 46
     UNKNOWN_IDENTIFIER = 47
     UNKNOWN_TABLE = 60
     INCOMPATIBLE_COLUMNS = 122
+    ILLEGAL_DIVISION = 153
     TIMEOUT_EXCEEDED = 159
     UNKNOWN_USER = 192
     WRONG_PASSWORD = 193
@@ -108,6 +111,10 @@ class ServerError(ChS3Error):
 
 class LoadError(ChS3Error):
     """The load ran and failed."""
+
+
+class CheckFailedError(LoadError):
+    """The staged rows do not fulfil a check, so they were not committed; a retry would find the same rows."""
 
 
 class OvertakenError(LoadError):

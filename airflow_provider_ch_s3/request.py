@@ -11,6 +11,7 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
 from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES
 from airflow_provider_ch_s3.table.new_table import CreateTable
+from airflow_provider_ch_s3.table.row_check import Check
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 
 
@@ -116,7 +117,8 @@ _DECIDE_NO_ROWS = frozenset(
             "max_bad_rows",
         ),
         *("max_bad_ratio", "on_partial_partitions", "list_after_loaded", "commit", "max_files_per_chunk"),
-        *("max_bytes_per_chunk", "after_load", "move_to", "settle_before_commit"),
+        *("max_bytes_per_chunk", "after_load", "move_to", "settle_before_commit", "checks"),
+        "validate_only",
     }
 )
 _ARGUMENTS = {"pattern": "source", "connection_settings": "the connection's settings"}
@@ -150,6 +152,8 @@ class LoadRequest:
     :param expected_files: names of files without which a folder is not complete; these are not loaded.
     :param min_rows: fail if fewer rows are staged.
     :param max_bad_rows: more bad rows than that fail the load; ``max_bad_ratio``: a greater share of all rows.
+    :param checks: name → what the staged rows must fulfil before the commit.
+    :param validate_only: all but the commit.
     :param list_after_loaded: list only keys after the last one that the table holds of this source.
     :param commit: for ``APPEND``; the replacing modes always commit at the end.
     :param max_files_per_chunk: files that one INSERT takes, if chunks are committed.
@@ -189,6 +193,8 @@ class LoadRequest:
     min_file_age_seconds: float = 0.0
     expected_files: tuple[str, ...] = ()
     min_rows: int = 1
+    checks: Mapping[str, Check] = field(default_factory=dict)
+    validate_only: bool = False
     list_after_loaded: bool = False
     commit: CommitAt = CommitAt.CHUNK
     max_files_per_chunk: int = MAX_LISTED_FILES
@@ -227,4 +233,4 @@ class LoadRequest:
     @property
     def is_chunked(self) -> bool:
         """Whether files that are too many, or too large, for one INSERT are loaded and committed in chunks."""
-        return self.load_mode is LoadMode.APPEND and self.commit is CommitAt.CHUNK
+        return self.load_mode is LoadMode.APPEND and self.commit is CommitAt.CHUNK and not self.validate_only

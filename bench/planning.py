@@ -131,7 +131,8 @@ class SimulatedClickHouse:
         """Return the rows of a response as the hook would."""
         match statement.name:
             case "read_settings":
-                return [{"name": rule.name, "value": "0", "readonly": 0, "min": None, "max": None} for rule in RULES]
+                known = {"value": "0", "readonly": 0, "min": None, "max": None, "type": "UInt64"}
+                return [{"name": rule.name, **known} for rule in RULES]
             case "describe_files":
                 return [{"name": "id", "type": "Int64"}]
             case "sample_files":

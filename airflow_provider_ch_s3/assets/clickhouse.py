@@ -39,6 +39,7 @@ def describe_in_events(context: Context, outlets: Sequence[Any], table: TableNam
                     "bytes": report.size_bytes,
                     "query_id": report.query_id,
                     "partitions": sorted(report.partitions or {}),
+                    "checks": [dict(one) for one in report.row_checks],
                 }
             )
 

@@ -7,7 +7,7 @@ end the statement around it nor read anything but the rows of that statement. To
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from airflow_provider_ch_s3.clickhouse.tokens import Token, TokenKind, refuse, split_at_commas, tokenize
@@ -34,6 +34,20 @@ _READERS = {
     "hascolumnintable": "another table, even one on another server",
     "file": "a file on the server",
 }
+# A bare or quoted name of one of these, if no column has that name, calls the function (26.7); ClickHouse's own check
+# for functions with changing results does not see them.
+_CALLED_BY_NAME = frozenset(
+    {
+        *("now", "today", "curdate", "current_date", "current_timestamp", "localtime", "localtimestamp"),
+        *("user", "currentuser", "current_user", "session_user"),
+        *("database", "schema", "currentdatabase", "current_database"),
+    }
+)
+_COMPARISONS = frozenset({"=", "==", "!=", "<>", "<", "<=", ">", ">="})
+# These bind less tightly than a comparison, or begin something that contains one.
+_LOOSER_WORDS = frozenset(
+    {*("and", "or", "xor", "not", "between", "in", "is", "like", "ilike", "regexp", "global"), *("case", "as")}
+)
 _IN_FUNCTION = re.compile(r"(?:global)?(?:not)?(?:null)?in(?:ignoreset)?")
 
 _ONLY_COLUMNS = "use only the columns of the rows, or dictGet() to look values up in a dictionary"
@@ -193,3 +207,57 @@ def find_names(text: str) -> Iterator[str]:
         is_called = after is not None and after.text == "("
         if token.kind in (TokenKind.WORD, TokenKind.NAME) and not is_part and not is_called:
             yield text[token.start :][: len(token.text)].strip('`"')
+
+
+def find_called_by_name(text: str, columns: Collection[str]) -> str:
+    """Return a function with changing results that is called by its name alone, such as ``today``; '' if none is.
+
+    :param columns: names that stand for columns.
+    """
+    called = {name for name in find_names(text) if name.lower() in _CALLED_BY_NAME} - set(columns)
+    return min(called, default="")
+
+
+def calls(text: str, function: str) -> bool:
+    """Whether an expression calls a function, whose name is given in lower case."""
+    return any(token.text == function and after.text == "(" for token, after in pairwise(tokenize(text)))
+
+
+def split_comparison(text: str) -> tuple[str, str, str] | None:
+    """Split a comparison of two values: ``"sum(a) <= 3"`` becomes ``("sum(a)", "<=", "3")``.
+
+    :returns: None if the expression is anything else, such as two comparisons joined by AND.
+    """
+    outside = [token for token in tokenize(text) if token.depth == 0]
+    if any(token.text in _LOOSER_WORDS or token.text == "?" for token in outside):
+        return None
+    signs: list[tuple[int, str]] = []
+    for before, token in zip([None, *outside], outside, strict=False):
+        if token.kind is not TokenKind.OPERATOR or token.text not in "=<>!":
+            continue
+        is_next = before is not None and before.start + 1 == token.start and before.kind is TokenKind.OPERATOR
+        if is_next and before is not None and before.text not in "=<>!":
+            return None  # the arrow of a lambda
+        if is_next:
+            signs[-1] = (signs[-1][0], signs[-1][1] + token.text)
+        else:
+            signs.append((token.start, token.text))
+    if len(signs) != 1 or signs[0][1] not in _COMPARISONS:
+        return None
+    ((start, sign),) = signs
+    left, right = text[:start].strip(), text[start + len(sign) :].strip()
+    return (left, sign, right) if left and right else None
+
+
+def find_counted(text: str) -> str:
+    """Return the condition of ``countIf(condition) = 0``; '' if the expression is anything else."""
+    match split_comparison(text):
+        case (left, "=" | "==", "0"):
+            tokens = tokenize(left)
+        case _:
+            return ""
+    first, *others = [token for token in tokens if token.depth == 0]
+    if first.text != "countif" or [token.text for token in others] != ["(", ")"]:
+        return ""
+    arguments = split_expressions(left[others[0].start + 1 : others[1].start])
+    return arguments[0] if len(arguments) == 1 else ""

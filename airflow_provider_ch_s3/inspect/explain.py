@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
+
+from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError
+from airflow_provider_ch_s3.sql.filters import short_identifier
+
+log = logging.getLogger(__name__)
 
 _CODE = re.compile(r"\(([A-Z][A-Z0-9_]{2,})\)")
 _NULL = frozenset({"CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN"})
@@ -46,6 +53,7 @@ _EXPRESSION = frozenset(
         "ILLEGAL_AGGREGATION",
     }
 )
+_OF_EXPRESSIONS = ("CANNOT_PARSE", "ILLEGAL_", "BAD_ARGUMENTS", "UNKNOWN_TYPE", "TOO_FEW_ARG", "TOO_MANY_ARG")
 _DIFFERENT_FILES = (
     "the files differ in their columns: load files with the same columns together, or name what to load with"
     " columns=[…]"
@@ -56,6 +64,15 @@ _MEMORY_OF_THE_SERVER = (
     " or have each plan with less from the start (max_concurrent_loads or ingest_memory_ratio in the connection)"
 )
 _MEMORY_OF_THE_QUERY = "raise max_memory_usage, or lower ingest_memory_ratio in the connection to plan with less"
+
+# What servers say after what is wrong: the query itself, where they were, and a guess.
+_AFTER_REASON = re.compile(
+    r":? In scope |\.? in scope |: [Ww]hile |\. Maybe you meant|\. Required columns| \([A-Z][A-Z0-9_]+\)"
+)
+_NAMES = (r"identifier [`']?(?P<name>.+?)[`']? in scope", r"Missing columns: '(?P<name>.+?)'")
+_FUNCTIONS = (r"[Ff]unction(?: with name)? [`'](?P<name>.+?)[`']", r"Unknown function (?P<name>\w+)")
+_GUESS = r"Maybe you meant: \['(?P<name>\w+)'"
+MAX_NAMED_COLUMNS = 20
 
 # Where the messages of 26.7 name the column, the value, the row and the file; the first match counts.
 _COLUMNS = (
@@ -103,6 +120,36 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
         )
         return f"{what}: {message}; {remedy}"
     return f"{message}; {_other_remedy(code, message, endpoint)}"
+
+
+def explain_expression(
+    argument: str, text: str, error: ServerError, columns: Collection[str], *, whose: str
+) -> ConfigError | None:
+    """Build the error for an expression that the server refuses; None if it says nothing about an expression.
+
+    :param argument: the argument that it was given by.
+    :param columns: what it may name.
+    :param whose: what has these columns: ``the files``, or a table.
+    """
+    message = str(error)
+    code = next(iter(reversed(_CODE.findall(message))), "")
+    if code not in _EXPRESSION | _MISFIT and not code.startswith(_OF_EXPRESSIONS):
+        return None
+    log.debug("%s=%r is refused: %s", argument, text, message)
+    given = f"{argument}={text!r}"
+    if error.code == ErrorCode.UNKNOWN_IDENTIFIER and (name := _first(_NAMES, message)):
+        name = name.strip("`").removeprefix("__table1.")
+        near = difflib.get_close_matches(name, columns, n=1)
+        shown = [short_identifier(one) for one in columns][:MAX_NAMED_COLUMNS]
+        more = ", …" if len(columns) > MAX_NAMED_COLUMNS else ""
+        hint = f"did you mean {near[0]}?" if near else f"the columns are {', '.join(shown)}{more}"
+        return ConfigError(f"{given} names {name}, which is no column of {whose}; {hint}")
+    if error.code == ErrorCode.UNKNOWN_FUNCTION and (name := _first(_FUNCTIONS, message)):
+        guess = _first((_GUESS,), message)
+        hint = f"did you mean {guess}()?" if guess else "correct its name"
+        return ConfigError(f"{given} calls {name}(), which this server does not have; {hint}")
+    reason = _AFTER_REASON.split(message.rpartition("DB::Exception: ")[2], maxsplit=1)[0].strip(" .")
+    return ConfigError(f"{given} is refused by the server: {reason} ({code}); correct it")
 
 
 def _other_remedy(code: str, message: str, endpoint: str) -> str:

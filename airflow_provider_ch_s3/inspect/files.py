@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, SourceError
@@ -17,7 +18,7 @@ from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
 from airflow_provider_ch_s3.files.csv_dialect import DELIMITER_SETTING, CsvDialect, guess_delimiter
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.inspect.explain import explain
+from airflow_provider_ch_s3.inspect.explain import explain, explain_expression
 from airflow_provider_ch_s3.inspect.schemas import compare_files, read_schemas
 from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
 from airflow_provider_ch_s3.sql import load_queries
@@ -180,8 +181,8 @@ def read_select_types(
 ) -> dict[str, str]:
     """Have the server infer the types of the user's expressions; returns table column → type.
 
-    :raises ConfigError: if an expression aggregates rows.
-    :raises SourceError: if the server rejects them.
+    :raises ConfigError: if one is no expression over the columns of the files, or aggregates rows.
+    :raises SourceError: if the server rejects them for another reason.
     """
     if not select:
         return {}
@@ -190,13 +191,45 @@ def read_select_types(
     try:
         described = client.query(statement)
     except ServerError as error:
-        if error.code == ErrorCode.NOT_AN_AGGREGATE:
-            raise ConfigError(
-                f"select={dict(select)!r} holds an aggregate function, which would make one row of many; compute a"
-                " value for each row, and aggregate in the table or a materialized view"
-            ) from error
+        for item in items:  # which of them is it?
+            _describe_expression(client, source, f"select[{item.target!r}]", item.expression, settings)
         raise unreadable(source, error) from error
     return {item.target: row["type"] for item, row in zip(items, described[1:], strict=True)}
+
+
+def check_where(
+    client: ClickHouseClient, source: SourceSpec, where: str, settings: Mapping[str, SettingValue]
+) -> None:
+    """Have the server check the condition, without reading a file.
+
+    :raises ConfigError: if it is no condition over the columns of the files.
+    :raises SourceError: if the server rejects it for another reason.
+    """
+    if not where:
+        return
+    kind = _describe_expression(client, source, "where", where, settings)
+    if family(base_type(kind)) not in ("number", "") and base_type(kind) != "Nothing":
+        raise ConfigError(f"where={where!r} is a value of type {kind}, and no condition; compare it with a value")
+
+
+def _describe_expression(
+    client: ClickHouseClient, source: SourceSpec, argument: str, text: str, settings: Mapping[str, SettingValue]
+) -> str:
+    """Have the server infer the type of one expression over the columns of the files."""
+    statement = load_queries.render_describe_select(
+        source, [MappedColumn(target=argument, expression=text)], settings
+    )
+    try:
+        return str(client.query(statement)[-1]["type"])
+    except ServerError as error:
+        if error.code == ErrorCode.NOT_AN_AGGREGATE:
+            raise ConfigError(
+                f"{argument}={text!r} holds an aggregate function, which would make one row of many; compute a value"
+                " for each row, and aggregate in the table or a materialized view"
+            ) from error
+        columns = [column.name for column in source.columns]
+        explained = explain_expression(argument, text, error, columns, whose="the files")
+        raise (explained or unreadable(source, error)) from error
 
 
 def query_files(

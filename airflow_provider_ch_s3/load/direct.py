@@ -61,6 +61,11 @@ class DirectLoadRun(TaskLoad):
                 " load_mode='append'"
             )
         check_reject(self.request, is_staged=False)
+        if self.request.checks or self.request.validate_only:
+            raise ConfigError(
+                f"{'checks' if self.request.checks else 'validate_only=True'} needs staging=True: without, the rows"
+                " are in the table before anything can check them; remove one of them"
+            )
         if self.request.on_new_columns is OnNewColumns.ADD:
             raise ConfigError(
                 "on_new_columns='add' needs staging=True, because other loads have to wait while the table is"

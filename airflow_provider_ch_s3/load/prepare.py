@@ -24,7 +24,7 @@ from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.inspect.files import read_select_types, read_source, with_delimiter
+from airflow_provider_ch_s3.inspect.files import check_where, read_select_types, read_source, with_delimiter
 from airflow_provider_ch_s3.inspect.table import is_remote
 from airflow_provider_ch_s3.load import measure
 from airflow_provider_ch_s3.rejects.lines import check_target, read_line_format
@@ -155,6 +155,7 @@ def prepare_load(
         for_inspection = dict(inspection.settings)
         source = read_text_strictly(source, request.csv_dialect, is_given=bool(request.structure))
         source = replace(source, columns=type_path_columns(source.columns, files, target.columns))
+        check_where(client, source, request.where, for_inspection)
         mapping = _map(client, source, target, inspection)
 
     writes_remotely = is_remote(client, target, cluster.name)
@@ -295,14 +296,18 @@ def check_expressions(request: LoadRequest) -> None:
     """
     if isinstance(request.columns, str):
         raise ConfigError(f"columns is the string {request.columns!r}; write a list: columns=[{request.columns!r}]")
-    for expression in request.select.values():
-        parse_expression(expression)
-    if request.where:
-        parse_expression(request.where)
     if request.structure:
         parse_structure(request.structure, frozenset())
-    if request.replace_where:
-        parse_expression(request.replace_where)
+    given = {
+        **{f"select[{name!r}]": text for name, text in request.select.items()},
+        **{f"checks[{name!r}]": check.expression for name, check in request.checks.items()},
+        **{name: text for name in ("where", "replace_where") if (text := getattr(request, name))},
+    }
+    for name, text in given.items():
+        try:
+            parse_expression(text)
+        except ConfigError as error:
+            raise ConfigError(f"{name}: {error}") from error
 
 
 def read_server_settings(client: ClickHouseClient) -> dict[str, ServerSetting]:
@@ -310,7 +315,11 @@ def read_server_settings(client: ClickHouseClient) -> dict[str, ServerSetting]:
     rows = client.query(load_queries.render_read_settings())
     return {
         row["name"]: ServerSetting(
-            value=row["value"], is_readonly=bool(row["readonly"]), lowest=row["min"], highest=row["max"]
+            value=row["value"],
+            is_readonly=bool(row["readonly"]),
+            lowest=row["min"],
+            highest=row["max"],
+            type=row["type"],
         )
         for row in rows
     }

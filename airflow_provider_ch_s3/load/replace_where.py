@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from airflow_provider_ch_s3.clickhouse.expressions import find_names
+from airflow_provider_ch_s3.clickhouse.expressions import find_called_by_name
 from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, LoadError, ServerError, TargetError
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.survivors import check_changes_applied, count_rows
+from airflow_provider_ch_s3.inspect.explain import explain_expression
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.table.target import TableName
-
-# A bare or quoted name of one of these, if no column has that name, calls the function (26.7); ClickHouse's own check
-# for functions with changing results does not see them.
-CALLED_BY_NAME = frozenset(
-    {
-        *("now", "today", "curdate", "current_date", "current_timestamp", "localtime", "localtimestamp"),
-        *("user", "currentuser", "current_user", "session_user"),
-        *("database", "schema", "currentdatabase", "current_database"),
-    }
-)
 
 
 def check_replace_where(target: Target, request: LoadRequest) -> None:
@@ -60,19 +51,16 @@ def check_staged_rows(target: Target, staged: TableName, condition: str) -> str:
 
 def _check_condition(target: Target, condition: str) -> None:
     columns = [column.name for column in target.spec.columns if column.default_kind != "EPHEMERAL"]
-    called = {name for name in find_names(condition) if name.lower() in CALLED_BY_NAME} - set(columns)
-    if called:
-        raise _is_not_repeatable(condition, f"calls {sorted(called)[0]}()")
+    if called := find_called_by_name(condition, columns):
+        raise _is_not_repeatable(condition, f"calls {called}()")
     statement = staging_queries.render_check_condition(target.spec.local, columns=columns, condition=condition)
     try:
         target.client.query(statement)
     except ServerError as error:
         if error.code == ErrorCode.QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS:
             raise _is_not_repeatable(condition, "calls a function such as now(), rand() or dictGet()") from error
-        raise ConfigError(
-            f"replace_where={condition!r} is not a condition over the columns of {target.spec.local}: {error}; its"
-            f" columns are {', '.join(columns)}"
-        ) from error
+        explained = explain_expression("replace_where", condition, error, columns, whose=str(target.spec.local))
+        raise (explained or error) from error
 
 
 def _is_not_repeatable(condition: str, why: str) -> ConfigError:

@@ -13,6 +13,7 @@ from airflow_provider_ch_s3.common.codec import as_plain, decode
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_seconds
 from airflow_provider_ch_s3.query.progress import expected_work
 from airflow_provider_ch_s3.query.state import QueryStatus
+from airflow_provider_ch_s3.table.row_check import CheckResult
 from airflow_provider_ch_s3.tuning import Prediction
 
 # A table partitioned by day may have thousands, and a load may replace all.
@@ -39,6 +40,15 @@ def _merge(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _describe_chunks(checks: Sequence[Sequence[str]]) -> tuple[str, ...]:
     return (f"{count_of(len(checks), 'chunk')}, each of them before its commit",)
+
+
+def _join_row_checks(chunks: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[Mapping[str, Any], ...]:
+    """Of each check the first chunk that did not fulfil it, or else the last one."""
+    joined: dict[str, Mapping[str, Any]] = {}
+    for one in chain(*chunks):
+        if one["name"] not in joined or joined[one["name"]]["passed"]:
+            joined[one["name"]] = one
+    return tuple(joined.values())
 
 
 def _join_nodes(nodes: Sequence[Mapping[str, NodeReport]]) -> dict[str, NodeReport]:
@@ -127,6 +137,10 @@ class LoadReport:
     :param rejected: how many of them by ``file`` and ``reason``, the most frequent first, at most 100.
     :param columns_added: columns that the load has added to the table (``on_new_columns="add"``), with their types.
     :param checks: what was compared before the commit, one sentence for each check; empty without staging.
+    :param row_checks: of each of the operator's ``checks`` its ``name``, ``expression``, ``on_failure``, ``passed``
+        (None if the result is NULL), and, if it is a comparison, ``left``, ``comparison`` and ``right`` with the two
+        values as texts; of several chunks, those of the first that did not fulfil it.
+    :param is_validated_only: the rows were checked and dropped (``validate_only=True``): nothing was committed.
     :param partitions: partition id → staged rows; empty if there was nothing new to load, None without staging.
     :param replaced: partition id → rows that the commit removed from the table; without partitions that had none.
     :param commit_seconds: duration of the commit; 0 without staging.
@@ -167,6 +181,8 @@ class LoadReport:
     rejected: Sequence[Mapping[str, Any]] = _reported(lambda files: tuple(chain(*files))[:MAX_REJECTED], ())
     columns_added: Mapping[str, str] = _reported(_merge, {})
     checks: Sequence[str] = _reported(_describe_chunks, ())
+    row_checks: Sequence[Mapping[str, Any]] = _reported(_join_row_checks, ())
+    is_validated_only: bool = False
     partitions: Mapping[str, int] | None = _reported(_sum_each, None)
     replaced: Mapping[str, int] = field(default_factory=dict)
     commit_seconds: float = _reported(_sum, 0.0)
@@ -240,16 +256,23 @@ class LoadReport:
         replaced = f", in the place of {count_of(sum(self.replaced.values()), 'row')}" if self.replaced else ""
         skipped = f"; {count_of(self.files_skipped, 'file')} skipped" if self.files_skipped else ""
         rejected = f"; {count_of(self.rows_rejected, 'row')} rejected" if self.rows_rejected else ""
+        failed = [one["name"] for one in self.row_checks if not one["passed"]]
+        warned = f"; {count_of(len(failed), 'check')} not fulfilled: {', '.join(failed)}" if failed else ""
         seconds = self.plan_seconds + self.seconds + self.settle_seconds + self.verify_seconds + self.commit_seconds
         after = format_seconds(seconds)
-        return f"{self.table} has {rows} from {files}{partitions}{replaced}, after {after}{skipped}{rejected}"
+        if self.is_validated_only:
+            return (
+                f"{self.table} was not changed: {rows} from {files}{partitions} only validated, after {after}{warned}"
+            )
+        return f"{self.table} has {rows} from {files}{partitions}{replaced}, after {after}{skipped}{rejected}{warned}"
 
     def __str__(self) -> str:
         if self.is_nothing_new:
             return self.outcome
         pieces = f", in {count_of(self.chunks, 'chunk')}," if self.chunks > 1 else ""
+        did = "validated" if self.is_validated_only else "loaded"
         lines = [
-            f"loaded {count_of(self.rows_written, 'row')} from {count_of(self.files_read, 'file')}{pieces}"
+            f"{did} {count_of(self.rows_written, 'row')} from {count_of(self.files_read, 'file')}{pieces}"
             f" into {self.table} in {format_seconds(self.seconds)}: {count_of(self.rows_per_second, 'row')}/s,"
             f" {format_bytes(self.read_bytes)} read, {count_of(self.requests, 'request')},"
             f" {count_of(self.initial_parts, 'initial part')}",
@@ -261,6 +284,7 @@ class LoadReport:
             ),
             *([f"  predicted: {decode(Prediction, self.predicted, **_BLANK_PREDICTION)}"] if self.predicted else []),
             *(f"  checked: {check}" for check in self.checks),
+            *(f"  {decode(CheckResult, one)}" for one in self.row_checks),
             *([f"  rejected: {count_of(self.rows_rejected, 'row')}"] if self.rows_rejected else []),
             *([f"  columns added: {', '.join(self.columns_added)}"] if self.columns_added else []),
             *([f"  skipped: {count_of(self.files_skipped, 'file')}"] if self.files_skipped else []),
@@ -272,7 +296,9 @@ class LoadReport:
     def _commit_lines(self) -> list[str]:
         seconds = format_seconds(self.commit_seconds)
         lines = []
-        if self.partitions:
+        if self.is_validated_only:
+            lines.append("  committed: nothing, because of validate_only=True")
+        elif self.partitions:
             lines.append(
                 f"  committed ({self.load_mode}) in {seconds}: {count_of(len(self.partitions), 'partition')}"
             )

@@ -25,6 +25,7 @@ class LeftOut:
     """Files of a listing that are not loaded, since the table holds them or another version, or they are too young.
 
     :param loaded_key: the first one that the table holds; ``changed_key``: in another version.
+    :param example: the last file that the table holds.
     """
 
     loaded_count: int = 0
@@ -32,12 +33,14 @@ class LeftOut:
     changed_count: int = 0
     changed_key: str = ""
     young_count: int = 0
+    example: SourceFile | None = None
 
     def add(self, selection: FileSelection) -> None:
         """Add what a part of the listing leaves out."""
         self.loaded_count += len(selection.loaded)
         self.changed_count += len(selection.changed)
         self.loaded_key = self.loaded_key or next((file.key for file in selection.loaded), "")
+        self.example = next(reversed((*selection.changed, *selection.loaded)), self.example)
         self.changed_key = self.changed_key or next((file.key for file in selection.changed), "")
 
     @property

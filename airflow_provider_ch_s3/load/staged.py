@@ -27,6 +27,7 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.create.columns import read_new_columns
 from airflow_provider_ch_s3.create.extend import add_columns, for_earlier_rows, level_columns
 from airflow_provider_ch_s3.errors import (
+    CheckFailedError,
     ChS3Error,
     ColumnsDifferError,
     ConfigError,
@@ -71,9 +72,10 @@ from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import kill_load
 from airflow_provider_ch_s3.load.measure import read_past_loads, read_sharing
 from airflow_provider_ch_s3.load.planned import describe_attempt
-from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load
+from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load, read_server_settings
 from airflow_provider_ch_s3.load.replace_where import check_replace_where
 from airflow_provider_ch_s3.load.report import LoadReport, build_report
+from airflow_provider_ch_s3.load.row_checks import try_checks
 from airflow_provider_ch_s3.load.selection import ChunkSelection, are_still_new, last_loaded_key, select_chunk
 from airflow_provider_ch_s3.load.verify import verify_staged, wait_until_settled
 from airflow_provider_ch_s3.load.wiring import find_target
@@ -83,7 +85,7 @@ from airflow_provider_ch_s3.rejects.stage import LineStage, create_rejected
 from airflow_provider_ch_s3.request import AfterLoad, OnNewColumns
 from airflow_provider_ch_s3.table.bad_rows import RejectTables, reject_tables
 from airflow_provider_ch_s3.table.target import TableName
-from airflow_provider_ch_s3.tuning import PastLoad, plan_chunk_bytes
+from airflow_provider_ch_s3.tuning import PastLoad, check_given_settings, plan_chunk_bytes
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +122,21 @@ class LoadRun(TaskLoad):
         check_expressions(self.request)
         check_after_load(self.request, self.store, is_staged=True)
         check_reject(self.request, is_staged=True)
+        self._check_changes_nothing()
         return self._advance(Recover()) if self._has_table() else self._report_nothing()
+
+    def _check_changes_nothing(self) -> None:
+        """:raises ConfigError: if the load is only to validate, and would change the table or need a new one."""
+        if not self.request.validate_only:
+            return
+        if self.request.on_new_columns is OnNewColumns.ADD:
+            raise ConfigError("validate_only=True and on_new_columns='add' contradict each other; remove one of them")
+        maker = self._find_table_maker()
+        if maker and not maker.is_there():
+            raise ConfigError(
+                f"validate_only=True changes nothing, and {self.request.table} does not exist; load once without it,"
+                " or look at what create_table would create with ch-s3 plan --create-table"
+            )
 
     def complete(self, query_id: str) -> LoadReport | str:
         """Wait for the end of an INSERT, verify the staged rows, and commit them.
@@ -180,11 +196,13 @@ class LoadRun(TaskLoad):
                 step = Recover()
             except OvertakenError:
                 raise
-            except ChS3Error:
+            except ChS3Error as error:
                 if self.chunk_number > 1:
-                    rest = "clear the task" if self.identity.is_last_try else "the next try continues there"
+                    is_last = self.identity.is_last_try or isinstance(error, CheckFailedError)
+                    rest = "clear the task" if is_last else "the next try continues there"
                     log.warning("the chunks before chunk %s stay in the table: %s", self.chunk_number, rest)
-                    self._dispose_for_good()
+                    if is_last:
+                        self._dispose_for_good()
                 raise
 
     def _take(self, step: Recover | FinishCommit | Abandon | Begin | Submit | Resume) -> Step:
@@ -304,7 +322,9 @@ class LoadRun(TaskLoad):
     def _plan(self, selection: ChunkSelection, past: Mapping[str, PastLoad]) -> PreparedLoad | None:
         """Inspect the files, and compute the settings; None if all files are loaded already."""
         check_replace_where(self.target, self.request)
+        try_checks(self.target, self.request.checks)
         if not selection.files:
+            self._check_arguments(selection.left_out.example)
             return None
         prepared = self._prepare_chunk(selection.chunk, selection.files, past)
         if prepared.source.is_pattern and (selection.chunk.after or any(selection.left_out.counts.values())):
@@ -314,6 +334,26 @@ class LoadRun(TaskLoad):
                 " task for each folder, e.g. with dynamic task mapping"
             )
         return prepared
+
+    def _check_arguments(self, example: SourceFile | None) -> None:
+        """Find mistakes in the arguments when there is nothing to load, too, as far as files of earlier loads tell.
+
+        :raises ConfigError: for the first one.
+        """
+        request = self.request
+        if not (request.where or request.select or request.settings):
+            return
+        check_given_settings(
+            read_server_settings(self.client), operator=request.settings, connection=request.connection_settings
+        )
+        if example is None:
+            return
+        try:
+            self._prepare_chunk(Chunk(), (example,), {})
+        except ConfigError:
+            raise
+        except ChS3Error as error:  # of the file, which is not to be loaded
+            log.info("select and where could not be checked with %r: %s", example.key, error)
 
     def _prepare_chunk(
         self, chunk: Chunk, files: tuple[SourceFile, ...], past: Mapping[str, PastLoad]
@@ -468,7 +508,13 @@ class LoadRun(TaskLoad):
             return self._give_up(attempt_id) or Recover()
         attempt = history.attempt(attempt_id)
         plan, paths = self._verify(attempt, status, rows_before=self._committed_chunks(history).rows)
-        return self._commit(attempt, plan, paths)
+        return self._drop(attempt, plan) if self.request.validate_only else self._commit(attempt, plan, paths)
+
+    def _drop(self, attempt: Attempt, plan: CommitPlan) -> Step:
+        """Drop rows that were only to be validated."""
+        with self.target.owned(attempt.id) as owner:
+            owner.abandon(attempt.id)
+        return Finish(dataclasses.replace(LoadReport.from_dict(plan.report), is_validated_only=True))
 
     def _verify(self, attempt: Attempt, status: QueryStatus, *, rows_before: int) -> tuple[CommitPlan, Set[str]]:
         """Compare what was listed, read and staged; returns the plan of the commit, and the paths of the files."""
@@ -547,6 +593,8 @@ class LoadRun(TaskLoad):
         Airflow does not retry a try that has ended well, so a later one is of a task that was cleared.
         """
         log.info("%s", report)
+        if report.is_validated_only:
+            return
         self._dispose_of_files()
         if report.query_id and not self.identity.is_last_try:
             attempt = AttemptId.parse(report.query_id)
@@ -569,7 +617,7 @@ class LoadRun(TaskLoad):
 
         With ``min_files``, they are left to the load that has all of them: after a clear it counts what is listed.
         """
-        if not self.identity.is_last_try or self.request.min_files > 1:
+        if self.request.min_files > 1:
             return
         try:
             self._dispose_of_files()

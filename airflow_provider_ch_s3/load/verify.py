@@ -27,6 +27,7 @@ from airflow_provider_ch_s3.load.chunks import chunk_of
 from airflow_provider_ch_s3.load.prepare import read_server_settings
 from airflow_provider_ch_s3.load.replace_where import check_staged_rows
 from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.load.row_checks import run_checks
 from airflow_provider_ch_s3.load.selection import list_chunk
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.rejects.stage import COUNTED, REJECTED
@@ -221,7 +222,7 @@ def verify_staged(
     :param manifest: path → ETag of the attempt's files.
     :param rows_before: rows that earlier chunks of the load have added to the table.
     :param verifying: tells how long this has taken.
-    :raises LoadError: if something differs.
+    :raises LoadError: if something differs, or a check is not fulfilled.
     """
     planned = attempt.detail(EventKind.PLANNED)
     staged = target.staged(attempt.id)
@@ -240,6 +241,7 @@ def verify_staged(
     ]
     if request.replace_where:
         checks.append(check_staged_rows(target, staged, request.replace_where))
+    row_checks = run_checks(target, staged, request.checks, rows=sum(partitions.values()))
     from_plan = {name: planned[name] for name in FROM_PLAN if name in planned}
     if request.rejects:
         report = dataclasses.replace(report, rows_written=sum(partitions.values()))
@@ -248,6 +250,7 @@ def verify_staged(
         report,
         load_mode=mode,
         checks=checks,
+        row_checks=[dataclasses.asdict(one) for one in row_checks],
         partitions=partitions,
         verify_seconds=verifying.seconds,
         **from_plan,

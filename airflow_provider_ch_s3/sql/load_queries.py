@@ -74,7 +74,7 @@ def render_check_grant(needs: Mapping[TableName, Sequence[str]]) -> Statement:
 def render_read_settings() -> Statement:
     """All settings of the connected server, with their values."""
     text = """
-        SELECT name, value, readonly, min, max
+        SELECT name, value, readonly, min, max, type
         FROM system.settings
     """
     return inline("read_settings", text)

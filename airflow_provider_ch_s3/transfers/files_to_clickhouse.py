@@ -9,11 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.providers.common.compat.sdk import XCOM_RETURN_KEY, AirflowSkipException, BaseOperator, conf
+from airflow.providers.common.compat.sdk import (
+    XCOM_RETURN_KEY,
+    AirflowFailException,
+    AirflowSkipException,
+    BaseOperator,
+    conf,
+)
 
 from airflow_provider_ch_s3.assets.clickhouse import describe_in_events
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
-from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.errors import CheckFailedError, LoadError
 from airflow_provider_ch_s3.files.addresses import Scheme, SourcePattern, parse_source
 from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
 from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES
@@ -23,6 +29,7 @@ from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.request import OnNoFiles
 from airflow_provider_ch_s3.table.new_table import CreateTable
+from airflow_provider_ch_s3.table.row_check import Check
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
 from airflow_provider_ch_s3.transfers.identity import identify
 from airflow_provider_ch_s3.transfers.lineage import LoadLineage
@@ -104,6 +111,12 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     :param skip_downstream_if_nothing_new: if nothing was loaded, the task ends as skipped instead of successful, and
         so do the tasks that depend on it.
     :param min_rows: number of rows below which the load fails, before the commit. (templated)
+    :param checks: name → flat SQL condition that aggregates the columns of the table, such as
+        ``countIf(fare < 0) = 0``, or ``Check(…, on_failure="warn")``, or a dict of its fields. All staged rows are
+        checked before the commit; if a condition is false or NULL, nothing is committed, and Airflow does not retry.
+        In chunks, each chunk is checked by itself. (templated)
+    :param validate_only: plan, stage, verify and check the rows as a load does, return its report, and drop them: the
+        table stays as it is.
     :param deferrable: wait in the triggerer while the query runs.
     :param data_format: ClickHouse's name of the format, such as ``Parquet``; None: inferred from the file names.
         (templated)
@@ -127,6 +140,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     :raises PlanError: if the ClickHouse user's profile forbids a setting that a load needs.
     :raises ServerError: if ClickHouse refuses a statement, or the login.
     :raises LoadError: if the load failed, or its outcome cannot be determined.
+    :raises AirflowFailException: if the staged rows do not fulfil a check: a retry would find the same rows.
     :raises SettleError: if the staged parts will never settle (``settle_before_commit``).
     """
 
@@ -145,6 +159,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         "min_files",
         "expected_files",
         "min_rows",
+        "checks",
         "max_files_per_chunk",
         "max_bytes_per_chunk",
         "move_to",
@@ -155,6 +170,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     template_fields_renderers = {  # noqa: RUF012
         "select": "json",
         "settings": "json",
+        "checks": "json",
         "where": "sql",
         "replace_where": "sql",
         "structure": "sql",
@@ -197,6 +213,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         expected_files: str | Sequence[str] | None = None,
         skip_downstream_if_nothing_new: bool = False,
         min_rows: int | str = 1,
+        checks: Mapping[str, str | Check | Mapping[str, Any]] | None = None,
+        validate_only: bool = False,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         data_format: str | None = None,
         compression: str | None = None,
@@ -239,6 +257,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self.expected_files = expected_files
         self.skip_downstream_if_nothing_new = skip_downstream_if_nothing_new
         self.min_rows = min_rows
+        self.checks = checks
+        self.validate_only = validate_only
         self.deferrable = deferrable
         self.data_format = data_format
         self.compression = compression
@@ -326,6 +346,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         return None
 
     def _result(self, context: Context, load: TaskLoad, report: LoadReport) -> dict[str, Any]:
+        if report.is_validated_only:
+            return report.as_dict()  # which the load itself has logged
         if load.table_name is not None:
             describe_in_events(context, self.outlets, load.table_name, report)
             self._lineage = LoadLineage.of(load, load.table_name, report, sql=load.sql or self.sql)
@@ -370,6 +392,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self.clickhouse_link = build_clickhouse_link(self._load)
         try:
             yield self._load
+        except CheckFailedError as error:
+            raise AirflowFailException(str(error)) from error
         finally:
             hook.close()
             self._show(self._load.sql)

@@ -36,6 +36,7 @@ from airflow_provider_ch_s3.request import (
     OnPartialPartitions,
 )
 from airflow_provider_ch_s3.table.new_table import parse_create_table
+from airflow_provider_ch_s3.table.row_check import parse_checks
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def check_arguments(operator: BaseOperator) -> None:
         "list_after_loaded",
         "settle_before_commit",
         "skip_downstream_if_nothing_new",
+        "validate_only",
         "deferrable",
     ):
         check_flag(name, getattr(operator, name))
@@ -125,4 +127,6 @@ def build_request(
         min_file_age_seconds=parse_seconds("min_file_age", operator.min_file_age),
         expected_files=parse_file_names("expected_files", operator.expected_files),
         min_rows=parse_count("min_rows", operator.min_rows),
+        checks=parse_checks(operator.checks),
+        validate_only=operator.validate_only,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -49,12 +50,21 @@ class ServerSetting:
 
     :param is_readonly: the user's profile does not allow changing it.
     :param lowest: the least value that the profile allows; None for any; ``highest``: the greatest.
+    :param type: ClickHouse's name for what the setting takes.
     """
 
     value: str
     is_readonly: bool = False
     lowest: str | None = None
     highest: str | None = None
+    type: str = "String"
+
+    def understands(self, value: SettingValue) -> bool:
+        """Whether a value is of the setting's type: only numbers are told from other texts."""
+        is_number = re.fullmatch(
+            r"U?Int\d+(Auto)?|NonZeroUInt64|Float|Double|MaxThreads|(Milli)?[Ss]econds", self.type
+        )
+        return not is_number or re.match(r"\s*([-+.]*\d|auto|true|false|inf)", str(value).lower()) is not None
 
     def takes(self, value: SettingValue) -> bool:
         """Whether the user may send this value."""

@@ -94,7 +94,15 @@ def no_tables(sandbox: Sandbox) -> Iterator[None]:
 
 def _drop_tables(sandbox: Sandbox) -> None:
     for node in range(sandbox.nodes):
-        for table in ("flights", "flights_by_day", "new_flights", "orders", "orders_rejected", "arrivals"):
+        for table in (
+            "flights",
+            "flights_by_day",
+            "new_flights",
+            "orders",
+            "orders_rejected",
+            "checked_orders",
+            "arrivals",
+        ):
             for name in (table, f"{table}_local", "orders_local_rejected"):
                 sandbox.query(f"DROP TABLE IF EXISTS {name} SYNC", node=node)
 

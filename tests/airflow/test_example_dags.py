@@ -52,6 +52,7 @@ def test_all_examples_import() -> None:
     assert helpless == []
     assert sorted(bag.dags) == [
         "bulk_load_flights",
+        "checked_orders",
         "dirty_rows",
         "flights_by_month",
         "flights_consumer",
@@ -101,6 +102,14 @@ def test_bad_rows_are_in_a_table_of_their_own(examples: LocalAirflow, flights_sa
         (4, "ordered_on", "2013-02-30", "not a Date"),
         (5, "", "", "5 fields instead of 4"),
     ]
+
+
+@pytest.mark.thorough
+def test_rows_are_checked_before_the_commit(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
+    log = examples.run("dags", "test", "checked_orders", "2013-12-31")
+    assert [row["id"] for row in flights_sandbox.query("SELECT id FROM checked_orders ORDER BY id")] == [1, 2, 3, 4]
+    assert "each order once: fulfilled" in str(log)
+    assert "customers are known: 0.25 is too many" in str(log)
 
 
 @pytest.mark.thorough

@@ -1,2 +1,2 @@
-SELECT name, value, readonly, min, max
+SELECT name, value, readonly, min, max, type
 FROM system.settings

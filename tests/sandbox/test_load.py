@@ -571,8 +571,39 @@ class TestRefusedBeforeTheInsert:
     @pytest.mark.parametrize(
         ("error", "arguments", "said"),
         [
-            pytest.param(SourceError, {"where": "nope = 1"}, "nope", id="where-of-an-unknown-column"),
-            pytest.param(SourceError, {"where": "toString(id)"}, "ILLEGAL_TYPE_OF_ARGUMENT", id="where-of-a-text"),
+            pytest.param(
+                ConfigError,
+                {"where": "nmae = 'a'"},
+                r"^where=\"nmae = 'a'\" names nmae, which is no column of the files; did you mean name\?$",
+                id="where-of-an-unknown-column",
+            ),
+            pytest.param(
+                ConfigError,
+                {"where": "toString(id)"},
+                r"^where='toString\(id\)' is a value of type Nullable\(String\), and no condition; compare it",
+                id="where-of-a-text",
+            ),
+            pytest.param(
+                ConfigError,
+                {"where": "lenght(name) > 1"},
+                r"^where='lenght\(name\) > 1' calls lenght\(\), which this server does not have; did you mean length",
+                id="where-with-an-unknown-function",
+            ),
+            pytest.param(
+                ConfigError, {"where": "count() > 1"}, "^where=.* holds an aggregate function", id="where-of-all-rows"
+            ),
+            pytest.param(
+                ConfigError,
+                {"select": {"id": "id", "name": "nmae"}},
+                r"^select\['name'\]='nmae' names nmae, which is no column of the files; did you mean name\?$",
+                id="select-of-an-unknown-column",
+            ),
+            pytest.param(
+                ConfigError,
+                {"settings": {"max_threads": "abc"}},
+                "^the operator sets 'max_threads' to 'abc', which is not a number; give one$",
+                id="setting-that-is-no-number",
+            ),
             pytest.param(
                 ConfigError, {"select": {"name": "{s3_secret_key:String}"}}, "contains a query parameter", id="secret"
             ),

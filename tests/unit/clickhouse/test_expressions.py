@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ch_s3.clickhouse.expressions import find_names, parse_expression, split_expressions
+from airflow_provider_ch_s3.clickhouse.expressions import (
+    calls,
+    find_called_by_name,
+    find_counted,
+    find_names,
+    parse_expression,
+    split_comparison,
+    split_expressions,
+)
 from airflow_provider_ch_s3.errors import ConfigError
 
 
@@ -261,3 +269,49 @@ def test_split_expressions(text: str, expected: list[str]) -> None:
 )
 def test_names_that_are_not_called(text: str, names: list[str]) -> None:
     assert list(find_names(text)) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("countIf(fare < 0) = 0", ("countIf(fare < 0)", "=", "0")),
+        ("sum(a)<=-1", ("sum(a)", "<=", "-1")),
+        ("a <> 'x = y'", ("a", "<>", "'x = y'")),
+        ("count()::Float64 == 1.5", ("count()::Float64", "==", "1.5")),
+        ("max(t) - min(t) < INTERVAL 1 DAY", ("max(t) - min(t)", "<", "INTERVAL 1 DAY")),
+        ("a = 1 AND b = 2", None),
+        ("NOT a = 1", None),
+        ("a = b = c", None),
+        ("a <=> b", None),
+        ("a = 1 ? b : c", None),
+        ("CASE WHEN a THEN 1 END = 1", None),
+        ("max(a) IN (1, 2)", None),
+        ("count()", None),
+        ("= 1", None),
+    ],
+)
+def test_a_comparison_is_split(text: str, expected: tuple[str, str, str] | None) -> None:
+    assert split_comparison(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("countIf(fare < 0) = 0", "fare < 0"),
+        (" COUNTIF( a IN (1, 2) ) == 0 ", "a IN (1, 2)"),
+        ("countIf(a) = 1", ""),
+        ("countIf(a, b) = 0", ""),
+        ("countIf(a) + countIf(b) = 0", ""),
+        ("count() = 0", ""),
+        ("countIf(a) > 0", ""),
+    ],
+)
+def test_what_is_counted(text: str, expected: str) -> None:
+    assert find_counted(text) == expected
+
+
+def test_functions_are_found_where_they_are_called() -> None:
+    assert calls("sum(arrayJoin (a)) = 0", "arrayjoin")
+    assert not calls("sum(arrayJoin) = 'arrayJoin('", "arrayjoin")
+    assert find_called_by_name("max(day) = Today", ["day"]) == "Today"
+    assert find_called_by_name("max(today) = 1", ["today"]) == ""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ch_s3.inspect.explain import explain
+from airflow_provider_ch_s3.errors import ServerError
+from airflow_provider_ch_s3.inspect.explain import explain, explain_expression
 
 TYPES = {"v": "UInt16", "dt": "Date", "a b": "UInt8"}
 WIDEN = "widen the column, convert the value with select={'v': '…'}, or leave such rows out with where"
@@ -124,3 +125,43 @@ def test_explain(message: str, what: str, remedy: str) -> None:
     assert remedy in explained.rpartition(";")[2]
     assert message in explained
     assert ("check that the servers" in explained) == ("S3_ERROR" in message)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "said"),
+    [
+        pytest.param(
+            47,
+            "ClickHouse at ch:8123: Code: 47. DB::Exception: Unknown expression or function identifier `carier` in"
+            " scope SELECT _path, carier = 'UA' FROM s3(…). Maybe you meant: ['carrier']. (UNKNOWN_IDENTIFIER)",
+            "where='…' names carier, which is no column of the files; did you mean carrier?",
+            id="26.7",
+        ),
+        pytest.param(
+            47,
+            "Code: 47. DB::Exception: Unknown expression identifier 'x' in scope SELECT x. (UNKNOWN_IDENTIFIER)",
+            "where='…' names x, which is no column of the files; the columns are carrier, `a b`",
+            id="nothing-near",
+        ),
+        pytest.param(
+            46,
+            "Code: 46. DB::Exception: Function with name `lenght` does not exist. In scope SELECT lenght(a). Maybe"
+            " you meant: ['length']. (UNKNOWN_FUNCTION)",
+            "where='…' calls lenght(), which this server does not have; did you mean length()?",
+            id="function",
+        ),
+        pytest.param(
+            53,
+            "Code: 53. DB::Exception: Cannot convert string 'abc' to type UInt32: while executing 'x'."
+            " (TYPE_MISMATCH)",
+            "where='…' is refused by the server: Cannot convert string 'abc' to type UInt32 (TYPE_MISMATCH); correct"
+            " it",
+            id="type",
+        ),
+        pytest.param(499, "Code: 499. DB::Exception: Access Denied. (S3_ERROR)", None, id="not-of-the-expression"),
+    ],
+)
+def test_what_is_wrong_with_an_expression(code: int, message: str, said: str | None) -> None:
+    error = ServerError(message, code=code)
+    explained = explain_expression("where", "…", error, ["carrier", "a b"], whose="the files")
+    assert (explained and str(explained)) == said

@@ -145,6 +145,8 @@ def test_cluster() -> None:
         "files_too_young": 0,
         "rows_rejected": 0,
         "rejected": [],
+        "row_checks": [],
+        "is_validated_only": False,
         "columns_added": {},
         "checks": [],
         "partitions": None,
@@ -185,6 +187,7 @@ COMMITTED = dataclasses.replace(
     files_skipped=1200,
     rows_rejected=1,
     rejected=[{"file": "b/k", "reason": "not a UInt8", "rows": 1}],
+    row_checks=[],
     checks=["5 files read, 5 listed", "5 ETags unchanged"],
     partitions={"201301": 400, "201302": 600},
     replaced={"20130102": 943, "20130101": 842},
@@ -274,6 +277,8 @@ def test_nothing_new() -> None:
         "files_too_young": 0,
         "rows_rejected": 0,
         "rejected": [],
+        "row_checks": [],
+        "is_validated_only": False,
         "columns_added": {},
         "checks": ["the table already holds 1,200 listed files, in this version or another"],
         "partitions": {},
@@ -476,6 +481,8 @@ def test_the_reports_of_chunks_become_one() -> None:
         "files_too_young": 1,
         "rows_rejected": 0,
         "rejected": [],
+        "row_checks": [],
+        "is_validated_only": False,
         "columns_added": {},
         "checks": ["2 chunks, each of them before its commit"],
         "partitions": {"201301": 400, "201302": 700, "201303": 400},
@@ -540,3 +547,32 @@ def test_the_ledger_s_commit_tells_what_it_replaced() -> None:
 )
 def test_is_complete(rows: list[dict[str, Any]], expected: bool) -> None:
     assert status(rows).is_complete is expected
+
+
+def a_check(name: str, passed: bool | None, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "expression": "min(n) >= 0", "on_failure": "warn", "passed": passed, **fields}
+
+
+def test_of_each_check_the_first_chunk_that_did_not_fulfil_it_is_told() -> None:
+    chunks = [
+        LoadReport(row_checks=(a_check("a", True, left="1"), a_check("b", True, left="1"))),
+        LoadReport(row_checks=(a_check("a", None, left=None), a_check("b", True, left="2"))),
+        LoadReport(row_checks=(a_check("a", False, left="3"), a_check("b", True, left="3"))),
+    ]
+    joined = join_reports(chunks)
+    assert joined.row_checks == (a_check("a", None, left=None), a_check("b", True, left="3"))
+
+
+def test_checks_are_told() -> None:
+    sane = a_check("sane", False, left="-1", comparison=">=", right="0")
+    report = dataclasses.replace(COMMITTED, row_checks=(sane,))
+    assert "\n  check 'sane' not fulfilled, a warning: min(n) >= 0 is false (-1 >= 0)\n" in str(report)
+    assert report.outcome.endswith("; 1 check not fulfilled: sane")
+    assert LoadReport.from_dict(report.as_dict()).as_dict()["row_checks"] == [sane]
+
+
+def test_a_load_that_only_validated_says_so() -> None:
+    report = dataclasses.replace(COMMITTED, is_validated_only=True)
+    assert str(report).startswith("validated ")
+    assert "\n  committed: nothing, because of validate_only=True" in str(report)
+    assert " was not changed: " in report.outcome

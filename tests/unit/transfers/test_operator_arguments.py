@@ -22,6 +22,7 @@ from airflow_provider_ch_s3.request import (
     OnPartialPartitions,
 )
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
+from airflow_provider_ch_s3.table.row_check import Check
 from airflow_provider_ch_s3.transfers.load_request import build_request
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from airflow_provider_ch_s3.tuning import LoadLimit
@@ -65,6 +66,7 @@ def test_arguments_arrive() -> None:
         materialized_views="replay",
         min_files="3",
         min_rows="0",
+        checks={"sane": "min(n) >= 0"},
         settle_before_commit=True,
         on_no_files="succeed",
         min_file_age=datetime.timedelta(minutes=5),
@@ -80,6 +82,7 @@ def test_arguments_arrive() -> None:
     assert request.on_partial_partitions is OnPartialPartitions.REPLACE
     assert request.materialized_views is MaterializedViews.REPLAY
     assert (request.min_files, request.min_rows) == (3, 0)
+    assert request.checks == {"sane": Check("min(n) >= 0", on_failure="fail")}
     assert request.settle_before_commit is True
     assert request.on_no_files is OnNoFiles.SUCCEED
     assert (request.min_file_age_seconds, request.expected_files) == (300.0, ("_SUCCESS",))
@@ -269,3 +272,23 @@ def test_a_whole_number_may_be_written_in_several_ways(value: object) -> None:
 def test_what_is_no_whole_number(value: object) -> None:
     with pytest.raises(ValueError, match="is not a whole number"):
         parse_whole(value)
+
+
+def test_airflow_renders_the_conditions_of_checks() -> None:
+    operator = S3ToClickHouseOperator(
+        task_id="load",
+        source="s3://flights/**",
+        table="d.t",
+        checks={
+            "one": "max(day) = '{{ day }}'",
+            "two": Check("min(day) = '{{ day }}'", on_failure="warn"),
+            "three": {"expression": "any(day) = '{{ day }}'"},
+        },
+    )
+    operator.render_template_fields({"day": "2013-01-01"})
+    request = build_request(operator, parse_source(operator.source), {}, LoadLimit())
+    assert {name: check.expression for name, check in request.checks.items()} == {
+        "one": "max(day) = '2013-01-01'",
+        "two": "min(day) = '2013-01-01'",
+        "three": "any(day) = '2013-01-01'",
+    }

@@ -33,6 +33,7 @@ REPORT = dataclasses.replace(
     initial_parts=4,
     seconds=1.5,
     partitions={"20130102": 400, "20130101": 442},
+    row_checks=({"name": "sane", "passed": True},),
 )
 
 
@@ -95,6 +96,7 @@ def test_the_event_of_the_table_tells_what_was_loaded() -> None:
             "bytes": 1000,
             "query_id": "ch-s3-1-insert",
             "partitions": ["20130101", "20130102"],
+            "checks": [{"name": "sane", "passed": True}],
         }
     }
 

@@ -863,3 +863,21 @@ def test_why_memory_is_shared(sharing: MemorySharing, said: str) -> None:
 )
 def test_a_chunk_is_what_a_cluster_loads_in_ten_minutes(cores: int, past: list[PastLoad], gib: int) -> None:
     assert plan_chunk_bytes(cores, past) == gib * GIB
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        ("UInt64", "abc", False),
+        ("UInt64", "", False),
+        ("UInt64", "10G", True),
+        ("UInt64", True, True),
+        ("MaxThreads", "auto", True),
+        ("Seconds", "ten", False),
+        ("Float", ".5", True),
+        ("Bool", "yes", True),
+        ("String", "abc", True),
+    ],
+)
+def test_texts_are_told_from_numbers(kind: str, value: Any, expected: bool) -> None:
+    assert ServerSetting(value="0", type=kind).understands(value) is expected

@@ -1,0 +1,51 @@
+"""The statements of the checks of staged rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.sql.render import inline, render
+from airflow_provider_ch_s3.table.target import TableName
+
+
+def render_try_check(
+    target: TableName, *, columns: Sequence[str], expression: str, sides: Sequence[str]
+) -> Statement:
+    """Compute a check for no row; fails if it is no SQL over the columns, or not repeatable.
+
+    :param sides: the two values that it compares, if it is a comparison.
+    """
+    return render("try_check", target=target, columns=columns, expression=expression, sides=sides)
+
+
+def render_run_checks(
+    staging: TableName, cluster: str | None, *, checks: Sequence[tuple[str, Sequence[str]]]
+) -> Statement:
+    """Count all rows, and compute all checks for them.
+
+    :param checks: the expression of each, and the two values that it compares, if it is a comparison.
+    """
+    return render("run_checks", staging=staging, cluster=cluster, checks=checks)
+
+
+def render_read_counted(
+    staging: TableName, cluster: str | None, *, columns: Sequence[str], condition: str, limit_rows: int
+) -> Statement:
+    """Read some of the rows that a condition holds for."""
+    text = """
+        SELECT {{ columns | identifiers }}
+        FROM {{ cluster | all_shards(staging) }}
+        WHERE ({{ condition | expression }})
+        LIMIT {{ limit_rows | literal }}
+        SETTINGS max_execution_time = 30
+    """
+    return inline(
+        "read_counted",
+        text,
+        staging=staging,
+        cluster=cluster,
+        columns=columns,
+        condition=condition,
+        limit_rows=limit_rows,
+    )

@@ -1,0 +1,311 @@
+"""Checks of the staged rows: what does not fulfil them is never seen in the table."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
+
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.table.row_check import Check
+from tests.sandbox.conftest import Lab, bag
+from tests.sandbox.few import is_clean
+from tests.sandbox.topologies import only_on
+
+pytestmark = pytest.mark.sandbox
+
+COLUMNS = "day Date, n Int32, carrier Nullable(String)"
+BY_DAY = "MergeTree PARTITION BY day ORDER BY n"
+CSV: dict[str, Any] = {"structure": COLUMNS, "data_format": "CSV"}
+SANE = {"no negative n": "countIf(n < 0) = 0"}
+
+
+def put_rows(lab: Lab, key: str, *numbers: int, day: str = "2013-01-01", carrier: str = "UA") -> None:
+    lab.put(f"in/{key}.csv", "".join(f"{day},{n},{carrier}\n" for n in numbers).encode())
+
+
+def numbers_in(lab: Lab, table: str) -> list[int]:
+    return sorted(row["n"] for row in lab.rows(table, columns="n"))
+
+
+def fail(lab: Lab, table: str, checks: Any, **arguments: Any) -> str:
+    with pytest.raises(AirflowFailException) as failed:
+        lab.load("in/*.csv", table, checks=checks, **{**CSV, **arguments})
+    return str(failed.value)
+
+
+@pytest.fixture
+def table(lab: Lab) -> str:
+    return lab.create("t", COLUMNS, BY_DAY)
+
+
+@pytest.mark.parametrize("where", ["three shards", "one server"])
+def test_checks_see_the_staged_rows_of_all_nodes(lab: Lab, where: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    if where == "one server":
+        lab.connect_one_node()
+    table = lab.create("t", COLUMNS, BY_DAY)
+    for file in range(6):
+        put_rows(lab, str(file), *range(10 * file, 10 * file + 10))
+    report = lab.load(
+        "in/*.csv",
+        table,
+        **CSV,
+        checks={
+            **SANE,
+            "all are there": "uniqExact(n) = 60",
+            "in range": "max(n) BETWEEN 1 AND 59 AND min(carrier) IN ('AA', 'UA')",
+            "few others": Check("countIf(carrier != 'AA') / count() < 0.01", on_failure="warn"),
+        },
+    )
+    found = {
+        one["name"]: (one["passed"], one["left"], one["comparison"], one["right"]) for one in report["row_checks"]
+    }
+    assert found == {
+        "no negative n": (True, "0", "=", "0"),
+        "all are there": (True, "60", "=", "60"),
+        "in range": (True, None, "", None),
+        "few others": (False, "1", "<", "0.01"),
+    }
+    assert numbers_in(lab, table) == list(range(60))
+    assert (
+        "check 'few others' not fulfilled, a warning: countIf(carrier != 'AA') / count() < 0.01 is false (1 < 0.01)"
+        in caplog.text
+    )
+    assert "1 check not fulfilled: few others" in caplog.text
+    assert is_clean(lab)
+
+
+def test_rows_that_fail_a_check_are_never_in_the_table(lab: Lab, table: str) -> None:
+    put_rows(lab, "old", 1, 2)
+    lab.load("in/*.csv", table, **CSV, checks=SANE)
+    put_rows(lab, "new", 3, -4, -5)
+    message = fail(lab, table, {**SANE, "many": "count() >= 3", "sum": "sum(n) > 0"}, task_id="next", max_tries=3)
+    assert f"2 checks of the 3 rows staged for {table} failed, and nothing of them was committed" in message
+    assert "'no negative n': countIf(n < 0) = 0 is false (2 = 0), for example (n=-" in message
+    assert "(n=-4, day=2013-01-01, carrier=UA)" in message
+    assert "(n=-5, day=2013-01-01, carrier=UA)" in message
+    assert "'sum': sum(n) > 0 is false (-6 > 0); correct the files" in message
+    assert numbers_in(lab, table) == [1, 2]
+    assert is_clean(lab)
+    # the file is corrected, and the task cleared
+    put_rows(lab, "new", 3, 4, 5)
+    lab.load("in/*.csv", table, task_id="next", try_number=2, max_tries=4, **CSV, checks=SANE)
+    assert numbers_in(lab, table) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.thorough
+def test_null_is_not_fulfilled(lab: Lab, table: str) -> None:
+    put_rows(lab, "a", 1, carrier="\\N")
+    message = fail(lab, table, {"known": "max(carrier) = 'UA'"})
+    assert "max(carrier) = 'UA' is NULL, which counts as not fulfilled (NULL = UA)" in message
+    assert numbers_in(lab, table) == []
+
+
+REFUSED = {
+    "n >= 0": "does not aggregate the rows into one value; count those that it does not hold for",
+    "countIf(n < 0) = n": "does not aggregate the rows into one value",
+    "1 = 1": "does not aggregate the rows into one value",
+    "count() OVER () = 1": "does not aggregate the rows into one value",
+    "countIf(n < 0)": "is a value of type UInt64, and no condition; compare it",
+    "max(day) <= today()": "calls a function such as now(), rand(), dictGet(), or one of your own: its result",
+    "max(day) <= today": "calls today(): its result may be different",
+    "count() > rand() % 2": "calls a function such as now(), rand(), dictGet(), or one of your own",
+    "sum(arrayJoin([n, n])) > 0": "calls arrayJoin(), which would multiply the rows of the other checks",
+    "count() > (SELECT 1)": "contains the keyword SELECT",
+    "countIf(carrier IN other) = 0": "has a name after IN",
+    "min(file('/etc/passwd')) = ''": "calls file(), which reads a file on the server",
+}
+
+
+def test_what_is_no_check_is_refused_before_anything_is_read(lab: Lab, table: str) -> None:
+    put_rows(lab, "a", 1)
+    for check, message in REFUSED.items():
+        with pytest.raises(ConfigError) as refused:
+            lab.load("in/*.csv", table, **CSV, checks={"wrong": check})
+        assert message in str(refused.value)
+        assert check in str(refused.value)
+    assert lab.inserts() == []
+
+
+@pytest.mark.thorough
+def test_a_quotient_of_no_rows_is_no_mistake(lab: Lab, table: str) -> None:
+    put_rows(lab, "a", 1, 3)
+    report = lab.load("in/*.csv", table, **CSV, checks={"mean": "intDiv(sum(n), count()) = 2"})
+    assert report["row_checks"][0]["passed"] is True
+
+
+def test_mistakes_are_found_when_there_is_nothing_new(lab: Lab, table: str) -> None:
+    put_rows(lab, "a", 1)
+    lab.load("in/*.csv", table, **CSV)
+    mistakes: dict[str, tuple[dict[str, Any], str]] = {
+        "checks": (
+            {"checks": {"known": "countIf(carier = 'UA') = 0"}},
+            f"checks['known']=\"countIf(carier = 'UA') = 0\" names carier, which is no column of {table};"
+            " did you mean carrier?",
+        ),
+        "where": (
+            {"where": "carier = 'UA'"},
+            "where=\"carier = 'UA'\" names carier, which is no column of the files; did you mean carrier?",
+        ),
+        "select": (
+            {"select": {"n": "nn + 1"}},
+            "select['n']='nn + 1' names nn, which is no column of the files; did you mean n?",
+        ),
+        "settings": (
+            {"settings": {"max_threads": "abc"}},
+            "the operator sets 'max_threads' to 'abc', which is not a number; give one",
+        ),
+    }
+    for name, (arguments, message) in mistakes.items():
+        with pytest.raises(ConfigError) as refused:
+            lab.load("in/*.csv", table, task_id=name, **CSV, **arguments)
+        assert str(refused.value) == message
+    report = lab.load("in/*.csv", table, task_id="right", **CSV, where="n > 0", settings={"max_threads": "2"})
+    assert report["files_skipped"] == 1
+
+
+def test_each_chunk_is_checked_by_itself(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
+    put_rows(lab, "a", 1, 2)
+    put_rows(lab, "b", -3)
+    message = fail(lab, table, SANE, max_files_per_chunk=1, max_tries=3)
+    assert "(1 = 0), for example (n=-3," in message
+    assert "the chunks before chunk 2 stay in the table: clear the task" in caplog.text
+    assert numbers_in(lab, table) == [1, 2]
+    assert is_clean(lab)
+    put_rows(lab, "b", 3)
+    report = lab.load(
+        "in/*.csv", table, try_number=2, max_tries=4, max_files_per_chunk=1, **CSV, checks={"one": "count() = 1"}
+    )
+    assert numbers_in(lab, table) == [1, 2, 3]
+    assert [(one["name"], one["passed"]) for one in report["row_checks"]] == [("one", True)]
+
+
+@pytest.mark.thorough
+def test_a_deferred_load_is_checked_when_it_has_ended(lab: Lab, table: str) -> None:
+    put_rows(lab, "a", -1)
+    operator = lab.operator("in/*.csv", table, deferrable=True, **CSV, checks=SANE)
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.execute(lab.context(operator))
+    event = {"status": "over", "query_id": deferred.value.trigger.query_id, "deadline": None}
+    again = lab.operator("in/*.csv", table, deferrable=True, **CSV, checks=SANE)
+    with pytest.raises(AirflowFailException, match="no negative n"):
+        again.execute_complete(lab.context(again), event)
+    assert numbers_in(lab, table) == []
+    assert is_clean(lab)
+
+
+@pytest.mark.thorough
+def test_a_function_of_ones_own_could_do_anything(lab: Lab, table: str) -> None:
+    function = f"twice_{lab.database}"
+    lab.everywhere(f"CREATE OR REPLACE FUNCTION {function} AS x -> arrayJoin([x, x])")
+    put_rows(lab, "a", 1)
+    with pytest.raises(ConfigError, match="or one of your own: its result may be different"):
+        lab.load("in/*.csv", table, **CSV, checks={"sum": f"sum({function}(n)) > 0"})
+    lab.everywhere(f"DROP FUNCTION {function}")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("mode", ["replace_partitions", "replace_table"])
+def test_what_would_be_replaced_stays(lab: Lab, table: str, mode: str) -> None:
+    put_rows(lab, "a", 1)
+    lab.load("in/*.csv", table, **CSV, load_mode=mode)
+    put_rows(lab, "a", -1)
+    fail(lab, table, SANE, task_id="next", load_mode=mode)
+    assert numbers_in(lab, table) == [1]
+
+
+@pytest.mark.thorough
+def test_bad_rows_are_not_checked(lab: Lab, table: str) -> None:
+    lab.put("in/a.csv", b"2013-01-01,1,UA\n2013-01-01,x,UA\n")
+    report = lab.load("in/*.csv", table, data_format="CSV", on_bad_rows="reject", checks={"one": "count() = 1"})
+    assert (report["row_checks"][0]["passed"], report["rows_rejected"]) == (True, 1)
+
+
+@pytest.mark.thorough
+def test_without_staging_there_is_nothing_to_check(lab: Lab, table: str) -> None:
+    put_rows(lab, "a", 1)
+    with pytest.raises(ConfigError, match="checks needs staging=True"):
+        lab.load("in/*.csv", table, **CSV, staging=False, checks=SANE)
+
+
+@pytest.mark.thorough
+@pytest.mark.every_case
+@only_on("old")
+def test_checks_on_replicas(replicated_lab: Lab) -> None:
+    lab = replicated_lab
+    table = lab.create("t", COLUMNS, BY_DAY)
+    for file in range(4):
+        put_rows(lab, str(file), *range(10 * file, 10 * file + 10))
+    checks = {**SANE, "all are there": "count() = 40", "wide": "max(n) - min(n) = 39", "known": "max(carrier) = 'UA'"}
+    report = lab.load("in/*.csv", table, **CSV, checks=checks)
+    assert [one["passed"] for one in report["row_checks"]] == [True] * 4
+    put_rows(lab, "bad", -1)
+    assert "(n=-1," in fail(lab, table, SANE, task_id="next")
+    with pytest.raises(ConfigError, match="its result may be different"):
+        lab.load("in/*.csv", table, task_id="third", **CSV, checks={"new": "max(day) <= today()"})
+    assert bag(lab.rows(table, columns="n")) == bag({"n": n} for n in range(40))
+    assert is_clean(lab)
+
+
+def test_a_load_that_only_validates_changes_nothing(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    put_rows(lab, "a", 1, 2)
+    put_rows(lab, "b", 3, day="2013-01-02")
+    chunks = {"max_files_per_chunk": 1}  # all files are validated at once
+    report = lab.load("in/*.csv", table, validate_only=True, **CSV, **chunks, checks={**SANE, "all": "count() = 3"})
+    assert (report["is_validated_only"], report["rows_written"], report["chunks"]) == (True, 3, 1)
+    assert [one["passed"] for one in report["row_checks"]] == [True, True]
+    assert f"validated 3 rows from 2 files into {table}" in caplog.text
+    assert numbers_in(lab, table) == []
+    assert is_clean(lab)
+    fail(lab, table, {"none": "count() = 0"}, task_id="next", validate_only=True)
+    assert is_clean(lab)
+    # the files are as new as before
+    assert lab.load("in/*.csv", table, task_id="real", **CSV)["is_validated_only"] is False
+    assert numbers_in(lab, table) == [1, 2, 3]
+
+
+@pytest.mark.thorough
+def test_what_only_validates_moves_no_files_and_replaces_nothing(lab: Lab, table: str) -> None:
+    put_rows(lab, "a", 1)
+    given = {**CSV, "load_mode": "replace_table", "after_load": "move", "move_to": "done"}
+    lab.load("in/*.csv", table, **given, validate_only=True)
+    lab.load("in/*.csv", table, **given)
+    put_rows(lab, "b", 2)
+    lab.load("in/*.csv", table, task_id="next", **given, validate_only=True)
+    assert numbers_in(lab, table) == [1]
+    listed = lab.s3.list_objects_v2(Bucket=lab.bucket)["Contents"]
+    assert [one["Key"] for one in listed if one["Key"].startswith("in/")] == ["in/b.csv"]
+
+
+@pytest.mark.thorough
+def test_what_only_validates_is_refused_where_it_would_change_something(lab: Lab, table: str) -> None:
+    put_rows(lab, "a", 1)
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"staging": False}, "validate_only=True needs staging=True"),
+        ({"on_new_columns": "add"}, "validate_only=True and on_new_columns='add' contradict each other"),
+    ]
+    for arguments, message in refused:
+        with pytest.raises(ConfigError, match=message):
+            lab.load("in/*.csv", table, **CSV, validate_only=True, **arguments)
+    with pytest.raises(ConfigError, match="does not exist; load once without it"):
+        lab.load("in/*.csv", f"{lab.database}.new", **CSV, validate_only=True, create_table="auto")
+
+
+@pytest.mark.thorough
+def test_a_deferred_load_may_only_validate(lab: Lab, table: str) -> None:
+    put_rows(lab, "a", 1)
+    given: dict[str, Any] = {**CSV, "deferrable": True, "validate_only": True}
+    operator = lab.operator("in/*.csv", table, **given)
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.execute(lab.context(operator))
+    again = lab.operator("in/*.csv", table, **given)
+    event = {"status": "over", "query_id": deferred.value.trigger.query_id, "deadline": None}
+    report = again.execute_complete(lab.context(again), event)
+    assert report is not None
+    assert report["is_validated_only"] is True
+    assert numbers_in(lab, table) == []
+    assert is_clean(lab)

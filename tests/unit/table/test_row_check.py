@@ -1,0 +1,87 @@
+"""The argument ``checks``, and what a result says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.table.row_check import Check, CheckResult, describe_row, is_boolean, parse_checks
+
+
+def test_three_ways_to_write_a_check() -> None:
+    checks = parse_checks(
+        {
+            "text": "min(n) >= 0",
+            "value": Check("max(n) < 9", on_failure="warn"),
+            "dict": {"expression": "count() > 1", "on_failure": "warn"},
+        }
+    )
+    assert checks == {
+        "text": Check("min(n) >= 0", on_failure="fail"),
+        "value": Check("max(n) < 9", on_failure="warn"),
+        "dict": Check("count() > 1", on_failure="warn"),
+    }
+    assert parse_checks(None) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("min(n) > 0", "checks='min(n) > 0' is of type str; give a dict such as"),
+        ({1: "min(n) > 0"}, "a key of checks=1 is of type int; give a string"),
+        ({"a": 1}, "checks['a']=1 is of type int; give an SQL condition"),
+        ({"a": Check(None)}, "checks['a'].expression=None is of type NoneType; give a string"),  # type: ignore[arg-type]
+        (
+            {"a": Check("1", on_failure="ignore")},
+            "checks['a'].on_failure='ignore' is unknown; use one of 'fail', 'warn'",
+        ),
+        ({"a": {"on_failure": "warn"}}, "checks['a'] has no 'expression'"),
+        ({"a": {"expression": "1", "level": 2}}, "checks['a'] has no field 'level'; it has expression, on_failure"),
+    ],
+)
+def test_other_values_are_refused(value: Any, message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse_checks(value)
+    assert message in str(refused.value)
+
+
+def result(passed: bool | None, **fields: Any) -> CheckResult:
+    given = {"name": "sane", "expression": "min(n) >= 0", "left": "-1", "comparison": ">=", "right": "0"}
+    return CheckResult(passed=passed, **{**given, **fields})
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (result(True, left="1"), "check 'sane' passed: min(n) >= 0 is true (1 >= 0)"),
+        (result(False), "check 'sane' failed: min(n) >= 0 is false (-1 >= 0)"),
+        (
+            result(False, on_failure="warn"),
+            "check 'sane' not fulfilled, a warning: min(n) >= 0 is false (-1 >= 0)",
+        ),
+        (
+            result(None, left=None),
+            "check 'sane' failed: min(n) >= 0 is NULL, which counts as not fulfilled (NULL >= 0)",
+        ),
+        (
+            result(False, expression="max(d) IN ('x')", left=None, right=None, comparison=""),
+            "check 'sane' failed: max(d) IN ('x') is false",
+        ),
+    ],
+)
+def test_what_a_result_says(found: CheckResult, text: str) -> None:
+    assert str(found) == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("UInt8", True), ("Bool", True), ("Nullable(Bool)", True), ("UInt64", False), ("Nullable(String)", False)],
+)
+def test_types_of_conditions(kind: str, expected: bool) -> None:
+    assert is_boolean(kind) is expected
+
+
+def test_a_row_is_on_one_line() -> None:
+    assert describe_row({"n": -1, "text": "a\nb" + "c" * 90}) == f"(n=-1, text=a b{'c' * 57}…)"
