@@ -105,7 +105,7 @@ def test_null_is_not_fulfilled(lab: Lab, table: str) -> None:
 
 
 REFUSED = {
-    "n >= 0": "does not aggregate the rows into one value; count those that it does not hold for",
+    "n >= 0": "does not aggregate the rows into one value; count the rows that fail it",
     "countIf(n < 0) = n": "does not aggregate the rows into one value",
     "1 = 1": "does not aggregate the rows into one value",
     "count() OVER () = 1": "does not aggregate the rows into one value",
