@@ -116,7 +116,14 @@ def render_read_first_line(source: SourceSpec, settings: Mapping[str, SettingVal
 
 def render_count_rejected(table: TableName, cluster: str | None) -> Statement:
     """Number of bad rows by node, file and reason."""
-    return render("count_rejected", table=table, cluster=cluster)
+    text = """
+        SELECT {{ node_name }} AS node, file, if(column = '', reason, concat(column, ': ', reason)) AS why, count() AS row_count
+        FROM {{ cluster | all_replicas(table) }}
+        GROUP BY node, file, why
+        ORDER BY row_count DESC, file, why
+        SETTINGS max_execution_time = 0
+    """  # noqa: E501
+    return inline("count_rejected", text, table=table, cluster=cluster)
 
 
 def render_read_rejected(table: TableName, cluster: str | None, *, limit_rows: int) -> Statement:

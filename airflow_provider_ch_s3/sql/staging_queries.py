@@ -45,7 +45,11 @@ def render_read_view(view: TableName, cluster: str | None) -> Statement:
 
 def render_create_feed(feed: TableName, staged: TableName, cluster: str | None, *, select: Sql) -> Statement:
     """Create a materialized view that reads what is inserted into one staging table and writes to another."""
-    return render("create_feed", feed=feed, staged=staged, cluster=cluster, select=select)
+    text = """
+        CREATE MATERIALIZED VIEW IF NOT EXISTS {{ feed | table_name }}{{ cluster | on_cluster }} TO {{ staged | table_name }}
+        AS {{ select }}
+    """  # noqa: E501
+    return inline("create_feed", text, feed=feed, staged=staged, cluster=cluster, select=select)
 
 
 def render_rename_staging(staging: TableName, renamed: TableName, cluster: str | None) -> Statement:
