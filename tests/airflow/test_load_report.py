@@ -199,10 +199,10 @@ def test_a_result_that_cannot_be_drawn_is_said_in_its_place(page: Page, run: Run
     failure.wait_for()
     take_pictures(page, failure, "not-drawn")
     # the page of Airflow around it goes on: its header, and its other tabs
-    page.get_by_text("mapped", exact=True).first.wait_for()
-    page.locator("a[href$='/xcom']").first.click()
-    page.get_by_text("return_value").first.wait_for()
-    page.locator("a[href$='/plugin/load_report']").first.click()
+    page.get_by_text("mapped [0]").first.wait_for()
+    page.get_by_text("Details", exact=True).first.click()
+    page.wait_for_url(re.compile("/details"))
+    page.get_by_text("Load report", exact=True).first.click()
     failure.wait_for()
 
 

@@ -54,7 +54,7 @@ class Boundary extends Component {
     }
     return html`
       <p className="ch-s3-report" role="alert">
-        ${`This page cannot be shown (${failure}). What the task returned is in its tab XCom; `}
+        ${`This page cannot be shown (${failure}). What the task returned is among its XComs; `}
         please report this error.
       </p>`;
   }
