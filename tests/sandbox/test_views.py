@@ -45,7 +45,7 @@ def staging_tables(lab: Lab) -> list[Any]:
 
 def test_views_are_refused_by_default(lab: Lab, table: str) -> None:
     add_view(lab, f"SELECT day, sum(n) AS total FROM {lab.database}.t GROUP BY day")
-    with pytest.raises(TargetError, match=r"feeds \S+\.view, and .* use materialized_views='replay'"):
+    with pytest.raises(TargetError, match=r"feeds \S+\.view, which .*: use materialized_views='replay'"):
         lab.load("in/*.csv", table, **CSV)
     assert lab.rows(f"{lab.database}.t") == []
 
