@@ -91,10 +91,13 @@ class Holdings:
                 _check_whole(rows, held)
         return found
 
-    def loaders(self, etags: Mapping[str, str], *, dag: str, task: str) -> dict[str, AttemptId]:
+    def loaders(
+        self, etags: Mapping[str, str], *, dag: str, task: str, has_rows: Callable[[Mapping[str, int]], bool]
+    ) -> dict[str, AttemptId]:
         """Find those of some versions of files that a task has loaded, and whose rows are certainly all in the table.
 
         :param etags: path → ETag.
+        :param has_rows: whether the table has so many rows in these partitions: they may have been removed by hand.
         :returns: path → the attempt that loaded it.
         """
         found: dict[str, AttemptId] = {}
@@ -106,7 +109,10 @@ class Holdings:
             ]
             held = self._held({number for _, (_, number) in rows}, is_certain=True)
             own = self._planned_by(dag, task, {key for _, key in rows if held.get(key) == []})
-            found.update((path, own[key]) for path, key in rows if key in own)
+            numbers = sorted({number for _, number in own})
+            commits = self._read(ledger_queries.render_read_commits, attempts=numbers) if own else []
+            there = {one.id.key for one in commits if has_rows(one.partitions)}
+            found.update((path, own[key]) for path, key in rows if key in own.keys() & there)
         return found
 
     def _planned_by(self, dag: str, task: str, keys: Set[tuple[str, int]]) -> dict[tuple[str, int], AttemptId]:

@@ -134,7 +134,7 @@ class Target:
         # RENAME DATABASE takes them along, RENAME TABLE into another database does not.
         for home in dict.fromkeys((self.spec.local.database, name.database)):
             staging = replace(self.staging, known_as=name, home=home)
-            floor = partial(read_floor, Holdings(ledger=ledger, table_uuids=self.spec.uuids), staging)
+            floor = partial(read_floor, ledger, self.spec.uuids, staging)
             lease = replace(self.lease, ledger=ledger, home=home, read_floor=floor)
             if staging.find() or lease.read_tables():
                 return replace(self, ledger=ledger, staging=staging, lease=lease)
@@ -184,9 +184,10 @@ class Target:
         )
 
 
-def read_floor(holdings: Holdings, staging: Staging) -> int:
+def read_floor(ledger: Ledger, table_uuids: Sequence[str], staging: Staging) -> int:
     """Read the last epoch of the names that the table had before, and of the staging tables that are there."""
-    earlier = (history.epoch for _, history in holdings.read_earlier())
+    # Its names are read each time: it may have got another one since.
+    earlier = (history.epoch for _, history in Holdings(ledger=ledger, table_uuids=table_uuids).read_earlier())
     return max((*earlier, *(table.epoch for table in staging.find())), default=0)
 
 

@@ -7,15 +7,16 @@ ETag that was loaded. Each step can be repeated: a retry finds the load committe
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId
-from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
+from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, WritableStore
@@ -34,7 +35,7 @@ _DID = {AfterLoad.TAG: "tagged", AfterLoad.MOVE: "moved", AfterLoad.DELETE: "del
 
 def dispose_of_files(
     store: WritableStore,
-    holdings: Holdings,
+    target: Target,
     request: LoadRequest,
     identity: LoadIdentity,
     committed: Sequence[Attempt],
@@ -46,14 +47,14 @@ def dispose_of_files(
     folders: set[str] = set()
     last = None
     for attempt in committed:
-        files = _read_files(holdings.ledger, request.pattern, attempt.id)
+        files = _read_files(target.ledger, request.pattern, attempt.id)
         left = _dispose(store, request, [(attempt.id, *file) for file in files], _describe_place(request, attempt.id))
         if left:
             more = f" and {len(left) - 1} more" if len(left) > 1 else ""
             log.warning("%r%s: changed since the load; left in place", left[0], more)
         folders.update(key[: key.rfind("/") + 1] for key, _ in files)
         last = attempt.id
-    for some in _find_left_behind(store, holdings, request, identity):
+    for some in _find_left_behind(store, target, request, identity):
         _dispose(store, request, some, ", which earlier loads of this task have loaded")
         folders.update(key[: key.rfind("/") + 1] for _, key, _ in some)
         last = some[-1][0]
@@ -75,7 +76,7 @@ def _dispose(store: WritableStore, request: LoadRequest, files: Sequence[LoadedF
 
 
 def _find_left_behind(
-    store: WritableStore, holdings: Holdings, request: LoadRequest, identity: LoadIdentity
+    store: WritableStore, target: Target, request: LoadRequest, identity: LoadIdentity
 ) -> Iterator[list[LoadedFile]]:
     """Find listed files that this load skips, because this task has loaded them before.
 
@@ -86,7 +87,9 @@ def _find_left_behind(
         return
     for group in batches(Arrivals(store=store, request=request), FILES_PER_STATEMENT):
         etags = {request.pattern.path(file.key): file.etag for file in group}
-        loaders = holdings.loaders(etags, dag=identity.dag_id, task=identity.task_id)
+        loaders = target.holdings.loaders(
+            etags, dag=identity.dag_id, task=identity.task_id, has_rows=partial(_has_rows, target)
+        )
         found = [
             (attempt, file.key, file.etag)
             for file in group
@@ -95,6 +98,13 @@ def _find_left_behind(
         ]
         if found:
             yield found
+
+
+def _has_rows(target: Target, rows: Mapping[str, int]) -> bool:
+    """Whether a table has so many rows in some partitions; if its merges fold rows, whether it has any there."""
+    present = target.partition_rows(target.spec.local)
+    needed = {partition: count if target.spec.keeps_all_rows else 1 for partition, count in rows.items() if count}
+    return all(present.get(partition, 0) >= count for partition, count in needed.items())
 
 
 def _markers_of_empty(store: WritableStore, request: LoadRequest, folders: Collection[str]) -> Iterator[SourceFile]:

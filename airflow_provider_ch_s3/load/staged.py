@@ -513,7 +513,12 @@ class LoadRun(TaskLoad):
     def _drop(self, attempt: Attempt, plan: CommitPlan) -> Step:
         """Drop rows that were only to be validated."""
         with self.target.owned(attempt.id) as owner:
+            step = decide_next(owner.history, attempt.id, self.request)
+            if not isinstance(step, Resume):
+                return step
             owner.abandon(attempt.id)
+        if not chunk_of(attempt).is_last:
+            return Recover()  # of an earlier try that was to commit in chunks: this one validates all files at once
         return Finish(dataclasses.replace(LoadReport.from_dict(plan.report), is_validated_only=True))
 
     def _verify(self, attempt: Attempt, status: QueryStatus, *, rows_before: int) -> tuple[CommitPlan, Set[str]]:
@@ -593,7 +598,7 @@ class LoadRun(TaskLoad):
         Airflow does not retry a try that has ended well, so a later one is of a task that was cleared.
         """
         log.info("%s", report)
-        if report.is_validated_only:
+        if self.request.validate_only:
             return
         self._dispose_of_files()
         if report.query_id and not self.identity.is_last_try:
@@ -610,14 +615,14 @@ class LoadRun(TaskLoad):
         if self.request.after_load is AfterLoad.KEEP or not isinstance(self.store, WritableStore):
             return
         committed = self._committed_chunks(self.target.ledger.read()).attempts
-        dispose_of_files(self.store, self.target.holdings, self.request, self.identity, committed)
+        dispose_of_files(self.store, self.target, self.request, self.identity, committed)
 
     def _dispose_for_good(self) -> None:
         """Dispose of the files of the chunks before one that failed, if no later try of this load will.
 
         With ``min_files``, they are left to the load that has all of them: after a clear it counts what is listed.
         """
-        if self.request.min_files > 1:
+        if self.request.min_files > 1 or self.request.validate_only:
             return
         try:
             self._dispose_of_files()

@@ -8,7 +8,6 @@ from functools import partial
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
-from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.lease import Lease
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
 from airflow_provider_ch_s3.exactly_once.owner import Target, read_floor
@@ -77,7 +76,7 @@ def find_target(
         node=min(client.reachable if ddl_mode is DdlMode.DATABASE else (node.host for node in cluster.nodes)),
         timing=timing,
         token=token or uuid.uuid4().hex,
-        read_floor=partial(read_floor, Holdings(ledger=ledger, table_uuids=spec.uuids), staging),
+        read_floor=partial(read_floor, ledger, spec.uuids, staging),
     )
     return Target(client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lease=lease)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import UnknownStateError
+from airflow_provider_ch_s3.request import LoadMode
 from tests.faults import oracle
 from tests.faults.faults import replace_object
 from tests.faults.folder_judge import Folder
@@ -153,6 +154,9 @@ class Judge:
             case 0:
                 oracle.drop_table(scene.sandbox, scene.database)
                 oracle.make_tables(scene.sandbox, scene.database, scene.plan.mode)
+                if scene.plan.mode not in (oracle.NEW_TABLE, LoadMode.REPLACE_TABLE.value):
+                    # nobody knows of which files the rows of the new table are
+                    wanted, end = [self._before()], "failed"
             case 1:
                 replace_object(scene, number)
                 if is_append:

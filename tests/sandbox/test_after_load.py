@@ -157,6 +157,24 @@ def test_files_whose_rows_were_replaced_stay(lab: Lab, table: str, how: dict[str
     assert (keys(lab, "in/") == []) == (how["load_mode"] == "replace_table")
 
 
+def test_files_stay_whose_rows_somebody_has_removed(lab: Lab, table: str) -> None:
+    """The ledger does not know of a DROP PARTITION."""
+    lab.load("in/*.csv", table)
+    lab.everywhere(f"ALTER TABLE {table} DROP PARTITION '0'")
+    load_in_run(lab, "second", "in/*.csv", table, after_load="delete", on_no_files="succeed")
+    assert keys(lab, "in/") == ["in/0.csv", "in/1.csv", "in/2.csv"]
+
+
+def test_a_load_that_only_validates_leaves_all_files(lab: Lab, table: str) -> None:
+    lab.load("in/*.csv", table)
+    for new in ([], OTHER):
+        if new:
+            put_numbers(lab, "in/new.csv", new)
+        load_in_run(lab, f"of{len(new)}", "in/*.csv", table, after_load="delete", validate_only=True)
+    assert len(keys(lab, "in/")) == 4
+    assert bag(lab.rows(table)) == bag(FEW)
+
+
 def test_tags_of_other_runs_are_not_written_again(lab: Lab, table: str) -> None:
     first = lab.load("in/*.csv", table)
     tag = {"Key": "ch-s3-load", "Value": first["query_id"]}

@@ -25,7 +25,6 @@ from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec,
 from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.exactly_once import lease
-from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.lease import Lease
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.owner import Target, read_floor
@@ -209,7 +208,7 @@ def find_model_target(
         node=client.process.lock_node.name,
         timing=timing,
         token=token or client.process.name,
-        read_floor=partial(read_floor, Holdings(ledger=ledger, table_uuids=spec.uuids), staging),
+        read_floor=partial(read_floor, ledger, spec.uuids, staging),
     )
     cluster = ClusterSpec(name="c", nodes=tuple(nodes), server_version=(26, 7), ingest_memory_ratio=1.0)
     return Target(client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lease=lease)
