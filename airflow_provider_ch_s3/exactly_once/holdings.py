@@ -48,6 +48,17 @@ class CommittedAttempt:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HeldAttempt:
+    """An attempt of whose rows the table holds at least a part.
+
+    :param replaced: those of its partitions that have been replaced since.
+    """
+
+    commit: CommittedAttempt
+    replaced: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Holdings:
     """What the ledger knows about the content of one table.
 
@@ -108,11 +119,10 @@ class Holdings:
                 if etags.get(row["path"]) == row["etag"]
             ]
             held = self._held({number for _, (_, number) in rows}, is_certain=True)
-            own = self._planned_by(dag, task, {key for _, key in rows if held.get(key) == []})
-            numbers = sorted({number for _, number in own})
-            commits = self._read(ledger_queries.render_read_commits, attempts=numbers) if own else []
-            there = {one.id.key for one in commits if has_rows(one.partitions)}
-            found.update((path, own[key]) for path, key in rows if key in own.keys() & there)
+            whole = {key for _, key in rows if key in held and not held[key].replaced}
+            own = self._planned_by(dag, task, whole)
+            there = {key for key in own if has_rows(held[key].commit.partitions)}
+            found.update((path, own[key]) for path, key in rows if key in there)
         return found
 
     def _planned_by(self, dag: str, task: str, keys: Set[tuple[str, int]]) -> dict[tuple[str, int], AttemptId]:
@@ -157,18 +167,22 @@ class Holdings:
 
     def _held(
         self, attempts: Set[int], *, after: int = 0, is_certain: bool = False
-    ) -> dict[tuple[str, int], list[str]]:
-        """The same, each with those of its partitions that have been replaced since.
+    ) -> dict[tuple[str, int], HeldAttempt]:
+        """The same, by their keys.
 
         :param is_certain: ``replace_where``, which replaces nobody knows which rows, counts as replacing all.
         """
-        held: dict[tuple[str, int], list[str]] = {}
+        held: dict[tuple[str, int], HeldAttempt] = {}
         for some in batches(sorted(attempts), FILES_PER_STATEMENT):
             committed = self._read(ledger_queries.render_read_commits, attempts=some)
             committed = [one for one in committed if one.committed_at[0] > after]
             partitions = {partition for one in committed for partition in one.partitions}
             replaced = self._read_replacements(partitions, is_certain=is_certain)
-            held.update((one.id.key, _replaced_of(one, replaced)) for one in committed if _is_held(one, replaced))
+            held.update(
+                (one.id.key, HeldAttempt(commit=one, replaced=_replaced_of(one, replaced)))
+                for one in committed
+                if _is_held(one, replaced)
+            )
         return held
 
     def rows_of_partitions(self, partitions: Set[str]) -> dict[str, tuple[int, list[CommittedAttempt]]]:
@@ -233,7 +247,7 @@ def _replaced_of(one: CommittedAttempt, replaced: Mapping[str, Moment]) -> list[
     return sorted(p for p in one.partitions if one.committed_at < _last_replaced(replaced, p))
 
 
-def _check_whole(rows: Sequence[Mapping[str, Any]], held: Mapping[tuple[str, int], Sequence[str]]) -> None:
+def _check_whole(rows: Sequence[Mapping[str, Any]], held: Mapping[tuple[str, int], HeldAttempt]) -> None:
     """Check of each file that is held that no partition of its last attempt was replaced.
 
     :raises LoadError: if one was: the ledger knows the partitions of an attempt, not those of each of its files.
@@ -243,7 +257,7 @@ def _check_whole(rows: Sequence[Mapping[str, Any]], held: Mapping[tuple[str, int
         if (row["load_id"], row["attempt"]) in held:
             last[row["path"]] = max(last.get(row["path"], (0, "")), (row["attempt"], row["load_id"]))
     for path, (number, load_id) in sorted(last.items()):
-        if replaced := held[load_id, number]:
+        if replaced := held[load_id, number].replaced:
             raise LoadError(
                 f"nobody knows whether the table still holds {path!r}: attempt {number} of {load_id} loaded it, and"
                 f" of that attempt's partitions {', '.join(replaced[:3])}{', …' if len(replaced) > 3 else ''} were"

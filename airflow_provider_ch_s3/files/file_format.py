@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
 
 _COMPRESSION_EXTENSIONS = frozenset({"gz", "zst", "lz4", "bz2", "xz", "br"})
 
@@ -55,7 +56,7 @@ class FileFormat:
 
 
 _PARSING = "input_format_parallel_parsing"
-_CSV = frozenset({_PARSING, "input_format_csv_empty_as_default", "input_format_csv_trim_whitespaces"})
+_CSV = frozenset({_PARSING, "input_format_csv_empty_as_default", TRIM_SETTING})
 _TSV = frozenset({_PARSING, "input_format_tsv_empty_as_default"})
 _JSON = frozenset(
     {

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
@@ -23,6 +23,7 @@ from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, WritableStore
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.arrivals import Arrivals, is_marker, line_up_to
 from airflow_provider_ch_s3.request import AfterLoad, LoadRequest
+from airflow_provider_ch_s3.table.target import TargetSpec
 
 log = logging.getLogger(__name__)
 
@@ -87,8 +88,9 @@ def _find_left_behind(
         return
     for group in batches(Arrivals(store=store, request=request), FILES_PER_STATEMENT):
         etags = {request.pattern.path(file.key): file.etag for file in group}
+        present = cache(partial(target.partition_rows, target.spec.local))
         loaders = target.holdings.loaders(
-            etags, dag=identity.dag_id, task=identity.task_id, has_rows=partial(_has_rows, target)
+            etags, dag=identity.dag_id, task=identity.task_id, has_rows=partial(_has_rows, target.spec, present)
         )
         found = [
             (attempt, file.key, file.etag)
@@ -100,11 +102,10 @@ def _find_left_behind(
             yield found
 
 
-def _has_rows(target: Target, rows: Mapping[str, int]) -> bool:
+def _has_rows(spec: TargetSpec, read_present: Callable[[], Mapping[str, int]], rows: Mapping[str, int]) -> bool:
     """Whether a table has so many rows in some partitions; if its merges fold rows, whether it has any there."""
-    present = target.partition_rows(target.spec.local)
-    needed = {partition: count if target.spec.keeps_all_rows else 1 for partition, count in rows.items() if count}
-    return all(present.get(partition, 0) >= count for partition, count in needed.items())
+    needed = {partition: count if spec.keeps_all_rows else 1 for partition, count in rows.items() if count}
+    return all(read_present().get(partition, 0) >= count for partition, count in needed.items())
 
 
 def _markers_of_empty(store: WritableStore, request: LoadRequest, folders: Collection[str]) -> Iterator[SourceFile]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
-from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
@@ -184,6 +184,22 @@ def check_partial_partitions(target: Target, request: LoadRequest, partitions: s
                 " cover, and replacing it would lose them; nothing was changed: load all files of the partition,"
                 " use load_mode='replace_where', or allow the loss with on_partial_partitions='replace'"
             )
+
+
+def check_all_seen(target: Target, staged: TableName, *, seen: int, unchecked: str) -> None:
+    """Check that no row policy has hidden staged rows from a query.
+
+    :param seen: how many the query saw, before now.
+    :param unchecked: what cannot be checked otherwise, for the message.
+    :raises LoadError: if there are more.
+    """
+    # Count the parts' rows last: merges may remove rows in between, but never add any.
+    if seen < (stored := sum(target.partition_rows(staged).values())):
+        raise LoadError(
+            f"the user of this connection sees only {format_count(seen)} of {count_of(stored, 'staged row')}, so"
+            f" {unchecked}; {target.spec.name} was not changed: load as a user without a row policy on the database"
+            f" {staged.database}"
+        )
 
 
 # Older servers have no CHECK GRANT; there, the statement that lacks a right reports it.

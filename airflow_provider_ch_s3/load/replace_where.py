@@ -8,6 +8,7 @@ from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, LoadError, Ser
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.survivors import check_changes_applied, count_rows
 from airflow_provider_ch_s3.inspect.explain import explain_expression
+from airflow_provider_ch_s3.load.checks import check_all_seen
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.table.target import TableName
@@ -39,18 +40,13 @@ def check_staged_rows(target: Target, staged: TableName, condition: str) -> str:
             f" from the files, so the next load would not replace them; {target.spec.name} was not changed:"
             " correct replace_where, or leave those rows out with where"
         )
-    # Count the parts' rows last: merges may remove rows in between, but never add any.
-    if visible < (stored := sum(target.partition_rows(staged).values())):
-        raise LoadError(
-            f"the user of this connection sees only {format_count(visible)} of {count_of(stored, 'staged row')}, so"
-            f" it cannot be checked that all satisfy replace_where={condition!r}; {target.spec.name} was not"
-            f" changed: load as a user without a row policy on the database {staged.database}"
-        )
+    unchecked = f"it cannot be checked that all satisfy replace_where={condition!r}"
+    check_all_seen(target, staged, seen=visible, unchecked=unchecked)
     return f"all staged rows satisfy {condition}"
 
 
 def _check_condition(target: Target, condition: str) -> None:
-    columns = [column.name for column in target.spec.columns if column.default_kind != "EPHEMERAL"]
+    columns = target.spec.readable_columns
     if called := find_called_by_name(condition, columns):
         raise _is_not_repeatable(condition, f"calls {called}()")
     statement = staging_queries.render_check_condition(target.spec.local, columns=columns, condition=condition)

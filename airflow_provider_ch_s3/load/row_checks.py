@@ -12,13 +12,14 @@ from airflow_provider_ch_s3.clickhouse.expressions import (
     find_names,
     split_comparison,
 )
-from airflow_provider_ch_s3.common.text import count_of, format_count
-from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, ErrorCode, LoadError, ServerError
+from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.inspect.explain import explain_expression
+from airflow_provider_ch_s3.load.checks import check_all_seen
 from airflow_provider_ch_s3.sql import check_queries
 from airflow_provider_ch_s3.table.row_check import Check, CheckResult, describe_row, is_boolean
-from airflow_provider_ch_s3.table.target import TableName, TargetSpec
+from airflow_provider_ch_s3.table.target import TableName
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ def try_checks(target: Target, checks: Mapping[str, Check]) -> None:
 
 def _try_check(target: Target, argument: str, expression: str) -> None:
     named = f"{argument}={expression!r}"
-    columns = _columns(target.spec)
+    columns = target.spec.readable_columns
     if called := find_called_by_name(expression, columns):
         raise _may_change(named, f"calls {called}()")
     if calls(expression, "arrayjoin"):
@@ -104,7 +105,7 @@ def run_checks(target: Target, staged: TableName, checks: Mapping[str, Check], *
         raise ServerError(
             f"cannot compute the checks {', '.join(map(repr, checks))} of the staged rows: {error}", code=error.code
         ) from error
-    _check_all_seen(target, staged, seen=found["ch_s3_rows"])
+    check_all_seen(target, staged, seen=found["ch_s3_rows"], unchecked="they cannot be checked")
     results = [_result(n, name, check, found) for n, (name, check) in enumerate(checks.items(), 1)]
     for result in results:
         log.log(logging.INFO if result.passed else logging.WARNING, "%s", result)
@@ -116,17 +117,6 @@ def run_checks(target: Target, staged: TableName, checks: Mapping[str, Check], *
             " out with where, or give Check(…, on_failure='warn') to commit all the same"
         )
     return results
-
-
-def _check_all_seen(target: Target, staged: TableName, *, seen: int) -> None:
-    """Check that no row policy has hidden rows from the checks."""
-    # Count the parts' rows last: merges may remove rows in between, but never add any.
-    if seen < (stored := sum(target.partition_rows(staged).values())):
-        raise LoadError(
-            f"the user of this connection sees only {format_count(seen)} of {count_of(stored, 'staged row')}, so they"
-            f" cannot be checked; {target.spec.name} was not changed: load as a user without a row policy on the"
-            f" database {staged.database}"
-        )
 
 
 def _result(number: int, name: str, check: Check, found: Mapping[str, object]) -> CheckResult:
@@ -150,7 +140,7 @@ def _examples(target: Target, staged: TableName, result: CheckResult) -> str:
     condition = find_counted(result.expression)
     if not condition:
         return ""
-    columns = _columns(target.spec)
+    columns = target.spec.readable_columns
     named = [name for name in dict.fromkeys(find_names(condition)) if name in columns]
     shown = [*named, *(name for name in columns if name not in named)][:SHOWN_COLUMNS]
     statement = check_queries.render_read_counted(
@@ -168,7 +158,3 @@ def _sides(expression: str) -> Sequence[str]:
     """The two values that a condition compares; none if it is no comparison."""
     comparison = split_comparison(expression)
     return (comparison[0], comparison[2]) if comparison else ()
-
-
-def _columns(target: TargetSpec) -> list[str]:
-    return [column.name for column in target.columns if column.default_kind != "EPHEMERAL"]

@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.sql.conversions import (
     read_column,
     select_item,
 )
-from airflow_provider_ch_s3.sql.filters import FILTERS, require_quoted
+from airflow_provider_ch_s3.sql.filters import FILTERS, Sql, require_quoted
 from airflow_provider_ch_s3.sql.fitting import (
     csv_field,
     csv_line,
@@ -40,6 +40,13 @@ from airflow_provider_ch_s3.sql.nodes import (
 )
 from airflow_provider_ch_s3.table.bad_rows import OPEN_QUOTE
 from airflow_provider_ch_s3.tuning.rule import SettingValue
+
+# The query cache refuses functions whose results may change; nothing is read from it, or kept in it.
+_ONLY_REPEATABLE = Sql(
+    "use_query_cache = 1, query_cache_nondeterministic_function_handling = 'throw',\n"
+    "    query_cache_system_table_handling = 'throw', enable_reads_from_query_cache = 0,\n"
+    "    query_cache_min_query_runs = 1000000"
+)
 
 _ENVIRONMENT = Environment(
     loader=PackageLoader("airflow_provider_ch_s3", "sql/templates"),
@@ -68,6 +75,7 @@ _ENVIRONMENT.globals.update(
     date_shape=DATE_SHAPE,
     iso_time=ISO_TIME,
     impossible_time=IMPOSSIBLE_TIME,
+    only_repeatable=_ONLY_REPEATABLE,
 )
 
 

@@ -237,9 +237,7 @@ def render_check_condition(target: TableName, *, columns: Sequence[str], conditi
         SELECT count()
         FROM (SELECT {{ columns | identifiers }} FROM {{ target | table_name }} LIMIT 0)
         WHERE ({{ condition | expression }})
-        SETTINGS use_query_cache = 1, query_cache_nondeterministic_function_handling = 'throw',
-            query_cache_system_table_handling = 'throw', enable_reads_from_query_cache = 0,
-            query_cache_min_query_runs = 1000000
+        SETTINGS {{ only_repeatable }}
     """
     return inline("check_condition", text, target=target, columns=columns, condition=condition)
 

@@ -107,6 +107,11 @@ class TargetSpec:
     definition: str = ""
 
     @property
+    def readable_columns(self) -> list[str]:
+        """Names of the columns that a query may read: the table does not store EPHEMERAL ones."""
+        return [column.name for column in self.columns if column.default_kind != "EPHEMERAL"]
+
+    @property
     def column_types(self) -> dict[str, str]:
         """Types of the columns by name."""
         return {column.name: column.type for column in self.columns}
