@@ -144,7 +144,7 @@ class SimulatedClickHouse:
             case "read_loaded_files":
                 first, last = map(int, re.findall(r"/part-(\d+)-", statement.text))
                 return [row_of(number) for number in range(first + first % 2, last + 1, 2)]
-            case "read_names" | "read_replacements":
+            case "read_events" | "read_replacements":
                 return []
             case "read_commits":
                 commit = {"committed_at": (8, 0.0), "mode": "append", "partition_rows": {}, "target": "d.t"}
@@ -163,7 +163,14 @@ class SimulatedClickHouse:
 def simulated_ledger(objects: int) -> Ledger:
     """Create a real ledger with a simulated client."""
     client: Any = SimulatedClickHouse(objects)
-    return Ledger(client=client, cluster="c", name=TableName(database="d", table="ledger"), target=TABLE, load_id="")
+    return Ledger(
+        client=client,
+        cluster="c",
+        name=TableName(database="d", table="ledger"),
+        target=TABLE,
+        load_id="",
+        table_uuids=["u"],
+    )
 
 
 def simulated_store(objects: int) -> S3FileStore:
@@ -212,7 +219,7 @@ def run_append(objects: int, phase: Phase) -> None:
     :param phase: as for :func:`run_load`.
     """
     store, ledger = simulated_store(objects), simulated_ledger(objects)
-    versions = Holdings(ledger=ledger, table_uuids=["u"]).versions
+    versions = Holdings(ledger=ledger).versions
     with phase("select half"):
         selection = select_chunk(versions, store, REQUEST, Chunk(), ChunkLimits())
     assert len(selection.files) == objects // 2

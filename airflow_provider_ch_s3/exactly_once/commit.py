@@ -146,7 +146,7 @@ class Commit(CommitTables):
         """Whether the target is still the table that the rows were staged for: not re-created, nor exchanged."""
         target = self.staging.target
         rows = self.client.query(
-            ledger_queries.render_read_tables(target.database, target.table, self.staging.cluster)
+            ledger_queries.render_read_tables(target.database, [target.table], self.staging.cluster)
         )
         return {row["uuid"] for row in rows if row["name"] == target.table} == set(self.plan.table_uuids)
 

@@ -194,9 +194,13 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """What happened to one load, and to all attempts of the target that may be open, in the order of epochs."""
+    """What happened to one load, and to all attempts of the target that may be open, in the order of epochs.
+
+    :param names: ``database.table``, under which the table is known to have been loaded.
+    """
 
     events: Sequence[Event]
+    names: Sequence[str] = ()
 
     @property
     def epoch(self) -> int:
@@ -217,16 +221,17 @@ class History:
         """Number of the first attempt, or of the last lock, from which on there may be more events by now."""
         return min(self.first_open, self.epoch)
 
-    def renewed(self, events: Sequence[Event], attempts: Set[int] = frozenset()) -> History:
+    def renewed(self, events: Sequence[Event], names: Sequence[str], attempts: Set[int] = frozenset()) -> History:
         """Add what was read again.
 
         :param events: all events from :attr:`since` on, and those of ``attempts``.
+        :param names: all names.
         """
         kept = [e for e in self.events if e.attempt.number < self.since and e.attempt.number not in attempts]
         if events:
             now = events[0].time + events[0].age_seconds
             kept = [replace(event, age_seconds=now - event.time) for event in kept]
-        return History(events=sorted([*kept, *events], key=lambda event: (event.epoch, event.time)))
+        return History(events=sorted([*kept, *events], key=lambda event: (event.epoch, event.time)), names=names)
 
     @property
     def committed(self) -> set[AttemptId]:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.exactly_once.history import AttemptId, History
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
 from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.sql import ledger_queries
@@ -60,28 +59,18 @@ class HeldAttempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Holdings:
-    """What the ledger knows about the content of one table.
+    """What the ledger knows about the content of its table.
 
-    :param table_uuids: UUIDs of the table on all nodes. Commits into an earlier table of the same name do not count,
-        and those into this table count whatever its name was then.
+    Commits into an earlier table of the same name, which had another UUID, do not count, and those into this table
+    count whatever its name was then.
     """
 
     ledger: Ledger
-    table_uuids: Sequence[str]
-
-    @cached_property
-    def names(self) -> Sequence[str]:
-        """The table's name, and those under which it was loaded before it was renamed or exchanged."""
-        return sorted({str(self.ledger.target), *self.ledger.read_names(self.table_uuids)})
 
     @property
-    def earlier_names(self) -> list[TableName]:
-        """The ones that it no longer has."""
-        return [parse_table(name, "") for name in self.names if name != str(self.ledger.target)]
-
-    def read_earlier(self) -> list[tuple[TableName, History]]:
-        """Read, for each of those, what may be open there."""
-        return [(name, self.ledger.of(name).read()) for name in self.earlier_names]
+    def names(self) -> Sequence[str]:
+        """The table's name, and those under which it was loaded before it was renamed or exchanged."""
+        return sorted({str(self.ledger.target), *self.ledger.names})
 
     def versions(self, paths: Set[str], *, after: int = 0, whole: bool = False) -> dict[str, set[str]]:
         """Read which versions (ETags) of the given paths the table holds.
@@ -228,7 +217,7 @@ class Holdings:
         return replaced
 
     def _look_up(self, render: Callable[..., Statement], **what: object) -> list[dict[str, Any]]:
-        ledger, about = self.ledger, {"targets": self.names, "table_uuids": self.table_uuids}
+        ledger, about = self.ledger, {"targets": self.names, "table_uuids": self.ledger.table_uuids}
         return ledger.client.query(render(ledger.name, ledger.cluster, **about, **what))
 
 

@@ -18,7 +18,7 @@ import json
 import logging
 import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -37,6 +37,7 @@ from airflow_provider_ch_s3.errors import (
 )
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
+from airflow_provider_ch_s3.exactly_once.staging import Staging, StagingTable
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
 from airflow_provider_ch_s3.table.target import TableName, short_hash
@@ -100,6 +101,7 @@ class HeldLease:
     """A lease that this process has.
 
     :param history: the ledger as it was right after the lease was taken.
+    :param staged: the staging tables that were there then, and the nodes that have them.
     :param overtaken: older ones, whose owners count as dead.
     :param when_lost: called when it turns out that another process has taken it over.
     """
@@ -107,6 +109,7 @@ class HeldLease:
     epoch: int
     claim: Claim
     history: History
+    staged: Mapping[StagingTable, set[str]]
     overtaken: Sequence[LeaseTable]
     when_lost: Callable[[], None] = lambda: None
 
@@ -161,20 +164,17 @@ class Waiting:
 class Lease:
     """The lease of the ledger's target, for one process.
 
+    :param staging: the staging tables, which are in the same database.
     :param node: the one on which its tables are created.
-    :param read_floor: reads the last epoch of the names that the table had before. Each epoch is later than those, so
-        that the commits into one table have one order, whatever its name was.
-    :param home: the database of its tables, if it is not the target's.
     """
 
     client: ClickHouseClient
     ledger: Ledger
+    staging: Staging
     identity: LoadIdentity
     node: str
     token: str
     timing: Timing
-    read_floor: Callable[[], int] = lambda: 0
-    home: str = ""
 
     @contextmanager
     def held(self, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> Iterator[HeldLease]:
@@ -234,7 +234,7 @@ class Lease:
         last_epoch = self.ledger.last_epoch
         while True:
             # The tables first: a lease that is released in between has left its epoch in the ledger.
-            tables = self.read_tables()
+            tables, staged = self._read_tables()
             if (
                 tables
                 and not self._outranks(claim, tables[-1].claim, is_urgent=is_urgent)
@@ -246,18 +246,21 @@ class Lease:
                 continue
             # Mostly nobody has had the lease since this process read the ledger; who did is found out below.
             last_epoch = last_epoch or self.ledger.read().epoch or self._first_epoch()
-            epoch = max([last_epoch, self.read_floor(), *(table.epoch for table in tables)]) + 1
+            epoch = max([last_epoch, *(table.epoch for table in tables), *(table.epoch for table in staged)]) + 1
+            last_epoch = 0
             if self._create(epoch, claim):
-                # Another process may have taken and released one since: an epoch must not be used twice.
-                # Another may have one that was not there when they were read, or this epoch on another node.
-                others = {table for table in self.read_tables() if table.claim.token != claim.token} - set(tables)
+                # Another process may have one that was not there when they were read, or this epoch on another node.
+                present, staged = self._read_tables()
+                others = {table for table in present if table.claim.token != claim.token} - set(tables)
                 history = self.ledger.read()
-                if history.epoch < epoch and not others:
+                # Another may have taken and released one since: an epoch must not be used twice. And the commits into
+                # one table have one order, whatever its name was.
+                last_epoch = max([history.epoch, *(earlier.epoch for _, earlier in self.ledger.read_earlier())])
+                if last_epoch < epoch and not others:
                     self._begin(epoch, claim, first_open=history.first_open)
-                    return HeldLease(epoch=epoch, claim=claim, history=history, overtaken=tables)
+                    return HeldLease(epoch=epoch, claim=claim, history=history, staged=staged, overtaken=tables)
                 self._drop_if_there(epoch, self.node)
             self.timing.sleep(waiting.pause_seconds)
-            last_epoch = 0
 
     def _first_epoch(self) -> int:
         """What the epochs of a new ledger come after.
@@ -344,28 +347,33 @@ class Lease:
         written = sum(event.epoch == table.epoch for event in history.events)
         return waiting.is_silent((table.claim.token, written, running and self.timing.now()))
 
-    def read_tables(self) -> list[LeaseTable]:
-        """Read all leases of the target, the latest one last."""
-        rows = self.client.query(ledger_queries.render_read_tables(self._database, self._prefix, self.ledger.cluster))
-        return sorted(
+    def is_anything_left(self) -> bool:
+        """Whether a lease or a staging table of the target is there."""
+        return any(self._read_tables())
+
+    def _read_tables(self) -> tuple[list[LeaseTable], dict[StagingTable, set[str]]]:
+        """Read all leases of the target, the latest one last, and its staging tables."""
+        prefixes = (self._prefix, self.staging.prefix)
+        rows = self.client.query(
+            ledger_queries.render_read_tables(self.staging.database, prefixes, self.ledger.cluster)
+        )
+        tables = sorted(
             LeaseTable(
                 epoch=int(row["name"].removeprefix(self._prefix)),
                 node=row["node"],
                 claim=parse_claim(row["comment"]),
             )
             for row in rows
+            if row["name"].startswith(self._prefix)
         )
+        return tables, self.staging.parse(rows)
 
     @property
     def _prefix(self) -> str:
         return lock_prefix(self.ledger.target)
 
-    @property
-    def _database(self) -> str:
-        return self.home or self.ledger.target.database
-
     def _table(self, epoch: int) -> TableName:
-        return TableName(database=self._database, table=f"{self._prefix}{epoch}")
+        return TableName(database=self.staging.database, table=f"{self._prefix}{epoch}")
 
     def _create(self, epoch: int, claim: Claim) -> bool:
         comment = json.dumps(dataclasses.asdict(claim))

@@ -28,6 +28,8 @@ from airflow_provider_ch_s3.table.target import TableName, has_replicas, parse_t
 DEFAULT_LEDGER = "ch_s3_ledger"
 NO_UUID = "00000000-0000-0000-0000-000000000000"
 """Of every table in a database that is not Atomic: it tells no table from another."""
+_NAMED = "named"
+"""The event of a row that has a name of the table with the UUID that is its target."""
 _COMMENT = "airflow-provider-ch-s3: what its loads did, schema "
 _FILES_SUFFIX = "_files"
 MAX_LEDGERS = 1_000
@@ -104,6 +106,7 @@ class Ledger:
 
     :param name: of the table of events; the name of the table of files is the same with ``_files`` at its end.
     :param target: the local table, ``database.table``.
+    :param table_uuids: its UUIDs on all nodes.
     :param load_id: the load that reads and writes it.
     :param database_engine: of the ledger's database; '' if there is no such database.
     :param is_replicated: the target is replicated, so there is Keeper, and no record may be lost with a node.
@@ -115,10 +118,11 @@ class Ledger:
     name: TableName
     target: TableName
     load_id: str
+    table_uuids: Sequence[str] = ()
     database_engine: str = ""
     is_replicated: bool = False
     quorum: int = 0
-    _seen: History = field(default=History(events=()), init=False)
+    _seen: History | None = field(default=None, init=False)
 
     @property
     def files_name(self) -> TableName:
@@ -176,15 +180,23 @@ class Ledger:
 
         :param attempts: numbers of further attempts.
         """
-        since = self._seen.since
-        rows = self.look_up(ledger_queries.render_read_events, load_id=self.load_id, attempts=attempts, since=since)
-        self._seen = self._seen.renewed([parse_event(row) for row in rows], attempts)
+        seen = self._seen or History(events=())
+        rows = self.look_up(
+            ledger_queries.render_read_events,
+            load_id=self.load_id,
+            table_uuids=_distinguishing(self.table_uuids),
+            attempts=attempts,
+            since=seen.since,
+        )
+        events = [parse_event(row) for row in rows if row["event"] != _NAMED]
+        names = sorted({row["name"] for row in rows if row["event"] == _NAMED})
+        self._seen = seen.renewed(events, names, attempts)
         return self._seen
 
     @property
     def last_epoch(self) -> int:
         """The last epoch that had begun when the ledger was read; 0 if it was not, or none had."""
-        return self._seen.epoch
+        return self._seen.epoch if self._seen else 0
 
     def look_up(self, render: Callable[..., Statement], **what: object) -> list[dict[str, Any]]:
         """Query the table of events about the target."""
@@ -264,23 +276,32 @@ class Ledger:
             del rows  # before the next ones arrive
 
     def of(self, target: TableName) -> Ledger:
-        """The same ledger, of another target."""
+        """The same ledger, of the table under another name."""
         return replace(self, target=target)
 
-    def read_names(self, table_uuids: Collection[str]) -> list[str]:
-        """Read the names, ``database.table``, under which a table was loaded; none if it is not known."""
-        uuids = sorted(set(table_uuids) - {NO_UUID})
-        if not uuids:
-            return []
-        render = ledger_queries.render_read_names
-        return [str(row["name"]) for row in self.client.query(render(self.name, self.cluster, table_uuids=uuids))]
+    @property
+    def names(self) -> Sequence[str]:
+        """The names under which the table was loaded, when the ledger was last read; none if it is not known."""
+        return (self._seen or self.read()).names
 
-    def write_names(self, table_uuids: Collection[str], others: Collection[str] = ()) -> None:
-        """Record that a table was loaded under the target's name, unless that is known; and under others."""
-        uuids = sorted(set(table_uuids) - {NO_UUID})
-        names = sorted({str(self.target), *others} - set(self.read_names(uuids)))
-        if uuids and names:
-            rows = [{"target": uuid, "event": "named", "name": name} for uuid in uuids for name in names]
+    @property
+    def earlier_names(self) -> list[TableName]:
+        """The ones that it no longer has."""
+        return [parse_table(name, "") for name in self.names if name != str(self.target)]
+
+    def read_earlier(self) -> list[tuple[TableName, History]]:
+        """Read, for each of those, what may be open there."""
+        return [(name, self.of(name).read()) for name in self.earlier_names]
+
+    def write_names(self, others: Collection[str] = ()) -> None:
+        """Record that the table was loaded under the target's name, unless that is known; and under others."""
+        names = sorted({str(self.target), *others} - set(self.names))
+        rows = [
+            {"target": uuid, "event": _NAMED, "name": name}
+            for uuid in _distinguishing(self.table_uuids)
+            for name in names
+        ]
+        if rows:
             self.client.execute(ledger_queries.render_write_names(self.name, rows, quorum=self.quorum))
 
     def read_earlier_uuids(self) -> list[str]:
@@ -306,6 +327,10 @@ class Ledger:
             self.files_name, self.cluster, target=str(self.target), prefix=prefix, before=before, limit=limit
         )
         return [row["path"] for row in self.client.query(statement)]
+
+
+def _distinguishing(table_uuids: Collection[str]) -> list[str]:
+    return sorted(set(table_uuids) - {NO_UUID})
 
 
 def _looked_up(detail: Mapping[str, Any]) -> dict[str, Any]:

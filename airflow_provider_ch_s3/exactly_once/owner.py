@@ -9,7 +9,7 @@ A process owns it for the length of a block: :meth:`Target.owned`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -92,7 +92,10 @@ class Target:
             owner.fence(held.overtaken_attempts)
             self.lease.drop_overtaken(held)
             # An owner that was overtaken while it was still working may have written something since.
-            owner.tidy_up(self.ledger.read() if held.overtaken else held.history, held.overtaken_attempts)
+            if held.overtaken:
+                owner.tidy_up(self.ledger.read(), self.staging.find(), held.overtaken_attempts)
+            else:
+                owner.tidy_up(held.history, held.staged)
             yield owner
 
     def tidy_up(self) -> None:
@@ -103,22 +106,26 @@ class Target:
         with self.owned():
             pass  # each new owner does that first
 
-    def tidy_up_earlier_names(self) -> None:
+    def tidy_up_earlier_names(self) -> bool:
         """Finish or undo what loads left behind that died before the table got its present name.
 
         Their locks and staging tables carry the name that they knew, and nobody else can continue them. A name that
         another table has by now is left to the loads of that one.
 
+        :returns: whether there was anything.
         :raises LockLostError: as :meth:`owned`.
         """
-        for name, history in self.holdings.read_earlier():
+        is_any_left = False
+        for name, history in self.ledger.read_earlier():
             if (earlier := self._under(name, history)) is None:
                 continue
+            is_any_left = True
             log.warning("cleaning up after loads into %s, which is %s now", name, self.spec.local)
             with earlier.owned() as owner:
                 for attempt in owner.history.attempts.values():
                     if attempt.is_open:
                         owner.abandon(attempt.id)
+        return is_any_left
 
     def _under(self, name: TableName, history: History) -> Target | None:
         """The same table under an earlier name; None if nothing is left there, or another table has the name."""
@@ -134,9 +141,8 @@ class Target:
         # RENAME DATABASE takes them along, RENAME TABLE into another database does not.
         for home in dict.fromkeys((self.spec.local.database, name.database)):
             staging = replace(self.staging, known_as=name, home=home)
-            floor = partial(read_floor, ledger, self.spec.uuids, staging)
-            lease = replace(self.lease, ledger=ledger, home=home, read_floor=floor)
-            if staging.find() or lease.read_tables():
+            lease = replace(self.lease, ledger=ledger, staging=staging)
+            if lease.is_anything_left():
                 return replace(self, ledger=ledger, staging=staging, lease=lease)
         return None
 
@@ -147,7 +153,7 @@ class Target:
     @property
     def holdings(self) -> Holdings:
         """What the ledger knows about the content of the table."""
-        return Holdings(ledger=self.ledger, table_uuids=self.spec.uuids)
+        return Holdings(ledger=self.ledger)
 
     def staged(self, attempt: AttemptId, role: str = "") -> TableName:
         """Name of the attempt's staging table, or of another one of its tables, whatever epoch it carries."""
@@ -184,13 +190,6 @@ class Target:
         )
 
 
-def read_floor(ledger: Ledger, table_uuids: Sequence[str], staging: Staging) -> int:
-    """Read the last epoch of the names that the table had before, and of the staging tables that are there."""
-    # Its names are read each time: it may have got another one since.
-    earlier = (history.epoch for _, history in Holdings(ledger=ledger, table_uuids=table_uuids).read_earlier())
-    return max((*earlier, *(table.epoch for table in staging.find())), default=0)
-
-
 @dataclass(kw_only=True)
 class Owner:
     """The right to write to a target, until another process takes over the lease.
@@ -215,16 +214,18 @@ class Owner:
         for attempt in attempts:
             self.staging.fence(attempt, self.epoch)
 
-    def tidy_up(self, history: History, overtaken: Sequence[AttemptId]) -> None:
+    def tidy_up(
+        self, history: History, tables: Mapping[StagingTable, set[str]], overtaken: Sequence[AttemptId] = ()
+    ) -> None:
         """Finish or undo what earlier owners left behind.
 
         What this owner's own load has staged is left alone: it may be about to be committed.
 
         :param history: the ledger as it is now.
+        :param tables: the staging tables, and the nodes that have them.
         :param overtaken: what owners that count as dead were about to commit or abandon.
         """
         self.history = history
-        tables = self.staging.find()
         unknown = {table.attempt.number for table in tables if table.attempt not in self.history.attempts}
         if unknown:
             self.history = self.ledger.read(unknown)
@@ -270,6 +271,12 @@ class Owner:
     def has_news(self, history: History) -> bool:
         """Whether anything may have been committed since a process without the lock read the ledger."""
         return self.epoch > history.epoch + 1 or not self.history.committed <= history.committed
+
+    def has_news_since(self, attempt: AttemptId) -> bool:
+        """Whether anything may have been committed since an attempt was planned: by another owner, or by this one."""
+        return self.epoch > attempt.number + 1 or any(
+            event.kind is EventKind.COMMITTED and event.epoch > attempt.number for event in self.history.events
+        )
 
     def abandon(self, attempt: AttemptId) -> None:
         """Make sure that nothing of an attempt is running, or ever will; but finish its commit if that has begun.
@@ -335,7 +342,7 @@ class Owner:
         if not self._fits(attempt):
             return False
         # Before the commit: those who look for it find the table's names first.
-        self.ledger.write_names(plan.table_uuids)
+        self.ledger.write_names()
         self._write(EventKind.COMMITTING, attempt, commit.plan.as_dict())
         # Still the owner? A process that fences the tables from now on reads that the commit has begun, and finishes
         # it. One that did so before may have abandoned the attempt, and a move from dropped tables moves nothing.

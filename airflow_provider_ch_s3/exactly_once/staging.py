@@ -68,19 +68,21 @@ class Staging:
     partitions_per_statement: int = PARTITIONS_PER_STATEMENT
 
     @property
-    def _prefix(self) -> str:
+    def prefix(self) -> str:
+        """Prefix of the names of all staging tables of the target."""
         return f"ch_s3_stage_{short_hash(self.known_as or self.target)}_"
 
     @property
-    def _database(self) -> str:
+    def database(self) -> str:
+        """The database of all staging tables of the target."""
         return self.home or self.target.database
 
     def name(self, table: StagingTable) -> TableName:
         """Full name of a staging table."""
         attempt = table.attempt
         load = attempt.load_id.removeprefix("ch-s3-")
-        name = f"{self._prefix}{load}_{attempt.generation}_{attempt.number}_{table.epoch}{table.role}"
-        return TableName(database=self._database, table=name)
+        name = f"{self.prefix}{load}_{attempt.generation}_{attempt.number}_{table.epoch}{table.role}"
+        return TableName(database=self.database, table=name)
 
     def agree(self, table: TableName, *, is_exact: bool, with_merges: bool = False) -> Mapping[str, str]:
         """Wait until all replicas of the target, or of one of its staging tables, hold the same rows.
@@ -89,7 +91,7 @@ class Staging:
         :param with_merges: wait for queued merges, too.
         :returns: nodes that together hold each row once, each with the node to which to send a statement.
         """
-        is_staged = table.database == self._database and table.table.startswith(self._prefix)
+        is_staged = table.database == self.database and table.table.startswith(self.prefix)
         return self.replicas.agree(table, is_exact=is_exact, is_staged=is_staged, with_merges=with_merges)
 
     def query_agreed(
@@ -105,10 +107,14 @@ class Staging:
 
     def find(self) -> dict[StagingTable, set[str]]:
         """Find all that exist, and the nodes that have them."""
-        rows = self.client.query(ledger_queries.render_read_tables(self._database, self._prefix, self.cluster))
+        statement = ledger_queries.render_read_tables(self.database, [self.prefix], self.cluster)
+        return self.parse(self.client.query(statement))
+
+    def parse(self, rows: Iterable[Mapping[str, Any]]) -> dict[StagingTable, set[str]]:
+        """Parse what ``read_tables`` has found: the staging tables, and the nodes that have them."""
         found: dict[StagingTable, set[str]] = {}
         for row in rows:
-            match = _NAME.fullmatch(row["name"].removeprefix(self._prefix))
+            match = _NAME.fullmatch(row["name"].removeprefix(self.prefix))
             if match:
                 attempt = AttemptId(
                     load_id=f"ch-s3-{match['load']}",

@@ -14,6 +14,7 @@ from airflow_provider_ch_s3.files.globs import MAX_URLS
 ROLES_SINCE = (25, 8)
 EXTERNAL_IDS_SINCE = (26, 6)
 APPLICATIONS_SINCE = (25, 8)
+CONNECTION_STRINGS_SINCE = (25, 8)
 
 
 class TableFunction(Enum):
@@ -184,16 +185,25 @@ class AzureAccess(StoreAccess):
     tenant_id: str = ""
 
     def check_version(self, version: tuple[int, int]) -> None:
-        """Check that the servers can log in as an application.
+        """Check that all servers can use the connection string, or log in as an application.
+
+        Of 24.8, only the connected node understands the string: the others take all of it for an address.
 
         :raises ConfigError: if they cannot.
         """
+        if self.connection_string and version < CONNECTION_STRINGS_SINCE:
+            raise _too_old(
+                "a connection to Azure with the account's key or a SAS token",
+                version,
+                CONNECTION_STRINGS_SINCE,
+                "give named_collection, the name of a collection on the servers with connection_string",
+            )
         if self.client_id and version < APPLICATIONS_SINCE:
             raise _too_old(
                 f"the connection's application {self.client_id!r} of Entra ID (tenant {self.tenant_id!r})",
                 version,
                 APPLICATIONS_SINCE,
-                "give named_collection, or a connection with the account's key or a SAS token",
+                "give named_collection",
             )
 
     def _credentials(self) -> dict[str, str]:

@@ -98,10 +98,10 @@ def grant_remedy(reason: str) -> str:
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
-    """Replace every secret in a text by ``***``, also where it is quoted for SQL or a URL."""
+    """Replace every secret in a text by ``***``, also where it is quoted for SQL or a URL, or in lower case."""
     written = {form for secret in secrets if secret for form in _written_forms(secret)}
     for form in sorted(written, key=len, reverse=True):
-        text = text.replace(form, "***")
+        text = re.sub(re.escape(form), "***", text, flags=re.IGNORECASE)
     return text
 
 

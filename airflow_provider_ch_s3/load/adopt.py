@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
 from airflow_provider_ch_s3.exactly_once.owner import Target
@@ -20,19 +22,19 @@ def adopt(target: Target, *, source: str = "", is_anew: bool = False) -> str:
         raise ConfigError(
             f"{ledger.target} has no UUID, so the ledger knows it by its name alone, and there is nothing to adopt"
         )
-    if ledger.read_names(uuids):
+    if ledger.names:
         raise ConfigError(
             f"the ledger {ledger.name} knows what {ledger.target} holds, because it was loaded or adopted before;"
             " there is nothing to decide"
         )
     if is_anew:
-        ledger.write_names(uuids)
+        ledger.write_names()
         return f"{ledger.target} holds no file yet: the next load adds its files to the rows that are there"
     name = parse_table(source or str(ledger.target), ledger.target.database)
     earlier = ledger.of(name).read_earlier_uuids()
     if not earlier:
         raise ConfigError(f"the ledger {ledger.name} knows no load into {name}; correct --from, or use --anew")
-    targets = sorted({str(name), *ledger.read_names(earlier)})
+    targets = sorted({str(name), *replace(ledger, table_uuids=earlier).names})
     # The names last: until they are there, the table counts as unknown, and this can be repeated.
     target.client.execute(
         ledger_queries.render_adopt_commits(
@@ -44,5 +46,5 @@ def adopt(target: Target, *, source: str = "", is_anew: bool = False) -> str:
             quorum=ledger.quorum,
         )
     )
-    ledger.write_names(uuids, targets)
+    ledger.write_names(targets)
     return f"{ledger.target} holds the files that loads into {name} have added until now"

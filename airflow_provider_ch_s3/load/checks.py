@@ -122,7 +122,7 @@ def check_unbroken(target: Target, request: LoadRequest, history: History, files
         return
     uuids = set(target.spec.uuids)
     paths = {request.pattern.path(file.key) for file in files}
-    for name, known in [(target.ledger.target, history), *target.holdings.read_earlier()]:
+    for name, known in [(target.ledger.target, history), *target.ledger.read_earlier()]:
         for attempt in known.attempts.values():
             is_half_done = attempt.is_broken or attempt.state is EventKind.COMMITTING
             if not (is_half_done and uuids & set(attempt.committing_uuids)):
@@ -137,14 +137,14 @@ def check_known(target: Target, request: LoadRequest) -> None:
     :raises TargetError: if it has rows that nobody knows the files of, such as one that was restored or copied.
     """
     ledger, uuids = target.ledger, target.spec.uuids
-    if request.load_mode is LoadMode.REPLACE_TABLE or NO_UUID in uuids or ledger.read_names(uuids):
+    if request.load_mode is LoadMode.REPLACE_TABLE or NO_UUID in uuids or ledger.names:
         return
     earlier = ledger.read_earlier_uuids()
     if not earlier or set(earlier) & set(uuids):
         return
     rows = target.client.query(staging_queries.render_read_partitions(ledger.target, target.cluster.name))
     # The names after the rows: another load may have just filled an empty table, and it writes the name first.
-    if rows and not ledger.read_names(uuids):
+    if rows and not ledger.read().names:
         raise TargetError(
             f"{ledger.target} is not the table that was loaded under this name before (its UUID is another one, as"
             " after RESTORE, a copy, or an exchange with a table of others), and it holds rows: decide whether these"

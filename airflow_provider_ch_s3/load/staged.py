@@ -231,8 +231,9 @@ class LoadRun(TaskLoad):
         check_rights(target, self.request.load_mode, self.views)
         target.ledger.open([node.host for node in target.cluster.nodes])
         self.monitor.log.wait_until_there(self.timing)
-        target.tidy_up_earlier_names()
         history = target.ledger.read()
+        if target.tidy_up_earlier_names():
+            history = target.ledger.read()
         step = decide_start(history, self.identity, self.request, target.spec.uuids)
         chunks = self._committed_chunks(history)
         self.chunk_number = len(chunks.attempts) + 1
@@ -554,7 +555,11 @@ class LoadRun(TaskLoad):
             step = decide_next(owner.history, attempt.id, self.request)
             if not isinstance(step, Resume):
                 return step
-            if self.request.skips_loaded and self.target.holdings.versions(paths, after=attempt.id.number):
+            if (
+                self.request.skips_loaded
+                and owner.has_news_since(attempt.id)
+                and self.target.holdings.versions(paths, after=attempt.id.number)
+            ):
                 log.info("another load has committed some of these files in the meantime: loading without them")
                 owner.abandon(attempt.id)
                 return Recover()

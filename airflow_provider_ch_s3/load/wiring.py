@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from functools import partial
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.exactly_once.lease import Lease
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
-from airflow_provider_ch_s3.exactly_once.owner import Target, read_floor
+from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import PARTITIONS_PER_STATEMENT, Staging
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -47,6 +46,7 @@ def find_target(
         name=ledger_table,
         database_engine=found.server.engines.get(ledger_table.database, ""),
         target=spec.local,
+        table_uuids=spec.uuids,
         load_id=identity.load_id,
         is_replicated=spec.is_replicated,
         # The disk of one node may be lost; shared storage is on no node's disk.
@@ -71,12 +71,12 @@ def find_target(
     lease = Lease(
         client=client,
         ledger=ledger,
+        staging=staging,
         identity=identity,
         # In a Replicated database it does not matter which node creates its tables.
         node=min(client.reachable if ddl_mode is DdlMode.DATABASE else (node.host for node in cluster.nodes)),
         timing=timing,
         token=token or uuid.uuid4().hex,
-        read_floor=partial(read_floor, ledger, spec.uuids, staging),
     )
     return Target(client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lease=lease)
 

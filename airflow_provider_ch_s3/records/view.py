@@ -149,8 +149,15 @@ class LedgerView:
 
         :param table_uuids: UUIDs of the table on all nodes.
         """
-        ledger = Ledger(client=self.client, cluster=self.cluster, name=self.ledger, target=target, load_id="")
-        return Holdings(ledger=ledger, table_uuids=table_uuids)
+        ledger = Ledger(
+            client=self.client,
+            cluster=self.cluster,
+            name=self.ledger,
+            target=target,
+            table_uuids=table_uuids,
+            load_id="",
+        )
+        return Holdings(ledger=ledger)
 
     def _latest(self, selection: Selection) -> list[dict[str, Any]]:
         return self.query(
@@ -223,7 +230,7 @@ class LedgerView:
         if uuids:
             rows = self.client.query(ledger_queries.render_read_uuids(uuids, self.cluster))
         else:
-            rows = self.client.query(ledger_queries.render_read_tables(target.database, target.table, self.cluster))
+            rows = self.client.query(ledger_queries.render_read_tables(target.database, [target.table], self.cluster))
             rows = [row for row in rows if row["name"] == target.table]
         found = sorted({row["uuid"] for row in rows})
         return self.holdings(target, found) if found else None

@@ -63,11 +63,13 @@ def render_read_events(
     *,
     target: str,
     load_id: str,
+    table_uuids: Sequence[str] = (),
     attempts: Collection[int] = (),
     since: int = 0,
 ) -> Statement:
     """Read the events of one load and of all attempts that may be open, in order.
 
+    :param table_uuids: of the table whose names to read, too; it has few in its life.
     :param attempts: numbers of further attempts.
     :param since: number of the first attempt whose events to read, of all loads; 0 if nothing was read before.
     """
@@ -77,6 +79,7 @@ def render_read_events(
         cluster=cluster,
         target=target,
         load_id=load_id,
+        table_uuids=table_uuids,
         attempts=sorted(attempts),
         since=since,
     )
@@ -235,19 +238,6 @@ def render_read_planned_by(
     )
 
 
-def render_read_names(ledger: TableName, cluster: str | None, *, table_uuids: Sequence[str]) -> Statement:
-    """Read the names under which a table was loaded, or declared to be known."""
-    # By the primary key: a table has few names in its life.
-    text = """
-        SELECT DISTINCT name
-        FROM {{ cluster | all_replicas(ledger) }}
-        WHERE target IN ({{ table_uuids | literals }}) AND event = 'named'
-        ORDER BY name
-        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
-    """
-    return inline("read_names", text, ledger=ledger, cluster=cluster, table_uuids=table_uuids)
-
-
 def render_write_names(ledger: TableName, names: Sequence[Mapping[str, str]], *, quorum: int) -> Statement:
     """Append names of tables: rows of target (a UUID), event and name."""
     return _render_write("write_names", ledger, names, quorum)
@@ -331,16 +321,17 @@ def render_drop_lock(lock: TableName) -> Statement:
     return inline("drop_lock", "DROP TABLE {{ lock | table_name }} SYNC", lock=lock)
 
 
-def render_read_tables(database: str, prefix: str, cluster: str | None) -> Statement:
-    """Read names, comments and UUIDs of the tables whose names start with ``prefix``, on each node."""
+def render_read_tables(database: str, prefixes: Sequence[str], cluster: str | None) -> Statement:
+    """Read names, comments and UUIDs of the tables whose names start with one of ``prefixes``, on each node."""
     text = """
         SELECT {{ node_name }} AS node, name, comment, toString(uuid) AS uuid
         FROM {{ cluster | all_nodes("system.tables") }}
-        WHERE database = {{ database | literal }} AND startsWith(name, {{ prefix | literal }})
+        WHERE database = {{ database | literal }}
+            AND arrayExists(prefix -> startsWith(name, prefix), [{{ prefixes | literals }}])
         ORDER BY name, node
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("read_tables", text, database=database, prefix=prefix, cluster=cluster)
+    return inline("read_tables", text, database=database, prefixes=prefixes, cluster=cluster)
 
 
 def render_find_ledgers(comment: str, cluster: str | None, *, limit: int) -> Statement:

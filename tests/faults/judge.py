@@ -78,8 +78,9 @@ class Judge:
             self._judge_unfinished()
         else:
             self._judge_failure()
-        if scene.has_outlasted_the_load:
-            # Only the next load can remove what arrives after the end: it has to, and rows must not change.
+        if scene.has_outlasted_the_load and not (scene.plan.is_export and state == "success"):
+            # Only the next load can remove what arrives after the end: it has to, and rows must not change. An export
+            # into a complete folder is refused.
             self._check_clear("after the next load")
         self._check_what_is_left(is_over=state == "success")
         if outcome.notes:

@@ -251,8 +251,8 @@ def run_everywhere(sandbox: Sandbox, *statements: str) -> None:
 
 
 def drop_table(sandbox: Sandbox, database: str) -> None:
-    """Drop the target and keep the ledger."""
-    _drop(sandbox, database, "events", "events_local")
+    """Drop the target, and the lines that it rejected, and keep the ledger."""
+    _drop(sandbox, database, *("events", "events_local", "events_rejected", "events_local_rejected"))
 
 
 def drop_ledger(sandbox: Sandbox, database: str) -> None:

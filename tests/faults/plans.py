@@ -222,12 +222,14 @@ def random_plan(
     points: Mapping[Way, Points],
     weights: Mapping[Kind, int] = WEIGHTS,
     modes: Sequence[str] = MODES,
+    stores: Sequence[str] = STORES,
 ) -> Plan:
     """Choose a plan at random: always the same for a seed and number, as long as the load sends the same statements.
 
     The first plans of a series have each kind once.
 
     :param points: of the way that :func:`random_way` chooses, at least.
+    :param stores: that the servers can read with the keys of a connection.
     """
     chance = random.Random(f"{seed}/{number}")
     kind, (mode, is_deferred) = _random_way(chance, number, weights, modes)
@@ -240,7 +242,7 @@ def random_plan(
         seconds=round(chance.uniform(0.2, 3.0), 1),
         amount=chance.randint(1, 12),
         lasts_to_the_end=chance.random() < 0.3,
-        store=chance.choice(stores_of(mode)),
+        store=chance.choice([store for store in stores_of(mode) if store in stores]),
     )
 
 

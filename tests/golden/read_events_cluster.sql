@@ -2,12 +2,12 @@ SELECT DISTINCT *, toFloat64(now64(6)) - time_seconds AS age_seconds
 FROM
 (
 SELECT
-        target, load_id, generation, attempt, epoch, event, try_number, detail, toFloat64(time) AS time_seconds
+        target, load_id, generation, attempt, epoch, event, try_number, detail, name, toFloat64(time) AS time_seconds
     FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
     WHERE target = 'it\'s.a`b' AND load_id = 'ch-s3-0123'
     UNION ALL
 SELECT
-        target, load_id, generation, attempt, epoch, event, try_number, detail, toFloat64(time) AS time_seconds
+        target, load_id, generation, attempt, epoch, event, try_number, detail, name, toFloat64(time) AS time_seconds
     FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
     WHERE target = 'it\'s.a`b' AND attempt >= (
         SELECT max(first_open)

@@ -4,7 +4,7 @@ SELECT DISTINCT
 FROM
 (
 SELECT
-        target, load_id, generation, attempt, epoch, event, try_number, detail, toFloat64(time) AS time_seconds
+        target, load_id, generation, attempt, epoch, event, try_number, detail, name, toFloat64(time) AS time_seconds
     FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
     WHERE (target, load_id, attempt) IN (('it\'s.a`b', 'ch-s3-0123', 7), ('d.t', 'ch-s3-4567', 9))
 )

@@ -1,5 +1,6 @@
 SELECT concat(hostName(), ':', toString(tcpPort())) AS node, name, comment, toString(uuid) AS uuid
 FROM clusterAllReplicas('it\'s', system.tables)
-WHERE database = 'it\'s' AND startsWith(name, 'ch_s3_lock_52115f13b013_')
+WHERE database = 'it\'s'
+    AND arrayExists(prefix -> startsWith(name, prefix), ['ch_s3_lock_5_', 'it\'s\n\'); DROP TABLE x; --\\'])
 ORDER BY name, node
 SETTINGS skip_unavailable_shards = 0

@@ -57,7 +57,7 @@ def ledgers(ch_s3_sandbox: Sandbox) -> Iterator[Iterator[Ledger]]:
     given: dict[str, Any] = {"client": hook, "cluster": ch_s3_sandbox.cluster, "name": name, "load_id": "ch-s3-a"}
     given["database_engine"] = "Atomic"
     targets = (TableName(database="d", table=f"t{number}") for number in itertools.count())
-    ledgers = (Ledger(target=target, **given) for target in targets)
+    ledgers = (Ledger(target=target, table_uuids=TABLE, **given) for target in targets)
     next(ledgers).open([node.host for node in hook.cluster_spec.nodes])
     yield ledgers
     hook.close()
@@ -78,7 +78,7 @@ def write(ledger: Ledger, commits: list[Commit]) -> None:
 
 
 def read(ledger: Ledger) -> Holdings:
-    return Holdings(ledger=ledger, table_uuids=TABLE)
+    return Holdings(ledger=ledger)
 
 
 @pytest.mark.parametrize(

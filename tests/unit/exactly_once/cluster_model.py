@@ -30,7 +30,7 @@ SETTING = "allow_replace_partition_from_empty_source"
 # Queries whose result never changes during a test: they are no steps of their own.
 CONSTANT = {
     *("read_settings", "read_ledger_comments", "read_table", "read_past_reports"),
-    *("read_names", "read_earlier_uuids"),
+    "read_earlier_uuids",
 }
 LOG_FLUSH_SECONDS = 1.0
 
@@ -615,11 +615,11 @@ class Cluster:
         ]
 
     def _read_tables(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
-        prefix = _literals(statement.text.partition("startsWith")[2])[0]
+        prefixes = tuple(_literals(statement.text.partition("startsWith")[2]))
         return [
             {"node": node.name, "name": name, "comment": table.comment, "uuid": table.uuid}
             for name, table in sorted(node.tables.items())
-            if name.startswith(prefix)
+            if name.startswith(prefixes)
         ]
 
     def _read_events(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
@@ -653,13 +653,10 @@ class Cluster:
     def _write_names(self, *_: object) -> None:
         """The table is never renamed."""
 
-    def _read_names(self, *_: object) -> list[dict[str, Any]]:
+    def _read_earlier_uuids(self, *_: object) -> list[dict[str, Any]]:
         return []
 
-    _read_earlier_uuids = _read_names
-
-    def _read_past_reports(self, *_: object) -> list[dict[str, Any]]:
-        return []
+    _read_past_reports = _read_earlier_uuids
 
     def _committed(self, node: Node, statement: Statement) -> list[dict[str, Any]]:
         uuids = set(_literals(_match(r"hasAny\(table_uuids, \[(.*)\]\)", statement.text)[1]))

@@ -27,7 +27,7 @@ from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.exactly_once import lease
 from airflow_provider_ch_s3.exactly_once.lease import Lease
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
-from airflow_provider_ch_s3.exactly_once.owner import Target, read_floor
+from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
 from airflow_provider_ch_s3.files.access import S3Access
@@ -193,6 +193,7 @@ def find_model_target(
         cluster="c",
         name=TableName(database="d", table=LEDGER),
         target=TABLE,
+        table_uuids=spec.uuids,
         load_id=identity.load_id,
         database_engine="Atomic",
     )
@@ -204,11 +205,11 @@ def find_model_target(
     lease = Lease(
         client=client,
         ledger=ledger,
+        staging=staging,
         identity=identity,
         node=client.process.lock_node.name,
         timing=timing,
         token=token or client.process.name,
-        read_floor=partial(read_floor, ledger, spec.uuids, staging),
     )
     cluster = ClusterSpec(name="c", nodes=tuple(nodes), server_version=(26, 7), ingest_memory_ratio=1.0)
     return Target(client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lease=lease)

@@ -80,6 +80,16 @@ def test_the_servers_log_in_as_the_application(monkeypatch: pytest.MonkeyPatch, 
     named.check_version((24, 8))
 
 
+def test_24_8_takes_no_key_from_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = access(monkeypatch, login="acct", password="a2V5")
+    found.check_version((25, 8))
+    with pytest.raises(
+        ConfigError, match=r"key or a SAS token needs ClickHouse 25\.8 .* 24\.8; give named_collection"
+    ):
+        found.check_version((24, 8))
+    access(monkeypatch, "keys", login="acct", password="a2V5").check_version((24, 8))
+
+
 def test_half_of_a_workload_identity_is_the_servers_own(monkeypatch: pytest.MonkeyPatch) -> None:
     found = access(monkeypatch, login="acct", extra={"managed_identity_client_id": "app"})
     assert (found.client_id, found.tenant_id) == ("", "")

@@ -89,7 +89,7 @@ class Recorder:
         self.texts.append(statement.text)
 
     def query(self, statement: Statement) -> list[dict[str, Any]]:
-        if statement.name in ("read_names", "read_replacements"):
+        if statement.name in ("read_events", "read_replacements"):
             return []
         if statement.name == "read_commits":
             commit = {"committed_at": (8, 0.0), "mode": "append", "partition_rows": {}, "target": "d.t"}
@@ -113,7 +113,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 @pytest.fixture
 def ledger(client: Recorder) -> Ledger:
     name = TableName(database="d", table="ledger")
-    return Ledger(client=client, cluster=None, name=name, target=name, load_id="")  # type: ignore[arg-type]
+    return Ledger(client=client, cluster=None, name=name, target=name, table_uuids=["u"], load_id="")  # type: ignore[arg-type]
 
 
 def test_a_manifest_is_written_in_pieces(ledger: Ledger, client: Recorder) -> None:
@@ -126,7 +126,7 @@ def test_a_manifest_is_written_in_pieces(ledger: Ledger, client: Recorder) -> No
 
 
 def test_what_is_loaded_is_read_in_pieces(ledger: Ledger, client: Recorder) -> None:
-    holdings = Holdings(ledger=ledger, table_uuids=["u"])
+    holdings = Holdings(ledger=ledger)
     assert holdings.versions({f"b/k{n}" for n in range(5)}) == {"b/k1": {"1"}, "b/k4": {"1"}}
     assert [re.findall(r"BETWEEN '(.*)' AND '(.*)'", text) for text in client.texts] == [
         [("b/k0", "b/k1")],
@@ -136,5 +136,5 @@ def test_what_is_loaded_is_read_in_pieces(ledger: Ledger, client: Recorder) -> N
 
 
 def test_no_paths_need_no_statement(ledger: Ledger, client: Recorder) -> None:
-    assert Holdings(ledger=ledger, table_uuids=["u"]).versions(set()) == {}
+    assert Holdings(ledger=ledger).versions(set()) == {}
     assert client.texts == []

@@ -1,0 +1,70 @@
+"""Measure what a small load costs by the number of nodes: seconds of the task, and statements by what they are for.
+
+``make bench-nodes``, or ``python -m bench.nodes --nodes 1 3 6 12 --rounds 5``. Starts a sandbox for each number of
+nodes, one after the other; all nodes share the cores of this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+from collections import Counter
+
+from airflow_provider_ch_s3.sandbox import SandboxConfig
+from airflow_provider_ch_s3.sandbox.launch import running_sandbox
+from bench.exactly_once import BUCKET, load, make_files, make_table
+from bench.statements import StatementCount
+
+# Name → partition key, load mode, and whether the table holds the same rows already.
+LOADS = {
+    "append": ("tuple()", "append", False),
+    "replace_partitions": ("tuple()", "replace_partitions", True),
+    "append, 100 partitions": ("user % 100", "append", False),
+}
+
+
+def measure(nodes: int, rounds: int, *, lists_statements: bool) -> None:
+    """Measure each kind of load on one cluster, and print medians."""
+    statements = StatementCount()
+    with running_sandbox(SandboxConfig(shards=nodes)) as sandbox:
+        os.environ["AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT"] = sandbox.airflow_conn_clickhouse
+        os.environ["AIRFLOW_CONN_AWS_DEFAULT"] = sandbox.airflow_conn_aws
+        sandbox.s3_client().create_bucket(Bucket=BUCKET)
+        for node in range(sandbox.nodes):
+            sandbox.query("CREATE DATABASE bench ENGINE = Atomic", node=node)
+        make_files(sandbox, "small", 60_000, 2 * nodes)
+        for kind, (partition, mode, is_full) in LOADS.items():
+            seconds, counts = [], []
+            for number in range(rounds + 1):
+                if number == 0 or not is_full:
+                    make_table(sandbox, "small", partition)
+                statements.reset()
+                took, _ = load("bench.small", "small", number, load_mode=mode, poll_interval=0.25)
+                if number:  # the first round warms up
+                    seconds.append(took)
+                    counts.append(statements.count)
+            print(
+                f"{nodes:>2} nodes, {kind:<24}{statistics.median(seconds):6.2f} s,"
+                f" {statistics.median(counts):.0f} statements",
+                flush=True,
+            )
+            if lists_statements:
+                names = Counter({name: len(found) for name, found in statements.seconds.items()})
+                for name, count in names.most_common():
+                    print(f"    {count:>3} {name:<28}{sum(statements.seconds[name]):7.3f} s")
+
+
+def main() -> None:
+    """Run the measurement."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[1, 3, 6, 12])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--statements", action="store_true", help="list the statements of the last load of each kind")
+    args = parser.parse_args()
+    for nodes in args.nodes:
+        measure(nodes, args.rounds, lists_statements=args.statements)
+
+
+if __name__ == "__main__":
+    main()
