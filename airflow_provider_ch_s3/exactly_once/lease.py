@@ -9,6 +9,9 @@ ones by their epoch.
 The tables are created on the first node in the order of the nodes' own names, so that it does not matter how a
 connection calls them. While processes disagree about it, because a node was added, the same epoch may be taken on two
 nodes: a process that sees this releases its own. Users see them as ``ch_s3_lock_…``.
+
+Who has to wait stands in line: with a table ``ch_s3_wait_…`` whose name ends in a place, one later than all others.
+The line is a courtesy: whoever does not take a free lease in time is passed, and nothing depends on the order.
 """
 
 from __future__ import annotations
@@ -47,6 +50,7 @@ log = logging.getLogger(__name__)
 # More than any table is locked; with it, a ledger's epochs stay behind the clock.
 EPOCHS_PER_SECOND = 100
 LOCK_PREFIX = "ch_s3_lock_"
+_WAIT_PREFIX = "ch_s3_wait_"
 
 
 def lock_prefix(target: TableName) -> str:
@@ -119,22 +123,53 @@ class HeldLease:
         return sorted({table.claim.attempt_id for table in self.overtaken if table.claim.attempt})
 
 
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """The tables of a target, as they were at one moment.
+
+    :param leases: the latest one last.
+    :param line: place → who waits there for the lease; the first one goes next.
+    :param staged: the staging tables, and the nodes that have them.
+    """
+
+    leases: Sequence[LeaseTable]
+    line: Mapping[int, Claim]
+    staged: Mapping[StagingTable, set[str]]
+
+
 class Waiting:
-    """One process that waits for a lease."""
+    """One process that waits for a lease.
+
+    :ivar place: in the line; 0 while it has none.
+    """
 
     def __init__(self, timing: Timing) -> None:
+        self.place = 0
         self._timing = timing
         self._pace = timing.pace()
-        self._began = self._looked = self._since = timing.now()
+        self._began = self._looked = self._since = self._passed = timing.now()
         self._token = ""
         self._sign: object = None
+        self._next: int | None = None
 
-    @property
-    def pause_seconds(self) -> float:
-        """Time until the next look: who has waited for longer looks more often, and so gets the lease sooner."""
-        waited = (self._timing.now() - self._began) / self._timing.lease_patience_seconds
+    def pause_seconds(self, ahead: int) -> float:
+        """Time until the next look: the first in line looks often, and who is behind need not.
+
+        :param ahead: how many go first.
+        """
         # Not all at the same moments: processes that wait for the same lease would keep colliding.
-        return self._timing.lease_poll_seconds * random.uniform(0.5, 1.5) * max(0.2, 1 / (1 + waited))
+        pause = self._timing.lease_poll_seconds * random.uniform(0.3, 0.7) * (1 + ahead)
+        return min(pause, self._timing.lease_patience_seconds / 4)
+
+    def is_stuck(self, place: int | None) -> bool:
+        """Whether this place has been next for so long that its process is considered dead.
+
+        :param place: the first one, while nobody has the lease.
+        """
+        now = self._timing.now()
+        if place != self._next:
+            self._next, self._passed = place, now
+        return place is not None and now - self._passed > self._timing.lease_patience_seconds
 
     def log(self, owner: str, target: TableName) -> None:
         """Log who has the lease: at once, and again every half minute."""
@@ -218,7 +253,8 @@ class Lease:
         for table in held.overtaken:
             log.warning("taking over the lock of %s from %s", self.ledger.target, table.claim.attempt_id.prefix)
             # A Replicated database has it on every node, and drops it on all of them through any.
-            self._drop_if_there(table.epoch, table.node if table.node in self.client.reachable else self.node)
+            node = table.node if table.node in self.client.reachable else self.node
+            self._drop_if_there(self._table(table.epoch), node)
 
     def _acquire(self, attempt: AttemptId | None, *, is_urgent: bool) -> HeldLease:
         claim = Claim(
@@ -231,36 +267,71 @@ class Lease:
             name=str(self.identity),
         )
         waiting = Waiting(self.timing)
+        try:
+            return self._wait_and_take(claim, waiting, is_urgent=is_urgent)
+        finally:
+            self._leave(waiting.place)
+
+    def _wait_and_take(self, claim: Claim, waiting: Waiting, *, is_urgent: bool) -> HeldLease:
         last_epoch = self.ledger.last_epoch
         while True:
             # The tables first: a lease that is released in between has left its epoch in the ledger.
-            tables, staged = self._read_tables()
-            if (
-                tables
-                and not self._outranks(claim, tables[-1].claim, is_urgent=is_urgent)
-                and not self._is_silent(waiting, tables[-1])
-            ):
-                waiting.log(tables[-1].claim.name or tables[-1].claim.load_id, self.ledger.target)
-                self.timing.sleep(waiting.pause_seconds)
+            look = self._look()
+            owner = look.leases[-1] if look.leases else None
+            goes_first = owner is not None and self._outranks(claim, owner.claim, is_urgent=is_urgent)
+            ahead = [] if goes_first or is_urgent else self._find_ahead(look, claim, waiting)
+            if ahead or (owner is not None and not goes_first and not self._is_silent(waiting, owner)):
+                if owner is not None:
+                    waiting.log(owner.claim.name or owner.claim.load_id, self.ledger.target)
+                if not is_urgent and waiting.place not in look.line:
+                    place = max(look.line, default=0) + 1
+                    waiting.place = place if self._create(self._place(place), claim) else 0
+                self.timing.sleep(waiting.pause_seconds(len(ahead)))
                 last_epoch = 0
                 continue
             # Mostly nobody has had the lease since this process read the ledger; who did is found out below.
             last_epoch = last_epoch or self.ledger.read().epoch or self._first_epoch()
-            epoch = max([last_epoch, *(table.epoch for table in tables), *(table.epoch for table in staged)]) + 1
+            epochs = [*(table.epoch for table in look.leases), *(table.epoch for table in look.staged)]
+            epoch = max([last_epoch, *epochs]) + 1
             last_epoch = 0
-            if self._create(epoch, claim):
-                # Another process may have one that was not there when they were read, or this epoch on another node.
-                present, staged = self._read_tables()
-                others = {table for table in present if table.claim.token != claim.token} - set(tables)
+            if self._create(self._table(epoch), claim):
+                # Another process may have taken one since the first look, or this epoch on another node.
+                now = self._look()
+                others = {table for table in now.leases if table.claim.token != claim.token} - set(look.leases)
                 history = self.ledger.read()
                 # Another may have taken and released one since: an epoch must not be used twice. And the commits into
                 # one table have one order, whatever its name was.
                 last_epoch = max([history.epoch, *(earlier.epoch for _, earlier in self.ledger.read_earlier())])
                 if last_epoch < epoch and not others:
                     self._begin(epoch, claim, first_open=history.first_open)
-                    return HeldLease(epoch=epoch, claim=claim, history=history, staged=staged, overtaken=tables)
-                self._drop_if_there(epoch, self.node)
-            self.timing.sleep(waiting.pause_seconds)
+                    return HeldLease(
+                        epoch=epoch, claim=claim, history=history, staged=now.staged, overtaken=look.leases
+                    )
+                self._drop_if_there(self._table(epoch), self.node)
+            self.timing.sleep(waiting.pause_seconds(0))
+
+    def _find_ahead(self, look: Look, own: Claim, waiting: Waiting) -> list[int]:
+        # Another process may have taken one since the first look, or this epoch on another node.
+        for place, claim in look.line.items():
+            if claim.load_id == own.load_id and claim.token != own.token:
+                self._leave(place)
+        ahead = sorted(
+            place
+            for place, claim in look.line.items()
+            if claim.load_id != own.load_id and not 0 < waiting.place < place
+        )
+        if waiting.is_stuck(ahead[0] if ahead and not look.leases else None):
+            self._leave(ahead.pop(0))
+        return ahead
+
+    def _leave(self, place: int) -> None:
+        """Leave the line, or remove somebody else from it."""
+        if not place:
+            return
+        try:
+            self._drop_if_there(self._place(place), self.node)
+        except ChS3Error as error:
+            log.debug("the place in the line stays until others pass it: %s", error)
 
     def _first_epoch(self) -> int:
         """What the epochs of a new ledger come after.
@@ -272,7 +343,7 @@ class Lease:
 
     def _release(self, held: HeldLease) -> None:
         try:
-            self._drop(held.epoch, self.node)
+            self._drop(self._table(held.epoch), self.node)
         except ServerError as error:
             if error.code != ErrorCode.UNKNOWN_TABLE:
                 raise
@@ -307,7 +378,9 @@ class Lease:
         try:
             self._write(EventKind.LOCKED, epoch, claim, first_open=first_open)
         except ServerError:
-            self._drop_if_there(epoch, self.node)  # so that nobody waits until this owner is considered dead
+            self._drop_if_there(
+                self._table(epoch), self.node
+            )  # so that nobody waits until this owner is considered dead
             raise
 
     def _write(self, kind: EventKind, epoch: int, claim: Claim, *, first_open: int = 0) -> None:
@@ -316,9 +389,9 @@ class Lease:
         detail = {"since": claim.since, "token": claim.token}
         self.ledger.write(kind, held, epoch=epoch, try_number=claim.try_number, detail=detail, first_open=first_open)
 
-    def _drop_if_there(self, epoch: int, node: str) -> None:
+    def _drop_if_there(self, table: TableName, node: str) -> None:
         try:
-            self._drop(epoch, node)
+            self._drop(table, node)
         except ServerError as error:
             if error.code != ErrorCode.UNKNOWN_TABLE:
                 raise
@@ -349,15 +422,16 @@ class Lease:
 
     def is_anything_left(self) -> bool:
         """Whether a lease or a staging table of the target is there."""
-        return any(self._read_tables())
+        look = self._look()
+        return bool(look.leases or look.staged)
 
-    def _read_tables(self) -> tuple[list[LeaseTable], dict[StagingTable, set[str]]]:
-        """Read all leases of the target, the latest one last, and its staging tables."""
-        prefixes = (self._prefix, self.staging.prefix)
+    def _look(self) -> Look:
+        """Read all tables of the target."""
+        prefixes = (self._prefix, self._wait_prefix, self.staging.prefix)
         rows = self.client.query(
             ledger_queries.render_read_tables(self.staging.database, prefixes, self.ledger.cluster)
         )
-        tables = sorted(
+        leases = sorted(
             LeaseTable(
                 epoch=int(row["name"].removeprefix(self._prefix)),
                 node=row["node"],
@@ -366,18 +440,30 @@ class Lease:
             for row in rows
             if row["name"].startswith(self._prefix)
         )
-        return tables, self.staging.parse(rows)
+        line = {
+            int(row["name"].removeprefix(self._wait_prefix)): parse_claim(row["comment"])
+            for row in rows
+            if row["name"].startswith(self._wait_prefix)
+        }
+        return Look(leases=leases, line=line, staged=self.staging.parse(rows))
 
     @property
     def _prefix(self) -> str:
         return lock_prefix(self.ledger.target)
 
+    @property
+    def _wait_prefix(self) -> str:
+        return f"{_WAIT_PREFIX}{short_hash(self.ledger.target)}_"
+
+    def _place(self, place: int) -> TableName:
+        return TableName(database=self.staging.database, table=f"{self._wait_prefix}{place}")
+
     def _table(self, epoch: int) -> TableName:
         return TableName(database=self.staging.database, table=f"{self._prefix}{epoch}")
 
-    def _create(self, epoch: int, claim: Claim) -> bool:
+    def _create(self, table: TableName, claim: Claim) -> bool:
         comment = json.dumps(dataclasses.asdict(claim))
-        statement = ledger_queries.render_create_lock(self._table(epoch), owner=comment)
+        statement = ledger_queries.render_create_lock(table, owner=comment)
         try:
             self.client.execute_on([self.node], statement)
         except ServerError as error:
@@ -386,5 +472,5 @@ class Lease:
             raise LoadError(f"cannot lock {self.ledger.target}: {error}; nothing was changed") from error
         return True
 
-    def _drop(self, epoch: int, node: str) -> None:
-        self.client.execute_on([node], ledger_queries.render_drop_lock(self._table(epoch)))
+    def _drop(self, table: TableName, node: str) -> None:
+        self.client.execute_on([node], ledger_queries.render_drop_lock(table))

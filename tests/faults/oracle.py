@@ -420,7 +420,7 @@ def find_leftovers(sandbox: Sandbox, database: str) -> list[str]:
     for node in range(sandbox.nodes):
         tables = sandbox.query(
             f"SELECT name FROM system.tables WHERE database = '{database}' "
-            "AND (startsWith(name, 'ch_s3_stage_') OR startsWith(name, 'ch_s3_lock_'))",
+            "AND match(name, '^ch_s3_(stage|lock|wait)_')",
             node=node,
         )
         queries = sandbox.query(

@@ -196,10 +196,10 @@ class Lab:
         return [row["query_id"] for row in logged]
 
     def left_overs(self) -> list[str]:
-        """Locks and staging tables in the test's database, on any node."""
+        """Locks, places in line and staging tables in the test's database, on any node."""
         found = self.everywhere(
             f"SELECT name FROM system.tables WHERE database = '{self.database}'"
-            " AND match(name, '^ch_s3_(lock|stage)_')"
+            " AND match(name, '^ch_s3_(lock|wait|stage)_')"
         )
         return [row["name"] for row in found]
 

@@ -57,7 +57,7 @@ def watch_statements(monkeypatch: pytest.MonkeyPatch, gates: dict[int, Gate]) ->
     real_run, real_submit = ClickHouseS3Hook._run, QueryMonitor.submit
 
     def run(hook: ClickHouseS3Hook, statement: Statement, *given: Any, **named: Any) -> Any:
-        is_stage = "ch_s3_stage" in statement.text
+        is_stage = "ch_s3_stage" in statement.text and "ch_s3_lock" not in statement.text
         stop("find_staging" if statement.name == "read_tables" and is_stage else statement.name)
         return real_run(hook, statement, *given, **named)
 

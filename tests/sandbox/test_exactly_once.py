@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load import wiring
 from airflow_provider_ch_s3.sql.filters import identifier
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
+from airflow_provider_ch_s3.table.target import parse_table, short_hash
 from tests.marks import thorough
 from tests.sandbox.conftest import (
     ROWS,
@@ -301,9 +302,11 @@ class TestKill:
         assert is_clean(lab)
 
 
+NODE_NAME = "SELECT concat(hostName(), ':', toString(tcpPort())) AS name"
+
 ZOMBIES = [
     thorough("write_event_locked", 1, id="first-lock"),
-    thorough("find_staging", 2, id="tidying-up"),
+    thorough("read_tables", 2, id="second-look"),
     thorough("write_files", 1, id="manifest"),
     thorough("write_event_planned", 1, id="plan"),
     thorough("create_staging", 2, id="staging-tables"),
@@ -368,7 +371,7 @@ class TestZombie:
         self, lab: Lab, table: str, freeze: Freeze, impatient: None
     ) -> None:
         put_numbers(lab, "other/a.csv", OTHER)
-        zombie = freeze(Gate("find_staging", 2), "other/*.csv", table, task_id="zombie")
+        zombie = freeze(Gate("write_event_locked"), "other/*.csv", table, task_id="zombie")
         later = freeze(Gate("move_partitions", 2), "in/*.csv", table)
         # it was overtaken by another load, so it starts again
         assert zombie.wake() is None
@@ -428,6 +431,10 @@ class TestZombie:
         assert is_clean(lab)
 
 
+def places(lab: Lab) -> list[str]:
+    return [name for name in lab.left_overs() if name.startswith("ch_s3_wait_")]
+
+
 class TestAtTheSameTime:
     @pytest.mark.parametrize("rounds", [1, 3])
     def test_overlapping_globs_load_each_file_once(self, lab: Lab, background: Background, rounds: int) -> None:
@@ -441,6 +448,29 @@ class TestAtTheSameTime:
             for task in tasks:
                 task.result()
             assert bag(lab.rows(table)) == bag([{"n": n} for n in range(start + 20)])
+        assert is_clean(lab)
+
+    def test_who_comes_first_goes_first(self, lab: Lab, table: str, freeze: Freeze, background: Background) -> None:
+        owner = freeze(Gate("write_files"), "in/*.csv", table, task_id="owner")
+        tasks = []
+        for number in range(3):
+            put_numbers(lab, f"in{number}/a.csv", OTHER)
+            tasks.append(background(lab.load, f"in{number}/*.csv", table, task_id=f"task{number}"))
+            wait_until(lambda: len(places(lab)) == len(tasks), "one more in line")
+        assert owner.wake() is None
+        ids = [task.result()["query_id"].split("-")[2] for task in tasks]
+        ledger = f"clusterAllReplicas('{lab.sandbox.cluster}', '{lab.database}', 'ch_s3_ledger')"
+        locked = lab.query(f"SELECT load_id, min(epoch) FROM {ledger} WHERE event = 'locked' GROUP BY 1 ORDER BY 2")
+        assert [row["load_id"].removeprefix("ch-s3-") for row in locked][1:] == ids
+        assert is_clean(lab)
+
+    @pytest.mark.usefixtures("impatient")
+    def test_who_dies_in_line_is_passed(self, lab: Lab, table: str) -> None:
+        names = {lab.query(NODE_NAME, node=node)[0]["name"]: node for node in lab.nodes()}
+        place = f"{lab.database}.ch_s3_wait_{short_hash(parse_table(table, ''))}_7"
+        lab.query(f"CREATE TABLE {place} (nothing UInt8) ENGINE = Memory COMMENT '{{}}'", node=names[min(names)])
+        lab.load("in/*.csv", table)
+        assert bag(lab.rows(table)) == bag(FEW)
         assert is_clean(lab)
 
     @pytest.mark.parametrize("rounds", [1, 3])

@@ -228,7 +228,7 @@ def test_on_kill_drops_what_the_task_gives_up_meanwhile(lab: Lab, table: str, ba
         gates[threading.get_ident()] = gate
         return function(*given)
 
-    task, kill = Gate("write_event_abandoned"), Gate("find_staging", 4)  # the kill has renamed the tables
+    task, kill = Gate("write_event_abandoned"), Gate("find_staging", 2)  # the kill has renamed the tables
     task.task = background(pass_by, task, operator.execute, lab.context(operator))
     wait_until(task.reached.is_set, "the task that gives up")
     kill.task = background(pass_by, kill, operator.on_kill)

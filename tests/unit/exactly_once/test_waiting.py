@@ -28,13 +28,30 @@ def wait(clock: Clock) -> Waiting:
     return Waiting(Timing(now=lambda: clock.now, lease_patience_seconds=10.0, lease_poll_seconds=0.5))
 
 
-def test_who_has_waited_for_longer_looks_more_often(clock: Clock) -> None:
+@pytest.mark.parametrize(
+    ("ahead", "least", "most"),
+    [
+        pytest.param(0, 0.15, 0.35, id="next"),
+        pytest.param(3, 0.6, 1.4, id="fourth"),
+        pytest.param(99, 2.5, 2.5, id="far-back"),
+    ],
+)
+def test_who_is_further_back_looks_less_often(clock: Clock, ahead: int, least: float, most: float) -> None:
+    pauses = [wait(clock).pause_seconds(ahead) for _ in range(100)]
+    assert least <= min(pauses) <= max(pauses) <= most
+
+
+def test_who_leaves_a_free_lease_untaken_is_passed(clock: Clock) -> None:
     one = wait(clock)
-    first = max(one.pause_seconds for _ in range(100))
-    clock.now += 90
-    later = [one.pause_seconds for _ in range(100)]
-    assert 0.25 <= first <= 0.75
-    assert 0.05 <= min(later) < max(later) <= 0.15
+    assert not one.is_stuck(7)
+    clock.now += 9.9
+    assert not one.is_stuck(7)
+    assert not one.is_stuck(None)
+    clock.now += 0.2
+    assert not one.is_stuck(7)
+    assert not one.is_stuck(8)
+    clock.now += 10.1
+    assert one.is_stuck(8)
 
 
 def test_an_owner_for_a_moment_is_not_looked_at(clock: Clock) -> None:
