@@ -13,7 +13,7 @@ DOCS := .venv-docs
 # Each process of Airflow would compile all that it imports: twice the CPU time of its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning bench-history bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs docs-pictures lint clean
+.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs docs-pictures lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -49,6 +49,10 @@ faults: $(READY)
 # Kills the worker before and after every statement, under a real scheduler; takes hours.
 faults-points: $(READY)
 	$(BIN)/python -m tests.faults --points
+
+# Seconds and statements of small loads on 1, 3, 6 and 12 nodes.
+bench-nodes: $(READY)
+	$(BIN)/python -m bench.nodes
 
 # Loads of one table that are started together.
 bench-concurrency: $(READY)

@@ -1,5 +1,7 @@
 """Measure what a small load costs by the number of nodes: seconds of the task, and statements by what they are for.
 
+Statements are counted by the servers, so those count, too, with which the driver opens each connection.
+
 ``make bench-nodes``, or ``python -m bench.nodes --nodes 1 3 6 12 --rounds 5``. Starts a sandbox for each number of
 nodes, one after the other; all nodes share the cores of this machine.
 """
@@ -11,7 +13,7 @@ import os
 import statistics
 from collections import Counter
 
-from airflow_provider_ch_s3.sandbox import SandboxConfig
+from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from bench.exactly_once import BUCKET, load, make_files, make_table
 from bench.statements import StatementCount
@@ -22,6 +24,12 @@ LOADS = {
     "replace_partitions": ("tuple()", "replace_partitions", True),
     "append, 100 partitions": ("user % 100", "append", False),
 }
+
+
+def count_statements(sandbox: Sandbox) -> int:
+    """Count what clients have sent to all nodes so far, with the statements of this count but for one a node."""
+    sql = "SELECT value FROM system.events WHERE event = 'InitialQuery'"
+    return sum(int(sandbox.query(sql, node=node)[0]["value"]) for node in range(sandbox.nodes))
 
 
 def measure(nodes: int, rounds: int, *, lists_statements: bool) -> None:
@@ -40,10 +48,11 @@ def measure(nodes: int, rounds: int, *, lists_statements: bool) -> None:
                 if number == 0 or not is_full:
                     make_table(sandbox, "small", partition)
                 statements.reset()
+                before = count_statements(sandbox)
                 took, _ = load("bench.small", "small", number, load_mode=mode, poll_interval=0.25)
                 if number:  # the first round warms up
                     seconds.append(took)
-                    counts.append(statements.count)
+                    counts.append(count_statements(sandbox) - before - sandbox.nodes)
             print(
                 f"{nodes:>2} nodes, {kind:<24}{statistics.median(seconds):6.2f} s,"
                 f" {statistics.median(counts):.0f} statements",

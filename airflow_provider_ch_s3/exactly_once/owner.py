@@ -204,6 +204,7 @@ class Owner:
     timing: Timing
     epoch: int
     history: History = field(init=False)
+    _tables: Mapping[StagingTable, set[str]] | None = field(default=None, init=False)
     _planned: AttemptId | None = field(default=None, init=False)
 
     def fence(self, attempts: Collection[AttemptId]) -> None:
@@ -236,7 +237,10 @@ class Owner:
         for attempt_id in dead:
             if attempt_id.load_id != self.identity.load_id:
                 self.abandon(attempt_id)
-        for table in self.staging.find() if unfinished or dead else tables:
+        if unfinished or dead:
+            tables = self.staging.find()
+        self._tables = tables
+        for table in tables:
             # Not those of a later epoch: if this process was suspended, it does not know what was planned since.
             if table.epoch <= self.epoch and self._is_unneeded(table):
                 self.staging.drop_table(table)
@@ -335,7 +339,7 @@ class Owner:
 
         :raises LoadError: if others keep changing the target.
         """
-        self.staging.claim(attempt, self.epoch)
+        self.staging.claim(attempt, self.epoch, self._tables)
         commit = self._commit_of(attempt, plan)
         commit.prepare()
         commit.check_staged()

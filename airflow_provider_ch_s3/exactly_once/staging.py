@@ -145,15 +145,19 @@ class Staging:
         engine = str(self.client.query(load_queries.render_read_table(like, None))[0]["engine_full"])
         return server_sql(unplaced_engine(engine)) if has_replicas(engine) else None
 
-    def fence(self, attempt: AttemptId, epoch: int) -> dict[StagingTable, set[str]]:
+    def fence(
+        self, attempt: AttemptId, epoch: int, known: Mapping[StagingTable, set[str]] | None = None
+    ) -> dict[StagingTable, set[str]]:
         """Take the tables of an attempt from their earlier owner, by renaming them.
 
+        :param known: all staging tables and the nodes that have them, if they have just been read.
         :returns: the tables, and the nodes that have them.
         :raises LockLostError: if the owner of a later epoch has taken them.
         """
         # Repeat until all are renamed: an earlier owner may rename a table, too, after it was found.
         for _ in range(FENCE_ROUNDS):
-            found = {table: nodes for table, nodes in self.find().items() if table.attempt == attempt}
+            tables, known = self.find() if known is None else known, None
+            found = {table: nodes for table, nodes in tables.items() if table.attempt == attempt}
             others = [table for table in found if table.epoch != epoch or table.role.startswith(FEED)]
             if not others:
                 return found
@@ -180,15 +184,18 @@ class Staging:
         """Whether no node has the attempt's rows for the target itself any more."""
         return not any(not table.role for table in self._tables_of(attempt))
 
-    def claim(self, attempt: AttemptId, epoch: int) -> list[StagingTable]:
+    def claim(
+        self, attempt: AttemptId, epoch: int, known: Mapping[StagingTable, set[str]] | None = None
+    ) -> list[StagingTable]:
         """Fence the tables of an attempt, and check that every node has the one for the target itself.
 
+        :param known: as in :meth:`fence`.
         :returns: the tables.
         :raises LockLostError: if the owner of a later epoch has taken or dropped them.
         :raises LoadError: if a node has lost its table.
         """
         own = StagingTable(attempt=attempt, epoch=epoch)
-        found = self.fence(attempt, epoch)
+        found = self.fence(attempt, epoch, known)
         if own not in found:
             raise LockLostError(f"another process has dropped the staging tables of {attempt.query_id}")
         if lacking := {node.host for node in self.replicas.nodes} - found[own]:

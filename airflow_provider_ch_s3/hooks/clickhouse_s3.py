@@ -189,7 +189,8 @@ class ClickHouseS3Hook(DriverHook):
     def _addresses(self) -> dict[str, str | None]:
         """Name of each node that the connection reaches → its address; None for the connection's own address."""
         addresses = self.declaration.http_endpoints or (None,)
-        rows = map_at_once(lambda address: self._query_at(address, render_read_node()), addresses)
+        # By the client that will execute there: each new one costs three statements.
+        rows = map_at_once(lambda address: self._query_at(address, render_read_node(), is_patient=True), addresses)
         return {found[0]["node"]: address for found, address in zip(rows, addresses, strict=True)}
 
     def run_ddl(self, *statements: str) -> None:

@@ -115,7 +115,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
             self._clients.clear()
 
     def _query_at(
-        self, address: str | None, statement: Statement, *, query_id: str | None = None
+        self, address: str | None, statement: Statement, *, query_id: str | None = None, is_patient: bool = False
     ) -> list[dict[str, Any]]:
         def run(client: Client) -> list[dict[str, Any]]:
             result = client.query(statement.text, parameters=dict(statement.parameters), settings=_settings(query_id))
@@ -123,7 +123,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
             names = result.column_names or ("result",)
             return [dict(zip(names, row, strict=True)) for row in result.result_rows]
 
-        rows = self._run(statement, run, address=address, is_patient=False)
+        rows = self._run(statement, run, address=address, is_patient=is_patient)
         return [self._without_secrets(row) for row in rows]
 
     def _execute_at(
