@@ -340,7 +340,12 @@ class Owner:
         # Still the owner? A process that fences the tables from now on reads that the commit has begun, and finishes
         # it. One that did so before may have abandoned the attempt, and a move from dropped tables moves nothing.
         self.staging.claim(attempt, self.epoch)
-        self._carry_out(commit)
+        try:
+            self._carry_out(commit)
+        except ServerError as error:
+            # Whatever it is: a part of the rows may be in the target, and a retry adds the others.
+            error.is_final = False
+            raise
         return True
 
     def _fits(self, attempt: AttemptId) -> bool:

@@ -27,12 +27,12 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.create.columns import read_new_columns
 from airflow_provider_ch_s3.create.extend import add_columns, for_earlier_rows, level_columns
 from airflow_provider_ch_s3.errors import (
-    CheckFailedError,
     ChS3Error,
     ColumnsDifferError,
     ConfigError,
     LoadError,
     LockLostError,
+    MisfitError,
     NewColumnsError,
     OvertakenError,
 )
@@ -43,7 +43,7 @@ from airflow_provider_ch_s3.exactly_once.views import View, read_views
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import WritableStore
-from airflow_provider_ch_s3.inspect.explain import explain
+from airflow_provider_ch_s3.inspect.explain import explain, is_misfit
 from airflow_provider_ch_s3.load.after_load import dispose_of_files
 from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.checks import (
@@ -198,7 +198,7 @@ class LoadRun(TaskLoad):
                 raise
             except ChS3Error as error:
                 if self.chunk_number > 1:
-                    is_last = self.identity.is_last_try or isinstance(error, CheckFailedError)
+                    is_last = self.identity.is_last_try or error.is_final
                     rest = "clear the task" if is_last else "the next try continues there"
                     log.warning("the chunks before chunk %s stay in the table: %s", self.chunk_number, rest)
                     if is_last:
@@ -483,7 +483,8 @@ class LoadRun(TaskLoad):
                 raise
             return after_commit(found)
         except ChS3Error as error:
-            if not isinstance(error, LoadError) and not self.identity.is_last_try:
+            is_of_rows = isinstance(error, LoadError) or error.is_final
+            if not is_of_rows and not self.identity.is_last_try:
                 raise  # a check itself failed: the staged rows may be right, so they are kept for the retry
             if (next_step := self._give_up(attempt_id)) is None:
                 raise
@@ -498,7 +499,8 @@ class LoadRun(TaskLoad):
         if not isinstance(step, Resume):
             return step
         if status.state is QueryState.FAILED:
-            raise LoadError(
+            kind = MisfitError if is_misfit(status.error) else LoadError
+            raise kind(
                 f"query {status.query_id} failed, and nothing of it was committed:"
                 f" {explain(status.error, self.target.spec.column_types)}"
             )

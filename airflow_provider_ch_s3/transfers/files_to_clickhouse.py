@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import (
     XCOM_RETURN_KEY,
-    AirflowFailException,
     AirflowSkipException,
     BaseOperator,
     conf,
@@ -19,7 +18,7 @@ from airflow.providers.common.compat.sdk import (
 
 from airflow_provider_ch_s3.assets.clickhouse import describe_in_events
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
-from airflow_provider_ch_s3.errors import CheckFailedError, LoadError
+from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.files.addresses import Scheme, SourcePattern, parse_source
 from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
 from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES
@@ -31,6 +30,7 @@ from airflow_provider_ch_s3.request import OnNoFiles
 from airflow_provider_ch_s3.table.new_table import CreateTable
 from airflow_provider_ch_s3.table.row_check import Check
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
+from airflow_provider_ch_s3.transfers.failures import failing_for_good
 from airflow_provider_ch_s3.transfers.identity import identify
 from airflow_provider_ch_s3.transfers.lineage import LoadLineage
 from airflow_provider_ch_s3.transfers.links import ClickHouseLink, LoadReportLink, build_clickhouse_link
@@ -140,8 +140,9 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     :raises PlanError: if the ClickHouse user's profile forbids a setting that a load needs.
     :raises ServerError: if ClickHouse refuses a statement, or the login.
     :raises LoadError: if the load failed, or its outcome cannot be determined.
-    :raises AirflowFailException: if the staged rows do not fulfil a check: a retry would find the same rows.
     :raises SettleError: if the staged parts will never settle (``settle_before_commit``).
+    :raises AirflowFailException: in the place of each of these that no retry can change: wrong arguments, missing
+        rights, types and values that do not fit, checks that are not fulfilled. It has the error as its cause.
     """
 
     template_fields: Sequence[str] = (
@@ -289,10 +290,11 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         """
         return dataclasses.replace(parse_source(self.source, self.scheme), account=store.account)
 
+    @failing_for_good()
     def execute(self, context: Context) -> dict[str, Any] | None:
         """Load and return the report, or submit the load and wait for it in the triggerer.
 
-        :raises ChS3Error: as described for the class.
+        :raises ChS3Error: as described for the class; AirflowFailException in its place if no retry can change it.
         :raises AirflowSkipException: if there was nothing to load, and the arguments ask for a skip.
         """
         with self._loading(context) as load:
@@ -300,6 +302,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
                 return self._result(context, load, load.run())
             return self._result_of(context, load, load.start(), new_deadline(self))
 
+    @failing_for_good()
     def execute_complete(self, context: Context, event: Mapping[str, Any], sql: str = "") -> dict[str, Any] | None:
         """Verify and commit what the query staged, and submit the next chunk if there is one.
 
@@ -392,8 +395,6 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self.clickhouse_link = build_clickhouse_link(self._load)
         try:
             yield self._load
-        except CheckFailedError as error:
-            raise AirflowFailException(str(error)) from error
         finally:
             hook.close()
             self._show(self._load.sql)

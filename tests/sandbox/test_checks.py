@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 
-from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError
 from airflow_provider_ch_s3.table.row_check import Check
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.few import is_clean
@@ -31,7 +31,7 @@ def numbers_in(lab: Lab, table: str) -> list[int]:
 
 
 def fail(lab: Lab, table: str, checks: Any, **arguments: Any) -> str:
-    with pytest.raises(AirflowFailException) as failed:
+    with pytest.raises(CheckFailedError) as failed:
         lab.load("in/*.csv", table, checks=checks, **{**CSV, **arguments})
     return str(failed.value)
 

@@ -26,6 +26,7 @@ from airflow_provider_ch_s3.table.row_check import Check
 from airflow_provider_ch_s3.transfers.load_request import build_request
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from airflow_provider_ch_s3.tuning import LoadLimit
+from tests.failures import own_errors
 
 
 @pytest.fixture(autouse=True)
@@ -146,7 +147,7 @@ def test_arguments_arrive() -> None:
 def test_an_argument_of_another_type_is_named(arguments: dict[str, Any], message: str) -> None:
     given = {"source": "s3://flights/**", "table": "d.t", "clickhouse_conn_id": "unit", **arguments}
     operator = S3ToClickHouseOperator(task_id="load", **given)
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError) as caught, own_errors():
         operator.execute({})
     assert str(caught.value) == message
 
