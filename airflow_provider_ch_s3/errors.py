@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
+from typing import Any
 
 
 class ErrorCode(IntEnum):
@@ -145,9 +146,16 @@ class LoadError(ChS3Error):
 
 
 class CheckFailedError(LoadError):
-    """The staged rows do not fulfil a check, so they were not committed; a retry would find the same rows."""
+    """The staged rows do not fulfil a check, so they were not committed; a retry would find the same rows.
+
+    :ivar results: what each check found.
+    """
 
     is_final = True
+
+    def __init__(self, message: str, results: Sequence[Any]) -> None:
+        super().__init__(message)
+        self.results = tuple(results)
 
 
 class OvertakenError(LoadError):

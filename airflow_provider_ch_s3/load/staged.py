@@ -23,10 +23,11 @@ from typing import ClassVar
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import Fact, TimedStep, record_step, timed_step
-from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.common.text import count_of, format_seconds
 from airflow_provider_ch_s3.create.columns import read_new_columns
 from airflow_provider_ch_s3.create.extend import add_columns, for_earlier_rows, level_columns
 from airflow_provider_ch_s3.errors import (
+    CheckFailedError,
     ChS3Error,
     ColumnsDifferError,
     ConfigError,
@@ -75,7 +76,7 @@ from airflow_provider_ch_s3.load.planned import describe_attempt
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load, read_server_settings
 from airflow_provider_ch_s3.load.replace_where import check_replace_where
 from airflow_provider_ch_s3.load.report import LoadReport, build_report
-from airflow_provider_ch_s3.load.row_checks import try_checks
+from airflow_provider_ch_s3.load.row_checks import check_chunk, try_checks
 from airflow_provider_ch_s3.load.selection import ChunkSelection, are_still_new, last_loaded_key, select_chunk
 from airflow_provider_ch_s3.load.verify import verify_staged, wait_until_settled
 from airflow_provider_ch_s3.load.wiring import find_target
@@ -113,6 +114,7 @@ class LoadRun(TaskLoad):
     _token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
     _target: Target | None = field(default=None, init=False)
     _views: tuple[View, ...] | None = field(default=None, init=False)
+    _kept: TableName | None = field(default=None, init=False)
 
     def start(self) -> LoadReport | str:
         """Run all steps up to the INSERT; returns its query id, or the report if there is no INSERT to wait for.
@@ -322,7 +324,7 @@ class LoadRun(TaskLoad):
     def _plan(self, selection: ChunkSelection, past: Mapping[str, PastLoad]) -> PreparedLoad | None:
         """Inspect the files, and compute the settings; None if all files are loaded already."""
         check_replace_where(self.target, self.request)
-        try_checks(self.target, self.request.checks)
+        try_checks(self.target, self.request)
         if not selection.files:
             self._check_arguments(selection.left_out.example)
             return None
@@ -358,6 +360,7 @@ class LoadRun(TaskLoad):
     def _prepare_chunk(
         self, chunk: Chunk, files: tuple[SourceFile, ...], past: Mapping[str, PastLoad]
     ) -> PreparedLoad:
+        check_chunk(self.request, chunk)
         check_ends(self.store, files, self.request)
         prepared = prepare_load(
             self.client,
@@ -486,8 +489,14 @@ class LoadRun(TaskLoad):
             is_of_rows = isinstance(error, LoadError) or error.is_final
             if not is_of_rows and not self.identity.is_last_try:
                 raise  # a check itself failed: the staged rows may be right, so they are kept for the retry
-            if (next_step := self._give_up(attempt_id)) is None:
-                raise
+            keep_seconds = self.request.keep_staged_seconds if isinstance(error, CheckFailedError) else 0.0
+            if (next_step := self._give_up(attempt_id, keep_seconds=keep_seconds)) is None:
+                if self._kept is None or not isinstance(error, CheckFailedError):
+                    raise
+                until = f"until the first load into the table after {format_seconds(keep_seconds)}"
+                raise CheckFailedError(
+                    f"{error}; the rows are in {self._kept} on each node {until}", error.results
+                ) from error
             log.warning("the load was committed after all, despite: %s", error)
             return next_step
 
@@ -518,7 +527,7 @@ class LoadRun(TaskLoad):
             step = decide_next(owner.history, attempt.id, self.request)
             if not isinstance(step, Resume):
                 return step
-            owner.abandon(attempt.id)
+            owner.abandon(attempt.id, is_validated_only=True)
         if not chunk_of(attempt).is_last:
             return Recover()  # of an earlier try that was to commit in chunks: this one validates all files at once
         return Finish(dataclasses.replace(LoadReport.from_dict(plan.report), is_validated_only=True))
@@ -583,11 +592,14 @@ class LoadRun(TaskLoad):
             )
         log.warning("%s was altered while its new rows were being staged: loading again", table)
 
-    def _give_up(self, attempt: AttemptId) -> Recover | Finish | None:
-        """Remove all traces of a failed attempt; what comes after its commit if it was committed after all."""
+    def _give_up(self, attempt: AttemptId, *, keep_seconds: float = 0.0) -> Recover | Finish | None:
+        """Remove all traces of a failed attempt; what comes after its commit if it was committed after all.
+
+        :param keep_seconds: how long its staged rows are kept.
+        """
         try:
             with self.target.owned() as owner:
-                owner.abandon(attempt)
+                self._kept = owner.abandon(attempt, keep_seconds=keep_seconds)
                 found = owner.history.attempts.get(attempt)
         except ChS3Error as error:
             log.warning("cannot clean up after %s now, leaving that to the next load: %s", attempt.query_id, error)

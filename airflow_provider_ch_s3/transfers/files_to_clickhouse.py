@@ -18,7 +18,7 @@ from airflow.providers.common.compat.sdk import (
 
 from airflow_provider_ch_s3.assets.clickhouse import describe_in_events
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
-from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.errors import CheckFailedError, LoadError
 from airflow_provider_ch_s3.files.addresses import Scheme, SourcePattern, parse_source
 from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
 from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES
@@ -35,7 +35,7 @@ from airflow_provider_ch_s3.transfers.identity import identify
 from airflow_provider_ch_s3.transfers.lineage import LoadLineage
 from airflow_provider_ch_s3.transfers.links import ClickHouseLink, LoadReportLink, build_clickhouse_link
 from airflow_provider_ch_s3.transfers.load_request import build_request, check_arguments
-from airflow_provider_ch_s3.transfers.metrics import emit_metrics
+from airflow_provider_ch_s3.transfers.metrics import emit_check_metrics, emit_metrics
 from airflow_provider_ch_s3.transfers.task_limits import limit_of
 from airflow_provider_ch_s3.tuning import SettingValue
 
@@ -112,11 +112,15 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         so do the tasks that depend on it.
     :param min_rows: number of rows below which the load fails, before the commit. (templated)
     :param checks: name → flat SQL condition that aggregates the columns of the table, such as
-        ``countIf(fare < 0) = 0``, or ``Check(…, on_failure="warn")``, or a dict of its fields. All staged rows are
-        checked before the commit; if a condition is false or NULL, nothing is committed, and Airflow does not retry.
-        In chunks, each chunk is checked by itself. (templated)
+        ``countIf(fare < 0) = 0``, or ``Check(…, on_failure="warn")``, or a dict of its fields; or
+        ``Expect.rows(within=0.5)``, which compares with earlier loads of the task. All staged rows are checked before
+        the commit; if a condition is false or NULL, nothing is committed, and Airflow does not retry. In chunks, each
+        chunk is checked by itself. (templated)
     :param validate_only: plan, stage, verify and check the rows as a load does, return its report, and drop them: the
         table stays as it is.
+    :param keep_staged_seconds: seconds (or a ``timedelta``) for which the staged rows are kept if a check fails, so
+        that somebody can look at them: the error names their table. The first load into the target after that drops
+        it.
     :param deferrable: wait in the triggerer while the query runs.
     :param data_format: ClickHouse's name of the format, such as ``Parquet``; None: inferred from the file names.
         (templated)
@@ -216,6 +220,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         min_rows: int | str = 1,
         checks: Mapping[str, str | Check | Mapping[str, Any]] | None = None,
         validate_only: bool = False,
+        keep_staged_seconds: float | datetime.timedelta = 0,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         data_format: str | None = None,
         compression: str | None = None,
@@ -260,6 +265,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self.min_rows = min_rows
         self.checks = checks
         self.validate_only = validate_only
+        self.keep_staged_seconds = keep_staged_seconds
         self.deferrable = deferrable
         self.data_format = data_format
         self.compression = compression
@@ -395,6 +401,10 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self.clickhouse_link = build_clickhouse_link(self._load)
         try:
             yield self._load
+        except CheckFailedError as error:
+            if not self.validate_only:
+                emit_check_metrics(error.results, table=self.table, load_mode=self.load_mode)
+            raise
         finally:
             hook.close()
             self._show(self._load.sql)

@@ -69,6 +69,7 @@ def test_arguments_arrive() -> None:
         min_rows="0",
         checks={"sane": "min(n) >= 0"},
         settle_before_commit=True,
+        keep_staged_seconds=datetime.timedelta(hours=1),
         on_no_files="succeed",
         min_file_age=datetime.timedelta(minutes=5),
         expected_files="_SUCCESS",
@@ -85,6 +86,7 @@ def test_arguments_arrive() -> None:
     assert (request.min_files, request.min_rows) == (3, 0)
     assert request.checks == {"sane": Check("min(n) >= 0", on_failure="fail")}
     assert request.settle_before_commit is True
+    assert request.keep_staged_seconds == 3600
     assert request.on_no_files is OnNoFiles.SUCCEED
     assert (request.min_file_age_seconds, request.expected_files) == (300.0, ("_SUCCESS",))
     assert request.commit is CommitAt.END
