@@ -154,6 +154,7 @@ class LoadRequest:
     :param max_bad_rows: more bad rows than that fail the load; ``max_bad_ratio``: a greater share of all rows.
     :param checks: name → what the staged rows must fulfil before the commit.
     :param validate_only: all but the commit.
+    :param sample_files: with ``validate_only``, only so many of the files; 0 for all.
     :param keep_staged_seconds: how long rows that fail a check are kept, for somebody to look at them.
     :param list_after_loaded: list only keys after the last one that the table holds of this source.
     :param commit: for ``APPEND``; the replacing modes always commit at the end.
@@ -196,6 +197,7 @@ class LoadRequest:
     min_rows: int = 1
     checks: Mapping[str, Check] = field(default_factory=dict)
     validate_only: bool = False
+    sample_files: int = 0
     keep_staged_seconds: float = 0.0
     list_after_loaded: bool = False
     commit: CommitAt = CommitAt.CHUNK

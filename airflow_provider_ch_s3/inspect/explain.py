@@ -95,9 +95,23 @@ _ROW = r"\(at row (?P<row>\d+)\)"
 _FILE = r"in file/uri (?P<file>.+?)\): "
 
 
-def is_misfit(message: str) -> bool:
-    """Whether it says that a value does not fit its column, which a retry would find again."""
-    return _code_of(message) in (_NULL | _MISFIT) - _BROKEN
+def is_misfit(message: str, *, is_typed: bool) -> bool:
+    """Whether it says that a value does not fit its column, which a retry would find again.
+
+    :param is_typed: the format has types: what cannot be parsed is a value, and no file that is still being written.
+    """
+    code = _code_of(message)
+    return code in (_NULL | _MISFIT) - _BROKEN or (is_typed and code.startswith("CANNOT_PARSE"))
+
+
+def is_null_refused(message: str) -> bool:
+    """Whether it says that a value is NULL, and its column is not Nullable."""
+    return _code_of(message) in _NULL
+
+
+def named_column(message: str) -> str:
+    """The column that it is about; '' if it names none."""
+    return _first(_COLUMNS, message).strip("`")
 
 
 def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, endpoint: str = "") -> str:
@@ -107,7 +121,7 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
     :param endpoint: where the servers look for the files.
     """
     code = _code_of(message)
-    column = _first(_COLUMNS, message).strip("`")
+    column = named_column(message)
     place = _place(message)
     if code == "THERE_IS_NO_COLUMN" or "Unknown field found" in message:
         return f"{message}; {_DIFFERENT_FILES}"

@@ -265,5 +265,5 @@ def unreadable(source: SourceSpec, error: ServerError, target: TargetSpec | None
             " settings={'input_format_skip_unknown_fields': 1} to leave out what is in the files"
         )
     explained = explain(str(error), types, endpoint=source.access.endpoint_url or source.pattern.bucket)
-    kind = MisfitError if is_misfit(str(error)) else SourceError
+    kind = MisfitError if is_misfit(str(error), is_typed=source.format.is_typed) else SourceError
     return kind(f"ClickHouse cannot read {source.pattern} as {source.data_format}: {explained}")

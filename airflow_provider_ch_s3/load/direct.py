@@ -109,7 +109,8 @@ class DirectLoadRun(TaskLoad):
         """
         status = self._wait(query_id)
         if status.state is QueryState.FAILED:
-            raise failure(query_id, explain(status.error), is_misfit=is_misfit(status.error))
+            is_typed = self._prepared is not None and self._prepared.source.format.is_typed
+            raise failure(query_id, explain(status.error), is_misfit=is_misfit(status.error, is_typed=is_typed))
         report = build_report(
             self.monitor.wait_for_logs(status),
             table=self.request.table,

@@ -42,9 +42,11 @@ from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, Even
 from airflow_provider_ch_s3.exactly_once.owner import Owner, Target
 from airflow_provider_ch_s3.exactly_once.views import View, read_views
 from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.files.file_format import find_format
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import WritableStore
 from airflow_provider_ch_s3.inspect.explain import explain, is_misfit
+from airflow_provider_ch_s3.inspect.misfits import find_misfit
 from airflow_provider_ch_s3.load.after_load import dispose_of_files
 from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.checks import (
@@ -77,7 +79,13 @@ from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions,
 from airflow_provider_ch_s3.load.replace_where import check_replace_where
 from airflow_provider_ch_s3.load.report import LoadReport, build_report
 from airflow_provider_ch_s3.load.row_checks import check_chunk, try_checks
-from airflow_provider_ch_s3.load.selection import ChunkSelection, are_still_new, last_loaded_key, select_chunk
+from airflow_provider_ch_s3.load.selection import (
+    ChunkSelection,
+    are_still_new,
+    last_loaded_key,
+    list_chunk,
+    select_chunk,
+)
 from airflow_provider_ch_s3.load.verify import verify_staged, wait_until_settled
 from airflow_provider_ch_s3.load.wiring import find_target
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus
@@ -309,6 +317,8 @@ class LoadRun(TaskLoad):
             past = self._read_past(history)
             read_versions = partial(self.target.holdings.versions, whole=self.request.skips_loaded)
             selection = select_chunk(read_versions, self.store, self.request, start, self._chunk_limits(past))
+            if self.request.sample_files:
+                selection = selection.sampled(self.request.sample_files)
             try:
                 prepared = self._plan(selection, past)
             except NewColumnsError as error:
@@ -508,11 +518,13 @@ class LoadRun(TaskLoad):
         if not isinstance(step, Resume):
             return step
         if status.state is QueryState.FAILED:
-            kind = MisfitError if is_misfit(status.error) else LoadError
-            raise kind(
-                f"query {status.query_id} failed, and nothing of it was committed:"
-                f" {explain(status.error, self.target.spec.column_types)}"
-            )
+            explained = explain(status.error, self.target.spec.column_types)
+            text = f"query {status.query_id} failed, and nothing of it was committed: {explained}"
+            attempt = history.attempt(attempt_id)
+            data_format = find_format(attempt.detail(EventKind.PLANNED).get("data_format", ""))
+            if is_misfit(status.error, is_typed=data_format.is_typed):
+                raise MisfitError(f"{text}{self._find_misfit(attempt, status.error)}")
+            raise LoadError(text)
         status = self.monitor.wait_for_logs(status)
         if not status.is_complete and (node := self.monitor.restarted_node(self.monitor.age_seconds)):
             log.warning("%s, and its log of %s is lost: loading again", node, attempt_id.query_id)
@@ -520,6 +532,26 @@ class LoadRun(TaskLoad):
         attempt = history.attempt(attempt_id)
         plan, paths = self._verify(attempt, status, rows_before=self._committed_chunks(history).rows)
         return self._drop(attempt, plan) if self.request.validate_only else self._commit(attempt, plan, paths)
+
+    def _find_misfit(self, attempt: Attempt, message: str) -> str:
+        """Look for the first value that did not fit, as the end of an error message; '' if that is not possible."""
+        chunk, paths = chunk_of(attempt), self.target.ledger.read_manifest(attempt.id).keys()
+        try:
+            listed = list_chunk(self.store, self.request, chunk)
+            files = tuple(file for file in listed if self.request.pattern.path(file.key) in paths)
+            prepared = self._prepare_chunk(chunk, files, {})
+            return find_misfit(
+                self.client,
+                prepared.source,
+                prepared.mapping,
+                prepared.target,
+                message,
+                where=prepared.where,
+                settings=prepared.plan.sent,
+            )
+        except ChS3Error as error:
+            log.info("cannot look for the value that does not fit: %s", error)
+            return ""
 
     def _drop(self, attempt: Attempt, plan: CommitPlan) -> Step:
         """Drop rows that were only to be validated."""

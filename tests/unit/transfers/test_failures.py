@@ -62,14 +62,18 @@ def test_airflow_tries_again_what_may_pass(error: ChS3Error) -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "expected"),
+    ("message", "of_text", "of_typed"),
     [
-        ("Value 300 is out of bounds (VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE)", True),
-        ("Cannot insert NULL (CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN)", True),
-        ("while converting (CANNOT_CONVERT_TYPE): while receiving (RECEIVED_ERROR_FROM_REMOTE_IO_SERVER)", False),
-        ("Cannot parse string 'x' as UInt8 (CANNOT_PARSE_TEXT)", False),
-        ("Unexpected end of file (INCORRECT_DATA)", False),
+        ("Value 300 is out of bounds (VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE)", True, True),
+        ("Cannot insert NULL (CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN)", True, True),
+        (
+            "while converting (CANNOT_CONVERT_TYPE): while receiving (RECEIVED_ERROR_FROM_REMOTE_IO_SERVER)",
+            False,
+            False,
+        ),
+        ("Cannot parse string 'x' as UInt8 (CANNOT_PARSE_TEXT)", False, True),
+        ("Unexpected end of file (INCORRECT_DATA)", False, False),
     ],
 )
-def test_a_file_that_may_still_be_written_is_tried_again(message: str, expected: bool) -> None:
-    assert is_misfit(message) is expected
+def test_a_file_that_may_still_be_written_is_tried_again(message: str, of_text: bool, of_typed: bool) -> None:
+    assert (is_misfit(message, is_typed=False), is_misfit(message, is_typed=True)) == (of_text, of_typed)
