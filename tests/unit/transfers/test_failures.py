@@ -30,7 +30,7 @@ FINAL = [
     TargetError("a"),
     NewColumnsError("a", ["n"]),
     PlanError("a"),
-    CheckFailedError("a"),
+    CheckFailedError("a", []),
     ServerError("a", code=ErrorCode.ACCESS_DENIED),
 ]
 PASSING = [
@@ -66,11 +66,7 @@ def test_airflow_tries_again_what_may_pass(error: ChS3Error) -> None:
     [
         ("Value 300 is out of bounds (VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE)", True, True),
         ("Cannot insert NULL (CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN)", True, True),
-        (
-            "while converting (CANNOT_CONVERT_TYPE): while receiving (RECEIVED_ERROR_FROM_REMOTE_IO_SERVER)",
-            False,
-            False,
-        ),
+        ("at first (CANNOT_CONVERT_TYPE), at last (RECEIVED_ERROR_FROM_REMOTE_IO_SERVER)", False, False),
         ("Cannot parse string 'x' as UInt8 (CANNOT_PARSE_TEXT)", False, True),
         ("Unexpected end of file (INCORRECT_DATA)", False, False),
     ],
