@@ -236,7 +236,7 @@ class LoadRun(TaskLoad):
         target = self.target
         check_mode(target.spec, self.request)
         if self.request.rejects:
-            create_rejected(target.client, target.spec, self.reject_tables)
+            create_rejected(target.client, target.spec, self.reject_tables, may_create=not self.request.validate_only)
         target.check_commit([view.table for view in self.views])
         check_rights(target, self.request.load_mode, self.views)
         target.ledger.open([node.host for node in target.cluster.nodes])
@@ -559,6 +559,7 @@ class LoadRun(TaskLoad):
             step = decide_next(owner.history, attempt.id, self.request)
             if not isinstance(step, Resume):
                 return step
+            check_partial_partitions(self.target, self.request, set(plan.partitions))
             owner.abandon(attempt.id, is_validated_only=True)
         if not chunk_of(attempt).is_last:
             return Recover()  # of an earlier try that was to commit in chunks: this one validates all files at once

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 
-from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError
+from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, LoadError
 from airflow_provider_ch_s3.table.row_check import Check, Expect
 from tests.failures import own_errors
 from tests.sandbox.conftest import Lab, bag, wait_until
@@ -376,6 +376,32 @@ def test_checks_on_replicas(replicated_lab: Lab) -> None:
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
+@pytest.mark.every_case
+@only_on("old")
+def test_rows_that_the_user_does_not_see_cannot_be_checked(replicated_lab: Lab) -> None:
+    """The policy is on all tables of the database, so the ledger is in another one."""
+    lab = replicated_lab
+    table = lab.create("t", COLUMNS, BY_DAY)
+    put_rows(lab, "a", *range(10))
+    user, on_cluster, elsewhere = (
+        f"narrow_{lab.database}",
+        f"ON CLUSTER {lab.sandbox.cluster}",
+        f"{lab.database}_ledger",
+    )
+    lab.query(f"CREATE DATABASE {elsewhere} {on_cluster}")
+    lab.query(f"CREATE USER {user} {on_cluster} IDENTIFIED BY 'narrow'")
+    lab.query(f"GRANT {on_cluster} ALL ON *.* TO {user}")
+    lab.query(f"CREATE ROW POLICY {user} {on_cluster} ON {lab.database}.* USING n < 4 TO {user}")
+    lab.connect_clickhouse({"ledger_table": f"{elsewhere}.ch_s3_ledger"}, login=user, password="narrow")
+    with pytest.raises(LoadError, match="sees only 4 of 10 staged rows, so they cannot be checked"):
+        lab.load("in/*.csv", table, **CSV, checks=SANE)
+    assert (lab.rows(table), is_clean(lab)) == ([], True)
+    lab.query(f"DROP ROW POLICY {user} {on_cluster} ON {lab.database}.*")
+    lab.load("in/*.csv", table, task_id="next", **CSV, checks=SANE)
+    assert numbers_in(lab, table) == list(range(10))
+
+
 def test_a_load_that_only_validates_changes_nothing(
     lab: Lab, table: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -421,6 +447,17 @@ def test_what_only_validates_is_refused_where_it_would_change_something(lab: Lab
     for arguments, message in refused:
         with pytest.raises(ConfigError, match=message):
             lab.load("in/*.csv", table, **CSV, validate_only=True, **arguments)
+    reject: dict[str, Any] = {"data_format": "CSV", "on_bad_rows": "reject", "validate_only": True}
+    with pytest.raises(ConfigError, match=r"on_bad_rows='reject' needs .*t_rejected, which does not exist; load"):
+        lab.load("in/*.csv", table, **reject)
+    lab.load("in/*.csv", table, task_id="first", **{**reject, "validate_only": False})
+    put_rows(lab, "b", 2)
+    assert lab.load("in/*.csv", table, task_id="again", **reject)["is_validated_only"] is True
+    with pytest.raises(
+        LoadError, match=r"partition 20130101 of .* holds rows of '.*/in/a.csv', which .* does not cover"
+    ):
+        lab.load("in/b.csv", table, task_id="partial", **CSV, validate_only=True, load_mode="replace_partitions")
+    assert (numbers_in(lab, table), is_clean(lab)) == ([1], True)
     with pytest.raises(ConfigError, match="does not exist; load once without it"):
         lab.load("in/*.csv", f"{lab.database}.new", **CSV, validate_only=True, create_table="auto")
 
