@@ -230,7 +230,7 @@ class Staging:
         return _views_first(self._find_of(attempt))
 
     def _find_of(self, attempt: AttemptId) -> dict[StagingTable, set[str]]:
-        """Find those that an attempt works with, and the nodes that have them."""
+        """Find the tables that an attempt works with, and the nodes that have them."""
         return {t: nodes for t, nodes in self.find().items() if t.attempt == attempt and t.kept_seconds is None}
 
     def drop_table(self, table: StagingTable) -> None:

@@ -42,7 +42,7 @@ def bind_checks(
     """Read what the checks of a request compare with, and return them with these values.
 
     :param attempt: whose rows are staged.
-    :param partitions: those that get new rows.
+    :param partitions: the ones that get new rows.
     """
     old = _read_old(target, request, partitions)
     earlier: Sequence[EarlierLoad] = ()

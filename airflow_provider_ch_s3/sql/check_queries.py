@@ -39,8 +39,8 @@ def render_read_old_values(
 ) -> Statement:
     """Compute aggregates of rows of a table, with their types.
 
-    :param partitions: only those of these partitions; None for all.
-    :param condition: only those that it is true for; '' for all.
+    :param partitions: only rows of these partitions; None for all.
+    :param condition: only rows that it is true for; '' for all.
     """
     return render(
         "read_old_values",

@@ -185,7 +185,7 @@ def render_find_misfit(
     seconds: int,
     settings: Mapping[str, SettingValue],
 ) -> Statement:
-    """The first row of a file with a value that does not fit: its number from 0, the value, and of which suspect.
+    """The first row of a file with a value that does not fit: its number from 0, the value, the suspect's number.
 
     :param where: the load's condition: rows for which it is not true do not count.
     :param seconds: fail if it takes longer.
