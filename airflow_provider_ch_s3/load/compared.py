@@ -50,9 +50,7 @@ def bind_checks(
         earlier = _read_earlier(target, attempt)
     size_bytes = attempt.detail(EventKind.PLANNED).get("bytes", 0)
     return [
-        _bind_expected(name, check, earlier, str(size_bytes) if check.expression == FILE_BYTES else check.expression)
-        if isinstance(check, Expect)
-        else _bind(name, check, old)
+        _bind_expected(name, check, earlier, old, size_bytes) if isinstance(check, Expect) else _bind(name, check, old)
         for name, check in request.checks.items()
     ]
 
@@ -167,8 +165,13 @@ def _add(one: EarlierLoad, other: EarlierLoad) -> EarlierLoad:
     return EarlierLoad(rows=one.rows + other.rows, size_bytes=one.size_bytes + other.size_bytes, values={})
 
 
-def _bind_expected(name: str, check: Expect, earlier: Sequence[EarlierLoad], value: str) -> BoundCheck:
-    """:param value: SQL of what is compared."""
+def _bind_expected(
+    name: str, check: Expect, earlier: Sequence[EarlierLoad], old: Mapping[str, OldValue], size_bytes: int
+) -> BoundCheck:
+    """:param size_bytes: of the files."""
+    value = replace_calls(check.expression, OLD, lambda call: old[call].sql)
+    if check.expression == FILE_BYTES:
+        value = str(size_bytes)
     known = [one for one in (load.value_of(check.expression) for load in earlier) if one is not None][: check.loads]
     if len(known) < MIN_LOADS:
         note = f"which nothing was compared with: {count_of(len(known), 'earlier load')} of this task into the table"

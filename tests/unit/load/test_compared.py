@@ -122,6 +122,7 @@ def test_old_values_become_literals_of_their_type() -> None:
     )
     target = SimpleNamespace(
         client=client,
+        ledger=FoundLedger([]),
         cluster=SimpleNamespace(name=None),
         spec=SimpleNamespace(local=TableName(database="d", table="t")),
         partition_rows=lambda table: {},
@@ -130,14 +131,16 @@ def test_old_values_become_literals_of_their_type() -> None:
         "two": Check("count() < old.count() AND old.count() > 0"),
         "null": Check("max(d) >= old.max(d)"),
         "plain": Check("count() > 0"),
+        "growth": Expect("count() / old.count()", within=0.1),
     }
     request = SimpleNamespace(checks=checks, load_mode=LoadMode.REPLACE_PARTITIONS, replace_where="")
-    two, null, plain = bind_checks(target, request, ATTEMPT, {"20130101": 5})  # type: ignore[arg-type]
+    two, null, plain, growth = bind_checks(target, request, ATTEMPT, {"20130101": 5})  # type: ignore[arg-type]
     assert two.condition == "count() < CAST('5', 'UInt64') AND CAST('5', 'UInt64') > 0"
     assert (two.note, two.comparison) == ("old.count() is 5", "")
     assert (null.values, null.comparison) == (("max(d)", "CAST(NULL, 'Nullable(Date)')"), ">=")
     assert null.note == "old.max(d) is NULL"
     assert (plain.condition, plain.note) == ("count() > 0", "")
+    assert growth.values == ("count() / CAST('5', 'UInt64')",)
     (asked,) = client.asked
     assert "WHERE _partition_id IN ('20130101', '')" in asked
     assert asked.count("count()") == 2
