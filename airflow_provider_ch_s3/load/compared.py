@@ -50,7 +50,9 @@ def bind_checks(
         earlier = _read_earlier(target, attempt)
     size_bytes = attempt.detail(EventKind.PLANNED).get("bytes", 0)
     return [
-        _bind_expected(name, check, earlier, old, size_bytes) if isinstance(check, Expect) else _bind(name, check, old)
+        _bind_expected(name, check, earlier, old, size_bytes)
+        if isinstance(check, Expect)
+        else _bind(name, check, old)
         for name, check in request.checks.items()
     ]
 
@@ -102,6 +104,7 @@ def _read_old(target: Target, request: LoadRequest, partitions: Mapping[str, int
         target.spec.local,
         target.cluster.name,
         expressions=named,
+        # No partition has an empty id, but IN needs a value if no row is staged.
         partitions=[*partitions, ""] if request.load_mode is LoadMode.REPLACE_PARTITIONS else None,
         condition=request.replace_where,
     )
