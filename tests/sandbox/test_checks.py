@@ -12,6 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferr
 
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, LoadError
 from airflow_provider_ch_s3.table.row_check import Check, Expect
+from airflow_provider_ch_s3.transfers import files_to_clickhouse
 from tests.failures import own_errors
 from tests.sandbox.conftest import Lab, bag, wait_until
 from tests.sandbox.few import is_clean
@@ -85,12 +86,19 @@ def test_rows_that_fail_a_check_are_never_in_the_table(lab: Lab, table: str) -> 
     put_rows(lab, "old", 1, 2)
     lab.load("in/*.csv", table, **CSV, checks=SANE)
     put_rows(lab, "new", 3, -4, -5)
+    counted: list[tuple[list[str], dict[str, str]]] = []
+    lab.monkeypatch.setattr(
+        files_to_clickhouse,
+        "emit_check_metrics",
+        lambda results, **tags: counted.append(([one.outcome for one in results], tags)),
+    )
     message = fail(lab, table, {**SANE, "many": "count() >= 3", "sum": "sum(n) > 0"}, task_id="next", max_tries=3)
     assert f"2 checks of the 3 rows staged for {table} failed, and nothing of them was committed" in message
     assert "'no negative n': countIf(n < 0) = 0 is false (2 = 0), for example (n=-" in message
     assert "(n=-4, day=2013-01-01, carrier=UA)" in message
     assert "(n=-5, day=2013-01-01, carrier=UA)" in message
     assert "'sum': sum(n) > 0 is false (-6 > 0); correct the files" in message
+    assert counted == [(["failed", "passed", "failed"], {"table": table, "load_mode": "append"})]
     assert numbers_in(lab, table) == [1, 2]
     assert is_clean(lab)
     # the file is corrected, and the task cleared
