@@ -11,7 +11,7 @@ from dataclasses import replace
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, is_nullable
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import format_count
-from airflow_provider_ch_s3.errors import ServerError
+from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.inspect.explain import is_null_refused, named_column
 from airflow_provider_ch_s3.sql.load_queries import Suspect, render_find_misfit
@@ -55,7 +55,7 @@ def find_misfit(
         )
         try:
             rows = client.query(statement)
-        except ServerError as error:
+        except ChS3Error as error:
             log.info("cannot look for the value in %s: %s", file.key, error)
             break
         if rows:
