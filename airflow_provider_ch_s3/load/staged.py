@@ -496,19 +496,17 @@ class LoadRun(TaskLoad):
                 raise
             return after_commit(found)
         except ChS3Error as error:
-            is_of_rows = isinstance(error, LoadError) or error.is_final
-            if not is_of_rows and not self.identity.is_last_try:
+            if not (isinstance(error, LoadError) or error.is_final or self.identity.is_last_try):
                 raise  # a check itself failed: the staged rows may be right, so they are kept for the retry
             keep_seconds = self.request.keep_staged_seconds if isinstance(error, CheckFailedError) else 0.0
-            if (next_step := self._give_up(attempt_id, keep_seconds=keep_seconds)) is None:
-                if self._kept is None or not isinstance(error, CheckFailedError):
-                    raise
+            if next_step := self._give_up(attempt_id, keep_seconds=keep_seconds):
+                log.warning("the load was committed after all, despite: %s", error)
+                return next_step
+            if isinstance(error, CheckFailedError) and self._kept:
                 until = f"until the first load into the table after {format_seconds(keep_seconds)}"
-                raise CheckFailedError(
-                    f"{error}; the rows are in {self._kept} on each node {until}", error.results
-                ) from error
-            log.warning("the load was committed after all, despite: %s", error)
-            return next_step
+                text = f"{error}; the rows are in {self._kept} on each node {until}"
+                raise CheckFailedError(text, error.results) from error
+            raise
 
     def _wait_and_commit(self, attempt_id: AttemptId) -> Step:
         """:raises LoadError: if the INSERT failed, or the staged rows are not those of the listed files."""
