@@ -1,19 +1,23 @@
 """The exception tree. Every message says what is wrong, with which value, where, and what to do about it.
 
+Those marked with a dot are final: no retry can change them, so Airflow does not try again.
+
 ::
 
     ChS3Error
-    ├── ConfigError            a connection field or an argument has an invalid value
+    ├── ConfigError ·          a connection field or an argument has an invalid value
     ├── SourceError            the files cannot be listed, read or understood
-    ├── TargetError            the table is missing, differs between nodes, or does not fit the files
-    │   ├── ColumnsDifferError      its columns differ between nodes, perhaps only for a moment
-    │   └── NewColumnsError         the files have columns that it lacks
+    │   └── MisfitError ·      a value of the files does not fit its column
+    ├── TargetError ·          the table does not fit the load, the files, or the rights of the user
+    │   ├── TargetChangingError     it is missing on a node, or differs between nodes, perhaps only for a moment
+    │   │   └── ColumnsDifferError      its columns differ
+    │   └── NewColumnsError ·       the files have columns that it lacks
     ├── ClusterError           the cluster is unknown, or a node cannot be queried
     │   └── ServerUnreachableError  there was no response: the statement may or may not be running
-    ├── PlanError              no plan is possible for this cluster, source and target
-    ├── ServerError            ClickHouse responded with an error (code and name are kept)
+    ├── PlanError ·            no plan is possible for this cluster, source and target
+    ├── ServerError            ClickHouse responded with an error (code and name are kept); a missing grant is final
     ├── LoadError              the load ran and failed
-    │   ├── CheckFailedError   the staged rows do not fulfil a check: loading them again would not help
+    │   ├── CheckFailedError · the staged rows do not fulfil a check: loading them again would not help
     │   ├── OvertakenError     a newer process of the same task has taken over: this one must stop
     │   │   └── LockLostError      the lock was taken over, perhaps by another load: then this one may start again
     │   └── UnknownStateError  it is unknown whether the load ran: it must not be submitted again
@@ -25,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
+from typing import Any
 
 
 class ErrorCode(IntEnum):
@@ -55,23 +60,47 @@ class ErrorCode(IntEnum):
 
 
 class ChS3Error(Exception):
-    """Root of all errors raised by this package."""
+    """Root of all errors raised by this package.
+
+    :ivar is_final: no retry can change it.
+    """
+
+    is_final: bool = False
 
 
 class ConfigError(ChS3Error):
     """A connection field or an argument has an invalid value."""
+
+    is_final = True
 
 
 class SourceError(ChS3Error):
     """The source files cannot be listed, read or understood."""
 
 
+class MisfitError(SourceError):
+    """A value of the files does not fit its column.
+
+    Text that cannot be parsed is another error: its file may still be written.
+    """
+
+    is_final = True
+
+
 class TargetError(ChS3Error):
-    """The target table is missing, differs between nodes, or does not fit the files."""
+    """The target table does not fit the load, the files, or the rights of the user."""
+
+    is_final = True
 
 
-class ColumnsDifferError(TargetError):
-    """The target has other columns on another node, perhaps only while somebody alters it."""
+class TargetChangingError(TargetError):
+    """The target is missing on a node, or differs between nodes, perhaps only while somebody changes it."""
+
+    is_final = False
+
+
+class ColumnsDifferError(TargetChangingError):
+    """The target has other columns on another node."""
 
 
 class NewColumnsError(TargetError):
@@ -96,6 +125,8 @@ class ServerUnreachableError(ClusterError):
 class PlanError(ChS3Error):
     """No plan is possible for the cluster, the source and the target."""
 
+    is_final = True
+
 
 class ServerError(ChS3Error):
     """ClickHouse responded with an error.
@@ -107,6 +138,7 @@ class ServerError(ChS3Error):
     def __init__(self, message: str, *, code: int = 0) -> None:
         super().__init__(message)
         self.code = code
+        self.is_final = code == ErrorCode.ACCESS_DENIED
 
 
 class LoadError(ChS3Error):
@@ -114,7 +146,16 @@ class LoadError(ChS3Error):
 
 
 class CheckFailedError(LoadError):
-    """The staged rows do not fulfil a check, so they were not committed; a retry would find the same rows."""
+    """The staged rows do not fulfil a check, so they were not committed; a retry would find the same rows.
+
+    :ivar results: what each check found.
+    """
+
+    is_final = True
+
+    def __init__(self, message: str, results: Sequence[Any]) -> None:
+        super().__init__(message)
+        self.results = tuple(results)
 
 
 class OvertakenError(LoadError):

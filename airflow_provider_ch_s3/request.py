@@ -118,7 +118,7 @@ _DECIDE_NO_ROWS = frozenset(
         ),
         *("max_bad_ratio", "on_partial_partitions", "list_after_loaded", "commit", "max_files_per_chunk"),
         *("max_bytes_per_chunk", "after_load", "move_to", "settle_before_commit", "checks"),
-        "validate_only",
+        *("validate_only", "keep_staged_seconds"),
     }
 )
 _ARGUMENTS = {"pattern": "source", "connection_settings": "the connection's settings"}
@@ -154,6 +154,8 @@ class LoadRequest:
     :param max_bad_rows: more bad rows than that fail the load; ``max_bad_ratio``: a greater share of all rows.
     :param checks: name → what the staged rows must fulfil before the commit.
     :param validate_only: all but the commit.
+    :param sample_files: with ``validate_only``, only so many of the files; 0 for all.
+    :param keep_staged_seconds: how long rows that fail a check are kept, for somebody to look at them.
     :param list_after_loaded: list only keys after the last one that the table holds of this source.
     :param commit: for ``APPEND``; the replacing modes always commit at the end.
     :param max_files_per_chunk: files that one INSERT takes, if chunks are committed.
@@ -195,6 +197,8 @@ class LoadRequest:
     min_rows: int = 1
     checks: Mapping[str, Check] = field(default_factory=dict)
     validate_only: bool = False
+    sample_files: int = 0
+    keep_staged_seconds: float = 0.0
     list_after_loaded: bool = False
     commit: CommitAt = CommitAt.CHUNK
     max_files_per_chunk: int = MAX_LISTED_FILES

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.providers.amazon.aws.hooks.s3 import S3Hook
 from airflow.providers.common.compat.sdk import DAG, task
 
-from airflow_provider_ch_s3.table.row_check import Check
+from airflow_provider_ch_s3.table.row_check import Check, Expect
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 ORDERS = """id,customer,amount,ordered_on
@@ -46,6 +46,7 @@ with DAG(
             "each order once": "count() = uniqExact(id)",
             "no negative amount": "countIf(amount < 0) = 0",
             "one day": "min(ordered_on) = max(ordered_on)",
+            "as many as usual": Expect.rows(within=0.5, on_failure="warn"),
             "customers are known": Check("countIf(ifNull(customer, '') = '') / count() < 0.1", on_failure="warn"),
         },
     )
@@ -54,6 +55,6 @@ with DAG(
     def show_checks(report: dict[str, Any]) -> None:
         """Log what the checks found."""
         for check in report["row_checks"]:
-            log.info("%s: %s", check["name"], "fulfilled" if check["passed"] else f"{check['left']} is too many")
+            log.info("%s: %s (%s)", check["name"], "fulfilled" if check["passed"] else "not fulfilled", check["left"])
 
     write_orders() >> load >> show_checks(load.output)

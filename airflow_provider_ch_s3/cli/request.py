@@ -6,6 +6,7 @@ import argparse
 import datetime
 import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3.table.new_table import AUTO
@@ -130,7 +131,7 @@ def parse_setting(text: str) -> tuple[str, SettingValue]:
     return name, value
 
 
-def _make_operator(args: argparse.Namespace) -> FilesToClickHouseOperator:
+def _make_operator(args: argparse.Namespace, more: Mapping[str, Any]) -> FilesToClickHouseOperator:
     """Build the operator of a load from the store that the source names: the same code reads its arguments."""
     from airflow_provider_ch_s3.files.addresses import AZURE, GCS, HTTP, find_scheme
     from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
@@ -144,7 +145,7 @@ def _make_operator(args: argparse.Namespace) -> FilesToClickHouseOperator:
     )
     given: dict[str, Any] = {name: getattr(args, name) for name in names}
     given |= {"task_id": "plan", "columns": args.columns or None}
-    given |= {"select": dict(args.select), "settings": dict(args.setting)}
+    given |= {"select": dict(args.select), "settings": dict(args.setting), **more}
     scheme = find_scheme(args.source[0])
     if scheme is HTTP:
         return HttpToClickHouseOperator(**given)
@@ -162,14 +163,18 @@ def _make_operator(args: argparse.Namespace) -> FilesToClickHouseOperator:
     )
 
 
-def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook) -> LoadRun:
-    """Build the load that the arguments describe."""
+def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook, *, run_id: str = "RUN", **more: Any) -> LoadRun:
+    """Build the load that the arguments describe.
+
+    :param run_id: tells a load that runs from others.
+    :param more: further arguments of the operator.
+    """
     from airflow_provider_ch_s3.identity import LoadIdentity
     from airflow_provider_ch_s3.load.staged import LoadRun
     from airflow_provider_ch_s3.transfers.load_request import build_request, check_arguments
     from airflow_provider_ch_s3.tuning import LoadLimit
 
-    operator = _make_operator(args)
+    operator = _make_operator(args, more)
     check_arguments(operator)
     store = operator.open_store()
     return LoadRun(
@@ -179,6 +184,6 @@ def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook) -> LoadRun:
         request=build_request(operator, operator.read_source(store), hook.connection_settings, LoadLimit()),
         # placeholders: the log_comment of a DAG's load contains its own names
         identity=LoadIdentity(
-            dag_id="DAG", task_id="TASK", run_id="RUN", table=args.table, since=datetime.datetime.now(datetime.UTC)
+            dag_id="DAG", task_id="TASK", run_id=run_id, table=args.table, since=datetime.datetime.now(datetime.UTC)
         ),
     )

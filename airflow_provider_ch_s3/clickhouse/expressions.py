@@ -7,7 +7,7 @@ end the statement around it nor read anything but the rows of that statement. To
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
 
 from airflow_provider_ch_s3.clickhouse.tokens import Token, TokenKind, refuse, split_at_commas, tokenize
@@ -221,6 +221,25 @@ def find_called_by_name(text: str, columns: Collection[str]) -> str:
 def calls(text: str, function: str) -> bool:
     """Whether an expression calls a function, whose name is given in lower case."""
     return any(token.text == function and after.text == "(" for token, after in pairwise(tokenize(text)))
+
+
+def replace_calls(text: str, owner: str, replace: Callable[[str], str]) -> str:
+    """Replace the calls of functions of something: ``"old.sum(a) > 1"`` becomes ``replace("sum(a)") + " > 1"``.
+
+    :param owner: in lower case.
+    """
+    tokens, done, position = tokenize(text), [], 0
+    for n, token in enumerate(tokens):
+        words = [one.text for one in tokens[n : n + 4]]
+        if token.kind is not TokenKind.WORD or words[:2] != [owner, "."] or words[3:] != ["("]:
+            continue
+        last = n + 3
+        while (bracket := _at(tokens, last)) is not None and bracket.text == "(":  # quantile(0.5)(a) has two pairs
+            end, last = bracket.start, last + len(_group(tokens, last)) + 2
+            end = tokens[last - 1].start + 1
+        done += [text[position : token.start], replace(text[tokens[n + 2].start : end])]
+        position = end
+    return "".join([*done, text[position:]])
 
 
 def split_comparison(text: str) -> tuple[str, str, str] | None:

@@ -158,6 +158,11 @@ class Attempt:
         return self.state is EventKind.ABANDONED and bool(self.detail(EventKind.ABANDONED).get("is_broken"))
 
     @property
+    def is_validated_only(self) -> bool:
+        """Whether it was abandoned because it was only to be validated, and its rows were as they should be."""
+        return self.state is EventKind.ABANDONED and bool(self.detail(EventKind.ABANDONED).get("is_validated_only"))
+
+    @property
     def committing_uuids(self) -> Sequence[str]:
         """UUIDs of the table that its commit began to change."""
         return list(self.detail(EventKind.COMMITTING).get("table_uuids", ()))

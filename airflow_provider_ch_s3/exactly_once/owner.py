@@ -246,6 +246,8 @@ class Owner:
                 self.staging.drop_table(table)
 
     def _is_unneeded(self, table: StagingTable) -> bool:
+        if table.kept_seconds is not None:
+            return self.staging.idle_seconds(table) > table.kept_seconds
         if table.attempt in self.history.attempts:
             return not self.history.is_needed(table.attempt)
         # Unknown to this ledger, but perhaps not to another one.
@@ -282,9 +284,14 @@ class Owner:
             event.kind is EventKind.COMMITTED and event.epoch > attempt.number for event in self.history.events
         )
 
-    def abandon(self, attempt: AttemptId) -> None:
+    def abandon(
+        self, attempt: AttemptId, *, keep_seconds: float = 0.0, is_validated_only: bool = False
+    ) -> TableName | None:
         """Make sure that nothing of an attempt is running, or ever will; but finish its commit if that has begun.
 
+        :param keep_seconds: how long the staged rows are kept, for somebody to look at them.
+        :param is_validated_only: it was never to be committed.
+        :returns: the table with these rows, if they are.
         :raises LoadError: if it is unknown whether something is still running.
         """
         self.staging.fence(attempt, self.epoch)
@@ -297,10 +304,12 @@ class Owner:
             log.info("abandoning %s", attempt.query_id)
             # Kill before recording: once it is recorded as abandoned, nobody checks what is still running.
             kill_queries(self.client, self.ledger.cluster, attempt.prefix, timing=self.timing)
-            self._record_abandoned(attempt)
+            detail = {"is_validated_only": True} if is_validated_only else None
+            return self._record_abandoned(attempt, keep_seconds, detail)
         elif found is not None:
             # Its earlier owner has closed it, but cannot drop tables that it no longer finds under their names.
             self.staging.drop(attempt, self.epoch)
+        return None
 
     def plan(
         self,
@@ -351,7 +360,12 @@ class Owner:
         # Still the owner? A process that fences the tables from now on reads that the commit has begun, and finishes
         # it. One that did so before may have abandoned the attempt, and a move from dropped tables moves nothing.
         self.staging.claim(attempt, self.epoch)
-        self._carry_out(commit)
+        try:
+            self._carry_out(commit)
+        except ServerError as error:
+            # Whatever it is: a part of the rows may be in the target, and a retry adds the others.
+            error.is_final = False
+            raise
         return True
 
     def _fits(self, attempt: AttemptId) -> bool:
@@ -421,10 +435,14 @@ class Owner:
         self._write(EventKind.ABANDONED, attempt, {"is_broken": True})
         self.history = self.ledger.read()
 
-    def _record_abandoned(self, attempt: AttemptId) -> None:
-        self._write(EventKind.ABANDONED, attempt)
+    def _record_abandoned(
+        self, attempt: AttemptId, keep_seconds: float = 0.0, detail: dict[str, Any] | None = None
+    ) -> TableName | None:
+        self._write(EventKind.ABANDONED, attempt, detail)
+        kept = self.staging.keep(attempt, self.epoch, keep_seconds) if keep_seconds else None
         self.staging.drop(attempt, self.epoch)
         self.history = self.ledger.read()
+        return kept
 
     def _commit_of(self, attempt: AttemptId, plan: CommitPlan) -> Commit:
         return Commit(client=self.client, staging=self.staging, attempt=attempt, epoch=self.epoch, plan=plan)

@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import NodeSpec
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_seconds
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
-from airflow_provider_ch_s3.errors import LoadError, TargetError
+from airflow_provider_ch_s3.errors import LoadError, TargetChangingError, TargetError
 from airflow_provider_ch_s3.sql import parts_queries, staging_queries
 from airflow_provider_ch_s3.table.target import TableName
 
@@ -145,7 +145,7 @@ class Replicas:
             if len(nodes) < count:
                 found = f"{table} has {count} replicas under {path}, and {self._cluster} only {len(nodes)} of them"
                 if not self.lacks_some:
-                    raise TargetError(
+                    raise TargetChangingError(
                         f"{found} ({', '.join(nodes)}): a commit has to wait for all of them; set the connection's"
                         " field cluster to one with every replica, or its field replicas to 'one' to load without the"
                         " others, or drop a replica that is gone for good (SYSTEM DROP REPLICA)"

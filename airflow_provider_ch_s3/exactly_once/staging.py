@@ -6,6 +6,7 @@ its own epoch, so that a statement of an earlier owner, however late it arrives,
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ FENCE_ROUNDS = 10
 MERGED = "_merged"
 VIEW = "_view"
 FEED = "_feed"
+KEPT = "_kept"
 
 PARTITIONS_PER_STATEMENT = 100
 
@@ -41,12 +43,18 @@ class StagingTable:
     """One staging table, on some nodes.
 
     :param role: '' with the rows for the target itself; ``_merged``: also with the target's rows that are kept;
-        ``_view0``: with the rows of a materialized view; ``_feed0``: the view that fills that one.
+        ``_view0``: with the rows of a materialized view; ``_feed0``: the view that fills that one; ``_kept3600``:
+        with rows that failed a check, which somebody may look at for an hour.
     """
 
     attempt: AttemptId
     epoch: int
     role: str = ""
+
+    @property
+    def kept_seconds(self) -> float | None:
+        """How long it is kept; None if a load works with it."""
+        return float(self.role.removeprefix(KEPT)) if self.role.startswith(KEPT) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,8 +164,7 @@ class Staging:
         """
         # Repeat until all are renamed: an earlier owner may rename a table, too, after it was found.
         for _ in range(FENCE_ROUNDS):
-            tables, known = self.find() if known is None else known, None
-            found = {table: nodes for table, nodes in tables.items() if table.attempt == attempt}
+            found, known = _of(attempt, self.find() if known is None else known), None
             others = [table for table in found if table.epoch != epoch or table.role.startswith(FEED)]
             if not others:
                 return found
@@ -217,16 +224,31 @@ class Staging:
             if table.epoch <= epoch and table.role.startswith(role):
                 self.drop_table(table)
 
+    def keep(self, attempt: AttemptId, epoch: int, seconds: float) -> TableName:
+        """Rename the table with the rows for the target itself, which no load works with any more.
+
+        :returns: its name; an owner drops it when nothing has happened to it for so many seconds.
+        """
+        kept = self.name(StagingTable(attempt=attempt, epoch=epoch, role=f"{KEPT}{math.ceil(seconds)}"))
+        staged = self.name(StagingTable(attempt=attempt, epoch=epoch))
+        self.client.execute_everywhere(partial(staging_queries.render_rename_staging, staged, kept))
+        return kept
+
     def has_any_of(self, load_id: str) -> bool:
-        """Whether any node has a staging table of a load."""
-        return any(table.attempt.load_id == load_id for table in self.find())
+        """Whether any node has a staging table that a load works with."""
+        return any(table.attempt.load_id == load_id and table.kept_seconds is None for table in self.find())
 
     def _tables_of(self, attempt: AttemptId) -> list[StagingTable]:
-        return _views_first(table for table in self.find() if table.attempt == attempt)
+        return _views_first(_of(attempt, self.find()))
 
     def drop_table(self, table: StagingTable) -> None:
         """Drop one on every node that has it."""
         self.client.execute_everywhere(partial(staging_queries.render_drop_staging, self.name(table)))
+
+
+def _of(attempt: AttemptId, tables: Mapping[StagingTable, set[str]]) -> dict[StagingTable, set[str]]:
+    """The tables that an attempt works with, and the nodes that have them."""
+    return {t: nodes for t, nodes in tables.items() if t.attempt == attempt and t.kept_seconds is None}
 
 
 def _views_first(tables: Iterable[StagingTable]) -> list[StagingTable]:

@@ -26,6 +26,8 @@ _MISFIT = frozenset(
         "TOO_LARGE_STRING_SIZE",
     }
 )
+_BROKEN = frozenset({"INCORRECT_DATA"})
+"""Of those, what a file that is broken, or still being written, may cause."""
 _ACCESS = frozenset(
     {
         "S3_ERROR",
@@ -93,14 +95,33 @@ _ROW = r"\(at row (?P<row>\d+)\)"
 _FILE = r"in file/uri (?P<file>.+?)\): "
 
 
+def is_misfit(message: str, *, is_typed: bool) -> bool:
+    """Whether it says that a value does not fit its column, which a retry would find again.
+
+    :param is_typed: the format has types: what cannot be parsed is a value, and no file that is still being written.
+    """
+    code = _code_of(message)
+    return code in (_NULL | _MISFIT) - _BROKEN or (is_typed and code.startswith("CANNOT_PARSE"))
+
+
+def is_null_refused(message: str) -> bool:
+    """Whether it says that a value is NULL, and its column is not Nullable."""
+    return _code_of(message) in _NULL
+
+
+def named_column(message: str) -> str:
+    """The column that it is about; '' if it names none."""
+    return _first(_COLUMNS, message).strip("`")
+
+
 def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, endpoint: str = "") -> str:
     """Return the server's message, preceded by what it is about and followed by a remedy.
 
     :param types: types of the table's columns, by name.
     :param endpoint: where the servers look for the files.
     """
-    code = next(iter(reversed(_CODE.findall(message))), "")  # the last code is that of the whole error
-    column = _first(_COLUMNS, message).strip("`")
+    code = _code_of(message)
+    column = named_column(message)
     place = _place(message)
     if code == "THERE_IS_NO_COLUMN" or "Unknown field found" in message:
         return f"{message}; {_DIFFERENT_FILES}"
@@ -132,7 +153,7 @@ def explain_expression(
     :param whose: what has these columns: ``the files``, or a table.
     """
     message = str(error)
-    code = next(iter(reversed(_CODE.findall(message))), "")
+    code = _code_of(message)
     if code not in _EXPRESSION | _MISFIT and not code.startswith(_OF_EXPRESSIONS):
         return None
     log.debug("%s=%r is refused: %s", argument, text, message)
@@ -150,6 +171,11 @@ def explain_expression(
         return ConfigError(f"{given} calls {name}(), which this server does not have; {hint}")
     reason = _AFTER_REASON.split(message.rpartition("DB::Exception: ")[2], maxsplit=1)[0].strip(" .")
     return ConfigError(f"{given} is refused by the server: {reason} ({code}); correct it")
+
+
+def _code_of(message: str) -> str:
+    """The name of its error code: the last one is that of the whole error."""
+    return next(iter(reversed(_CODE.findall(message))), "")
 
 
 def _other_remedy(code: str, message: str, endpoint: str) -> str:

@@ -13,7 +13,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.work import MAX_ITEMS, batches
-from airflow_provider_ch_s3.errors import TargetError
+from airflow_provider_ch_s3.errors import TargetChangingError
 from airflow_provider_ch_s3.inspect.table import FoundTable, read_target
 from airflow_provider_ch_s3.sql import parts_queries
 from airflow_provider_ch_s3.table.settle import NodeParts
@@ -49,10 +49,10 @@ def read_tables(
 def select_nodes(table: TableName, by_node: Mapping[str, NodeParts], nodes: Sequence[str]) -> tuple[NodeParts, ...]:
     """Select the parts on the cluster's nodes, in the order of the nodes.
 
-    :raises TargetError: if a node lacks the table.
+    :raises TargetChangingError: if a node lacks the table.
     """
     if lacking := [node for node in nodes if node not in by_node]:
-        raise TargetError(
+        raise TargetChangingError(
             f"table {table} does not exist on {', '.join(lacking)}, so its parts cannot settle there; create it, or"
             " correct table="
         )
@@ -127,7 +127,7 @@ def read_parts(
     """Read the active parts of a table on each node; for a Distributed table, those of its local tables.
 
     :param partitions: only those of these partitions; None for all.
-    :raises TargetError: if a node lacks the table.
+    :raises TargetChangingError: if a node lacks the table.
     :raises ServerError: if a node cannot be queried.
     """
     local = read_target(client, found, cluster).local

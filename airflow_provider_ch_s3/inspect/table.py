@@ -14,7 +14,13 @@ from typing import Any
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
 from airflow_provider_ch_s3.common.text import count_of
-from airflow_provider_ch_s3.errors import ColumnsDifferError, ConfigError, ServerError, TargetError
+from airflow_provider_ch_s3.errors import (
+    ColumnsDifferError,
+    ConfigError,
+    ServerError,
+    TargetChangingError,
+    TargetError,
+)
 from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, read_server
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.load_queries import render_read_table
@@ -65,7 +71,7 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
     name = parse_table(text, server.database)
     rows = read_table(client, name, None)
     if not rows:
-        raise TargetError(
+        raise TargetChangingError(
             f"table {name} does not exist on the connected server, or this user may not see it; create it on every"
             " node, have the load create it with create_table='auto', correct table=, or grant the user the rights in"
             " docs/permissions.md"
@@ -156,7 +162,7 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
         _check_engine(local, row["engine"], node)
     lacking = [node.host for node in cluster.nodes if node.host not in tables]
     if lacking:
-        raise TargetError(
+        raise TargetChangingError(
             f"table {local} does not exist on {', '.join(lacking)}, and each node of the cluster"
             f" {cluster.name!r} writes a share; create it there too"
         )
@@ -230,7 +236,7 @@ def read_columns(
 
 
 def _check_same_tables(table: TableName, tables: Mapping[str, Mapping[str, Any]]) -> None:
-    """:raises TargetError: if its engine or keys differ between two nodes."""
+    """:raises TargetChangingError: if its engine or keys differ between two nodes."""
     (first, expected), *others = tables.items()
     for node, row in others:
         for what, one, other in (
@@ -239,7 +245,7 @@ def _check_same_tables(table: TableName, tables: Mapping[str, Mapping[str, Any]]
             ("ORDER BY", expected["sorting_key"], row["sorting_key"]),
         ):
             if one != other:
-                raise TargetError(
+                raise TargetChangingError(
                     f"{table} differs between nodes: {what} is {one or 'missing'} on {first} and"
                     f" {other or 'missing'} on {node}; make the tables the same, so that all nodes treat rows alike"
                 )

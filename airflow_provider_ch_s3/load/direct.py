@@ -17,9 +17,9 @@ from typing import ClassVar
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import Fact, record_step, timed_step
 from airflow_provider_ch_s3.common.text import count_of
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, UnknownStateError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, MisfitError, UnknownStateError
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.inspect.explain import explain
+from airflow_provider_ch_s3.inspect.explain import explain, is_misfit
 from airflow_provider_ch_s3.inspect.locate import locate_table
 from airflow_provider_ch_s3.inspect.table import FoundTable, read_target
 from airflow_provider_ch_s3.load.arrivals import list_files
@@ -109,7 +109,8 @@ class DirectLoadRun(TaskLoad):
         """
         status = self._wait(query_id)
         if status.state is QueryState.FAILED:
-            raise failure(query_id, explain(status.error))
+            is_typed = self._prepared is not None and self._prepared.source.format.is_typed
+            raise failure(query_id, explain(status.error), is_misfit=is_misfit(status.error, is_typed=is_typed))
         report = build_report(
             self.monitor.wait_for_logs(status),
             table=self.request.table,
@@ -251,10 +252,10 @@ class DirectLoadRun(TaskLoad):
             )
 
 
-def failure(query_id: str, message: str) -> LoadError:
+def failure(query_id: str, message: str, *, is_misfit: bool = False) -> ChS3Error:
     """Build the error for a failed query."""
     text = message if query_id in message else f"query {query_id} failed: {message}"
-    return LoadError(
+    return (MisfitError if is_misfit else LoadError)(
         f"{text}; rows written by then stay in the table (this load is at least once), so remove them before you"
         " load again unless duplicates are acceptable"
     )

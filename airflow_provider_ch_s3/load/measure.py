@@ -11,12 +11,13 @@ from dataclasses import replace
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import GIB, MIB
-from airflow_provider_ch_s3.errors import ServerError
+from airflow_provider_ch_s3.errors import MisfitError, ServerError
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.files.file_format import is_compressed
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.files import query_files
+from airflow_provider_ch_s3.inspect.misfits import find_misfit
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
 from airflow_provider_ch_s3.sql.load_queries import render_count_loads
@@ -57,7 +58,11 @@ def measure_rows(
     statement = load_queries.render_sample_files(
         source, mapping, numbered=numbered, where=where, limit_rows=SAMPLE_ROWS, settings=settings
     )
-    sample = query_files(client, statement, source, target)[0]
+    try:
+        sample = query_files(client, statement, source, target)[0]
+    except MisfitError as error:
+        first = find_misfit(client, source, mapping, target, str(error), where=where, settings=settings)
+        raise MisfitError(f"{error}{first}") from error
     return replace(source, row_bytes=float(sample["mean_row_bytes"]) if sample["row_count"] else None)
 
 

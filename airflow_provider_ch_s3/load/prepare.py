@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import format_seconds, show_name
 from airflow_provider_ch_s3.common.work import log_folded
-from airflow_provider_ch_s3.errors import ConfigError, PlanError
+from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
@@ -135,9 +135,8 @@ def prepare_load(
     :param past: format → measurements of the table's latest load of it.
     :param waits_for_replicas: the load itself waits for replicas, after the INSERT.
     :raises TargetError: if the table cannot take the files.
-    :raises SourceError: if the files cannot be read.
+    :raises SourceError: if the files cannot be read, or the credentials expire before the load is expected to end.
     :raises ConfigError: if the request contradicts itself or what was found.
-    :raises PlanError: if the credentials expire before the load is expected to end.
     """
     access.check_version(cluster.server_version)
     server = read_server_settings(client)
@@ -197,10 +196,10 @@ def prepare_load(
 
 
 def _check_expiry(access: StoreAccess, prediction: Prediction) -> None:
-    """:raises PlanError: if the credentials expire while the INSERT is expected to run."""
+    """:raises SourceError: if the credentials expire while the INSERT is expected to run."""
     left = None if access.expires_at is None else access.expires_at - time.time()
     if left is not None and left < prediction.load_seconds:
-        raise PlanError(
+        raise SourceError(
             f"the session token that the servers would read with expires in {format_seconds(max(left, 0))}, and the"
             f" INSERT is expected to take {format_seconds(prediction.load_seconds)}; give the role's sessions a"
             " longer life (DurationSeconds in assume_role_kwargs of the connection), load less at a time"

@@ -76,9 +76,10 @@ def _check_all_visible(target: Target) -> None:
     try:
         rows = target.client.query(staging_queries.render_count_visible(table, cluster))
     except ServerError as error:
-        raise TargetError(
+        raise ServerError(
             f"cannot count the rows of {table} that replace_where keeps: {error}; the user needs the right to SELECT"
-            f" all columns: GRANT SELECT ON {table} TO …"
+            f" all columns: GRANT SELECT ON {table} TO …",
+            code=error.code,
         ) from error
     visible = {(row["node"], row["partition_id"]): row["rows"] for row in rows}
     unchanged = before.items() & _read_partitions(target).items()

@@ -10,15 +10,27 @@ from airflow_provider_ch_s3.clickhouse.expressions import (
     find_called_by_name,
     find_counted,
     find_names,
+    replace_calls,
     split_comparison,
 )
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.exactly_once.owner import Target
+from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.inspect.explain import explain_expression
 from airflow_provider_ch_s3.load.checks import check_all_seen
+from airflow_provider_ch_s3.load.compared import OLD, old_calls
+from airflow_provider_ch_s3.request import LoadMode, LoadRequest
 from airflow_provider_ch_s3.sql import check_queries
-from airflow_provider_ch_s3.table.row_check import Check, CheckResult, describe_row, is_boolean
+from airflow_provider_ch_s3.table.row_check import (
+    FILE_BYTES,
+    BoundCheck,
+    CheckResult,
+    Expect,
+    describe_row,
+    is_boolean,
+    is_number,
+)
 from airflow_provider_ch_s3.table.target import TableName
 
 log = logging.getLogger(__name__)
@@ -27,16 +39,47 @@ SHOWN_ROWS = 5
 SHOWN_COLUMNS = 8
 
 
-def try_checks(target: Target, checks: Mapping[str, Check]) -> None:
+def try_checks(target: Target, request: LoadRequest) -> None:
     """Have the server compute each check for no row, before anything is staged.
 
     :raises ConfigError: if one is not a condition that aggregates the table's columns, or its result may change.
     """
-    for name, check in checks.items():
-        _try_check(target, f"checks[{name!r}]", check.expression)
+    for name, check in request.checks.items():
+        if isinstance(check, Expect) and check.expression == FILE_BYTES:
+            continue
+        argument = f"checks[{name!r}]"
+        named = f"{argument}={check.expression!r}"
+        if old_calls(check) and request.load_mode is LoadMode.APPEND:
+            raise ConfigError(
+                f"{named} compares with rows that are to be replaced, and load_mode='append' replaces none; use"
+                " Expect(…) to compare with earlier loads"
+            )
+        kind = _try_expression(target, argument, replace_calls(check.expression, OLD, lambda call: call))
+        if isinstance(check, Expect) and not is_number(kind):
+            raise ConfigError(f"{named} is a value of type {kind}, and no number; expect a number, as in 'count()'")
+        if not isinstance(check, Expect) and not is_boolean(kind):
+            raise ConfigError(
+                f"{named} is a value of type {kind}, and no condition; compare it, as in"
+                f" {check.expression.strip()!r} + ' = 0'"
+            )
 
 
-def _try_check(target: Target, argument: str, expression: str) -> None:
+def check_chunk(request: LoadRequest, chunk: Chunk) -> None:
+    """Check that no check is about the whole load, if this is one of several chunks.
+
+    :raises ConfigError: if one is.
+    """
+    whole = [name for name, check in request.checks.items() if isinstance(check, Expect)]
+    if whole and not chunk.is_only:
+        raise ConfigError(
+            f"checks[{whole[0]!r}] compares all rows of the load with earlier ones, and these files are committed in"
+            f" chunks (this is {chunk.place}); use commit='end', or allow more files and bytes in a chunk"
+            " (max_files_per_chunk, max_bytes_per_chunk)"
+        )
+
+
+def _try_expression(target: Target, argument: str, expression: str) -> str:
+    """Have the server compute an expression for no row; returns the type of its value."""
     named = f"{argument}={expression!r}"
     columns = target.spec.readable_columns
     if called := find_called_by_name(expression, columns):
@@ -57,17 +100,14 @@ def _try_check(target: Target, argument: str, expression: str) -> None:
                 named, "calls a function such as now(), rand(), dictGet(), or one of your own"
             ) from error
         if error.code == ErrorCode.ILLEGAL_DIVISION:
-            return  # by the number of no rows
+            return "Nothing"  # by the number of no rows
         if error.code == ErrorCode.NOT_AN_AGGREGATE:
             raise _is_of_single_rows(named) from error
         explained = explain_expression(argument, expression, error, columns, whose=str(target.spec.local))
         raise (explained or error) from error
     if len(rows) != 1:
         raise _is_of_single_rows(named)
-    if not is_boolean(kind := rows[0]["ch_s3_type"]):
-        raise ConfigError(
-            f"{named} is a value of type {kind}, and no condition; compare it, as in {expression.strip()!r} + ' = 0'"
-        )
+    return str(rows[0]["ch_s3_type"])
 
 
 def _is_of_single_rows(named: str) -> ConfigError:
@@ -84,7 +124,7 @@ def _may_change(named: str, why: str) -> ConfigError:
     )
 
 
-def run_checks(target: Target, staged: TableName, checks: Mapping[str, Check], *, rows: int) -> list[CheckResult]:
+def run_checks(target: Target, staged: TableName, checks: Sequence[BoundCheck], *, rows: int) -> list[CheckResult]:
     """Compute all checks with one statement over the staged rows of all nodes; returns what each found.
 
     :param rows: how many are staged; merges may have folded some since they were counted.
@@ -97,41 +137,43 @@ def run_checks(target: Target, staged: TableName, checks: Mapping[str, Check], *
     statement = check_queries.render_run_checks(
         staged,
         target.cluster.name,
-        checks=[(check.expression, _sides(check.expression)) for check in checks.values()],
+        checks=[(bound.condition, bound.values) for bound in checks],
     )
     try:
         (found,) = target.client.query(statement)
     except ServerError as error:
+        names = ", ".join(repr(bound.name) for bound in checks)
         raise ServerError(
-            f"cannot compute the checks {', '.join(map(repr, checks))} of the staged rows: {error}", code=error.code
+            f"cannot compute the checks {names} of the staged rows: {error}", code=error.code
         ) from error
     check_all_seen(target, staged, seen=found["ch_s3_rows"], unchecked="they cannot be checked")
-    results = [_result(n, name, check, found) for n, (name, check) in enumerate(checks.items(), 1)]
+    results = [_result(n, bound, found) for n, bound in enumerate(checks, start=1)]
     for result in results:
-        log.log(logging.INFO if result.passed else logging.WARNING, "%s", result)
+        log.log(logging.INFO if result.passed else logging.WARNING, "%s", result.line)
     if failed := [result for result in results if result.is_failure]:
         told = "; ".join(f"{one.name!r}: {one.verdict}{_examples(target, staged, one)}" for one in failed)
         raise CheckFailedError(
             f"{count_of(len(failed), 'check')} of the {count_of(rows, 'row')} staged for {target.spec.name} failed,"
             f" and nothing of them was committed: {told}; correct the files and clear the task, leave such rows"
-            " out with where, or give Check(…, on_failure='warn') to commit all the same"
+            " out with where, or give Check(…, on_failure='warn') to commit all the same",
+            results,
         )
     return results
 
 
-def _result(number: int, name: str, check: Check, found: Mapping[str, object]) -> CheckResult:
+def _result(number: int, bound: BoundCheck, found: Mapping[str, object]) -> CheckResult:
     value = found[f"ch_s3_result_{number}"]
     sides = [found.get(f"ch_s3_side_{number}_{side}") for side in (1, 2)]
     left, right = (None if side is None else str(side) for side in sides)
-    _, comparison, _ = split_comparison(check.expression) or ("", "", "")
     return CheckResult(
-        name=name,
-        expression=check.expression.strip(),
-        on_failure=check.on_failure,
+        name=bound.name,
+        expression=bound.check.expression.strip(),
+        on_failure=bound.check.on_failure,
         passed=None if value is None else bool(value),
         left=left,
-        comparison=comparison,
+        comparison=bound.comparison,
         right=right,
+        note=bound.note,
     )
 
 

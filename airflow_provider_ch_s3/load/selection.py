@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -78,6 +79,12 @@ class ChunkSelection:
     chunk: Chunk
     files: tuple[SourceFile, ...] = ()
     left_out: LeftOut = field(default_factory=LeftOut)
+
+    def sampled(self, count: int) -> ChunkSelection:
+        """Take so many of the files, spread from the first to the last."""
+        files = self.files[:: max(1, math.ceil(len(self.files) / count))]
+        size_bytes = sum(file.size_bytes for file in files)
+        return replace(self, files=files, chunk=replace(self.chunk, size_bytes=size_bytes, bytes_total=size_bytes))
 
 
 def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], request: LoadRequest) -> FileSelection:

@@ -23,7 +23,7 @@ from typing import ClassVar
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import Fact, TimedStep, record_step, timed_step
-from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.common.text import count_of, format_seconds
 from airflow_provider_ch_s3.create.columns import read_new_columns
 from airflow_provider_ch_s3.create.extend import add_columns, for_earlier_rows, level_columns
 from airflow_provider_ch_s3.errors import (
@@ -33,6 +33,7 @@ from airflow_provider_ch_s3.errors import (
     ConfigError,
     LoadError,
     LockLostError,
+    MisfitError,
     NewColumnsError,
     OvertakenError,
 )
@@ -41,9 +42,11 @@ from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, Even
 from airflow_provider_ch_s3.exactly_once.owner import Owner, Target
 from airflow_provider_ch_s3.exactly_once.views import View, read_views
 from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.files.file_format import find_format
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import WritableStore
-from airflow_provider_ch_s3.inspect.explain import explain
+from airflow_provider_ch_s3.inspect.explain import explain, is_misfit
+from airflow_provider_ch_s3.inspect.misfits import find_misfit
 from airflow_provider_ch_s3.load.after_load import dispose_of_files
 from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.checks import (
@@ -75,8 +78,14 @@ from airflow_provider_ch_s3.load.planned import describe_attempt
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load, read_server_settings
 from airflow_provider_ch_s3.load.replace_where import check_replace_where
 from airflow_provider_ch_s3.load.report import LoadReport, build_report
-from airflow_provider_ch_s3.load.row_checks import try_checks
-from airflow_provider_ch_s3.load.selection import ChunkSelection, are_still_new, last_loaded_key, select_chunk
+from airflow_provider_ch_s3.load.row_checks import check_chunk, try_checks
+from airflow_provider_ch_s3.load.selection import (
+    ChunkSelection,
+    are_still_new,
+    last_loaded_key,
+    list_chunk,
+    select_chunk,
+)
 from airflow_provider_ch_s3.load.verify import verify_staged, wait_until_settled
 from airflow_provider_ch_s3.load.wiring import find_target
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus
@@ -113,6 +122,7 @@ class LoadRun(TaskLoad):
     _token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
     _target: Target | None = field(default=None, init=False)
     _views: tuple[View, ...] | None = field(default=None, init=False)
+    _kept: TableName | None = field(default=None, init=False)
 
     def start(self) -> LoadReport | str:
         """Run all steps up to the INSERT; returns its query id, or the report if there is no INSERT to wait for.
@@ -198,7 +208,7 @@ class LoadRun(TaskLoad):
                 raise
             except ChS3Error as error:
                 if self.chunk_number > 1:
-                    is_last = self.identity.is_last_try or isinstance(error, CheckFailedError)
+                    is_last = self.identity.is_last_try or error.is_final
                     rest = "clear the task" if is_last else "the next try continues there"
                     log.warning("the chunks before chunk %s stay in the table: %s", self.chunk_number, rest)
                     if is_last:
@@ -226,7 +236,7 @@ class LoadRun(TaskLoad):
         target = self.target
         check_mode(target.spec, self.request)
         if self.request.rejects:
-            create_rejected(target.client, target.spec, self.reject_tables)
+            create_rejected(target.client, target.spec, self.reject_tables, may_create=not self.request.validate_only)
         target.check_commit([view.table for view in self.views])
         check_rights(target, self.request.load_mode, self.views)
         target.ledger.open([node.host for node in target.cluster.nodes])
@@ -308,6 +318,8 @@ class LoadRun(TaskLoad):
             past = self._read_past(history)
             read_versions = partial(self.target.holdings.versions, whole=self.request.skips_loaded)
             selection = select_chunk(read_versions, self.store, self.request, start, self._chunk_limits(past))
+            if self.request.sample_files:
+                selection = selection.sampled(self.request.sample_files)
             try:
                 prepared = self._plan(selection, past)
             except NewColumnsError as error:
@@ -323,7 +335,7 @@ class LoadRun(TaskLoad):
     def _plan(self, selection: ChunkSelection, past: Mapping[str, PastLoad]) -> PreparedLoad | None:
         """Inspect the files, and compute the settings; None if all files are loaded already."""
         check_replace_where(self.target, self.request)
-        try_checks(self.target, self.request.checks)
+        try_checks(self.target, self.request)
         if not selection.files:
             self._check_arguments(selection.left_out.example)
             return None
@@ -359,6 +371,7 @@ class LoadRun(TaskLoad):
     def _prepare_chunk(
         self, chunk: Chunk, files: tuple[SourceFile, ...], past: Mapping[str, PastLoad]
     ) -> PreparedLoad:
+        check_chunk(self.request, chunk)
         check_ends(self.store, files, self.request)
         prepared = prepare_load(
             self.client,
@@ -484,12 +497,17 @@ class LoadRun(TaskLoad):
                 raise
             return after_commit(found)
         except ChS3Error as error:
-            if not isinstance(error, LoadError) and not self.identity.is_last_try:
+            if not (isinstance(error, LoadError) or error.is_final or self.identity.is_last_try):
                 raise  # a check itself failed: the staged rows may be right, so they are kept for the retry
-            if (next_step := self._give_up(attempt_id)) is None:
-                raise
-            log.warning("the load was committed after all, despite: %s", error)
-            return next_step
+            keep_seconds = self.request.keep_staged_seconds if isinstance(error, CheckFailedError) else 0.0
+            if next_step := self._give_up(attempt_id, keep_seconds=keep_seconds):
+                log.warning("the load was committed after all, despite: %s", error)
+                return next_step
+            if isinstance(error, CheckFailedError) and self._kept:
+                until = f"until the first load into the table after {format_seconds(keep_seconds)}"
+                text = f"{error}; the rows are in {self._kept} on each node {until}"
+                raise CheckFailedError(text, error.results) from error
+            raise
 
     def _wait_and_commit(self, attempt_id: AttemptId) -> Step:
         """:raises LoadError: if the INSERT failed, or the staged rows are not those of the listed files."""
@@ -499,10 +517,13 @@ class LoadRun(TaskLoad):
         if not isinstance(step, Resume):
             return step
         if status.state is QueryState.FAILED:
-            raise LoadError(
-                f"query {status.query_id} failed, and nothing of it was committed:"
-                f" {explain(status.error, self.target.spec.column_types)}"
-            )
+            explained = explain(status.error, self.target.spec.column_types)
+            text = f"query {status.query_id} failed, and nothing of it was committed: {explained}"
+            attempt = history.attempt(attempt_id)
+            data_format = find_format(attempt.detail(EventKind.PLANNED).get("data_format", ""))
+            if is_misfit(status.error, is_typed=data_format.is_typed):
+                raise MisfitError(f"{text}{self._find_misfit(attempt, status.error)}")
+            raise LoadError(text)
         status = self.monitor.wait_for_logs(status)
         if not status.is_complete and (node := self.monitor.restarted_node(self.monitor.age_seconds)):
             log.warning("%s, and its log of %s is lost: loading again", node, attempt_id.query_id)
@@ -511,13 +532,34 @@ class LoadRun(TaskLoad):
         plan, paths = self._verify(attempt, status, rows_before=self._committed_chunks(history).rows)
         return self._drop(attempt, plan) if self.request.validate_only else self._commit(attempt, plan, paths)
 
+    def _find_misfit(self, attempt: Attempt, message: str) -> str:
+        """Look for the first value that did not fit, as the end of an error message; '' if that is not possible."""
+        chunk, paths = chunk_of(attempt), self.target.ledger.read_manifest(attempt.id).keys()
+        try:
+            listed = list_chunk(self.store, self.request, chunk)
+            files = tuple(file for file in listed if self.request.pattern.path(file.key) in paths)
+            prepared = self._prepare_chunk(chunk, files, {})
+            return find_misfit(
+                self.client,
+                prepared.source,
+                prepared.mapping,
+                prepared.target,
+                message,
+                where=prepared.where,
+                settings=prepared.plan.sent,
+            )
+        except ChS3Error as error:
+            log.info("cannot look for the value that does not fit: %s", error)
+            return ""
+
     def _drop(self, attempt: Attempt, plan: CommitPlan) -> Step:
         """Drop rows that were only to be validated."""
         with self.target.owned(attempt.id) as owner:
             step = decide_next(owner.history, attempt.id, self.request)
             if not isinstance(step, Resume):
                 return step
-            owner.abandon(attempt.id)
+            check_partial_partitions(self.target, self.request, set(plan.partitions))
+            owner.abandon(attempt.id, is_validated_only=True)
         if not chunk_of(attempt).is_last:
             return Recover()  # of an earlier try that was to commit in chunks: this one validates all files at once
         return Finish(dataclasses.replace(LoadReport.from_dict(plan.report), is_validated_only=True))
@@ -586,11 +628,14 @@ class LoadRun(TaskLoad):
             )
         log.warning("%s was altered while its new rows were being staged: loading again", table)
 
-    def _give_up(self, attempt: AttemptId) -> Recover | Finish | None:
-        """Remove all traces of a failed attempt; what comes after its commit if it was committed after all."""
+    def _give_up(self, attempt: AttemptId, *, keep_seconds: float = 0.0) -> Recover | Finish | None:
+        """Remove all traces of a failed attempt; what comes after its commit if it was committed after all.
+
+        :param keep_seconds: how long its staged rows are kept.
+        """
         try:
             with self.target.owned() as owner:
-                owner.abandon(attempt)
+                self._kept = owner.abandon(attempt, keep_seconds=keep_seconds)
                 found = owner.history.attempts.get(attempt)
         except ChS3Error as error:
             log.warning("cannot clean up after %s now, leaving that to the next load: %s", attempt.query_id, error)

@@ -24,6 +24,7 @@ from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.inspect.parts import read_tables, select_nodes
 from airflow_provider_ch_s3.load.chunks import chunk_of
+from airflow_provider_ch_s3.load.compared import bind_checks
 from airflow_provider_ch_s3.load.prepare import read_server_settings
 from airflow_provider_ch_s3.load.replace_where import check_staged_rows
 from airflow_provider_ch_s3.load.report import LoadReport
@@ -241,7 +242,8 @@ def verify_staged(
     ]
     if request.replace_where:
         checks.append(check_staged_rows(target, staged, request.replace_where))
-    row_checks = run_checks(target, staged, request.checks, rows=sum(partitions.values()))
+    bound = bind_checks(target, request, attempt, partitions)
+    row_checks = run_checks(target, staged, bound, rows=sum(partitions.values()))
     from_plan = {name: planned[name] for name in FROM_PLAN if name in planned}
     if request.rejects:
         report = dataclasses.replace(report, rows_written=sum(partitions.values()))

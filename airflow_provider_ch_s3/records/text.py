@@ -26,7 +26,7 @@ def format_loads(view: LedgerView, *, limit: int) -> str:
                 f"{one.dag}.{one.task}",
                 one.run,
                 one.load_mode,
-                one.state,
+                one.outcome,
                 format_count(one.files),
                 "" if one.rows is None else format_count(one.rows),
                 "" if one.seconds is None else f"{one.seconds:.1f}",
@@ -48,7 +48,7 @@ def format_load(view: LedgerView, load_id: str) -> str:
         one, report = LoadRecord.of(target, attempt), report_of(attempt)
         mapped = f", map_index {one.map_index}" if one.map_index >= 0 else ""
         lines += [
-            f"{one.query_id}: {one.state}",
+            f"{one.query_id}: {one.outcome}",
             f"  {one.source} -> {one.table} ({one.load_mode})",
             f"  dag {one.dag}, task {one.task}, run {one.run}{mapped}; {count_of(one.files, 'file')},"
             f" {format_bytes(one.size_bytes)}, {format_count(one.files_skipped)} skipped"

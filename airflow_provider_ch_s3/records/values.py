@@ -52,6 +52,7 @@ class LoadRecord:
     :param state: ``planned``, ``committing``, ``committed`` or ``abandoned``.
     :param is_open: it is at work, or a retry may continue it.
     :param is_broken: its commit was interrupted, and could not be finished.
+    :param is_validated_only: it was abandoned as planned (``validate_only=True``), and its rows were right.
     :param dag: of the task instance that loads; so are the next three.
     :param map_index: -1 if the task is not mapped.
     :param try_number: the try that planned it.
@@ -79,6 +80,7 @@ class LoadRecord:
     state: str
     is_open: bool
     is_broken: bool
+    is_validated_only: bool
     dag: str
     task: str
     run: str
@@ -100,6 +102,11 @@ class LoadRecord:
     table_uuids: Sequence[str]
     events: Sequence[Mapping[str, Any]]
 
+    @property
+    def outcome(self) -> str:
+        """The state, for people."""
+        return "validated" if self.is_validated_only else self.state
+
     @classmethod
     def of(cls, table: str, attempt: Attempt) -> LoadRecord:
         """Sum up an attempt."""
@@ -112,6 +119,7 @@ class LoadRecord:
             state=attempt.state.value,
             is_open=attempt.is_open,
             is_broken=attempt.is_broken,
+            is_validated_only=attempt.is_validated_only,
             dag=str(planned.get("dag", "?")),
             task=str(planned.get("task", "?")),
             run=str(planned.get("run", "?")),

@@ -45,6 +45,7 @@ _SENTENCES = {
     "replaced": "loaded, but the rows have been replaced since, or the table was dropped",
     "open": "not loaded yet: the attempt is open",
     "abandoned": "not loaded: the attempt was abandoned, and nothing of it was committed",
+    "validated": "not loaded: the rows were only validated",
 }
 
 Key = tuple[str, str, int]
@@ -264,7 +265,7 @@ def _file_record(row: dict[str, Any], record: LoadRecord | None, held: set[tuple
         load_id=row["load_id"],
         attempt=row["attempt"],
         state=state,
-        why=_SENTENCES[state],
+        why=_SENTENCES[record.outcome if record is not None and record.is_validated_only else state],
     )
 
 

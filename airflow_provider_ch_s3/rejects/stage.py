@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
-from airflow_provider_ch_s3.errors import TargetError
+from airflow_provider_ch_s3.errors import ConfigError, TargetError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.staging import FEED, VIEW, Staging, StagingTable
 from airflow_provider_ch_s3.inspect.table import read_columns
@@ -25,21 +25,31 @@ REJECTED = f"{VIEW}0"
 """Role of the staged bad rows, which are committed like the rows of a view."""
 
 
-def create_rejected(client: ClickHouseClient, target: TargetSpec, tables: RejectTables) -> None:
+def create_rejected(
+    client: ClickHouseClient, target: TargetSpec, tables: RejectTables, *, may_create: bool = True
+) -> None:
     """Create the table for bad rows on every node, and its Distributed table if the target has one.
 
+    :param may_create: nothing may be changed otherwise.
     :raises TargetError: if there is a table of that name with other columns.
+    :raises ConfigError: if there is none, and it may not be created.
     """
-    client.execute_everywhere(
-        partial(line_queries.render_create_rejected, tables.local, is_replicated=target.is_replicated)
-    )
+    if may_create:
+        client.execute_everywhere(
+            partial(line_queries.render_create_rejected, tables.local, is_replicated=target.is_replicated)
+        )
     found = {column.name for column in next(iter(read_columns(client, tables.local, None).values()), ())}
+    if not found:
+        raise ConfigError(
+            f"validate_only=True changes nothing, and on_bad_rows='reject' needs {tables.local}, which does not"
+            " exist; load once without validate_only, or validate with on_bad_rows='fail'"
+        )
     if lacking := REJECTED_COLUMNS - found:
         raise TargetError(
             f"{tables.local} exists and lacks the columns {', '.join(sorted(lacking))}, so it is no table for bad"
             " rows; rename it, and the load creates one"
         )
-    if target.distribution:
+    if target.distribution and may_create:
         over = replace(target.distribution, local=tables.local, sharding_key="rand()")
         client.execute_everywhere(partial(render_create_distributed, tables.name, over))
 

@@ -39,6 +39,7 @@ from airflow_provider_ch_s3.table.settle import (
     judge_parts,
 )
 from airflow_provider_ch_s3.table.target import TableName
+from airflow_provider_ch_s3.transfers.failures import failing_for_good
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger, dump_rule
 from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
 
@@ -95,6 +96,8 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
     :raises ClusterError: if the cluster is unknown, or a node does not answer.
     :raises ServerError: if ClickHouse refuses a statement, or the login.
     :raises SettleError: if the parts will never settle.
+    :raises AirflowFailException: in the place of each of these that no retry can change, such as wrong arguments; it
+        has the error as its cause.
     """
 
     template_fields: Sequence[str] = (
@@ -129,6 +132,11 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         self.stable_seconds = stable_seconds
         self.stalled_seconds = stalled_seconds
         self.deferrable = deferrable
+
+    @failing_for_good()
+    def execute(self, context: Context) -> Any:
+        """Wait, as every sensor does."""
+        return super().execute(context)
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Check once; a deferrable sensor that has to wait is deferred from here.

@@ -29,6 +29,29 @@ def render_run_checks(
     return render("run_checks", staging=staging, cluster=cluster, checks=checks)
 
 
+def render_read_old_values(
+    target: TableName,
+    cluster: str | None,
+    *,
+    expressions: Sequence[str],
+    partitions: Sequence[str] | None = None,
+    condition: str = "",
+) -> Statement:
+    """Compute aggregates of rows of a table, with their types.
+
+    :param partitions: only rows of these partitions; None for all.
+    :param condition: only rows that it is true for; '' for all.
+    """
+    return render(
+        "read_old_values",
+        target=target,
+        cluster=cluster,
+        expressions=expressions,
+        partitions=partitions,
+        condition=condition,
+    )
+
+
 def render_read_counted(
     staging: TableName, cluster: str | None, *, columns: Sequence[str], condition: str, limit_rows: int
 ) -> Statement:

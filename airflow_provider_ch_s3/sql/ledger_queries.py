@@ -306,6 +306,27 @@ def render_read_past_reports(
     )
 
 
+def render_read_earlier_loads(
+    ledger: TableName, cluster: str | None, *, target: str, dag: str, task: str, load_id: str, since: int, limit: int
+) -> Statement:
+    """Read what the newest commits of a task say of their rows, files and checks.
+
+    :param load_id: of the load that asks, which does not count.
+    :param since: number of the first attempt that counts.
+    """
+    return render(
+        "read_earlier_loads",
+        ledger=ledger,
+        cluster=cluster,
+        target=target,
+        dag=dag,
+        task=task,
+        load_id=load_id,
+        since=since,
+        limit=limit,
+    )
+
+
 def render_create_lock(lock: TableName, *, owner: str) -> Statement:
     """Take a lock; of two processes that try to on the same node, one fails with TABLE_ALREADY_EXISTS."""
     text = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -159,6 +160,45 @@ def render_sample_partitions(
             "max_execution_time": seconds,
             "timeout_overflow_mode": "break",
         },
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suspect:
+    """A column that may have a value that does not fit.
+
+    :param column: without its conversion.
+    :param type: into which its values have to fit; '' if it must not be NULL.
+    :param is_time: outside of the range of the type, it is converted into another time.
+    """
+
+    column: MappedColumn
+    type: str
+    is_time: bool = False
+
+
+def render_find_misfit(
+    source: SourceSpec,
+    suspects: Sequence[Suspect],
+    *,
+    where: str,
+    seconds: int,
+    settings: Mapping[str, SettingValue],
+) -> Statement:
+    """The first row of a file with a value that does not fit: its number from 0, the value, the suspect's number.
+
+    :param where: the load's condition: rows for which it is not true do not count.
+    :param seconds: fail if it takes longer.
+    """
+    own: dict[str, SettingValue] = {
+        "max_threads": 1,
+        "max_execution_time": seconds,
+        "timeout_overflow_mode": "throw",
+        "date_time_overflow_behavior": "saturate",
+    }
+    mapping = [suspect.column for suspect in suspects]
+    return _render_read(
+        "find_misfit", source, mapping, suspects=suspects, condition=where, where="", settings={**settings, **own}
     )
 
 

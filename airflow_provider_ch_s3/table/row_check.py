@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type
-from airflow_provider_ch_s3.common.arguments import build_value, check_text, parse_choice, refuse_argument
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
+from airflow_provider_ch_s3.common.arguments import (
+    build_value,
+    check_flag,
+    check_text,
+    parse_choice,
+    parse_count,
+    refuse_argument,
+)
+from airflow_provider_ch_s3.common.text import with_facts
 from airflow_provider_ch_s3.errors import ConfigError
 
 EXAMPLE = "{'no negative fare': 'countIf(fare < 0) = 0'}"
+ROWS = "count()"
+FILE_BYTES = "bytes of the files"
+"""What stands in the place of an SQL expression for the stored size of the files, which no row knows."""
+MIN_LOADS = 3
+"""With fewer earlier loads, there is nothing usual to compare with."""
 
 
 class OnFailure(Enum):
@@ -37,6 +52,47 @@ class Check:
     on_failure: str = field(default=OnFailure.FAIL.value, kw_only=True)
 
 
+@dataclass
+class Expect(Check):
+    """A value that has to be near the median of earlier loads of the same task into the table.
+
+    :param expression: flat SQL expression that aggregates the columns of the table into a number.
+    :param within: by how much the value may differ from the median, as a share of it: 0.5 for half of it.
+    :param loads: how many loads count: the last ones that were committed.
+    :param is_absolute: ``within`` is the difference itself, not a share of the median.
+    """
+
+    within: float = field(kw_only=True)
+    loads: int = field(default=20, kw_only=True)
+    is_absolute: bool = field(default=False, kw_only=True)
+
+    @classmethod
+    def rows(cls, *, within: float, loads: int = 20, on_failure: str = OnFailure.FAIL.value) -> Expect:
+        """Expect as many rows."""
+        return cls(ROWS, within=within, loads=loads, on_failure=on_failure)
+
+    @classmethod
+    def bytes(cls, *, within: float, loads: int = 20, on_failure: str = OnFailure.FAIL.value) -> Expect:
+        """Expect files that are as large."""
+        return cls(FILE_BYTES, within=within, loads=loads, on_failure=on_failure)
+
+    @classmethod
+    def ratio_of_nulls(
+        cls, column: str, *, within: float, loads: int = 20, on_failure: str = OnFailure.FAIL.value
+    ) -> Expect:
+        """Expect as large a share of NULLs in a column; ``within=0.05`` allows five percentage points of difference.
+
+        :param column: as it is written in SQL.
+        """
+        text = f"countIf(isNull({column})) / count()"
+        return cls(text, within=within, loads=loads, on_failure=on_failure, is_absolute=True)
+
+    def bounds(self, median: float) -> tuple[float, float]:
+        """The smallest and the largest value that is near enough."""
+        difference = self.within if self.is_absolute else self.within * abs(median)
+        return median - difference, median + difference
+
+
 def parse_checks(value: object) -> dict[str, Check]:
     """Parse the argument ``checks``: a mapping of names to conditions, to ``Check`` or to a dict of its fields.
 
@@ -60,19 +116,51 @@ def _parse_check(name: str, given: object) -> Check:
     elif isinstance(given, Mapping):
         if "expression" not in given:
             raise ConfigError(f"{name} has no 'expression'; give one, such as {{'expression': 'min(fare) >= 0'}}")
-        check = build_value(name, Check, given)
+        check = build_value(name, Expect if "within" in given else Check, given)
     elif isinstance(given, Check):
         check = given
     else:
         raise refuse_argument(name, given, "give an SQL condition such as 'min(fare) >= 0', or Check(…)")
     check_text(f"{name}.expression", check.expression)
     parse_choice(f"{name}.on_failure", check.on_failure, OnFailure)
+    if isinstance(check, Expect):
+        _check_within(f"{name}.within", check.within)
+        parse_count(f"{name}.loads", check.loads, least=MIN_LOADS)
+        check_flag(f"{name}.is_absolute", check.is_absolute)
     return check
+
+
+def _check_within(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise refuse_argument(name, value, "give a number of 0 or more, such as 0.5 for half of the median")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundCheck:
+    """A check as SQL over the staged rows alone: what it compares them with is known.
+
+    :param condition: flat SQL condition.
+    :param values: flat SQL expressions of what it compares, left and right, to be shown; none if it is no comparison.
+    :param comparison: how it compares them.
+    :param note: see :class:`CheckResult`.
+    """
+
+    name: str
+    check: Check
+    condition: str
+    values: Sequence[str] = ()
+    comparison: str = ""
+    note: str = ""
 
 
 def is_boolean(kind: str) -> bool:
     """Whether a type is that of a condition in ClickHouse, which may be NULL."""
     return base_type(kind) in ("UInt8", "Bool", "Nothing")
+
+
+def is_number(kind: str) -> bool:
+    """Whether a type is that of a number, which may be NULL."""
+    return family(base_type(kind)) == "number" or base_type(kind) == "Nothing"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +170,7 @@ class CheckResult:
     :param passed: None if the result is NULL, which does not count as fulfilled.
     :param left: the value on the left of the comparison, as text; None if it is NULL, or if there is no comparison.
     :param comparison: the operator of the comparison; '' if there is none.
+    :param note: what it was compared with, or why it was not compared.
     """
 
     name: str
@@ -91,6 +180,7 @@ class CheckResult:
     left: str | None = None
     comparison: str = ""
     right: str | None = None
+    note: str = ""
 
     @property
     def is_failure(self) -> bool:
@@ -101,14 +191,25 @@ class CheckResult:
     def verdict(self) -> str:
         """What was found, in words: ``countIf(fare < 0) = 0 is false (3 = 0)``."""
         is_what = {True: "is true", False: "is false", None: "is NULL, which counts as not fulfilled"}[self.passed]
-        compared = ""
+        left, right = ("NULL" if one is None else one for one in (self.left, self.right))
         if self.comparison:
-            left, right = ("NULL" if one is None else one for one in (self.left, self.right))
-            compared = f" ({left} {self.comparison} {right})"
-        return f"{self.expression} {is_what}{compared}"
+            is_what += f" ({left} {self.comparison} {right})"
+        elif self.left is not None:
+            is_what = f"is {left}"
+        return f"{self.expression} {is_what}{f', {self.note}' if self.note else ''}"
+
+    @property
+    def outcome(self) -> str:
+        """``passed``, ``failed`` or ``warned``."""
+        return "passed" if self.passed else "failed" if self.is_failure else "warned"
+
+    @property
+    def line(self) -> str:
+        """A line for the log, with its facts."""
+        return with_facts(str(self), {"check": 1, **dataclasses.asdict(self)})
 
     def __str__(self) -> str:
-        state = "passed" if self.passed else "failed" if self.is_failure else "not fulfilled, a warning"
+        state = {"warned": "not fulfilled, a warning"}.get(self.outcome, self.outcome)
         return f"check {self.name!r} {state}: {self.verdict}"
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import (
     XCOM_RETURN_KEY,
-    AirflowFailException,
     AirflowSkipException,
     BaseOperator,
     conf,
@@ -31,11 +30,12 @@ from airflow_provider_ch_s3.request import OnNoFiles
 from airflow_provider_ch_s3.table.new_table import CreateTable
 from airflow_provider_ch_s3.table.row_check import Check
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
+from airflow_provider_ch_s3.transfers.failures import failing_for_good
 from airflow_provider_ch_s3.transfers.identity import identify
 from airflow_provider_ch_s3.transfers.lineage import LoadLineage
 from airflow_provider_ch_s3.transfers.links import ClickHouseLink, LoadReportLink, build_clickhouse_link
 from airflow_provider_ch_s3.transfers.load_request import build_request, check_arguments
-from airflow_provider_ch_s3.transfers.metrics import emit_metrics
+from airflow_provider_ch_s3.transfers.metrics import emit_check_metrics, emit_metrics
 from airflow_provider_ch_s3.transfers.task_limits import limit_of
 from airflow_provider_ch_s3.tuning import SettingValue
 
@@ -112,11 +112,15 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         so do the tasks that depend on it.
     :param min_rows: number of rows below which the load fails, before the commit. (templated)
     :param checks: name → flat SQL condition that aggregates the columns of the table, such as
-        ``countIf(fare < 0) = 0``, or ``Check(…, on_failure="warn")``, or a dict of its fields. All staged rows are
-        checked before the commit; if a condition is false or NULL, nothing is committed, and Airflow does not retry.
-        In chunks, each chunk is checked by itself. (templated)
+        ``countIf(fare < 0) = 0``, or ``Check(…, on_failure="warn")``, or a dict of its fields; or
+        ``Expect.rows(within=0.5)``, which compares with earlier loads of the task. All staged rows are checked before
+        the commit; if a condition is false or NULL, nothing is committed, and Airflow does not retry. In chunks, each
+        chunk is checked by itself. (templated)
     :param validate_only: plan, stage, verify and check the rows as a load does, return its report, and drop them: the
         table stays as it is.
+    :param keep_staged_seconds: seconds (or a ``timedelta``) for which the staged rows are kept if a check fails, so
+        that somebody can look at them: the error names their table. The first load into the target after that drops
+        it.
     :param deferrable: wait in the triggerer while the query runs.
     :param data_format: ClickHouse's name of the format, such as ``Parquet``; None: inferred from the file names.
         (templated)
@@ -140,8 +144,9 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     :raises PlanError: if the ClickHouse user's profile forbids a setting that a load needs.
     :raises ServerError: if ClickHouse refuses a statement, or the login.
     :raises LoadError: if the load failed, or its outcome cannot be determined.
-    :raises AirflowFailException: if the staged rows do not fulfil a check: a retry would find the same rows.
     :raises SettleError: if the staged parts will never settle (``settle_before_commit``).
+    :raises AirflowFailException: in the place of each of these that no retry can change: wrong arguments, missing
+        rights, types and values that do not fit, checks that are not fulfilled. It has the error as its cause.
     """
 
     template_fields: Sequence[str] = (
@@ -215,6 +220,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         min_rows: int | str = 1,
         checks: Mapping[str, str | Check | Mapping[str, Any]] | None = None,
         validate_only: bool = False,
+        keep_staged_seconds: float | datetime.timedelta = 0,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         data_format: str | None = None,
         compression: str | None = None,
@@ -259,6 +265,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self.min_rows = min_rows
         self.checks = checks
         self.validate_only = validate_only
+        self.keep_staged_seconds = keep_staged_seconds
         self.deferrable = deferrable
         self.data_format = data_format
         self.compression = compression
@@ -289,10 +296,11 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         """
         return dataclasses.replace(parse_source(self.source, self.scheme), account=store.account)
 
+    @failing_for_good()
     def execute(self, context: Context) -> dict[str, Any] | None:
         """Load and return the report, or submit the load and wait for it in the triggerer.
 
-        :raises ChS3Error: as described for the class.
+        :raises ChS3Error: as described for the class; AirflowFailException in its place if no retry can change it.
         :raises AirflowSkipException: if there was nothing to load, and the arguments ask for a skip.
         """
         with self._loading(context) as load:
@@ -300,6 +308,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
                 return self._result(context, load, load.run())
             return self._result_of(context, load, load.start(), new_deadline(self))
 
+    @failing_for_good()
     def execute_complete(self, context: Context, event: Mapping[str, Any], sql: str = "") -> dict[str, Any] | None:
         """Verify and commit what the query staged, and submit the next chunk if there is one.
 
@@ -393,7 +402,9 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         try:
             yield self._load
         except CheckFailedError as error:
-            raise AirflowFailException(str(error)) from error
+            if not self.validate_only:
+                emit_check_metrics(error.results, table=self.table, load_mode=self.load_mode)
+            raise
         finally:
             hook.close()
             self._show(self._load.sql)

@@ -59,12 +59,24 @@ class LoadLineage:
 
     def _inputs(self) -> list[Any]:
         """One data set for each folder in which the wildcards of the source begin."""
-        from airflow.providers.common.compat.openlineage.facet import Dataset
+        from airflow.providers.common.compat.openlineage.facet import InputDataset
 
-        namespace = self.pattern.address("").rstrip("/")
+        namespace, checks = self.pattern.address("").rstrip("/"), self._assertions()
         return [
-            Dataset(namespace=namespace, name=folder.rstrip("/") or "/") for folder in sorted(self.pattern.folders)
+            InputDataset(namespace=namespace, name=folder.rstrip("/") or "/", inputFacets=checks)
+            for folder in sorted(self.pattern.folders)
         ]
+
+    def _assertions(self) -> dict[str, Any]:
+        """What the checks found, as a facet of what was checked: the rows of the files."""
+        from openlineage.client.generated import data_quality_assertions_dataset as quality
+
+        assertions = [
+            quality.Assertion(assertion=f"{one['name']}: {one['expression']}", success=bool(one["passed"]))
+            for one in self.report.row_checks
+        ]
+        facet = "dataQualityAssertions"
+        return {facet: quality.DataQualityAssertionsDatasetFacet(assertions=assertions)} if assertions else {}
 
     def _output(self) -> Any:
         from airflow.providers.common.compat.openlineage.facet import (

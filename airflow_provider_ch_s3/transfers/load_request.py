@@ -129,4 +129,5 @@ def build_request(
         min_rows=parse_count("min_rows", operator.min_rows),
         checks=parse_checks(operator.checks),
         validate_only=operator.validate_only,
+        keep_staged_seconds=parse_seconds("keep_staged_seconds", operator.keep_staged_seconds),
     )

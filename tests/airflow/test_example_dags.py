@@ -109,7 +109,8 @@ def test_rows_are_checked_before_the_commit(examples: LocalAirflow, flights_sand
     log = examples.run("dags", "test", "checked_orders", "2013-12-31")
     assert [row["id"] for row in flights_sandbox.query("SELECT id FROM checked_orders ORDER BY id")] == [1, 2, 3, 4]
     assert "each order once: fulfilled" in str(log)
-    assert "customers are known: 0.25 is too many" in str(log)
+    assert "customers are known: not fulfilled (0.25)" in str(log)
+    assert "as many as usual: fulfilled (4)" in str(log)
 
 
 @pytest.mark.thorough

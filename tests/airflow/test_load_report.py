@@ -188,6 +188,38 @@ def test_each_kind_of_result_is_shown(page: Page, run: Run, kinds: Run) -> None:
             take_pictures(page, report, f"kind-{task.partition('/')[0]}")
 
 
+COLOURS = {"pass": "rgb(21, 128, 61)", "warn": "rgb(180, 83, 9)", "fail": "rgb(185, 28, 28)"}
+MARKS = {"pass": "✓", "warn": "!", "fail": "✗"}
+
+
+@pytest.mark.thorough
+def test_checks_are_green_amber_or_red(page: Page, kinds: Run) -> None:
+    """Of the load that failed, the log tells what its checks found; it was not tried again."""
+    found: dict[str, tuple[str, str, str]] = {}
+    for task, count in (("checks", 2), ("fails_check", 3)):
+        report = kinds.open_tab(page, task)
+        lines = report.locator(".checks li").filter(has_text=re.compile("^(some|few|none): "))
+        lines.nth(count - 1).wait_for()
+        for line in lines.all():
+            style = (
+                "line => { const { color, content } = getComputedStyle(line, '::before'); return [color, content] }"
+            )
+            colour, content = line.evaluate(style)
+            name = f"{task} {(line.text_content() or '').partition(':')[0]}"
+            found[name] = (line.get_attribute("class") or "", colour, content.strip('"'))
+        take_pictures(page, report, f"checks-{task}")
+    expected = {
+        **{f"{task} some": "pass" for task in ("checks", "fails_check")},
+        **{f"{task} few": "warn" for task in ("checks", "fails_check")},
+        "fails_check none": "fail",
+    }
+    assert found == {name: (kind, COLOURS[kind], MARKS[kind]) for name, kind in expected.items()}
+    report.get_by_text(re.compile(r"none: countIf\(distance > 0\) = 0 \(\d+ = 0\)")).wait_for()
+    report.get_by_text("AirflowFailException: 1 check of the").wait_for()
+    task = kinds.api.call("GET", f"dags/{kinds.dag}/dagRuns/{kinds.run_id}/taskInstances/fails_check")
+    assert (task["state"], task["try_number"], task["max_tries"]) == ("failed", 1, 2)
+
+
 def test_a_result_that_cannot_be_drawn_is_said_in_its_place(page: Page, run: Run) -> None:
     """What Airflow's API returned for a tuple, in the place of the list that the tab draws."""
     path = f"dags/{DAG}/dagRuns/{run.run_id}/taskInstances/mapped/xcomEntries/return_value"

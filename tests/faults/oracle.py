@@ -27,6 +27,7 @@ REPLICATION_SECONDS = 60.0
 CHUNKS = "append_chunks"
 FILES_PER_CHUNK = 2
 DELETE, REJECT, NEW_COLUMNS, NEW_TABLE = "append_delete", "append_reject", "append_new_columns", "append_new_table"
+FAILED_CHECK = "append_failed_check"
 EXPORT = "export"
 MODES = (
     "append",
@@ -38,10 +39,11 @@ MODES = (
     REJECT,
     NEW_COLUMNS,
     NEW_TABLE,
+    FAILED_CHECK,
     EXPORT,
 )
 """Load modes, and exports. ``append`` with chunks of two files; with files that are deleted after the load; with bad
-rows; with a column that the table lacks; into a table that does not exist."""
+rows; with a column that the table lacks; into a table that does not exist; with a check that fails."""
 REPLACE_WHERE = "kind = 'loaded'"
 
 ADDED_COLUMN, ADDED_DEFAULT = "added", 7
@@ -183,6 +185,8 @@ def expected(mode: str, shards: int, versions: Mapping[int, int], *, is_edited: 
         loaded = [row for row in loaded if row.id % 2]
     old = rows_before(mode, shards)
     match mode:
+        case "append_failed_check":
+            return before(mode, shards)
         case "append_new_columns":
             return before(mode, shards) + Counter(f"{row.text}\t{row.extra}" for row in loaded)
         case "append_reject":

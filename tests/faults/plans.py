@@ -269,6 +269,8 @@ def suits(kind: Kind, mode: str) -> bool:
             return kind not in _OF_LOADS
         case oracle.DELETE if kind is Kind.SAME_RUN_AGAIN:
             return False  # it loads files that are gone
+        case oracle.FAILED_CHECK if kind in (*_AFTERWARDS, Kind.EDITED_ARGUMENTS, Kind.NEW_VIEW):
+            return False  # it never succeeds
         case oracle.NEW_TABLE if kind is Kind.SLOW_REPLICA:
             return False  # replicas are slow by a setting of the table
         case oracle.CHUNKS if kind is Kind.EDITED_ARGUMENTS:
@@ -328,9 +330,8 @@ def _before_the_last_check(writes: Sequence[str]) -> Sequence[str]:
 
 
 def _before_the_commit(writes: Sequence[str]) -> Sequence[str]:
-    """Select the points from the plan in the ledger to the first statement that changes the target, inclusive."""
+    """Select the points from the plan in the ledger to the first statement that changes the target, if any."""
     planned = next(place for place, point in enumerate(writes) if ":after:write_event_planned#" in point)
-    first = next(
-        place for place, point in enumerate(writes) if re.search(":before:(move|replace)_partitions#", point)
-    )
+    changes = (place for place, point in enumerate(writes) if re.search(":before:(move|replace)_partitions#", point))
+    first = next(changes, len(writes) - 1)
     return writes[planned : first + 1]

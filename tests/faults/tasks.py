@@ -19,6 +19,12 @@ CONNECTION_ARGUMENTS = {S3: "aws_conn_id", AZURE: "wasb_conn_id"}
 # 60 rows per file, two files per node: about three seconds
 SLOW = "sleepEachRow(0.02) = 0"
 
+CHECKS = {
+    "loaded": f"countIf(NOT ({oracle.REPLACE_WHERE})) = 0",
+    "many": {"expression": "count() > 1000000", "on_failure": "warn"},
+}
+"""Of every load: one that is fulfilled, and one that is only a warning."""
+
 LOADS: Mapping[str, Mapping[str, Any]] = {
     "append": {},
     oracle.CHUNKS: {"max_files_per_chunk": oracle.FILES_PER_CHUNK},
@@ -26,6 +32,7 @@ LOADS: Mapping[str, Mapping[str, Any]] = {
     oracle.REJECT: {"on_bad_rows": "reject"},
     oracle.NEW_COLUMNS: {"on_new_columns": "add"},
     oracle.NEW_TABLE: {"create_table": "auto"},
+    oracle.FAILED_CHECK: {"checks": {**CHECKS, "none": "count() = 0"}},
     "replace_partitions": {"on_partial_partitions": "replace"},
     "replace_where": {"replace_where": oracle.REPLACE_WHERE},
     "replace_table": {},
@@ -40,7 +47,7 @@ def load_arguments(mode: str, table: str, *, is_slow: bool) -> dict[str, Any]:
     """
     load_mode = "append" if mode.startswith("append") else mode
     slow = {"where": SLOW} if is_slow and mode != oracle.REJECT else {}
-    return {"table": table, "load_mode": load_mode, **LOADS[mode], **slow}
+    return {"table": table, "load_mode": load_mode, "checks": CHECKS, **LOADS[mode], **slow}
 
 
 def export_arguments(table: str, folder: str, *, is_slow: bool, is_partitioned: bool) -> dict[str, Any]:

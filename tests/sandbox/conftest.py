@@ -28,6 +28,7 @@ from airflow_provider_ch_s3.sandbox.engine import package_of
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from tests.failures import own_errors
 from tests.sandbox.gates import Gate, watch_statements
 from tests.sandbox.processes import all_answer
 from tests.sandbox.topologies import TOPOLOGIES
@@ -153,7 +154,8 @@ class Lab:
     ) -> dict[str, Any]:
         """Load as the given try of a task; returns the report."""
         operator = self.operator(glob, table, **arguments)
-        report = operator.execute(self.context(operator, try_number=try_number, max_tries=max_tries))
+        with own_errors():
+            report = operator.execute(self.context(operator, try_number=try_number, max_tries=max_tries))
         assert report is not None
         return report
 

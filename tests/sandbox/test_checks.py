@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 
-from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.table.row_check import Check
-from tests.sandbox.conftest import Lab, bag
+from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, LoadError
+from airflow_provider_ch_s3.table.row_check import Check, Expect
+from airflow_provider_ch_s3.transfers import files_to_clickhouse
+from tests.failures import own_errors
+from tests.sandbox.conftest import Lab, bag, wait_until
 from tests.sandbox.few import is_clean
 from tests.sandbox.topologies import only_on
 
@@ -31,7 +35,7 @@ def numbers_in(lab: Lab, table: str) -> list[int]:
 
 
 def fail(lab: Lab, table: str, checks: Any, **arguments: Any) -> str:
-    with pytest.raises(AirflowFailException) as failed:
+    with pytest.raises(CheckFailedError) as failed:
         lab.load("in/*.csv", table, checks=checks, **{**CSV, **arguments})
     return str(failed.value)
 
@@ -82,18 +86,52 @@ def test_rows_that_fail_a_check_are_never_in_the_table(lab: Lab, table: str) -> 
     put_rows(lab, "old", 1, 2)
     lab.load("in/*.csv", table, **CSV, checks=SANE)
     put_rows(lab, "new", 3, -4, -5)
+    counted: list[tuple[list[str], dict[str, str]]] = []
+    lab.monkeypatch.setattr(
+        files_to_clickhouse,
+        "emit_check_metrics",
+        lambda results, **tags: counted.append(([one.outcome for one in results], tags)),
+    )
     message = fail(lab, table, {**SANE, "many": "count() >= 3", "sum": "sum(n) > 0"}, task_id="next", max_tries=3)
     assert f"2 checks of the 3 rows staged for {table} failed, and nothing of them was committed" in message
     assert "'no negative n': countIf(n < 0) = 0 is false (2 = 0), for example (n=-" in message
     assert "(n=-4, day=2013-01-01, carrier=UA)" in message
     assert "(n=-5, day=2013-01-01, carrier=UA)" in message
     assert "'sum': sum(n) > 0 is false (-6 > 0); correct the files" in message
+    assert counted == [(["failed", "passed", "failed"], {"table": table, "load_mode": "append"})]
     assert numbers_in(lab, table) == [1, 2]
     assert is_clean(lab)
     # the file is corrected, and the task cleared
     put_rows(lab, "new", 3, 4, 5)
     lab.load("in/*.csv", table, task_id="next", try_number=2, max_tries=4, **CSV, checks=SANE)
     assert numbers_in(lab, table) == [1, 2, 3, 4, 5]
+
+
+def kept_rows(lab: Lab, message: str) -> list[int]:
+    kept = re.search(r"the rows are in (\S+) on each node until the first load into the table after", message)
+    assert kept
+    assert kept[1].startswith(f"{lab.database}.ch_s3_stage_")
+    return sorted(row["n"] for row in lab.everywhere(f"SELECT n FROM {kept[1]}"))
+
+
+def test_staged_rows_are_kept_for_a_look(lab: Lab, table: str) -> None:
+    put_rows(lab, "a", 1, 2, -3)
+    message = fail(lab, table, SANE, keep_staged_seconds=3600, max_tries=3)
+    assert kept_rows(lab, message) == [-3, 1, 2]
+    # a load of another task leaves them alone, and so does the same task when it is cleared
+    put_rows(lab, "a", 1, 2, 3)
+    lab.load("in/*.csv", table, task_id="other", **CSV)
+    put_rows(lab, "b", -4)
+    second = fail(lab, table, SANE, keep_staged_seconds=0.1, try_number=2, max_tries=4)
+    assert (kept_rows(lab, message), kept_rows(lab, second)) == ([-3, 1, 2], [-4])
+    assert numbers_in(lab, table) == [1, 2, 3]
+    wait_until(lambda: drop_old(lab, table) and len(lab.left_overs()) == len(lab.nodes()), "the second table")
+    assert kept_rows(lab, message) == [-3, 1, 2]
+
+
+def drop_old(lab: Lab, table: str) -> bool:
+    """Load nothing new, as the next owner of the lock."""
+    return lab.load("in/a.csv", table, task_id="next", **CSV)["files_skipped"] == 1
 
 
 @pytest.mark.thorough
@@ -183,6 +221,102 @@ def test_each_chunk_is_checked_by_itself(lab: Lab, table: str, caplog: pytest.Lo
     assert [(one["name"], one["passed"]) for one in report["row_checks"]] == [("one", True)]
 
 
+EXPECTED: dict[str, Any] = {
+    "rows": Expect.rows(within=0.5),
+    "bytes": Expect.bytes(within=0.5),
+    "nulls": Expect.ratio_of_nulls("carrier", within=0.25),
+    "mean": Expect("avg(n)", within=0.1, loads=3),
+}
+
+
+def test_a_load_is_compared_with_earlier_ones_of_its_task(lab: Lab, table: str) -> None:
+    def load_day(day: int, *numbers: int, **arguments: Any) -> dict[str, str]:
+        put_rows(lab, str(day), *numbers)
+        # one run for each day, of one task
+        lab.started += timedelta(days=1)
+        operator = lab.operator("in/*.csv", table, **CSV, **{"checks": EXPECTED, **arguments})
+        context = lab.context(operator)
+        context["ti"].run_id = f"run {day}"
+        with own_errors():
+            report = operator.execute(context)
+        assert report is not None
+        return {
+            one["name"]: f"{one['left']} {one['comparison']} {one['right']}, {one['note']}"
+            for one in report["row_checks"]
+        }
+
+    few = "which nothing was compared with: {} of this task into the table, and 3 are needed"
+    assert load_day(1, 10, 10, checks={"rows": Expect.rows(within=0)}) == {
+        "rows": f"2  None, {few.format('0 earlier loads')}"
+    }
+    load_day(2, 9, 11, 10, checks={"mean": EXPECTED["mean"]})
+    load_day(3, 10, 10, 10, checks={"mean": EXPECTED["mean"]})
+    assert load_day(4, 10, 10, 10, 10) == {
+        "rows": "4 BETWEEN 1.5 AND 4.5, around 3, the median of 3 earlier loads",
+        "bytes": "68 BETWEEN 25 AND 75, around 50, the median of 3 earlier loads",
+        "nulls": f"0  None, {few.format('0 earlier loads')}",
+        "mean": f"10  None, {few.format('2 earlier loads')}",
+    }
+    found = load_day(5, 10, 10, 10)
+    assert found["rows"] == "3 BETWEEN 1.5 AND 4.5, around 3, the median of 4 earlier loads"
+    assert found["mean"] == "10 BETWEEN 9 AND 11, around 10, the median of 3 earlier loads"
+    with pytest.raises(CheckFailedError) as failed:
+        load_day(6, 12)
+    assert "'rows': count() is false (1 BETWEEN 1.5 AND 4.5), around 3, the median of 5 earlier loads" in str(
+        failed.value
+    )
+    assert "'mean': avg(n) is false (12 BETWEEN 9 AND 11), around 10" in str(failed.value)
+    assert "'bytes': bytes of the files is false (17 BETWEEN" in str(failed.value)
+    # other tasks have a history of their own
+    put_rows(lab, "7", 99)
+    report = lab.load("in/7.csv", table, task_id="other", **CSV, checks={"rows": Expect.rows(within=0)})
+    assert report["row_checks"][0]["note"] == few.format("0 earlier loads")
+
+
+def test_a_chunk_is_not_compared_with_whole_loads(lab: Lab, table: str) -> None:
+    put_rows(lab, "a", 1)
+    put_rows(lab, "b", 2)
+    checks = {"rows": Expect.rows(within=0.5)}
+    with pytest.raises(
+        ConfigError, match=r"checks\['rows'\] compares all rows .* \(this is 1 of about 2\); use commit='end'"
+    ):
+        lab.load("in/*.csv", table, **CSV, checks=checks, max_files_per_chunk=1)
+    lab.load("in/*.csv", table, **CSV, checks=checks, max_files_per_chunk=1, commit="end")
+    assert numbers_in(lab, table) == [1, 2]
+
+
+@pytest.mark.parametrize("mode", ["replace_partitions", "replace_where", "replace_table"])
+def test_rows_are_compared_with_those_that_they_replace(lab: Lab, table: str, mode: str) -> None:
+    lab.query(f"INSERT INTO {table} SELECT '2013-01-01', number, 'UA' FROM numbers(4)")
+    lab.query(f"INSERT INTO {table} SELECT '2013-01-02', 100 + number, NULL FROM numbers(2)")
+    given: dict[str, Any] = {**CSV, "load_mode": mode, "on_partial_partitions": "replace"}
+    if mode == "replace_where":
+        given["replace_where"] = "day = '2013-01-01'"
+    put_rows(lab, "a", 1, 2)
+    message = fail(lab, table, {"as many": "count() >= 0.9 * old.count()"}, **given)
+    old = 6 if mode == "replace_table" else 4
+    assert f"count() >= 0.9 * old.count() is false (2 >= {0.9 * old:g}), old.count() is {old}" in message
+    checks = {
+        "sum": "sum(n) <= old.sum(n)",
+        "no new carriers": "max(carrier) = old.max(carrier)",
+        "day": "old.min(day) = min(day) AND old.countIf(n < 0) = 0",
+    }
+    report = lab.load("in/*.csv", table, task_id="next", **given, checks=checks)
+    assert [one["passed"] for one in report["row_checks"]] == [True] * 3
+    assert report["row_checks"][2]["note"] == "old.min(day) is 2013-01-01, old.countIf(n < 0) is 0"
+    assert is_clean(lab)
+
+
+def test_nothing_is_replaced_in_append(lab: Lab, table: str) -> None:
+    put_rows(lab, "a", 1)
+    with pytest.raises(ConfigError, match="compares with rows that are to be replaced, and load_mode='append'"):
+        lab.load("in/*.csv", table, **CSV, checks={"more": "count() > old.count()"})
+    with pytest.raises(ConfigError, match=r"names nn, which is no column of .*; did you mean n\?"):
+        lab.load("in/*.csv", table, **CSV, load_mode="replace_table", checks={"more": "sum(n) > old.sum(nn)"})
+    with pytest.raises(ConfigError, match="is a value of type String, and no number"):
+        lab.load("in/*.csv", table, **CSV, checks={"more": Expect("toString(sum(n))", within=0.1)})
+
+
 @pytest.mark.thorough
 def test_a_deferred_load_is_checked_when_it_has_ended(lab: Lab, table: str) -> None:
     put_rows(lab, "a", -1)
@@ -250,7 +384,29 @@ def test_checks_on_replicas(replicated_lab: Lab) -> None:
     assert is_clean(lab)
 
 
-def test_a_load_that_only_validates_changes_nothing(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.thorough
+@pytest.mark.every_case
+@only_on("old")
+def test_rows_that_the_user_does_not_see_cannot_be_checked(replicated_lab: Lab) -> None:
+    """The policy is on all tables of the database, so the ledger is in another one."""
+    lab = replicated_lab
+    table = lab.create("t", COLUMNS, BY_DAY)
+    put_rows(lab, "a", *range(10))
+    elsewhere, on_cluster = f"{lab.database}_ledger", f"ON CLUSTER {lab.sandbox.cluster}"
+    lab.query(f"CREATE DATABASE {elsewhere} {on_cluster}")
+    lab.connect_clickhouse({"ledger_table": f"{elsewhere}.ch_s3_ledger"})
+    lab.query(f"CREATE ROW POLICY narrow {on_cluster} ON {lab.database}.* USING n < 4 TO ALL")
+    with pytest.raises(LoadError, match="sees only 4 of 10 staged rows, so they cannot be checked"):
+        lab.load("in/*.csv", table, **CSV, checks=SANE)
+    lab.query(f"DROP ROW POLICY narrow {on_cluster} ON {lab.database}.*")
+    assert (lab.rows(table), is_clean(lab)) == ([], True)
+    lab.load("in/*.csv", table, task_id="next", **CSV, checks=SANE)
+    assert numbers_in(lab, table) == list(range(10))
+
+
+def test_a_load_that_only_validates_changes_nothing(
+    lab: Lab, table: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
     caplog.set_level(logging.INFO)
     put_rows(lab, "a", 1, 2)
     put_rows(lab, "b", 3, day="2013-01-02")
@@ -261,6 +417,8 @@ def test_a_load_that_only_validates_changes_nothing(lab: Lab, table: str, caplog
     assert f"validated 3 rows from 2 files into {table}" in caplog.text
     assert numbers_in(lab, table) == []
     assert is_clean(lab)
+    lab.loads()
+    assert "  validated  " in capsys.readouterr().out
     fail(lab, table, {"none": "count() = 0"}, task_id="next", validate_only=True)
     assert is_clean(lab)
     # the files are as new as before
@@ -291,6 +449,17 @@ def test_what_only_validates_is_refused_where_it_would_change_something(lab: Lab
     for arguments, message in refused:
         with pytest.raises(ConfigError, match=message):
             lab.load("in/*.csv", table, **CSV, validate_only=True, **arguments)
+    reject: dict[str, Any] = {"data_format": "CSV", "on_bad_rows": "reject", "validate_only": True}
+    with pytest.raises(ConfigError, match=r"on_bad_rows='reject' needs .*t_rejected, which does not exist; load"):
+        lab.load("in/*.csv", table, **reject)
+    lab.load("in/*.csv", table, task_id="first", **{**reject, "validate_only": False})
+    put_rows(lab, "b", 2)
+    assert lab.load("in/*.csv", table, task_id="again", **reject)["is_validated_only"] is True
+    with pytest.raises(
+        LoadError, match=r"partition 20130101 of .* holds rows of '.*/in/a.csv', which .* does not cover"
+    ):
+        lab.load("in/b.csv", table, task_id="partial", **CSV, validate_only=True, load_mode="replace_partitions")
+    assert (numbers_in(lab, table), is_clean(lab)) == ([1], True)
     with pytest.raises(ConfigError, match="does not exist; load once without it"):
         lab.load("in/*.csv", f"{lab.database}.new", **CSV, validate_only=True, create_table="auto")
 

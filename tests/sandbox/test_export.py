@@ -23,6 +23,7 @@ from airflow_provider_ch_s3.export import prepare
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.stores.s3 import S3ExportStore
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
+from tests.failures import own_errors
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag, wait_until
 from tests.sandbox.processes import all_answer, kill_node
@@ -46,6 +47,7 @@ ENDLESS = {**SLOW, "query": f"SELECT * FROM ({QUERY}) WHERE sleepEachRow(3) = 0"
 DIE_BEFORE_WRITING = """
 import os
 from airflow_provider_ch_s3.stores.s3 import S3ExportStore
+from tests.failures import own_errors
 real = S3ExportStore.write
 def write(store, bucket, key, *given, **named):
     if key.endswith({name!r}):
@@ -72,7 +74,8 @@ class Out:
 
     def export(self, *, try_number: int = 1, max_tries: int = 0, **arguments: Any) -> dict[str, Any]:
         operator = self.operator(**arguments)
-        report = operator.execute(self.lab.context(operator, try_number=try_number, max_tries=max_tries))
+        with own_errors():
+            report = operator.execute(self.lab.context(operator, try_number=try_number, max_tries=max_tries))
         assert report is not None
         return report
 

@@ -11,6 +11,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError
 from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
+from tests.failures import own_errors
 from tests.sandbox.conftest import Background, Lab, wait_until
 
 pytestmark = pytest.mark.sandbox
@@ -33,7 +34,8 @@ SLOW = "SELECT sum(sleepEachRow(1)) FROM {files}"
 
 def ask(lab: Lab, sql: str, source: str = "in/**", **arguments: Any) -> list[dict[str, Any]]:
     asked = operator(lab, sql, source, **arguments)
-    return asked.execute(lab.context(asked))
+    with own_errors():
+        return asked.execute(lab.context(asked))
 
 
 def test_rows_come_as_dicts(files: Lab) -> None:

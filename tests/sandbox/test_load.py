@@ -6,6 +6,7 @@ import datetime
 import gzip
 import io
 import json
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -14,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, MisfitError, SourceError, TargetError
+from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.written import arrow_ipc_file, orc_file, parquet_file
 
@@ -487,7 +489,9 @@ class TestNull:
     def test_a_null_fails_unless_the_user_wants_the_default(self, lab: Lab) -> None:
         local = lab.create("t", "n UInt64 DEFAULT 9")
         lab.put_parquet("in/a.parquet", {"n": pa.array([1, None], pa.uint64())})
-        with pytest.raises(LoadError, match="Cannot convert NULL value to non-Nullable type"):
+        with pytest.raises(
+            MisfitError, match=r"Cannot convert NULL value to non-Nullable type.* is NULL in row 2 of"
+        ):
             lab.load("in/a.parquet", local, task_id="strict")
         assert lab.rows(local) == []
         lab.load("in/a.parquet", local, settings={"insert_null_as_default": 1})
@@ -677,9 +681,41 @@ def test_a_value_behind_the_sample_fails_the_insert(lab: Lab) -> None:
     lab.connect_one_node()
     local = lab.create("t", "n UInt16")
     lab.put_parquet("in/a.parquet", {"n": pa.array([*range(20_000), 70_000], pa.int32())})
-    with pytest.raises(LoadError, match=r"query ch-s3-\S+-insert failed, .*cannot be safely converted .*UInt16"):
+    with pytest.raises(MisfitError) as failed:
         lab.load("in/a.parquet", local)
+    assert re.search(r"query ch-s3-\S+-insert failed, .*cannot be safely converted .*UInt16", str(failed.value))
+    first = f"; the first one is '70000' in row 20,001 of '{lab.bucket}/in/a.parquet', for column 'n'"
+    assert str(failed.value).endswith(first)
     assert len(lab.inserts()) == 1
+    assert lab.left_overs() == []
+
+
+MISFITS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "number": ("UInt16", {"n": pa.array([1, 2, 70_000], pa.int64())}, "'70000' in row 3"),
+    "nullable": ("Nullable(UInt16)", {"n": pa.array([1, None, -1], pa.int64())}, "'-1' in row 3"),
+    "null": ("UInt64", {"n": pa.array([1, None], pa.int64())}, "NULL in row 2"),
+    "text": ("UInt16", {"n": pa.array(["1", "many"])}, "'many' in row 2"),
+    "date": (
+        "Date",
+        {"n": pa.array([datetime.date(2013, 1, 1), datetime.date(2200, 1, 1)])},
+        "'2200-01-01' in row 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISFITS)
+@pytest.mark.parametrize("ending", ["parquet", thorough("orc"), thorough("arrow")])
+def test_a_value_that_does_not_fit_is_shown_with_row_and_file(lab: Lab, ending: str, case: str) -> None:
+    lab.connect_one_node()
+    kind, columns, found = MISFITS[case]
+    local = lab.create("t", f"n {kind}, m UInt8")
+    write = {"parquet": parquet_file, "orc": orc_file, "arrow": arrow_ipc_file}[ending]
+    for name, data in (("a", {"n": columns["n"].slice(0, 1)}), ("b", columns)):
+        ones = pa.array([1] * len(data["n"]), pa.uint8() if ending != "orc" else pa.int8())
+        lab.put(f"in/{name}.{ending}", write(pa.table({**data, "m": ones})))
+    with pytest.raises((LoadError, SourceError)) as failed:
+        lab.load(f"in/*.{ending}", local)
+    assert f"; the first one is {found} of '{lab.bucket}/in/b.{ending}', for column 'n'" in str(failed.value)
 
 
 @pytest.mark.thorough

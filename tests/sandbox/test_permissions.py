@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.errors import ChS3Error, TargetError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.sql.table_queries import render_read_ddl_entry
+from tests.failures import own_errors
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.few import EVEN_AND_ODD, is_clean, put_numbers
@@ -86,7 +87,8 @@ def use_all(lab: Lab, table: str, name: str) -> None:
     sensor = ClickHousePartsSettledSensor(task_id="s", table=table, clickhouse_conn_id="ch", stable_seconds=0)
     sensor.poke({})
     operator = lab.operator("in/*.csv", table, load_mode="replace_table", task_id=f"{name}-killed")
-    operator.execute(lab.context(operator))
+    with own_errors():
+        operator.execute(lab.context(operator))
     operator.on_kill()
     ClickHouseS3Hook(clickhouse_conn_id="ch").query(render_read_ddl_entry("none"))
     for options in ((), ("prune", "--older-than-days", "0")):

@@ -45,6 +45,23 @@ def test_plan_prints_what_the_arguments_ask_for(lab: Lab, capsys: pytest.Capture
     assert lab.rows(table) == []
 
 
+def test_a_sample_is_validated_and_dropped(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(7):
+        lab.put(f"in/{number}.csv", f"id\n{number}\n".encode())
+    table = lab.create("t", "id UInt32")
+    given = ["plan", *lab.arguments(table), "--validate", "--sample-files", "3"]
+    assert main([*given, "--check", "from the first to the last=min(id) = 0 AND max(id) = 6"]) == 0
+    shown = capsys.readouterr().out
+    assert f"validated 3 rows from 3 files into {table}" in shown
+    assert "check 'from the first to the last' passed: min(id) = 0 AND max(id) = 6 is true" in shown
+    assert "committed: nothing, because of validate_only=True" in shown
+    assert main([*given, "--check", "none=count() = 0"]) == 1
+    assert "'none': count() = 0 is false (3 = 0)" in capsys.readouterr().err
+    assert (lab.rows(table), lab.left_overs()) == ([], [])
+    assert main(["plan", *lab.arguments(table), "--check", "none=count() = 0"]) == 1
+    assert "--sample-files and --check say what to validate; add --validate" in capsys.readouterr().err
+
+
 def test_settings_of_other_formats_and_defaults_are_shown_on_request(
     lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,7 @@ from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHou
 from airflow_provider_ch_s3.transfers.gcs_to_clickhouse import GCSToClickHouseOperator
 from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouseOperator
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from tests.failures import own_errors
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.other_stores import (
@@ -67,7 +68,8 @@ class Store:
 
     def load(self, lab: Lab, glob: str | list[str], table: str, **arguments: Any) -> dict[str, Any]:
         operator = self.make(glob, table, **arguments)
-        report = operator.execute(lab.context(operator))
+        with own_errors():
+            report = operator.execute(lab.context(operator))
         assert report is not None
         return report
 
@@ -638,7 +640,7 @@ class TestHttp:
         operator = HttpToClickHouseOperator(
             task_id="load", source=source, table=lab.create("t", "n UInt32"), clickhouse_conn_id="ch"
         )
-        with pytest.raises(ConfigError, match=message) as raised:
+        with pytest.raises(ConfigError, match=message) as raised, own_errors():
             operator.execute(lab.context(operator))
         assert "SECRET" not in str(raised.value)
 

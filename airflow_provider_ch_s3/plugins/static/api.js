@@ -1,6 +1,6 @@
 // What the tab shows, from Airflow's REST API, with the rights of the user who looks at it.
 
-import { readError, readParts, readProgress } from "./log.js";
+import { readChecks, readError, readParts, readProgress } from "./log.js";
 
 const HISTORY_LENGTH = 20;
 const MOST_TASKS = 100;
@@ -25,17 +25,10 @@ async function get(path) {
 }
 
 // What a user may not see, or Airflow no longer has, is left out of the tab.
-function getIfAllowed(path) {
-  return get(path).catch(() => null);
-}
+const getIfAllowed = (path) => get(path).catch(() => null);
 
-function runPath({ dagId, runId }) {
-  return `dags/${encodeURIComponent(dagId)}/dagRuns/${encodeURIComponent(runId)}`;
-}
-
-function taskPath(place) {
-  return `${runPath(place)}/taskInstances/${encodeURIComponent(place.taskId)}`;
-}
+const runPath = ({ dagId, runId }) => `dags/${encodeURIComponent(dagId)}/dagRuns/${encodeURIComponent(runId)}`;
+const taskPath = (place) => `${runPath(place)}/taskInstances/${encodeURIComponent(place.taskId)}`;
 
 // The index of an unmapped task is undefined, or "-1".
 const indexOf = ({ mapIndex }) => Number(mapIndex ?? -1);
@@ -114,6 +107,7 @@ export async function readTask(place) {
   return {
     ...found,
     report,
+    checks: report?.row_checks ?? readChecks(log),
     links: links?.extra_links ?? {},
     progress: readProgress(log),
     error: readError(task, log),

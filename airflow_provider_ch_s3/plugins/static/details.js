@@ -8,14 +8,19 @@ import { html, useState } from "./react.js";
 const FIRST_PARTITIONS = 20;
 const LEFT_OUT = { value: "–", origin: "left out" };
 
-export function Checks({ checks }) {
-  if (!checks.length) {
-    return null;
-  }
-  return html`
-    <${Section} title="Verified before the commit">
-      <ul className="checks">${checks.map((check) => html`<li key=${check}>${check}</li>`)}</ul>
-    <//>`;
+function describeCheck({ name, expression, left, comparison, right, note }) {
+  const [one, other] = [left, right].map((value) => value ?? "NULL");
+  const values = comparison ? ` (${one} ${comparison} ${other})` : left ? ` is ${left}` : "";
+  return `${name}: ${expression}${values}${note ? `, ${note}` : ""}`;
+}
+
+// What was verified, and the task's own checks: passed, not fulfilled with a warning, or failed.
+export function Checks({ verified, checks }) {
+  const own = checks.map((check) => [check.passed ? "pass" : check.on_failure, describeCheck(check)]);
+  const lines = [...verified.map((text) => ["pass", text]), ...own];
+  const item = ([outcome, text]) => html`<li key=${text} className=${outcome}>${text}</li>`;
+  return lines.length > 0 && html`
+    <${Section} title="Verified before the commit"><ul className="checks">${lines.map(item)}</ul><//>`;
 }
 
 export function Rejected({ report: { rows_rejected: count, rejected } }) {

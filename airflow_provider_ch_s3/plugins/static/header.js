@@ -38,7 +38,8 @@ export function Header({ load: { state, fields, report, links } }) {
 function describeLoad(report) {
   const skipped = report.files_skipped ? `, ${formatCount(report.files_skipped)} skipped` : "";
   const rejected = report.rows_rejected ? `, ${countOf(report.rows_rejected, "row")} rejected` : "";
-  const verified = report.checks.length ? ", verified" : ", not verified (staging=False)";
+  const staged = report.is_validated_only ? ", only validated: the table was not changed" : ", verified";
+  const verified = report.checks.length ? staged : ", not verified (staging=False)";
   return (
     `${countOf(report.rows_added, "row")} from ${countOf(report.files_read, "file")}${skipped}` +
     ` in ${formatSeconds(report.seconds)}${rejected}${verified}.`

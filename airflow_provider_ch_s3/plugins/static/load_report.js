@@ -23,7 +23,7 @@ export function Load({ task, place }) {
       <${Header} load=${task} />
       <${Outcome} load=${task} />
       ${hasLoaded && html`<${Cards} report=${report} />`}
-      ${hasLoaded && html`<${Checks} checks=${report.checks} />`}
+      <${Checks} verified=${hasLoaded ? report.checks : []} checks=${task.checks} />
       ${hasLoaded && html`<${Rejected} report=${report} />`}
       <${Progress} progress=${task.progress} />
       ${hasLoaded && html`<${Steps} report=${report} />`}

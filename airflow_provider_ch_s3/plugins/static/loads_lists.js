@@ -9,7 +9,8 @@ const OPEN_HEAD = ["open attempt", "age", "task", "table", "state", "try", "file
 const LOCK_HEAD = ["lock of", "held for", "last sign of life", "owner", "try"];
 
 function State({ load }) {
-  return html`<span className="state ${load.state}">${load.is_broken ? "commit broken off" : load.state}</span>`;
+  const state = load.is_validated_only ? "validated" : load.state;
+  return html`<span className="state ${state}">${load.is_broken ? "commit broken off" : state}</span>`;
 }
 
 // Who loads: the task, with a link to its page, and below it the run.

@@ -30,8 +30,11 @@ export function readProgress(log) {
 }
 
 // [{ at: Unix time, parts, merges: that are running, waiting: for what; '' if settled }]
-export function readParts(log) {
-  return readFacts(log, "parts");
+export const readParts = (log) => readFacts(log, "parts");
+
+// The task's own checks: of each what was found last.
+export function readChecks(log) {
+  return Object.values(Object.fromEntries(readFacts(log, "check").map((one) => [one.name, one])));
 }
 
 export function readError({ state }, log) {

@@ -61,6 +61,5 @@ class Boundary extends Component {
 }
 
 // The page of another task or with other filters begins without the error of the one before.
-export function withBoundary(page) {
-  return (props) => html`<${Boundary} key=${JSON.stringify(props)}><${page} ...${props} /><//>`;
-}
+export const withBoundary = (page) => (props) =>
+  html`<${Boundary} key=${JSON.stringify(props)}><${page} ...${props} /><//>`;

@@ -11,6 +11,7 @@ from airflow.providers.common.compat.sdk import DAG
 from airflow.providers.standard.operators.empty import EmptyOperator
 
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
+from airflow_provider_ch_s3.table.row_check import Check
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 TABLE: dict[str, Any] = {
@@ -67,6 +68,15 @@ with DAG(dag_id="load_report_kinds", schedule=None, max_active_tasks=2):
     S3ToClickHouseOperator(task_id="rejects", source="s3://flights/bad/*.csv", on_bad_rows="reject", **KIND)
     S3ToClickHouseOperator(
         task_id="fails_staged", source="s3://flights/dt=2013-02-04/*.parquet", min_rows=1_000_000, **KIND
+    )
+    CHECKS: dict[str, Any] = {"some": "count() > 0", "few": Check("count() < 5", on_failure="warn")}
+    S3ToClickHouseOperator(task_id="checks", source="s3://flights/dt=2013-02-06/*.parquet", checks=CHECKS, **KIND)
+    S3ToClickHouseOperator(
+        task_id="fails_check",
+        source="s3://flights/dt=2013-02-07/*.parquet",
+        checks={**CHECKS, "none": "countIf(distance > 0) = 0"},
+        retries=2,
+        **KIND,
     )
     KilledOperator(
         task_id="killed",

@@ -10,6 +10,7 @@ from airflow_provider_ch_s3.clickhouse.expressions import (
     find_counted,
     find_names,
     parse_expression,
+    replace_calls,
     split_comparison,
     split_expressions,
 )
@@ -308,6 +309,20 @@ def test_a_comparison_is_split(text: str, expected: tuple[str, str, str] | None)
 )
 def test_what_is_counted(text: str, expected: str) -> None:
     assert find_counted(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("count() >= 0.9 * old.count()", "count() >= 0.9 * <count()>"),
+        ("OLD . sum(a + f(b)) = sum(a)", "<sum(a + f(b))> = sum(a)"),
+        ("old.quantile(0.5)(a) < old.max(b)", "<quantile(0.5)(a)> < <max(b)>"),
+        ("f(old.count(), 'old.count()') = 1", "f(<count()>, 'old.count()') = 1"),
+        ("max(old) = 1 AND max(old.a) = 2", "max(old) = 1 AND max(old.a) = 2"),
+    ],
+)
+def test_calls_of_something_are_replaced(text: str, expected: str) -> None:
+    assert replace_calls(text, "old", lambda call: f"<{call}>") == expected
 
 
 def test_functions_are_found_where_they_are_called() -> None:

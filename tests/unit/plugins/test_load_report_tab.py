@@ -11,6 +11,7 @@ import pytest
 
 from airflow_provider_ch_s3.inspect.parts import summarize_parts
 from airflow_provider_ch_s3.load.report import LoadReport, NodeReport, join_reports
+from airflow_provider_ch_s3.table.row_check import CheckResult
 from airflow_provider_ch_s3.table.settle import NodeParts
 from tests.unit.load.test_report import CHUNKS, COMMITTED
 from tests.unit.plugins.conftest import Scripts
@@ -93,6 +94,11 @@ def test_a_finished_load_shows_its_numbers_beside_the_plan(scripts: Scripts) -> 
             id="direct",
         ),
         pytest.param(
+            dataclasses.replace(COMMITTED, is_validated_only=True),
+            "1 row rejected, only validated: the table was not changed.",
+            id="validated",
+        ),
+        pytest.param(
             dataclasses.replace(COMMITTED, rejected=[{"file": "b/x.csv", "reason": "no number", "rows": 1}]),
             "Rejected rows 1 row file reason rows b/x.csv no number 1",
             id="rejected",
@@ -112,6 +118,40 @@ def test_a_finished_load_shows_its_numbers_beside_the_plan(scripts: Scripts) -> 
 def test_each_kind_of_result_is_told(scripts: Scripts, report: LoadReport, text: str) -> None:
     state = "success" if report.query_id else "skipped"
     assert text in show(scripts, answers(report.as_dict(), state=state))
+
+
+FOUND = [
+    CheckResult(name="sane", expression="min(n) >= 0", passed=True, left="1", comparison=">=", right="0"),
+    CheckResult(name="few", expression="max(d) < 'x'", passed=None, on_failure="warn", comparison="<", right="x"),
+    CheckResult(
+        name="rows",
+        expression="count()",
+        passed=False,
+        left="7",
+        comparison="BETWEEN",
+        right="10 AND 30",
+        note="around 20",
+    ),
+    CheckResult(name="new", expression="avg(n)", passed=True, left="7", note="which nothing was compared with"),
+]
+LINES = [
+    ("pass", "sane: min(n) >= 0 (1 >= 0)"),
+    ("warn", "few: max(d) < 'x' (NULL < x)"),
+    ("fail", "rows: count() (7 BETWEEN 10 AND 30), around 20"),
+    ("pass", "new: avg(n) is 7, which nothing was compared with"),
+]
+
+
+@pytest.mark.parametrize("state", ["success", "failed"])
+def test_checks_have_the_colour_of_what_they_found(scripts: Scripts, state: str) -> None:
+    """A load that failed has no report, but a log."""
+    before = dataclasses.replace(FOUND[0], passed=False)
+    log = log_of(*(found.line for found in (before, *FOUND)))
+    report = dataclasses.replace(COMMITTED, checks=[], row_checks=[dataclasses.asdict(one) for one in FOUND])
+    given = answers(report.as_dict()) if state == "success" else answers(state=state, log=log)
+    task = scripts.call("api.js", "readTask", PLACE, answers=given)
+    shown = scripts.call("load_report.js", "Load", {"task": task, "place": PLACE})
+    assert re.findall('<li key="[^"]*" className="([a-z]+)">(.*?)</li>', shown)[: len(LINES)] == LINES
 
 
 @pytest.mark.parametrize(

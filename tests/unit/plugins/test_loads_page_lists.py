@@ -19,6 +19,7 @@ LOAD = LoadRecord(
     state="committed",
     is_open=False,
     is_broken=False,
+    is_validated_only=False,
     dag="dag",
     task="load",
     run="run 1",
@@ -57,6 +58,7 @@ def row(**changes: Any) -> dict[str, Any]:
         ),
         pytest.param(row(map_index=3), "dag.load[3] run 1", id="mapped"),
         pytest.param(row(is_broken=True, state="committing"), "commit broken off", id="broken"),
+        pytest.param(row(is_validated_only=True, state="abandoned"), " validated ", id="validated"),
     ],
 )
 def test_a_line_of_the_history(scripts: Scripts, load: dict[str, Any], text: str) -> None:

@@ -28,6 +28,16 @@ CASES: dict[str, Statement] = {
     ),
     **at_both("run_checks_cluster", check_queries.render_run_checks, STAGING, checks=CHECKS),
     **at_both(
+        "read_old_values_cluster",
+        check_queries.render_read_old_values,
+        TARGET,
+        expressions=["count()", "max(`tail\\`num`)"],
+        partitions=["20130101", "it's"],
+    ),
+    "read_old_values_where": check_queries.render_read_old_values(
+        TARGET, None, expressions=["sum(id)"], condition="id > 3"
+    ),
+    **at_both(
         "read_counted_cluster",
         check_queries.render_read_counted,
         STAGING,

@@ -190,6 +190,17 @@ CASES: dict[str, Statement] = {
     "sample_files_server_role": load_queries.render_sample_files(
         source(ROLE), PLAIN, numbered=(), where="", limit_rows=100, settings={"max_threads": 4}
     ),
+    "find_misfit_keys": load_queries.render_find_misfit(
+        source(KEYS),
+        [
+            load_queries.Suspect(column=MappedColumn(target="id", source="id"), type="UInt16"),
+            load_queries.Suspect(column=MappedColumn(target="dt", expression="dt + 1"), type="Date", is_time=True),
+            load_queries.Suspect(column=MappedColumn(target="o", source="tail`num"), type=""),
+        ],
+        where="id > 0",
+        seconds=30,
+        settings={"max_threads": 4},
+    ),
     "sample_partitions_keys": load_queries.render_sample_partitions(
         source(KEYS), MIXED, partition_key="toYYYYMM(dt), id % 4", seconds=1, settings={"max_threads": 4}
     ),

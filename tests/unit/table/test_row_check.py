@@ -7,7 +7,33 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.table.row_check import Check, CheckResult, describe_row, is_boolean, parse_checks
+from airflow_provider_ch_s3.table.row_check import (
+    Check,
+    CheckResult,
+    Expect,
+    describe_row,
+    is_boolean,
+    is_number,
+    parse_checks,
+)
+
+
+def test_what_is_expected_has_three_short_names() -> None:
+    assert Expect.rows(within=0.5) == Expect("count()", within=0.5, loads=20, on_failure="fail")
+    assert Expect.bytes(within=1, loads=7) == Expect("bytes of the files", within=1, loads=7)
+    nulls = Expect.ratio_of_nulls("carrier", within=0.05, on_failure="warn")
+    assert nulls == Expect("countIf(isNull(carrier)) / count()", within=0.05, is_absolute=True, on_failure="warn")
+    assert parse_checks({"a": {"expression": "avg(n)", "within": 0.1}}) == {"a": Expect("avg(n)", within=0.1)}
+
+
+@pytest.mark.parametrize(
+    ("within", "is_absolute", "median", "expected"),
+    [(0.5, False, 200.0, (100.0, 300.0)), (0.5, False, -4.0, (-6.0, -2.0)), (0.25, True, 0.5, (0.25, 0.75))],
+)
+def test_how_near_is_near_enough(
+    within: float, is_absolute: bool, median: float, expected: tuple[float, float]
+) -> None:
+    assert Expect("avg(n)", within=within, is_absolute=is_absolute).bounds(median) == expected
 
 
 def test_three_ways_to_write_a_check() -> None:
@@ -37,6 +63,8 @@ def test_three_ways_to_write_a_check() -> None:
             {"a": Check("1", on_failure="ignore")},
             "checks['a'].on_failure='ignore' is unknown; use one of 'fail', 'warn'",
         ),
+        ({"a": Expect.rows(within=-1)}, "checks['a'].within=-1 is of type int; give a number of 0 or more"),
+        ({"a": Expect.rows(within=0.5, loads=2)}, "checks['a'].loads=2 must be a whole number, 3 or more"),
         ({"a": {"on_failure": "warn"}}, "checks['a'] has no 'expression'"),
         ({"a": {"expression": "1", "level": 2}}, "checks['a'] has no field 'level'; it has expression, on_failure"),
     ],
@@ -66,6 +94,14 @@ def result(passed: bool | None, **fields: Any) -> CheckResult:
             "check 'sane' failed: min(n) >= 0 is NULL, which counts as not fulfilled (NULL >= 0)",
         ),
         (
+            result(False, left="7", comparison="BETWEEN", right="10 AND 30", note="around 20, the median of 9 loads"),
+            "check 'sane' failed: min(n) >= 0 is false (7 BETWEEN 10 AND 30), around 20, the median of 9 loads",
+        ),
+        (
+            result(True, expression="count()", left="7", comparison="", note="which nothing was compared with"),
+            "check 'sane' passed: count() is 7, which nothing was compared with",
+        ),
+        (
             result(False, expression="max(d) IN ('x')", left=None, right=None, comparison=""),
             "check 'sane' failed: max(d) IN ('x') is false",
         ),
@@ -81,6 +117,14 @@ def test_what_a_result_says(found: CheckResult, text: str) -> None:
 )
 def test_types_of_conditions(kind: str, expected: bool) -> None:
     assert is_boolean(kind) is expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("UInt64", True), ("Nullable(Float64)", True), ("Decimal(9, 2)", True), ("Date", False), ("String", False)],
+)
+def test_types_of_numbers(kind: str, expected: bool) -> None:
+    assert is_number(kind) is expected
 
 
 def test_a_row_is_on_one_line() -> None:

@@ -26,6 +26,7 @@ from airflow_provider_ch_s3.table.row_check import Check
 from airflow_provider_ch_s3.transfers.load_request import build_request
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from airflow_provider_ch_s3.tuning import LoadLimit
+from tests.failures import own_errors
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +69,7 @@ def test_arguments_arrive() -> None:
         min_rows="0",
         checks={"sane": "min(n) >= 0"},
         settle_before_commit=True,
+        keep_staged_seconds=datetime.timedelta(hours=1),
         on_no_files="succeed",
         min_file_age=datetime.timedelta(minutes=5),
         expected_files="_SUCCESS",
@@ -84,6 +86,7 @@ def test_arguments_arrive() -> None:
     assert (request.min_files, request.min_rows) == (3, 0)
     assert request.checks == {"sane": Check("min(n) >= 0", on_failure="fail")}
     assert request.settle_before_commit is True
+    assert request.keep_staged_seconds == 3600
     assert request.on_no_files is OnNoFiles.SUCCEED
     assert (request.min_file_age_seconds, request.expected_files) == (300.0, ("_SUCCESS",))
     assert request.commit is CommitAt.END
@@ -146,7 +149,7 @@ def test_arguments_arrive() -> None:
 def test_an_argument_of_another_type_is_named(arguments: dict[str, Any], message: str) -> None:
     given = {"source": "s3://flights/**", "table": "d.t", "clickhouse_conn_id": "unit", **arguments}
     operator = S3ToClickHouseOperator(task_id="load", **given)
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError) as caught, own_errors():
         operator.execute({})
     assert str(caught.value) == message
 

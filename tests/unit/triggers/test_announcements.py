@@ -17,6 +17,7 @@ from airflow_provider_ch_s3.cluster.declaration import parse_declaration
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.table.row_check import CheckResult
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.transfers import metrics
 from airflow_provider_ch_s3.transfers.lineage import LoadLineage
@@ -33,7 +34,7 @@ REPORT = dataclasses.replace(
     initial_parts=4,
     seconds=1.5,
     partitions={"20130102": 400, "20130101": 442},
-    row_checks=({"name": "sane", "passed": True},),
+    row_checks=({"name": "sane", "expression": "count() > 0", "passed": True},),
 )
 
 
@@ -96,7 +97,7 @@ def test_the_event_of_the_table_tells_what_was_loaded() -> None:
             "bytes": 1000,
             "query_id": "ch-s3-1-insert",
             "partitions": ["20130101", "20130102"],
-            "checks": [{"name": "sane", "passed": True}],
+            "checks": [{"name": "sane", "expression": "count() > 0", "passed": True}],
         }
     }
 
@@ -115,6 +116,29 @@ def test_metrics_have_names_and_tags(monkeypatch: pytest.MonkeyPatch) -> None:
         ("ch_s3.load.files", 3, tags),
         ("ch_s3.load.parts", 4, tags),
         ("ch_s3.load.seconds", datetime.timedelta(seconds=1.5), tags),
+        ("ch_s3.load.checks", 1, {**tags, "result": "passed"}),
+    ]
+
+
+def test_failed_checks_are_counted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk.observability.stats import Stats
+
+    told: list[Any] = []
+    monkeypatch.setattr(Stats, "incr", lambda name, value, *, tags: told.append((name, value, tags["result"])))
+    results = [
+        CheckResult(name=name, expression="1", on_failure=on_failure, passed=passed)
+        for name, on_failure, passed in (
+            ("a", "fail", True),
+            ("b", "fail", None),
+            ("c", "warn", False),
+            ("d", "fail", False),
+        )
+    ]
+    metrics.emit_check_metrics(results, table="flights", load_mode="append")
+    assert told == [
+        ("ch_s3.load.checks", 1, "passed"),
+        ("ch_s3.load.checks", 2, "failed"),
+        ("ch_s3.load.checks", 1, "warned"),
     ]
 
 
@@ -129,6 +153,9 @@ def test_lineage_leads_from_folders_to_the_table() -> None:
         sql="INSERT INTO …",
     ).build()
     assert [(one.namespace, one.name) for one in lineage.inputs] == [("s3://bucket", "a"), ("s3://bucket", "b")]
+    for one in lineage.inputs:
+        (checked,) = one.inputFacets["dataQualityAssertions"].assertions
+        assert (checked.assertion, checked.success) == ("sane: count() > 0", True)
     (output,) = lineage.outputs
     assert (output.namespace, output.name) == ("clickhouse://ch", "my.db.flights")
     assert [(field.name, field.type) for field in output.facets["schema"].fields] == [

@@ -1,0 +1,197 @@
+"""What checks compare the staged rows with: earlier loads of the task, and the rows that these are to replace."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from airflow_provider_ch_s3.clickhouse.expressions import replace_calls, split_comparison
+from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
+from airflow_provider_ch_s3.exactly_once.owner import Target
+from airflow_provider_ch_s3.request import LoadMode, LoadRequest
+from airflow_provider_ch_s3.sql import check_queries, ledger_queries
+from airflow_provider_ch_s3.sql.filters import literal
+from airflow_provider_ch_s3.table.row_check import FILE_BYTES, MIN_LOADS, ROWS, BoundCheck, Check, Expect
+
+OLD = "old"
+"""Whose aggregates are those of the rows that will be replaced: ``old.count()``."""
+
+# A load takes two epochs, one to plan and one to commit.
+RECENT_EPOCHS = 2_000
+MAX_ATTEMPTS = 1_000
+
+
+def old_calls(check: Check) -> list[str]:
+    """The aggregates of old rows that a check names: ``sum(x)`` for ``old.sum(x)``."""
+    found: list[str] = []
+
+    def take(call: str) -> str:
+        found.append(call)
+        return call
+
+    replace_calls(check.expression, OLD, take)
+    return found
+
+
+def bind_checks(
+    target: Target, request: LoadRequest, attempt: Attempt, partitions: Mapping[str, int]
+) -> list[BoundCheck]:
+    """Read what the checks of a request compare with, and return them with these values.
+
+    :param attempt: whose rows are staged.
+    :param partitions: the ones that get new rows.
+    """
+    old = _read_old(target, request, partitions)
+    earlier: Sequence[EarlierLoad] = ()
+    if any(isinstance(check, Expect) for check in request.checks.values()):
+        earlier = _read_earlier(target, attempt)
+    size_bytes = attempt.detail(EventKind.PLANNED).get("bytes", 0)
+    return [
+        _bind_expected(name, check, earlier, old, size_bytes)
+        if isinstance(check, Expect)
+        else _bind(name, check, old)
+        for name, check in request.checks.items()
+    ]
+
+
+def _bind(name: str, check: Check, old: Mapping[str, OldValue]) -> BoundCheck:
+    used: dict[str, OldValue] = {}
+
+    def value_of(call: str) -> str:
+        used[call] = old[call]
+        return old[call].sql
+
+    condition = replace_calls(check.expression, OLD, value_of)
+    left, comparison, right = split_comparison(condition) or ("", "", "")
+    return BoundCheck(
+        name=name,
+        check=check,
+        condition=condition,
+        values=(left, right) if comparison else (),
+        comparison=comparison,
+        note=", ".join(f"{OLD}.{call} is {value.text}" for call, value in used.items()),
+    )
+
+
+@dataclass(frozen=True)
+class OldValue:
+    """An aggregate of the rows that will be replaced; None for NULL."""
+
+    value: str | None
+    type: str
+
+    @property
+    def text(self) -> str:
+        """The value for people."""
+        return "NULL" if self.value is None else self.value
+
+    @property
+    def sql(self) -> str:
+        """The value as an SQL expression of its type."""
+        return f"CAST({'NULL' if self.value is None else literal(self.value)}, {literal(self.type)})"
+
+
+def _read_old(target: Target, request: LoadRequest, partitions: Mapping[str, int]) -> dict[str, OldValue]:
+    """Compute all aggregates of old rows that any check names, with one statement."""
+    named = list(dict.fromkeys(call for check in request.checks.values() for call in old_calls(check)))
+    if not named:
+        return {}
+    target.partition_rows(target.spec.local)  # once all replicas agree on what the table holds
+    statement = check_queries.render_read_old_values(
+        target.spec.local,
+        target.cluster.name,
+        expressions=named,
+        # No partition has an empty id, but IN needs a value if no row is staged.
+        partitions=[*partitions, ""] if request.load_mode is LoadMode.REPLACE_PARTITIONS else None,
+        condition=request.replace_where,
+    )
+    (found,) = target.client.query(statement)
+    return {
+        call: OldValue(found[f"ch_s3_value_{n}"], found[f"ch_s3_type_{n}"]) for n, call in enumerate(named, start=1)
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlierLoad:
+    """What the ledger says of a load that was committed.
+
+    :param values: expression → value, of its checks.
+    """
+
+    rows: int
+    size_bytes: int
+    values: Mapping[str, float]
+
+    def value_of(self, expression: str) -> float | None:
+        """The value of an expression; None if this load did not record it."""
+        return {ROWS: self.rows, FILE_BYTES: self.size_bytes}.get(expression, self.values.get(expression))
+
+
+def _read_earlier(target: Target, attempt: Attempt) -> list[EarlierLoad]:
+    """Read the earlier loads of the same task, the newest first; of one that was cleared, only the last life."""
+    planned = attempt.detail(EventKind.PLANNED)
+    rows = target.ledger.look_up(
+        ledger_queries.render_read_earlier_loads,
+        dag=str(planned.get("dag", "")),
+        task=str(planned.get("task", "")),
+        load_id=attempt.id.load_id,
+        since=max(0, attempt.id.number - RECENT_EPOCHS),
+        limit=MAX_ATTEMPTS,
+    )
+    lives: dict[str, int] = {}
+    loads: dict[str, EarlierLoad] = {}
+    for row in rows:
+        load_id = row["load_id"]
+        if lives.setdefault(load_id, row["generation"]) != row["generation"]:
+            continue
+        chunk = EarlierLoad(rows=row["rows"], size_bytes=row["size_bytes"], values=_values_in(row["row_checks"]))
+        before = loads.get(load_id)
+        loads[load_id] = chunk if before is None else _add(before, chunk)
+    return list(loads.values())
+
+
+def _values_in(row_checks: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for check in json.loads(row_checks or "[]"):
+        try:
+            found[check["expression"]] = float(check["left"])
+        except (KeyError, TypeError, ValueError):
+            continue  # no number, or no comparison
+    return found
+
+
+def _add(one: EarlierLoad, other: EarlierLoad) -> EarlierLoad:
+    """Two chunks of one load; what its checks found of each says nothing of the whole."""
+    return EarlierLoad(rows=one.rows + other.rows, size_bytes=one.size_bytes + other.size_bytes, values={})
+
+
+def _bind_expected(
+    name: str, check: Expect, earlier: Sequence[EarlierLoad], old: Mapping[str, OldValue], size_bytes: int
+) -> BoundCheck:
+    """:param size_bytes: of the files."""
+    value = replace_calls(check.expression, OLD, lambda call: old[call].sql)
+    if check.expression == FILE_BYTES:
+        value = str(size_bytes)
+    known = [one for one in (load.value_of(check.expression) for load in earlier) if one is not None][: check.loads]
+    if len(known) < MIN_LOADS:
+        note = f"which nothing was compared with: {count_of(len(known), 'earlier load')} of this task into the table"
+        return BoundCheck(
+            name=name,
+            check=check,
+            condition="1",
+            values=(value,),
+            note=f"{note}, and {MIN_LOADS} are needed",
+        )
+    median = statistics.median(known)
+    low, high = check.bounds(median)
+    return BoundCheck(
+        name=name,
+        check=check,
+        condition=f"({value}) BETWEEN {low!r} AND {high!r}",
+        values=(value, f"concat({literal(f'{low:.10g}')}, ' AND ', {literal(f'{high:.10g}')})"),
+        comparison="BETWEEN",
+        note=f"around {median:.10g}, the median of {count_of(len(known), 'earlier load')}",
+    )

@@ -1,0 +1,24 @@
+"""What failed a task that Airflow does not try again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_ch_s3.errors import ChS3Error
+
+
+@contextmanager
+def own_errors() -> Iterator[None]:
+    """Raise the error that is behind Airflow's, since that is what a test looks at."""
+    failed = None
+    try:
+        yield
+    except AirflowFailException as error:
+        failed = error.__cause__
+    if failed:
+        assert isinstance(failed, ChS3Error)
+        assert failed.is_final
+        raise failed

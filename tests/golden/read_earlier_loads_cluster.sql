@@ -1,0 +1,28 @@
+SELECT
+    load_id,
+    generation,
+    arraySum(mapValues(partition_rows)) AS rows,
+    JSONExtractUInt(committed, 'report', 'size_bytes') AS size_bytes,
+    JSONExtractRaw(committed, 'report', 'row_checks') AS row_checks
+FROM
+(
+    SELECT
+        load_id,
+        generation,
+        attempt,
+        anyIf(detail, event = 'planned') AS planned,
+        anyIf(detail, event = 'committed') AS committed,
+        anyIf(partitions, event = 'committed') AS partition_rows
+    FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
+    WHERE target = 'it\'s.a`b'
+        AND attempt >= 5
+        AND event IN ('planned', 'committed')
+        AND load_id != 'ch-s3-0123'
+    GROUP BY load_id, generation, attempt
+)
+WHERE committed NOT IN ('', '{}')
+    AND JSONExtractString(planned, 'dag') = 'd'
+    AND JSONExtractString(planned, 'task') = 'it\'s\n\'); DROP TABLE x; --\\'
+ORDER BY attempt DESC
+LIMIT 1000
+SETTINGS skip_unavailable_shards = 0

@@ -1,0 +1,99 @@
+"""The search for a value that does not fit; tests/sandbox/test_load.py finds real ones."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.errors import ServerError, ServerUnreachableError
+from airflow_provider_ch_s3.files.access import S3Access
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
+from airflow_provider_ch_s3.inspect.misfits import find_misfit
+from airflow_provider_ch_s3.table.mapping import MappedColumn
+from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
+
+NAMES = ("a", "b")
+SOURCE = SourceSpec(
+    pattern=SourcePattern(bucket="flights", globs=("*",)),
+    access=S3Access(endpoint_url="http://s3", access_key="k", secret_key="s", parameter_prefix="s3_"),
+    files=tuple(SourceFile(key=f"{n}.parquet", etag="e", size_bytes=1) for n in range(4)),
+    data_format="Parquet",
+    compression="auto",
+    columns=tuple(FileColumn(name=name, type="Int64") for name in NAMES),
+)
+TABLE = TableName(database="d", table="t")
+TARGET = TargetSpec(
+    name=TABLE,
+    local=TABLE,
+    engine="MergeTree",
+    columns=tuple(TableColumn(name=name, type="UInt8") for name in NAMES),
+    partition_key="",
+)
+MAPPING = tuple(
+    MappedColumn(target=name, source=name, conversion=Conversion(method=Method.CAST, type="UInt8")) for name in NAMES
+)
+MESSAGE = "Value in column Int64 cannot be safely converted. (CANNOT_CONVERT_TYPE)"
+
+
+@dataclasses.dataclass
+class Files:
+    """A server that takes some seconds for each file, and finds a value in one of them."""
+
+    seconds: float = 0.0
+    found_in: int = -1
+    error: Exception | None = None
+    asked: list[str] = dataclasses.field(default_factory=list)
+
+    def query(self, statement: Statement) -> list[dict[str, Any]]:
+        self.asked.append(statement.text)
+        if self.error:
+            raise self.error
+        is_here = f"/{self.found_in}.parquet" in statement.text
+        return [{"row": 1_233, "number": 2, "value": "3" * 90}] if is_here else []
+
+    def find(self, message: str = MESSAGE, **of_source: Any) -> str:
+        source = dataclasses.replace(SOURCE, **of_source)
+        return find_misfit(
+            self,  # type: ignore[arg-type]
+            source,
+            MAPPING,
+            TARGET,
+            message,
+            where="",
+            settings={},
+            now=lambda: self.seconds * len(self.asked),
+        )
+
+
+def test_the_first_value_is_shown_with_its_place() -> None:
+    server = Files(found_in=2)
+    assert server.find() == f"; the first one is '{'3' * 60}' in row 1,234 of 'flights/2.parquet', for column 'b'"
+    assert len(server.asked) == 3
+
+
+def test_only_the_column_that_the_server_names_is_read() -> None:
+    server = Files()
+    assert server.find(f"while executing accurateCast(__table1.b, 'UInt8') {MESSAGE}") == ""
+    assert all("`b` AS `ch_s3_1`" in text and "`a` AS" not in text for text in server.asked)
+
+
+def test_the_search_ends_in_time() -> None:
+    server = Files(seconds=14, found_in=3)
+    assert server.find() == ""
+    assert [text.rpartition("max_execution_time = ")[2][:2] for text in server.asked] == ["30", "16", "2,"]
+
+
+def test_a_search_that_fails_leaves_the_error_as_it_is() -> None:
+    for error in (ServerError("too slow"), ServerUnreachableError("away")):
+        server = Files(error=error)
+        assert server.find() == ""
+        assert len(server.asked) == 1
+
+
+def test_formats_without_types_are_not_searched() -> None:
+    server = Files(found_in=0)
+    assert server.find(data_format="CSV") == ""
+    assert server.asked == []
