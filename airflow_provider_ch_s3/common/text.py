@@ -52,6 +52,11 @@ def format_seconds(seconds: float) -> str:
     return f"{hours} h {minutes:02d} min"
 
 
+def format_address(host: str, port: int) -> str:
+    """Format the address of a server: ``ch1:8123``, ``[::1]:8123``."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 _FACTS_BEGIN = " [ch-s3 "
 
 
