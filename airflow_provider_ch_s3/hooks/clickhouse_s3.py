@@ -13,7 +13,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.declaration import parse_declaration
 from airflow_provider_ch_s3.cluster.form import FIELD_BEHAVIOUR
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
-from airflow_provider_ch_s3.common.text import count_of, format_address, format_bytes
+from airflow_provider_ch_s3.common.text import format_address
 from airflow_provider_ch_s3.common.work import map_at_once
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
@@ -264,7 +264,7 @@ class ClickHouseS3Hook(DriverHook):
             self.execute_everywhere(partial(_render_ddl, statement))
 
     def test_connection(self) -> tuple[bool, str]:
-        """Query every node, and check what every load needs; for the button of the connection.
+        """Check what every load needs, as ``ch-s3 doctor`` does; for the button of the connection.
 
         Airflow's UI tests it under a made-up id, so a failure names it by its address.
         """
@@ -273,33 +273,18 @@ class ClickHouseS3Hook(DriverHook):
         try:
             shown = f"connection to {self._read_address()}"
             secrets = self._secrets
-            said = _describe(self.cluster_spec, self.ddl_mode)
-            self._check_loads()
-            return True, said
+            ok, said = self._examine()
         except Exception as error:  # any error has to be shown in the browser
-            return False, scrub(str(error) or type(error).__name__, secrets).replace(own_id, shown)
+            ok, said = False, str(error) or type(error).__name__
+        return ok, said if ok else scrub(said, secrets).replace(own_id, shown)
 
-    def _check_loads(self) -> None:
-        """Check the addresses of the nodes, and the ledger if the connection names one, as a load does.
-
-        :raises ChS3Error: as a load would.
-        """
+    def _examine(self) -> tuple[bool, str]:
         # Loads import more than what a connection needs.
-        from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
-        from airflow_provider_ch_s3.load import checks
+        from airflow_provider_ch_s3.load.doctor import CONNECTION_CHECKS, State, Subject, examine
 
-        cluster, named = self.cluster_spec, self.declaration.ledger_table
-        # A table whose replicas are all of the cluster's nodes needs only one of them.
-        check_reach(self, cluster, any_will_do=lambda: len({node.shard for node in cluster.nodes}) == 1)
-        if not named:
-            return
-        # Without a database, the ledger is in the one of each table.
-        name = ledger_name(named, self._server.database)
-        engine = self._server.engines.get(name.database, "")
-        ledger = Ledger(client=self, cluster=cluster.name, name=name, target=name, load_id="", database_engine=engine)
-        is_there = bool(ledger.check())
-        if name == ledger_name(named, "") and cluster.server_version >= checks.FIRST_VERSION:
-            checks.check_needs(self, {name: checks.READ_AND_WRITE if is_there else checks.LEDGER})
+        findings = list(examine(Subject(client=self, declaration=self.declaration), CONNECTION_CHECKS))
+        failed = [finding.text for finding in findings if finding.state is State.FAILED]
+        return not failed, "; ".join(failed or [finding.text for finding in findings])
 
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:
@@ -344,16 +329,3 @@ class ClickHouseS3Hook(DriverHook):
 
 def _render_ddl(text: str, cluster: str | None) -> Statement:
     return Statement(text=text.replace(ON_CLUSTER_TOKEN, on_cluster(cluster).strip()))
-
-
-def _describe(spec: ClusterSpec, ddl_mode: DdlMode) -> str:
-    weakest = spec.weakest
-    version = ".".join(map(str, spec.server_version))
-    where = f"cluster {spec.name!r}" if spec.name else "one server without a cluster"
-    found = (
-        f"ClickHouse {version}, {where}: {count_of(spec.node_count, 'node')} with"
-        f" {count_of(weakest.vcpus, 'vCPU')} ({spec.vcpus_origin.value}) and "
-        f"{format_bytes(weakest.memory_bytes)} of memory ({spec.memory_origin.value}) each; "
-        f"DDL mode {ddl_mode.value}"
-    )
-    return "; ".join((found, *spec.notes))

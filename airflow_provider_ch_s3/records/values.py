@@ -27,6 +27,7 @@ class Selection:
 
     :param table: only those into one table, ``database.table``; '' for all.
     :param load_id: only those of one load; '' for all.
+    :param dag: only those of one DAG; '' for all.
     :param states: only those in one of these states; none for all.
     :param days: only those planned within these days; 0 for all.
     :param after: where a page begins, as :attr:`LoadsPage.next` of the one before says; '' for the first.
@@ -35,6 +36,7 @@ class Selection:
 
     table: str = ""
     load_id: str = ""
+    dag: str = ""
     states: Sequence[str] = ()
     days: float = 0.0
     after: str = ""

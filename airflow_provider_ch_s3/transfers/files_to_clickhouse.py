@@ -56,7 +56,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     as whole partitions. Whatever dies on the way, a retry continues from the state that the ledger in ClickHouse
     records.
 
-    An ``execution_timeout`` also limits the INSERT on the servers. docs/tuning.md explains the computed settings.
+    An ``execution_timeout`` also limits the INSERT on the servers. ``ch-s3 docs tuning`` explains the computed
+    settings.
 
     :param table: ``table`` or ``database.table``: a Distributed table, or a local one on every node. (templated)
     :param create_table: if the table does not exist, create it from the files on every node: ``"auto"``, or
