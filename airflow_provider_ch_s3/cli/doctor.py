@@ -37,20 +37,24 @@ def run(args: argparse.Namespace) -> int:
     """Check, and print each finding as it is there; 1 if something is missing."""
     if bool(args.source) != bool(args.table):
         raise ConfigError("--source and --table belong together; give both, or neither to check the connection alone")
-    findings = []
-    for finding in _examine(args):
-        findings.append(finding)
+    findings, shown = _examine(args), []
+    while finding := _next(findings):
+        shown.append(finding)
         if not args.json:
             print_line(MARKS[finding.state], f"{finding.check}: {finding.text}")
     if args.json:
-        print_json([dataclasses.asdict(finding) for finding in findings])
-    return int(any(finding.state == "failed" for finding in findings))
+        print_json([dataclasses.asdict(finding) for finding in shown])
+    return int(any(finding.state == "failed" for finding in shown))
+
+
+def _next(findings: Iterator[Finding]) -> Finding | None:
+    with clean_output():
+        return next(findings, None)
 
 
 def _examine(args: argparse.Namespace) -> Iterator[Finding]:
-    with clean_output():
-        from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
-        from airflow_provider_ch_s3.load.doctor import CONNECTION_CHECKS, LOAD_CHECKS, Subject, examine
+    from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
+    from airflow_provider_ch_s3.load.doctor import CONNECTION_CHECKS, LOAD_CHECKS, Subject, examine
 
     with clickhouse_hook(args.conn_id) as hook:
         find_load = partial(read_load, args, hook) if args.table else None

@@ -180,8 +180,15 @@ class TaskLoad(ABC):
 
     def _report_nothing(self) -> LoadReport:
         report = LoadReport.nothing_new(self.request.table)
-        log.info("%s", report)
+        self._log_report(report)
         return report
+
+    def _log_report(self, report: LoadReport) -> None:
+        """Log the details, folded: the task itself says in a sentence what has changed."""
+        if report.is_nothing_new:
+            log.info("%s", report)
+        else:
+            log_folded(log, "the report", str(report))
 
     def _log_plan(self, prepared: PreparedLoad) -> None:
         log_plan(prepared)

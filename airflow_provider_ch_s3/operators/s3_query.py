@@ -10,6 +10,7 @@ from airflow.providers.common.compat.sdk import BaseOperator
 from airflow_provider_ch_s3.common.arguments import check_flag, check_settings, check_text, parse_count
 from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.transfers.failures import fails_briefly
 from airflow_provider_ch_s3.transfers.identity import identify
 from airflow_provider_ch_s3.tuning import SettingValue
 
@@ -104,6 +105,7 @@ class S3QueryOperator(BaseOperator):  # type: ignore[misc]
         self.settings = settings
         self._kill: Callable[[], object] = lambda: None
 
+    @fails_briefly
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Run the query, and return its rows.
 

@@ -39,6 +39,7 @@ from airflow_provider_ch_s3.table.settle import (
     judge_parts,
 )
 from airflow_provider_ch_s3.table.target import TableName
+from airflow_provider_ch_s3.transfers.failures import fails_briefly
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger, dump_rule
 from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
 
@@ -130,6 +131,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         self.stalled_seconds = stalled_seconds
         self.deferrable = deferrable
 
+    @fails_briefly
     def poke(self, context: Context) -> PokeReturnValue:
         """Check once; a deferrable sensor that has to wait is deferred from here.
 
@@ -146,6 +148,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
             self._defer(rule, snapshot)
         return PokeReturnValue(is_done=False)
 
+    @fails_briefly
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
         """Handle the trigger's event.
 

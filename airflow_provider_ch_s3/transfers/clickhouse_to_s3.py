@@ -21,6 +21,7 @@ from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.export.request import ExportRequest, parse_destination
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
+from airflow_provider_ch_s3.transfers.failures import fails_briefly
 from airflow_provider_ch_s3.transfers.identity import identify
 from airflow_provider_ch_s3.transfers.task_limits import limit_of
 from airflow_provider_ch_s3.tuning import SettingValue
@@ -135,6 +136,7 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
         self.poll_interval = poll_interval
         self._export: ExportRun | None = None
 
+    @fails_briefly
     def execute(self, context: Context) -> dict[str, Any] | None:
         """Export and return the report, or submit the query and wait for it in the triggerer.
 
@@ -158,6 +160,7 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
             )
             return None
 
+    @fails_briefly
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
         """Count the rows in the files, and complete the folder.
 

@@ -31,6 +31,7 @@ from airflow_provider_ch_s3.request import OnNoFiles
 from airflow_provider_ch_s3.table.new_table import CreateTable
 from airflow_provider_ch_s3.table.row_check import Check
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
+from airflow_provider_ch_s3.transfers.failures import fails_briefly
 from airflow_provider_ch_s3.transfers.identity import identify
 from airflow_provider_ch_s3.transfers.lineage import LoadLineage
 from airflow_provider_ch_s3.transfers.links import ClickHouseLink, LoadReportLink, build_clickhouse_link
@@ -290,6 +291,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         """
         return dataclasses.replace(parse_source(self.source, self.scheme), account=store.account)
 
+    @fails_briefly
     def execute(self, context: Context) -> dict[str, Any] | None:
         """Load and return the report, or submit the load and wait for it in the triggerer.
 
@@ -301,6 +303,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
                 return self._result(context, load, load.run())
             return self._result_of(context, load, load.start(), new_deadline(self))
 
+    @fails_briefly
     def execute_complete(self, context: Context, event: Mapping[str, Any], sql: str = "") -> dict[str, Any] | None:
         """Verify and commit what the query staged, and submit the next chunk if there is one.
 
@@ -347,14 +350,14 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         return None
 
     def _result(self, context: Context, load: TaskLoad, report: LoadReport) -> dict[str, Any]:
+        if not report.is_nothing_new:  # which the load itself has logged in the same words
+            log.info("%s", report.outcome)
         if report.is_validated_only:
-            return report.as_dict()  # which the load itself has logged
+            return report.as_dict()
         if load.table_name is not None:
             describe_in_events(context, self.outlets, load.table_name, report)
             self._lineage = LoadLineage.of(load, load.table_name, report, sql=load.sql or self.sql)
         emit_metrics(report)
-        if not report.is_nothing_new:  # which the load itself has logged in the same words
-            log.info("%s", report.outcome)
         is_without_files = report.is_nothing_new and not report.files_skipped
         if (report.is_nothing_new and self.skip_downstream_if_nothing_new) or (
             is_without_files and self.on_no_files == OnNoFiles.SKIP.value

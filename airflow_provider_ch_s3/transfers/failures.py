@@ -1,0 +1,38 @@
+"""What the log of a task shows of an error."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
+from airflow_provider_ch_s3.errors import ChS3Error
+
+log = logging.getLogger(__name__)
+
+Self = TypeVar("Self")
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+def fails_briefly(
+    execute: Callable[Concatenate[Self, Given], Result],
+) -> Callable[Concatenate[Self, Given], Result]:
+    """Have a method raise errors of this package without the way that they took, which is logged at DEBUG.
+
+    The message says what is wrong and what to do, and Airflow logs each frame with its lines of code.
+    """
+
+    @functools.wraps(execute)
+    def brief(self: Self, /, *args: Given.args, **kwargs: Given.kwargs) -> Result:
+        try:
+            return execute(self, *args, **kwargs)
+        except Exception as error:
+            if not isinstance(error, ChS3Error) and not isinstance(error.__cause__, ChS3Error):
+                raise
+            log.debug("%s", error, exc_info=True)
+            short = error.with_traceback(None)
+        raise short from None
+
+    return brief
