@@ -66,7 +66,8 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
         complete.
     :param settings: ClickHouse settings; they override those of the connection and the computed ones. (templated)
     :param deferrable: wait in the triggerer while the query runs.
-    :param poll_interval: seconds between two polls of the running query.
+    :param poll_interval: seconds between two polls of the running query; if not deferred, at most, since the first
+        polls come sooner.
     :returns: an :class:`ExportReport` as a dict of plain values, through XCom.
     :raises ConfigError: if an argument or a field of the connection has a wrong value.
     :raises SourceError: if the worker cannot read, list or write in the folder.

@@ -84,13 +84,13 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         itself, so that a retry continues with the chunk that failed; ``end`` loads all files with one query, as the
         replacing modes and ``staging=False`` always do.
     :param max_files_per_chunk: number of files, at most 10,000, at which a chunk is full. (templated)
-    :param max_bytes_per_chunk: stored size of files at which a chunk is full; None: what the cluster loads in ten
-        minutes. (templated)
+    :param max_bytes_per_chunk: bytes of files, as they are stored, at which a chunk is full; None: what the cluster
+        loads in ten minutes. (templated)
     :param after_load: what happens to the files when their rows are committed: ``keep``, ``tag`` (``ch-s3-load``,
         with the id of the query), ``move`` (to ``move_to``) or ``delete`` them; only files that this task loaded, and
         only if they have not changed since.
-    :param move_to: folder of the same bucket or container for ``move``, outside of ``source``; each load has a
-        folder of its own in it. (templated)
+    :param move_to: folder of the same bucket or container for ``move``, outside of ``source``; each INSERT (each
+        chunk of a load) has a folder of its own in it, named by its query id. (templated)
     :param settle_before_commit: wait until the merges of the staged parts have finished, so that readers never see
         many small parts.
     :param on_new_columns: columns of the files that the table lacks: ``fail``, ``ignore`` them, or ``add`` them to
@@ -98,12 +98,14 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     :param on_missing_columns: columns of the table that files lack: ``fail``, or load the ``default``.
     :param on_bad_rows: rows of CSV and JSONEachRow files that cannot be parsed, or have a value that does not fit its
         column: ``fail``, or ``reject`` them: they are committed to ``<table>_rejected`` together with the others.
-    :param max_bad_rows: with ``reject``, more such rows fail the load. (templated)
-    :param max_bad_ratio: with ``reject``, a greater share of all rows (0 to 1) fails the load. (templated)
+    :param max_bad_rows: with ``reject``, more such rows fail the load; in chunks, the chunk that has them.
+        (templated)
+    :param max_bad_ratio: with ``reject``, a greater share of all rows (0 to 1) fails the load; in chunks, of the rows
+        of a chunk. (templated)
     :param on_no_files: if there is no file to load: ``fail``, ``skip`` the task and what depends on it, or
         ``succeed``. Nothing changes in any case, in the replacing modes either.
-    :param min_files: number of files to load below which the load fails, before anything changes; without any,
-        ``on_no_files`` applies. (templated)
+    :param min_files: number of matching files below which the load fails, before anything changes; files that the
+        table already holds count, files that are too young do not. Without any, ``on_no_files`` applies. (templated)
     :param min_file_age: seconds (or a ``timedelta``) for which files must not have changed, by the store's own clock.
         ``append`` leaves younger files to the next load; where that would lose or double rows (the replacing modes,
         ``on_loaded_files="load"``, ``staging=False``), the load fails instead, so that Airflow tries again.
@@ -112,7 +114,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         loaded themselves. (templated)
     :param skip_downstream_if_nothing_new: if nothing was loaded, the task ends as skipped instead of successful, and
         so do the tasks that depend on it.
-    :param min_rows: number of rows below which the load fails, before the commit. (templated)
+    :param min_rows: number of rows below which the load fails, before the commit. In chunks, the last chunk checks
+        the sum: if it fails, those before it stay in the table. (templated)
     :param checks: name → flat SQL condition that aggregates the columns of the table, such as
         ``countIf(fare < 0) = 0``, or ``Check(…, on_failure="warn")``, or a dict of its fields. All staged rows are
         checked before the commit; if a condition is false or NULL, nothing is committed, and Airflow does not retry.
@@ -133,7 +136,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         (templated)
     :param where: flat SQL condition over the columns of the files; other rows are not loaded. (templated)
     :param settings: ClickHouse settings; they override those of the connection and the computed ones. (templated)
-    :param poll_interval: seconds between two polls of the running query.
+    :param poll_interval: seconds between two polls of the running query; if not deferred, at most, since the first
+        polls come sooner.
     :returns: a :class:`LoadReport` as a dict of plain values, through XCom.
     :raises ConfigError: if an argument or a field of the connection has a wrong value.
     :raises SourceError: if the files cannot be listed, read or understood, or do not fit each other.
