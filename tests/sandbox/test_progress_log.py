@@ -168,7 +168,7 @@ def test_an_ordinary_load_fits_on_a_page(lab: Lab, caplog: pytest.LogCaptureFixt
         "plan: 3 x 1 thread, blocks of ",
         "::group::the settings that matter, with their reasons",
         "::group::the SQL",
-        f"{table} has 1 row from 1 file, after ",
+        f"{table} has 1 row from 1 file in 1 partition, after ",
     ):
         assert re.search(words, said), words
     assert len(set(lines)) == len(lines)
