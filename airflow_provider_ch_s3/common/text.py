@@ -61,7 +61,7 @@ _FACTS_BEGIN = " [ch-s3 "
 
 
 def with_facts(text: str, facts: Mapping[str, Any]) -> str:
-    """Add facts to the end of a line: ``480 rows [ch-s3 {"rows": 480}]``, for ``plugins/static/log.js``."""
+    """Add facts to the end of a line: ``480 rows [ch-s3 {"rows": 480}]``, for ``plugins/static/api.js``."""
     return f"{text}{_FACTS_BEGIN}{json.dumps(facts)}]"
 
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
-from airflow_provider_ch_s3.common.text import GIB, count_of, format_bytes, format_count
+from airflow_provider_ch_s3.common.text import GIB, count_of, format_bytes, format_count, with_facts
 from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.files.file_format import file_extension, is_compressed
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
@@ -98,7 +98,8 @@ def log_plan(prepared: PreparedLoad) -> None:
     for note in prepared.cluster.notes:
         log.warning("%s", note)
     log.info("%s", _describe_files(prepared))
-    log.info("plan: %s", _summarize(prepared))
+    facts = {"planned_seconds": prepared.plan.prediction.load_seconds}
+    log.info("%s", with_facts(f"plan: {_summarize(prepared)}", facts))
     for text in advise(prepared.source, prepared.cluster):
         log.info("advice: %s", text)
     log_folded(log, "the settings that matter, with their reasons", format_plan(prepared))

@@ -10,7 +10,7 @@ from airflow_provider_ch_s3.exactly_once.history import EventKind
 from airflow_provider_ch_s3.records.values import LoadRecord, Selection, report_of
 from airflow_provider_ch_s3.records.view import LedgerView
 
-HEADS = ("load", "attempt", "started (UTC)", "table", "DAG.task", "run", "mode", "state", "files", "rows", "seconds")
+HEADS = ("load", "try", "started (UTC)", "table", "DAG.task", "run", "mode", "state", "files", "rows", "seconds")
 
 
 def tabulate_loads(view: LedgerView, selection: Selection) -> list[tuple[str, ...]]:
@@ -18,9 +18,9 @@ def tabulate_loads(view: LedgerView, selection: Selection) -> list[tuple[str, ..
     return [
         (
             one.load_id,
-            str(one.attempt),
+            str(one.try_number),
             _utc(one.started),
-            one.table,
+            one.named,
             f"{one.dag}.{one.task}",
             one.run,
             one.load_mode,

@@ -51,6 +51,7 @@ class LoadRecord:
     :param load_id: the same for all attempts of a task instance.
     :param attempt: number of the attempt, by which its files are found.
     :param table: the local table, ``database.table``.
+    :param named: the table as the task names it, which may be a Distributed one.
     :param state: ``planned``, ``committing``, ``committed`` or ``abandoned``.
     :param is_open: it is at work, or a retry may continue it.
     :param is_broken: its commit was interrupted, and could not be finished.
@@ -69,7 +70,7 @@ class LoadRecord:
     :param ended: when it was committed or abandoned; None while it is open.
     :param rows: rows that the table got; None unless it is committed.
     :param rows_rejected: rows that could not be loaded; None unless it is committed.
-    :param seconds: duration of INSERT and commit; None unless it is committed.
+    :param seconds: duration from the listing to the commit; None unless it is committed.
     :param table_uuids: UUIDs of the table that it was committed into, which may have another name by now.
     :param events: what happened to it, in order: ``time``, ``event``, ``try_number``, ``epoch``.
     """
@@ -78,6 +79,7 @@ class LoadRecord:
     load_id: str
     attempt: int
     table: str
+    named: str
     state: str
     is_open: bool
     is_broken: bool
@@ -111,6 +113,7 @@ class LoadRecord:
             load_id=attempt.id.load_id,
             attempt=attempt.id.number,
             table=table,
+            named=str(planned.get("table", table)),
             state=attempt.state.value,
             is_open=attempt.is_open,
             is_broken=attempt.is_broken,
@@ -131,7 +134,7 @@ class LoadRecord:
             ended=None if attempt.is_open else attempt.events[-1].time,
             rows=report.rows_added if report else None,
             rows_rejected=report.rows_rejected if report else None,
-            seconds=round(report.seconds + report.commit_seconds, 3) if report else None,
+            seconds=round(report.total_seconds, 3) if report else None,
             table_uuids=attempt.committed_uuids,
             events=[
                 {

@@ -34,9 +34,7 @@ export function Table({ label, head, rows }) {
     </div>`;
 }
 
-export function Failure({ text }) {
-  return text ? html`<p className="outcome bad" role="alert">${text}</p>` : null;
-}
+export const Failure = ({ text }) => (text ? html`<p className="outcome bad" role="alert">${text}</p>` : null);
 
 // The first of many, and a button that shows all: [what is shown now, the button or nothing].
 export function useFirst(all, count) {

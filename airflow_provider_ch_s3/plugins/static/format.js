@@ -3,9 +3,7 @@
 const DAY_SECONDS = 86400;
 const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
-export function formatCount(count) {
-  return Math.round(count).toLocaleString("en-US");
-}
+export const formatCount = (count) => Math.round(count).toLocaleString("en-US");
 
 export function countOf(count, noun) {
   const text = formatCount(count);
@@ -29,10 +27,7 @@ export function formatSeconds(seconds) {
 }
 
 // The moment as the list of `ch-s3 loads` has it.
-export function formatTime(seconds) {
-  return new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
-}
+export const formatTime = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
 
-export function formatAge(seconds) {
-  return seconds < 2 * DAY_SECONDS ? formatSeconds(seconds) : countOf(Math.floor(seconds / DAY_SECONDS), "day");
-}
+export const formatAge = (seconds) =>
+  seconds < 2 * DAY_SECONDS ? formatSeconds(seconds) : countOf(Math.floor(seconds / DAY_SECONDS), "day");
