@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow_provider_ch_s3.common.timing import Pace
 from airflow_provider_ch_s3.triggers import load as load_trigger
 from airflow_provider_ch_s3.triggers.load import LoadTrigger
+from tests.logs import unfolded
 from tests.sandbox.conftest import Lab, wait_until
 
 pytestmark = pytest.mark.sandbox
@@ -136,18 +136,6 @@ def test_files_that_are_left_out_are_told_once(lab: Lab, table: str, caplog: pyt
         lab.load("in/*", table, task_id="next")
     told = [record.getMessage() for record in caplog.records if "skipping" in record.getMessage()]
     assert told == ["skipping 1 file that the table already holds ('in/a.parquet')"]
-
-
-def unfolded(messages: Iterable[str]) -> list[str]:
-    """The lines of a log that the UI shows without a click: of a group, its title."""
-    shown, is_folded = [], False
-    for message in messages:
-        if message == "::endgroup::":
-            is_folded = False
-        elif not is_folded:
-            shown += message.splitlines()
-        is_folded = is_folded or message.startswith("::group::")
-    return shown
 
 
 def test_an_ordinary_load_fits_on_a_page(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
