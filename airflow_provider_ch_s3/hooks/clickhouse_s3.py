@@ -241,7 +241,7 @@ class ClickHouseS3Hook(DriverHook):
         """
         if endpoints := self.declaration.http_endpoints:
             return endpoints
-        check_reach(self, self.cluster_spec, any_will_do=lambda: False)
+        check_reach(self, self.cluster_spec, any_will_do=lambda: False, what="this statement")
         return [self._addresses[node.host] for node in self.cluster_spec.nodes]
 
     def run_ddl(self, *statements: str) -> None:

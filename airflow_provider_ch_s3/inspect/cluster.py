@@ -171,10 +171,13 @@ def _check_distinct(nodes: Sequence[NodeSpec], members: Sequence[Member]) -> Non
         seen[node.host] = member.address
 
 
-def check_reach(client: ClickHouseClient, cluster: ClusterSpec, *, any_will_do: Callable[[], bool]) -> None:
+def check_reach(
+    client: ClickHouseClient, cluster: ClusterSpec, *, any_will_do: Callable[[], bool], what: str = "a commit"
+) -> None:
     """Check that the connection has the addresses of the nodes that a commit has to reach.
 
     :param any_will_do: whether one node is enough.
+    :param what: has to reach them.
     :raises ConfigError: if one is missing.
     """
     nodes = {node.host for node in cluster.nodes}
@@ -182,7 +185,7 @@ def check_reach(client: ClickHouseClient, cluster: ClusterSpec, *, any_will_do: 
     if lacking and (lacking == nodes or not any_will_do()):
         tried = f" (tried in vain: {', '.join(client.unanswered)})" if client.unanswered else ""
         raise ConfigError(
-            f"a commit has to reach every node of the cluster {cluster.name!r}, and the connection has no"
+            f"{what} has to reach every node of the cluster {cluster.name!r}, and the connection has no"
             f" address of {', '.join(sorted(lacking))}{tried}; list the host:port of every node's HTTP interface in"
             " http_endpoints"
         )
