@@ -100,7 +100,7 @@ bench-shared-memory: $(READY)
 
 # Builds the documentation site in build/docs; a broken link fails.
 docs: $(DOCS)/.ready
-	$(DOCS)/bin/sphinx-build --fail-on-warning --keep-going --nitpicky --fresh-env --quiet docs build/docs
+	$(DOCS)/bin/sphinx-build --fail-on-warning --keep-going --nitpicky --fresh-env --quiet -c docs/_site docs build/docs
 
 # The pictures of docs/ui.md, from the example DAGs in a browser; takes five minutes.
 docs-pictures: $(READY)

@@ -17,7 +17,7 @@ def own_errors() -> Iterator[None]:
     try:
         yield
     except AirflowFailException as error:
-        failed = error.__cause__
+        failed = error.__context__
     if failed:
         assert isinstance(failed, ChS3Error)
         assert failed.is_final

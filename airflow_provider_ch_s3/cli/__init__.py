@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 from airflow_provider_ch_s3 import __version__
+from airflow_provider_ch_s3.cli.parser import CommandParser
 from airflow_provider_ch_s3.errors import ChS3Error
 
 # One module per command; its `add_parser(subparsers)` sets its `run(args) -> int` as the default of `run`. What a
 # command needs from Airflow, moto or a driver is imported when it runs.
-COMMANDS = ("plan", "loads", "tune", "bench", "sandbox", "demo")
+COMMANDS = ("doctor", "plan", "loads", "docs", "tune", "bench", "sandbox", "demo")
 INTERRUPTED = 130
 """The exit code of a shell's command that Ctrl-C ended."""
 
@@ -26,6 +27,10 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     # Like Ctrl-C: a command removes what it created before it ends.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks for completions
+        import argcomplete
+
+        argcomplete.autocomplete(build_parser())
     try:
         # A production worker that runs `ch-s3 tune` imports neither the sandbox nor the benchmark.
         args = build_parser([name for name in COMMANDS if name in argv[:1]] or COMMANDS).parse_args(argv)
@@ -33,15 +38,18 @@ def main(argv: list[str] | None = None) -> int:
     except ChS3Error as exc:
         print(f"ch-s3: {exc}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # `| head` has read enough; at the exit, Python would flush what is left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except KeyboardInterrupt:
         print("ch-s3: interrupted", file=sys.stderr)
         return INTERRUPTED
     return code
 
 
-def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
+def build_parser(commands: Sequence[str] = COMMANDS) -> CommandParser:
     """Build the parser of these commands."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="ch-s3",
         description="Bulk loads from object storage into ClickHouse, and a sandbox to try them in.",
     )

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3 import __version__
 from airflow_provider_ch_s3.cli.extras import check_extra
+from airflow_provider_ch_s3.cli.parser import count_of_some
+from airflow_provider_ch_s3.common.bars import show_steps
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.errors import ConfigError
 
@@ -43,7 +45,9 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--workload", action="append", metavar="NAME", help="W1 to W15; repeatable; default: all but W13 and W14"
     )
-    parser.add_argument("--rounds", type=int, help="loads of each candidate (5; with --quick 3)")
+    parser.add_argument(
+        "--rounds", type=count_of_some("a number of loads"), help="loads of each candidate (5; with --quick 3)"
+    )
     parser.add_argument("--scale", type=float, help="share of the rows (1; with --quick 0.5)")
     parser.add_argument("--no-grid", action="store_true", help="skip the search")
     parser.add_argument("--pushes", action="store_true", help="on W1, also workers that push rows; 3 min per round")
@@ -75,9 +79,11 @@ def run(args: argparse.Namespace) -> int:
     results: list[Result] = []
     print(make_seconds(results), end="")
     with ExitStack() as stack:
+        advance = stack.enter_context(show_steps("workloads", len(chosen)))
         for arena, workload, store_name in _arenas(args, chosen, stack):
             results.append(compare(arena, workload, effort))
             print(format_row(results[-1]), flush=True)
+            advance()
             about = _about(args, arena, store=store_name, rounds=effort.rounds)
             write_results(args.out, results, about)
     write_page(args.out, results, about)
@@ -96,8 +102,6 @@ def _choose(args: argparse.Namespace) -> list[Workload]:
     scale = args.scale if args.scale is not None else QUICK_SCALE if args.quick else 1.0
     if not 0 < scale <= MAX_SCALE:
         raise ConfigError(f"--scale {scale} is out of range; give a share of the rows above 0, up to {MAX_SCALE}")
-    if args.rounds is not None and args.rounds < 1:
-        raise ConfigError(f"--rounds {args.rounds} measures nothing; give 1 or more")
     known = workloads(scale=scale)
     if unknown := sorted(set(args.workload or ()) - set(known)):
         raise ConfigError(f"there is no workload {unknown[0]!r}; choose from {', '.join(known)}")

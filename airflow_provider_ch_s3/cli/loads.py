@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
-import math
-import sys
-from contextlib import redirect_stdout
+import re
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
+
+from airflow_provider_ch_s3.cli.parser import amount_of, count_of_some
+from airflow_provider_ch_s3.cli.screen import clean_output, print_json, print_table
 
 if TYPE_CHECKING:
     # Known to type checkers only.
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
     from airflow_provider_ch_s3.inspect.cluster import ConnectedServer
+    from airflow_provider_ch_s3.records.values import Selection
+
+RUNNING = "running"
+STATES = (RUNNING, "committed", "abandoned")
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -27,7 +33,18 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--conn-id", default="clickhouse_s3_default", help="Airflow connection to ClickHouse")
     parser.add_argument("--database", help="database of the ledger (default: the connection's)")
     parser.add_argument("--cluster", help="cluster whose nodes hold the ledger (default: the connection's)")
-    parser.add_argument("--limit", type=_count, default=50, help="number of latest loads to list (default: 50)")
+    parser.add_argument("--dag", default="", help="list only the loads of this DAG")
+    parser.add_argument("--table", default="", help="list only the loads into this local table")
+    parser.add_argument("--state", choices=STATES, default="", help="list only the loads in this state")
+    parser.add_argument(
+        "--since", type=_since, default=0.0, metavar="TIME", help="list only later ones: 7d, 12h or 2026-01-31 (UTC)"
+    )
+    parser.add_argument(
+        "--limit",
+        type=count_of_some("a number of loads"),
+        default=50,
+        help="number of latest loads to list (default: 50)",
+    )
     parser.set_defaults(run=run, action="list")
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
     show = actions.add_parser("show", help="show what happened to one load")
@@ -39,7 +56,12 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "prune",
         help="delete the records of old loads that have ended; files that a table holds remain known",
     )
-    prune.add_argument("--older-than-days", type=_days, required=True, help="minimum age of the records to delete")
+    prune.add_argument(
+        "--older-than-days",
+        type=amount_of("a number of days"),
+        required=True,
+        help="minimum age of the records to delete",
+    )
     prune.set_defaults(action="prune")
     adopt = actions.add_parser("adopt", help="say what a table holds that was restored, copied or exchanged")
     adopt.add_argument("table", metavar="TABLE", help="table or database.table")
@@ -51,39 +73,36 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     adopt.set_defaults(action="adopt")
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of loads; give 1 or more")
-    return int(text)
-
-
-def _days(text: str) -> float:
+def _since(text: str) -> float:
+    """Parse ``7d``, ``12h`` or a day; returns how many days ago that is."""
     try:
-        days = float(text)
+        if match := re.fullmatch(r"(\d+(?:\.\d+)?)([dh])", text):
+            return float(match[1]) / (1 if match[2] == "d" else 24)
+        begin = datetime.fromisoformat(text)
     except ValueError:
-        days = math.nan
-    if not 0 <= days < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days; give 0 or more")
-    return days
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 7d, 12h or 2026-01-31") from None
+    ago = datetime.now(UTC) - (begin if begin.tzinfo else begin.replace(tzinfo=UTC))
+    if ago.total_seconds() <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not in the past")
+    return ago.total_seconds() / 86_400
 
 
 def run(args: argparse.Namespace) -> int:
     """List, show, prune or adopt."""
-    # Airflow logs and warns on whatever is the standard output when it is imported.
-    with redirect_stdout(sys.stderr):
+    with clean_output():
         answer = _answer(args)
-    print(answer)
+    answer()
     return 0
 
 
-def _answer(args: argparse.Namespace) -> str:
+def _answer(args: argparse.Namespace) -> Callable[[], None]:
+    """Do what is asked; returns what prints the answer."""
     from airflow_provider_ch_s3.common.text import count_of
     from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
     from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
     from airflow_provider_ch_s3.inspect.cluster import read_server
     from airflow_provider_ch_s3.records.prune import prune
-    from airflow_provider_ch_s3.records.text import format_load, format_loads
-    from airflow_provider_ch_s3.records.values import Selection
+    from airflow_provider_ch_s3.records.text import HEADS, format_load, tabulate_loads
     from airflow_provider_ch_s3.records.view import LedgerView
 
     with clickhouse_hook(args.conn_id) as hook:
@@ -93,17 +112,31 @@ def _answer(args: argparse.Namespace) -> str:
         view = LedgerView(client=hook, cluster=args.cluster or declared.cluster, ledger=ledger)
         match args.action:
             case "show" if args.json:
-                return _json(view.load_files(args.load_id))
+                return partial(_print_values, view.load_files(args.load_id))
             case "show":
-                return format_load(view, args.load_id)
+                return partial(print, format_load(view, args.load_id))
             case "prune":
-                return f"deleted the records of {count_of(prune(view, args.older_than_days), 'attempt')}"
+                deleted = count_of(prune(view, args.older_than_days), "attempt")
+                return partial(print, f"deleted the records of {deleted}")
             case "adopt":
-                return _adopt(hook, args)
+                return partial(print, _adopt(hook, args))
             case _ if args.json:
-                return _json(view.page(Selection(limit=args.limit)))
+                return partial(_print_values, view.page(_select(args, server)))
             case _:
-                return format_loads(view, limit=args.limit)
+                return partial(print_table, HEADS, tabulate_loads(view, _select(args, server)))
+
+
+def _select(args: argparse.Namespace, server: ConnectedServer) -> Selection:
+    from airflow_provider_ch_s3.records.values import OPEN, Selection
+    from airflow_provider_ch_s3.table.target import parse_table
+
+    return Selection(
+        table=str(parse_table(args.table, args.database or server.database)) if args.table else "",
+        dag=args.dag,
+        states=OPEN if args.state == RUNNING else tuple(filter(None, [args.state])),
+        days=args.since,
+        limit=args.limit,
+    )
 
 
 def _check_names(args: argparse.Namespace, server: ConnectedServer) -> None:
@@ -137,5 +170,5 @@ def _adopt(hook: ClickHouseS3Hook, args: argparse.Namespace) -> str:
     return adopt(find_target(hook, declaration, identity), source=args.source, is_anew=args.anew)
 
 
-def _json(page: DataclassInstance) -> str:
-    return json.dumps(dataclasses.asdict(page), indent=2)
+def _print_values(page: DataclassInstance) -> None:
+    print_json(dataclasses.asdict(page))

@@ -5,14 +5,18 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3.cli.request import add_load_arguments, parse_assignment, read_load
+from airflow_provider_ch_s3.cli.screen import clean_output, print_json, print_sql
 from airflow_provider_ch_s3.errors import ConfigError
 
 if TYPE_CHECKING:
     # Known to type checkers only.
     from argparse import _SubParsersAction
+
+    from airflow_provider_ch_s3.clickhouse.statement import Statement
+    from airflow_provider_ch_s3.load.prepare import PreparedLoad
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -26,6 +30,9 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="also show the settings that neither differ from the server's own nor protect the data",
     )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--sql", action="store_true", help="print the SQL alone, with all of its lines")
+    form.add_argument("--json", action="store_true", help="print plan and SQL as JSON")
     parser.add_argument(
         "--validate",
         action="store_true",
@@ -54,26 +61,69 @@ def run(args: argparse.Namespace) -> int:
         return _validate(args)
     if args.sample_files or args.check:
         raise ConfigError("--sample-files and --check say what to validate; add --validate, or leave them out")
-    from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
-    from airflow_provider_ch_s3.create.make import describe_table
-    from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
-    from airflow_provider_ch_s3.load.plan_text import format_plan
-    from airflow_provider_ch_s3.sql.filters import literal, parameter
+    with clean_output():
+        from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
+        from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
 
-    with clickhouse_hook(args.conn_id) as hook:
-        load = read_load(args, hook)
-        prepared = load.prepare()
+        with clickhouse_hook(args.conn_id) as hook:
+            load = read_load(args, hook)
+            prepared = load.prepare()
+        sql = _without_secrets(prepared.insert(load.identity))
+    if args.json:
+        print_json({**_describe(prepared), "sql": sql})
+    elif args.sql:
+        print_sql(sql)
+    else:
+        _print_plan(prepared, show_all=args.all)
+        print_sql(f"\n{shorten_lines(sql)}")
+    return 0
+
+
+def _print_plan(prepared: PreparedLoad, *, show_all: bool) -> None:
+    from airflow_provider_ch_s3.create.make import describe_table
+    from airflow_provider_ch_s3.load.plan_text import format_plan
+
     for note in prepared.cluster.notes:
         print(f"note: {note}")
     if prepared.new_table:
-        print(f"{describe_table(prepared.new_table)}\n")
-    print(format_plan(prepared, show_all=args.all))
-    statement = prepared.insert(load.identity)
+        print_sql(f"{describe_table(prepared.new_table)}\n")
+    print(format_plan(prepared, show_all=show_all))
+
+
+def _describe(prepared: PreparedLoad) -> dict[str, Any]:
+    """Describe a plan as values for JSON."""
+    from airflow_provider_ch_s3.create.make import describe_table
+    from airflow_provider_ch_s3.load.plan_text import advise
+
+    source, plan = prepared.source, prepared.plan
+    return {
+        "table": str(prepared.target.name),
+        "new_table": describe_table(prepared.new_table) if prepared.new_table else None,
+        "source": str(source.pattern),
+        "data_format": source.data_format,
+        "files": len(source.files),
+        "size_bytes": source.size_bytes,
+        "rows": source.rows,
+        "nodes": [node.host for node in prepared.cluster.nodes],
+        "settings": [
+            {"name": one.name, "value": one.value, "origin": one.origin.value, "reason": one.reason}
+            for one in (*plan.settings, *plan.kept)
+            if one.value is not None
+        ],
+        "left_out": dict(plan.left_out),
+        "expected": dataclasses.asdict(plan.prediction),
+        "notes": list(prepared.cluster.notes),
+        "advice": advise(source, prepared.cluster),
+    }
+
+
+def _without_secrets(statement: Statement) -> str:
+    from airflow_provider_ch_s3.sql.filters import literal, parameter
+
     text = statement.text
     for name in statement.parameters:
         text = text.replace(parameter(name), literal("***"))
-    print(f"\n{shorten_lines(text)}")
-    return 0
+    return text
 
 
 def _validate(args: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_ch_s3.cli.parser import amount_of
 from airflow_provider_ch_s3.table.new_table import AUTO
 
 if TYPE_CHECKING:
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
     from airflow_provider_ch_s3.tuning import SettingValue
 
 
-def add_load_arguments(parser: argparse.ArgumentParser) -> None:
-    """Register the arguments that describe a load."""
+def add_load_arguments(parser: argparse.ArgumentParser, *, is_optional: bool = False) -> None:
+    """Register the arguments that describe a load.
+
+    :param is_optional: there may be no load.
+    """
     parser.add_argument("--conn-id", default="clickhouse_s3_default", help="Airflow connection to ClickHouse")
     parser.add_argument(
         "--aws-conn-id", default="aws_default", help="Airflow connection to S3; empty: the servers' own role"
@@ -37,10 +41,10 @@ def add_load_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source",
         action="append",
-        required=True,
+        required=not is_optional,
         help="s3://bucket/key, gs://bucket/key, az://container/path or https://host/path, with globs; repeatable",
     )
-    parser.add_argument("--table", required=True, help="table or database.table, local or Distributed")
+    parser.add_argument("--table", required=not is_optional, help="table or database.table, local or Distributed")
     parser.add_argument(
         "--create-table",
         type=parse_table_fields,
@@ -76,7 +80,11 @@ def add_load_arguments(parser: argparse.ArgumentParser) -> None:
 def add_arrival_arguments(parser: argparse.ArgumentParser) -> None:
     """Register the arguments that say which files are ready."""
     parser.add_argument(
-        "--min-file-age", type=float, default=0.0, metavar="SECONDS", help="leave out files that are younger"
+        "--min-file-age",
+        type=amount_of("a number of seconds"),
+        default=0.0,
+        metavar="SECONDS",
+        help="leave out files that are younger",
     )
     parser.add_argument(
         "--expected-files",

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from airflow_provider_ch_s3.cli.parser import count_of_some
 from airflow_provider_ch_s3.cli.topology import add_topology, read_topology
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.sandbox.config import SandboxConfig
@@ -36,7 +37,11 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     up.add_argument("--json", action="store_true", help="print ports and credentials as one line of JSON")
     up.add_argument("--library", type=Path, help="shared library of the engine (default: the pinned one)")
-    up.add_argument("--memory-bytes-per-node", type=int, help="default: 60%% of the available memory, shared")
+    up.add_argument(
+        "--memory-bytes-per-node",
+        type=count_of_some("a number of bytes"),
+        help="default: 60%% of the available memory, shared",
+    )
     end = up.add_mutually_exclusive_group()
     end.add_argument("--detach", action="store_true", help="return when it is ready; `down` stops it")
     end.add_argument("--until-eof", action="store_true", help="also stop it when standard input ends")

@@ -6,15 +6,21 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from airflow_provider_ch_s3.cli.parser import count_of_some
 from airflow_provider_ch_s3.sandbox.config import DATABASE_ENGINES, EMBEDDED, SERVERS, TOPOLOGY
 
 
 def add_topology(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument(
-        "--shards", type=int, default=3, help="shards of the cluster, each with its own rows (default: 3)"
+        "--shards",
+        type=count_of_some("a number of shards"),
+        default=3,
+        help="shards of the cluster, each with its own rows (default: 3)",
     )
-    parser.add_argument("--replicas", type=int, default=1, help="nodes of each shard (default: 1)")
+    parser.add_argument(
+        "--replicas", type=count_of_some("a number of nodes"), default=1, help="nodes of each shard (default: 1)"
+    )
     parser.add_argument(
         "--engine",
         default="",

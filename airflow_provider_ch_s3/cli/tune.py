@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from airflow_provider_ch_s3.cli.parser import amount_of
 from airflow_provider_ch_s3.cli.request import add_load_arguments, read_load
+from airflow_provider_ch_s3.common.bars import show_steps
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_seconds
 from airflow_provider_ch_s3.errors import ConfigError
 
@@ -30,10 +33,15 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         description=__doc__,
     )
     add_load_arguments(parser)
-    parser.add_argument("--max-seconds", type=float, default=600, help="ask before taking longer (default: 600)")
+    parser.add_argument(
+        "--max-seconds",
+        type=amount_of("a number of seconds"),
+        default=600,
+        help="ask before taking longer (default: 600)",
+    )
     parser.add_argument(
         "--max-memory-ratio",
-        type=float,
+        type=amount_of("a share of the memory"),
         help="ask before using more of a node's memory (default: the connection's share)",
     )
     parser.add_argument("--yes", action="store_true", help="do not ask")
@@ -45,7 +53,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Search, show each load, print the result."""
-    from airflow_provider_ch_s3.bench.search import plan_sample, search
+    from airflow_provider_ch_s3.bench.search import MOST_LOADS, plan_sample, search
     from airflow_provider_ch_s3.hooks.lookup import check_stored_connection, clickhouse_hook, store_extra
 
     if args.save:
@@ -54,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
         load = read_load(args, hook)
         sample = plan_sample(load)
         _confirm(args, sample)
-        found = search(hook, sample, _show)
+        with show_steps("loads of the sample", MOST_LOADS) as advance:
+            found = search(hook, sample, lambda measured: _show(measured, advance))
     print(
         "median times until settled: "
         + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in found.seconds.items())
@@ -98,6 +107,7 @@ def _confirm(args: argparse.Namespace, sample: PreparedLoad) -> None:
         )
 
 
-def _show(measured: Measurement) -> None:
+def _show(measured: Measurement, advance: Callable[[], None]) -> None:
     bar = "#" * min(LONGEST_BAR, round(measured.settled_seconds / BAR_SECONDS))
     print(f"{measured}\n  {bar}", flush=True)
+    advance()

@@ -49,3 +49,7 @@ class ClickHouseClient(Protocol):
     @property
     def reachable(self) -> frozenset[str]:
         """Names of the nodes to which statements can be sent directly."""
+
+    @property
+    def unanswered(self) -> tuple[str, ...]:
+        """Addresses at which nodes of the cluster were looked for in vain."""

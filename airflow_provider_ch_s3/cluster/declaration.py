@@ -11,7 +11,7 @@ from airflow_provider_ch_s3.cluster.calibration import Calibration
 from airflow_provider_ch_s3.cluster.extra import field_error, parse_fields
 from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS
 from airflow_provider_ch_s3.cluster.spec import DEFAULT_INGEST_MEMORY_RATIO, ClusterDeclaration, DdlMode
-from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.common.text import count_of, format_address
 from airflow_provider_ch_s3.errors import ConfigError
 
 
@@ -76,7 +76,7 @@ def _parse_endpoint(endpoint: str, *, secure: bool, conn_id: str) -> str:
     if url.scheme != scheme:
         remedy = f"the connection's field secure requires {scheme}: leave the scheme out, or change secure"
         raise field_error("http_endpoints", shown, conn_id=conn_id, remedy=remedy)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return format_address(host, port)
 
 
 def _check_declaration(declared: ClusterDeclaration, conn_id: str) -> None:
@@ -85,8 +85,8 @@ def _check_declaration(declared: ClusterDeclaration, conn_id: str) -> None:
     def refuse(name: str, value: object, remedy: str) -> ConfigError:
         return field_error(name, value, conn_id=conn_id, remedy=remedy)
 
-    if mode is DdlMode.PER_HOST and not endpoints:
-        raise refuse("ddl_mode", mode.value, "list host:port of every node in http_endpoints")
+    if mode is DdlMode.PER_HOST and not endpoints and declared.cluster is None:
+        raise refuse("ddl_mode", mode.value, "name the cluster in cluster, or set ddl_mode to single")
     if declared.cluster is None and mode is DdlMode.ON_CLUSTER:
         raise refuse("ddl_mode", mode.value, "name the cluster in cluster, or set ddl_mode to single")
     if len(set(endpoints)) != len(endpoints):

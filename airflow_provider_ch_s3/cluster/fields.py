@@ -21,6 +21,7 @@ class FieldKind(Enum):
 class ConnectionField:
     """One key of a connection's extra.
 
+    :param if_empty: what a load does without a value.
     :param default: filled into the form **and saved** with it, so only values that never change have one.
     """
 
@@ -28,10 +29,16 @@ class ConnectionField:
     label: str
     description: str
     kind: FieldKind
+    if_empty: str
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
     default: bool | None = None
+
+    @property
+    def help(self) -> str:
+        """What the form says under the field."""
+        return f"{self.description} If empty: {self.if_empty}."
 
     @property
     def expected(self) -> str:
@@ -65,48 +72,54 @@ CLUSTER_FIELDS = (
     ConnectionField(
         name="cluster",
         label="Cluster",
-        description="Name in system.clusters; its nodes share the work of a load. A single node if empty.",
+        description="Name in system.clusters; its nodes share the work of a load.",
         kind=FieldKind.STRING,
+        if_empty="a single node",
     ),
     ConnectionField(
         name="replicas",
         label="Replicas",
         description=(
-            "all (default): the cluster contains every replica of a table, and loads wait for each. one: it may lack"
+            "all: the cluster contains every replica of a table, and loads wait for each. one: it may lack"
             " some, such as a server that is down for days; these catch up by themselves."
         ),
         kind=FieldKind.STRING,
+        if_empty="all",
         choices=("all", "one"),
     ),
     ConnectionField(
         name="node_count",
         label="Nodes",
-        description="Nodes that share a load. Detected from the cluster if empty.",
+        description="Nodes that share a load.",
         kind=FieldKind.INTEGER,
+        if_empty="detected",
         minimum=1,
         maximum=10_000,
     ),
     ConnectionField(
         name="vcpus_per_node",
         label="vCPUs per node",
-        description="Cores of each node to plan loads with. Detected from the nodes if empty.",
+        description="Cores of each node to plan loads with.",
         kind=FieldKind.INTEGER,
+        if_empty="detected",
         minimum=1,
         maximum=4096,
     ),
     ConnectionField(
         name="memory_gib_per_node",
         label="Memory per node (GiB)",
-        description="Memory of each node to plan loads with. Detected from the nodes if empty.",
+        description="Memory of each node to plan loads with.",
         kind=FieldKind.NUMBER,
+        if_empty="detected",
         minimum=0.25,
         maximum=65_536,
     ),
     ConnectionField(
         name="ingest_memory_ratio",
         label="Share of memory for loads",
-        description="1 if nothing else runs on the nodes; 0.5 (default) if they also serve other work.",
+        description="1 if nothing else runs on the nodes; 0.5 if they also serve other work.",
         kind=FieldKind.NUMBER,
+        if_empty="0.5",
         minimum=0.01,
         maximum=1,
     ),
@@ -115,9 +128,10 @@ CLUSTER_FIELDS = (
         label="Loads at the same time",
         description=(
             "How many loads may run on the cluster at once, such as the slots of an Airflow pool: each is planned"
-            " with its part of the memory. If empty, uses DAG and task limits."
+            " with its part of the memory."
         ),
         kind=FieldKind.INTEGER,
+        if_empty="the limits of DAG and task",
         minimum=1,
         maximum=1000,
     ),
@@ -126,45 +140,40 @@ CLUSTER_FIELDS = (
         label="DDL mode",
         description=(
             "How tables are created on every node: on_cluster (ON CLUSTER, needs Keeper), per_host (on each of the"
-            " HTTP endpoints), database (by a Replicated database), single (one node). auto (default) chooses by what"
-            " the servers have."
+            " HTTP endpoints), database (by a Replicated database), single (one node). auto chooses by what the"
+            " servers have."
         ),
         kind=FieldKind.STRING,
+        if_empty="auto",
         choices=tuple(mode.value for mode in DdlMode),
     ),
     ConnectionField(
         name="http_endpoints",
         label="HTTP endpoints",
-        description=(
-            "host:port of every node, because commits are sent to individual nodes. If empty, the connection's own."
-        ),
+        description="host:port of every node, because commits are sent to individual nodes.",
         kind=FieldKind.STRINGS,
+        if_empty="the hosts of the cluster, with the connection's port",
     ),
     ConnectionField(
         name="ledger_table",
         label="Ledger table",
-        description=(
-            "Table, or database.table, that records what loads did; the same for all loads into a table. "
-            "Default: ch_s3_ledger in the target's database."
-        ),
+        description=("Table, or database.table, that records what loads did; the same for all loads into a table."),
         kind=FieldKind.STRING,
+        if_empty="ch_s3_ledger in the target's database",
     ),
     ConnectionField(
         name="calibration",
         label="Calibration (JSON)",
-        description=(
-            "Constants that `ch-s3 tune` measured on this cluster, to plan loads with. If empty, uses built-in ones."
-        ),
+        description=("Constants that ch-s3 tune measured on this cluster, to plan loads with."),
         kind=FieldKind.OBJECT,
+        if_empty="built-in ones",
     ),
     ConnectionField(
         name="play_url",
         label="Page for queries",
-        description=(
-            "Address to which the tasks of loads link, such as https://clickhouse.example.com:8443/play. If empty,"
-            " no link."
-        ),
+        description=("Address to which the tasks of loads link, such as https://clickhouse.example.com:8443/play."),
         kind=FieldKind.STRING,
+        if_empty="no link",
     ),
 )
 
@@ -174,59 +183,68 @@ DRIVER_FIELDS = (
         label="Use TLS (HTTPS)",
         description="Use HTTPS; the port is then usually 8443.",
         kind=FieldKind.BOOLEAN,
+        if_empty="plain HTTP",
     ),
     ConnectionField(
         name="verify",
         label="Verify certificate",
-        description="Verify the server's certificate if TLS is used. Default: yes.",
+        description="Verify the server's certificate if TLS is used.",
         kind=FieldKind.BOOLEAN,
+        if_empty="true",
         default=True,
     ),
     ConnectionField(
         name="ca_cert",
         label="CA file",
-        description="CA certificate path on every Airflow machine. If empty, trusts the system's authorities.",
+        description="CA certificate path on every Airflow machine.",
         kind=FieldKind.STRING,
+        if_empty="the system's authorities",
     ),
     ConnectionField(
         name="client_cert",
         label="Client certificate file",
         description="Client certificate path on every Airflow machine; authenticates if no password is set.",
         kind=FieldKind.STRING,
+        if_empty="none",
     ),
     ConnectionField(
         name="client_cert_key",
         label="Client key file",
         description="Client key path on every Airflow machine.",
         kind=FieldKind.STRING,
+        if_empty="none",
     ),
     ConnectionField(
         name="server_host_name",
         label="Host name in the certificate",
         description="Name in the server's certificate, if it differs from the host (SNI).",
         kind=FieldKind.STRING,
+        if_empty="the host",
     ),
     ConnectionField(
         name="connect_timeout",
         label="Connect timeout (seconds)",
-        description="Seconds to wait for a connection. Default: 10.",
+        description="Seconds to wait for a connection.",
         kind=FieldKind.INTEGER,
+        if_empty="10",
         minimum=1,
         maximum=3600,
     ),
     ConnectionField(
         name="send_receive_timeout",
         label="Query timeout (seconds)",
-        description="Seconds to wait for short queries; does not limit loads. Default: 300.",
+        description="Seconds to wait for short queries; does not limit loads.",
         kind=FieldKind.INTEGER,
+        if_empty="300",
         minimum=1,
         maximum=86_400,
     ),
     ConnectionField(
         name="compress",
         label="Compress responses",
-        description="Compress what the server sends; true (default): with a method that both sides support.",
+        description="Compress what the server sends; true: with a method that both sides support.",
         kind=FieldKind.STRING,
+        if_empty="true",
         choices=("true", "false", "lz4", "zstd", "br", "gzip"),
     ),
     ConnectionField(
@@ -234,18 +252,21 @@ DRIVER_FIELDS = (
         label="Client name",
         description="Shown as http_user_agent in system.query_log, after the Airflow versions.",
         kind=FieldKind.STRING,
+        if_empty="the versions alone",
     ),
     ConnectionField(
         name="session_settings",
         label="Session settings (JSON)",
         description='ClickHouse settings for every statement, such as {"max_execution_time": 3600}.',
         kind=FieldKind.OBJECT,
+        if_empty="none",
     ),
     ConnectionField(
         name="client_kwargs",
         label="Driver arguments (JSON)",
         description='Further arguments of clickhouse_connect.get_client, such as {"http_proxy": "http://proxy:8080"}.',
         kind=FieldKind.OBJECT,
+        if_empty="none",
     ),
 )
 

@@ -22,7 +22,7 @@ FIELD_BEHAVIOUR: dict[str, Any] = {
 def build_conn_fields(fields: Iterable[ConnectionField]) -> dict[str, Any]:
     """Build ``conn-fields`` of the provider info."""
     return {
-        field.name: {"label": field.label, "description": field.description, "schema": _build_schema(field)}
+        field.name: {"label": field.label, "description": field.help, "schema": _build_schema(field)}
         for field in fields
     }
 

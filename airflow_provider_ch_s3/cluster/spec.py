@@ -68,7 +68,7 @@ class ClusterDeclaration:
 
     :param lacks_replicas: the cluster may lack some replicas of a table.
     :param host: of the connection.
-    :param http_endpoints: ``host:port`` of each node.
+    :param http_endpoints: ``host:port`` of each node; empty to find them at the hosts that the cluster names.
     :param ledger_table: ``table`` or ``database.table`` that records what loads did.
     :param calibration: constants measured on this cluster.
     :param play_url: address of a page for queries, to which links lead; '' without one.
@@ -169,7 +169,9 @@ def resolve_ddl_mode(
         return DdlMode.PER_HOST
     if declared.cluster is None:
         return DdlMode.SINGLE
-    return DdlMode.SINGLE if count_nodes() == 1 else DdlMode.ON_CLUSTER
+    if count_nodes() == 1:
+        return DdlMode.SINGLE
+    return DdlMode.ON_CLUSTER if has_keeper else DdlMode.PER_HOST
 
 
 def parse_version(text: str) -> tuple[int, int]:

@@ -52,11 +52,16 @@ def format_seconds(seconds: float) -> str:
     return f"{hours} h {minutes:02d} min"
 
 
+def format_address(host: str, port: int) -> str:
+    """Format the address of a server: ``ch1:8123``, ``[::1]:8123``."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 _FACTS_BEGIN = " [ch-s3 "
 
 
 def with_facts(text: str, facts: Mapping[str, Any]) -> str:
-    """Add facts to the end of a line: ``480 rows [ch-s3 {"rows": 480}]``, for ``plugins/static/log.js``."""
+    """Add facts to the end of a line: ``480 rows [ch-s3 {"rows": 480}]``, for ``plugins/static/api.js``."""
     return f"{text}{_FACTS_BEGIN}{json.dumps(facts)}]"
 
 

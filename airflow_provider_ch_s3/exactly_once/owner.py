@@ -36,7 +36,7 @@ from airflow_provider_ch_s3.exactly_once.views import View, stage_views
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.inspect.locate import check_reach
+from airflow_provider_ch_s3.inspect.cluster import check_reach
 from airflow_provider_ch_s3.inspect.table import read_definition
 from airflow_provider_ch_s3.query.state import kill_queries
 from airflow_provider_ch_s3.sql import staging_queries

@@ -11,6 +11,7 @@ from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
 from airflow_provider_ch_s3.common.text import count_of, format_bytes
+from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, ServerError, SourceError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.file_format import infer_format
@@ -72,7 +73,7 @@ def query_in_place(
         parse_structure(request.structure, frozenset())
     source = _read_source(client, store, request)
     plan = _plan(client, declaration, request, source)
-    log.info("plan for %s:\n%s", request.pattern, plan.describe())
+    log_folded(log, f"the plan for {request.pattern}", plan.describe())
     statement = render_select_files(
         source,
         request.sql,
@@ -80,7 +81,8 @@ def query_in_place(
         limit_rows=request.max_rows + 1,
         settings=plan.sent,
     )
-    log.info("submitting %s:\n%s", query_id, shorten_lines(statement.text))
+    log.info("submitting %s", query_id)
+    log_folded(log, "the SQL", shorten_lines(statement.text))
     try:
         rows = client.query(statement, query_id=query_id)
     except ServerError as error:

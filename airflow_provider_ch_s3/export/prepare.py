@@ -207,7 +207,7 @@ _MEMORY = "export fewer partitions at a time, or lower output_format_parquet_row
 _REMEDIES = (
     (r"already exists", "let the task try again: it takes other names"),
     (r"\(S3_ERROR\)|NETWORK_ERROR|POCO_EXCEPTION|DNS_ERROR", _ACCESS),
-    (r"\(ACCESS_DENIED\)", "grant the user what docs/permissions.md lists for exports"),
+    (r"\(ACCESS_DENIED\)", "grant the user what `ch-s3 docs permissions` lists for exports"),
     (r"memory limit exceeded", _MEMORY),
     (r"Illegal character", "let partition_by yield other values"),
 )

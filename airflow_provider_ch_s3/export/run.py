@@ -17,6 +17,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
+from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerError, TargetError, UnknownStateError
 from airflow_provider_ch_s3.export.folder import ExportFolder, Published
 from airflow_provider_ch_s3.export.manifest import Manifest, attempt_of
@@ -198,12 +199,13 @@ class ExportRun:
     def _submit(self, query_id: str) -> str:
         prepared = self._prepared
         statement = prepared.insert(self.identity, query_id)
-        log.info("plan for %s:\n%s", self.request.destination, prepared.plan.describe())
+        log_folded(log, f"the plan for {self.request.destination}", prepared.plan.describe())
         # While this process was preparing, another one of the same task may have come this far.
         if self.monitor.find(query_id):
             log.info("another process of this try submitted %s: taking it over", query_id)
             return query_id
-        log.info("submitting %s:\n%s", query_id, shorten_lines(statement.text))
+        log.info("submitting %s", query_id)
+        log_folded(log, "the SQL", shorten_lines(statement.text))
         self.monitor.submit(statement, query_id)
         self._wait(query_id, until_seen=True)
         return query_id

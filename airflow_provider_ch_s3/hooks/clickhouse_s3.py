@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
@@ -12,7 +13,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.declaration import parse_declaration
 from airflow_provider_ch_s3.cluster.form import FIELD_BEHAVIOUR
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
-from airflow_provider_ch_s3.common.text import count_of, format_bytes
+from airflow_provider_ch_s3.common.text import format_address
 from airflow_provider_ch_s3.common.work import map_at_once
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
@@ -25,9 +26,11 @@ from airflow_provider_ch_s3.errors import (
 from airflow_provider_ch_s3.hooks.ddl_queue import wait_for_nodes
 from airflow_provider_ch_s3.hooks.driver import DriverHook
 from airflow_provider_ch_s3.hooks.driver_errors import scrub
-from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, detect_cluster, read_server
+from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, check_reach, detect_cluster, read_server
 from airflow_provider_ch_s3.sql.nodes import on_cluster
 from airflow_provider_ch_s3.sql.table_queries import render_read_node
+
+log = logging.getLogger(__name__)
 
 # For statements that a queue distributes to all nodes: a profile must neither hide failures nor shorten the wait.
 # Only a response that is sent when the statement has ended can report a node that failed after others had finished.
@@ -99,7 +102,7 @@ class ClickHouseS3Hook(DriverHook):
     def within(self, declaration: ClusterDeclaration, ddl_mode: DdlMode | None = None) -> ClickHouseS3Hook:
         """Return a hook on the same connections, for the cluster and database that the table turned out to have."""
         hook = copy.copy(self)
-        for known in ("ddl_mode", "cluster_spec", "_addresses"):
+        for known in ("ddl_mode", "cluster_spec", "_answers"):
             hook.__dict__.pop(known, None)
         hook.declaration = declaration
         if ddl_mode is not None:
@@ -134,7 +137,7 @@ class ClickHouseS3Hook(DriverHook):
             case DdlMode.ON_CLUSTER:
                 self._execute_on_cluster(render(self.declaration.cluster), query_id)
             case DdlMode.PER_HOST:
-                self._execute_at_each(self.declaration.http_endpoints, render(None), query_id)
+                self._execute_at_each(self._every_address(), render(None), query_id)
             case DdlMode.DATABASE:
                 self._execute_at(None, render(None), query_id=query_id, settings=DATABASE_SETTINGS)
             case DdlMode.SINGLE | DdlMode.AUTO:
@@ -146,12 +149,14 @@ class ClickHouseS3Hook(DriverHook):
         :param render: as for :meth:`execute_everywhere`.
         """
         declared = self.declaration
-        if declared.http_endpoints:
-            self._execute_at_each(declared.http_endpoints, render(None), None)
-        elif declared.cluster is not None and len(self._server.members(declared.cluster)) > 1:
-            self._execute_on_cluster(render(declared.cluster), None)
-        else:
+        if not declared.http_endpoints and (
+            declared.cluster is None or len(self._server.members(declared.cluster)) == 1
+        ):
             self.execute(render(None))
+        elif declared.http_endpoints or not self._server.has_keeper:
+            self._execute_at_each(self._every_address(), render(None), None)
+        else:
+            self._execute_on_cluster(render(declared.cluster), None)
 
     def execute_on(self, nodes: Collection[str], statement: Statement, *, query_id: str | None = None) -> None:
         """Run a statement on some nodes at once, sent to each directly and only once.
@@ -185,13 +190,60 @@ class ClickHouseS3Hook(DriverHook):
         """The connected server; read once, since a load broadcasts each time that it looks for what has ended."""
         return read_server(self)
 
-    @cached_property
+    @property
+    def unanswered(self) -> tuple[str, ...]:
+        """Addresses at which nodes of the cluster were looked for in vain."""
+        return tuple(address for address, node in self._answers.items() if address and not node)
+
+    @property
     def _addresses(self) -> dict[str, str | None]:
         """Name of each node that the connection reaches → its address; None for the connection's own address."""
-        addresses = self.declaration.http_endpoints or (None,)
+        return {node: address for address, node in self._answers.items() if node}
+
+    @cached_property
+    def _answers(self) -> dict[str | None, str]:
+        """Address → the name of the node that answers there; '' if none does."""
+        if endpoints := self.declaration.http_endpoints:
+            return dict(zip(endpoints, map_at_once(self._ask_name, endpoints), strict=True))
+        guesses = self._guess_addresses()
+        answers = dict(zip(guesses, map_at_once(self._try_name, guesses), strict=True)) if guesses else {}
+        # A balancer may send each statement to another node: its address stands for no node of several shards.
+        return answers if any(answers.values()) else {**answers, None: self._ask_name(None)}
+
+    def _guess_addresses(self) -> list[str | None]:
+        """Where the nodes of several shards may listen: on the connection's port of the hosts that the cluster names.
+
+        For a single shard, the connection's own address is enough.
+        """
+        cluster = self.declaration.cluster
+        members = self._server.members(cluster) if cluster else ()
+        if len({member.shard for member in members}) < 2:
+            return []
+        own = self._own_address
+        hosts = (member.address.rpartition(":")[0] for member in members)
+        found = dict.fromkeys(format_address(host, self._driver_kwargs["port"]) for host in hosts)
+        return [None if address == own else address for address in found]
+
+    def _ask_name(self, address: str | None) -> str:
         # By the client that will execute there: each new one costs three statements.
-        rows = map_at_once(lambda address: self._query_at(address, render_read_node(), is_patient=True), addresses)
-        return {found[0]["node"]: address for found, address in zip(rows, addresses, strict=True)}
+        return str(self._query_at(address, render_read_node(), is_patient=True)[0]["node"])
+
+    def _try_name(self, address: str | None) -> str:
+        try:
+            return self._ask_name(address)
+        except ChS3Error as error:
+            log.info("no node of the cluster %r at %s: %s", self.declaration.cluster, address, error)
+            return ""
+
+    def _every_address(self) -> Sequence[str | None]:
+        """The address of every node.
+
+        :raises ConfigError: if the connection lists none, and one was not found.
+        """
+        if endpoints := self.declaration.http_endpoints:
+            return endpoints
+        check_reach(self, self.cluster_spec, any_will_do=lambda: False, what="this statement")
+        return [self._addresses[node.host] for node in self.cluster_spec.nodes]
 
     def run_ddl(self, *statements: str) -> None:
         """Run DDL on every node, for a DAG that creates its own tables.
@@ -213,7 +265,7 @@ class ClickHouseS3Hook(DriverHook):
             self.execute_everywhere(partial(_render_ddl, statement))
 
     def test_connection(self) -> tuple[bool, str]:
-        """Query every node, and check what every load needs; for the button of the connection.
+        """Check what every load needs, as ``ch-s3 doctor`` does; for the button of the connection.
 
         Airflow's UI tests it under a made-up id, so a failure names it by its address.
         """
@@ -222,34 +274,18 @@ class ClickHouseS3Hook(DriverHook):
         try:
             shown = f"connection to {self._read_address()}"
             secrets = self._secrets
-            said = _describe(self.cluster_spec, self.ddl_mode)
-            self._check_loads()
-            return True, said
+            ok, said = self._examine()
         except Exception as error:  # any error has to be shown in the browser
-            return False, scrub(str(error) or type(error).__name__, secrets).replace(own_id, shown)
+            ok, said = False, str(error) or type(error).__name__
+        return ok, said if ok else scrub(said, secrets).replace(own_id, shown)
 
-    def _check_loads(self) -> None:
-        """Check the addresses of the nodes, and the ledger if the connection names one, as a load does.
-
-        :raises ChS3Error: as a load would.
-        """
+    def _examine(self) -> tuple[bool, str]:
         # Loads import more than what a connection needs.
-        from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
-        from airflow_provider_ch_s3.inspect.locate import check_reach
-        from airflow_provider_ch_s3.load import checks
+        from airflow_provider_ch_s3.load.doctor import CONNECTION_CHECKS, State, Subject, examine
 
-        cluster, named = self.cluster_spec, self.declaration.ledger_table
-        # A table whose replicas are all of the cluster's nodes needs only one of them.
-        check_reach(self, cluster, any_will_do=lambda: len({node.shard for node in cluster.nodes}) == 1)
-        if not named:
-            return
-        # Without a database, the ledger is in the one of each table.
-        name = ledger_name(named, self._server.database)
-        engine = self._server.engines.get(name.database, "")
-        ledger = Ledger(client=self, cluster=cluster.name, name=name, target=name, load_id="", database_engine=engine)
-        is_there = bool(ledger.check())
-        if name == ledger_name(named, "") and cluster.server_version >= checks.FIRST_VERSION:
-            checks.check_needs(self, {name: checks.READ_AND_WRITE if is_there else checks.LEDGER})
+        findings = list(examine(Subject(client=self, declaration=self.declaration), CONNECTION_CHECKS))
+        failed = [finding.text for finding in findings if finding.state is State.FAILED]
+        return not failed, "; ".join(failed or [finding.text for finding in findings])
 
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:
@@ -294,16 +330,3 @@ class ClickHouseS3Hook(DriverHook):
 
 def _render_ddl(text: str, cluster: str | None) -> Statement:
     return Statement(text=text.replace(ON_CLUSTER_TOKEN, on_cluster(cluster).strip()))
-
-
-def _describe(spec: ClusterSpec, ddl_mode: DdlMode) -> str:
-    weakest = spec.weakest
-    version = ".".join(map(str, spec.server_version))
-    where = f"cluster {spec.name!r}" if spec.name else "one server without a cluster"
-    found = (
-        f"ClickHouse {version}, {where}: {count_of(spec.node_count, 'node')} with"
-        f" {count_of(weakest.vcpus, 'vCPU')} ({spec.vcpus_origin.value}) and "
-        f"{format_bytes(weakest.memory_bytes)} of memory ({spec.memory_origin.value}) each; "
-        f"DDL mode {ddl_mode.value}"
-    )
-    return "; ".join((found, *spec.notes))

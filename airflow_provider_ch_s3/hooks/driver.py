@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 from airflow.providers.clickhousedb.hooks.clickhouse import ClickHouseHook
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.common.text import format_bytes
+from airflow_provider_ch_s3.common.text import format_address, format_bytes
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 from airflow_provider_ch_s3.hooks.connection import TLS_ARGUMENTS, clean_connection, fit_tls
 from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
@@ -156,7 +156,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
                 f" {format_bytes(MAX_FORM_BYTES)} for a statement with query parameters; load fewer files,"
                 " or use a named collection or the servers' own role instead of keys"
             )
-        own = f"{self._driver_kwargs['host']}:{self._driver_kwargs['port']}"
+        own = self._own_address
         where = address or own
         # Each new client asks its server for the version and all settings, so one that is there already is used.
         kind = _ClientKind(
@@ -195,6 +195,10 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
                 _pin_settings(client, kind)
                 self._clients[kind] = client
             return self._clients[kind]
+
+    @property
+    def _own_address(self) -> str:
+        return format_address(self._driver_kwargs["host"], self._driver_kwargs["port"])
 
     @cached_property
     def _driver_kwargs(self) -> dict[str, Any]:

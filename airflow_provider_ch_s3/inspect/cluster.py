@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, NodeSpec, merge_cluster
 from airflow_provider_ch_s3.common.text import GIB, show_name
-from airflow_provider_ch_s3.errors import ClusterError, ErrorCode, ServerError
+from airflow_provider_ch_s3.errors import ClusterError, ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.sql.table_queries import render_detect_nodes, render_read_server
 
 
@@ -169,3 +169,23 @@ def _check_distinct(nodes: Sequence[NodeSpec], members: Sequence[Member]) -> Non
                 "its own host name, and list each server once in the cluster"
             )
         seen[node.host] = member.address
+
+
+def check_reach(
+    client: ClickHouseClient, cluster: ClusterSpec, *, any_will_do: Callable[[], bool], what: str = "a commit"
+) -> None:
+    """Check that the connection has the addresses of the nodes that a commit has to reach.
+
+    :param any_will_do: whether one node is enough.
+    :param what: has to reach them.
+    :raises ConfigError: if one is missing.
+    """
+    nodes = {node.host for node in cluster.nodes}
+    lacking = nodes - client.reachable
+    if lacking and (lacking == nodes or not any_will_do()):
+        tried = f" (tried in vain: {', '.join(client.unanswered)})" if client.unanswered else ""
+        raise ConfigError(
+            f"{what} has to reach every node of the cluster {cluster.name!r}, and the connection has no"
+            f" address of {', '.join(sorted(lacking))}{tried}; list the host:port of every node's HTTP interface in"
+            " http_endpoints"
+        )

@@ -6,12 +6,11 @@ A table that exists on more nodes than the load covers is refused: the load's fi
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import REPLICATED_DATABASES, ClusterDeclaration, ClusterSpec
-from airflow_provider_ch_s3.errors import ConfigError, ServerError, TargetError
+from airflow_provider_ch_s3.errors import ServerError, TargetError
 from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, detect_cluster
 from airflow_provider_ch_s3.inspect.table import FoundTable, declare_cluster, find_table
 from airflow_provider_ch_s3.sql import load_queries
@@ -80,19 +79,3 @@ def _wider_clusters(server: ConnectedServer, cluster: str | None) -> list[str]:
         and len(members) > 1
         and not {member.address for member in members} <= own
     ]
-
-
-def check_reach(client: ClickHouseClient, cluster: ClusterSpec, *, any_will_do: Callable[[], bool]) -> None:
-    """Check that the connection has the addresses of the nodes that a commit has to reach.
-
-    :param any_will_do: whether one node is enough.
-    :raises ConfigError: if one is missing.
-    """
-    nodes = {node.host for node in cluster.nodes}
-    lacking = nodes - client.reachable
-    if lacking and (lacking == nodes or not any_will_do()):
-        raise ConfigError(
-            f"a commit has to reach every node of the cluster {cluster.name!r}, and the connection has no"
-            f" address of {', '.join(sorted(lacking))}; list the host:port of every node's HTTP interface in"
-            " http_endpoints"
-        )

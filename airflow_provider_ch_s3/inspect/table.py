@@ -74,7 +74,7 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
         raise TargetChangingError(
             f"table {name} does not exist on the connected server, or this user may not see it; create it on every"
             " node, have the load create it with create_table='auto', correct table=, or grant the user the rights in"
-            " docs/permissions.md"
+            " `ch-s3 docs permissions`"
         )
     distribution = None
     if rows[0]["engine"] == "Distributed":

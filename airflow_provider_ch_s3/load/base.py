@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.create.make import TableMaker
-from airflow_provider_ch_s3.files.regions import find_apart
+from airflow_provider_ch_s3.files.regions import Region, find_apart
 from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES, SourceFile, SourceSpec
 from airflow_provider_ch_s3.files.stores import ObjectStore, RegionalStore
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -144,6 +144,12 @@ class TaskLoad(ABC):
             access=self.store.access(),
         )
 
+    @property
+    def has_table(self) -> bool:
+        """Whether the table is there, or would be missing: only a load that may create it does without."""
+        maker = self._find_table_maker()
+        return maker is None or maker.is_there()
+
     def _has_table(self) -> bool:
         """Create the table if that is wanted and it does not exist.
 
@@ -174,8 +180,15 @@ class TaskLoad(ABC):
 
     def _report_nothing(self) -> LoadReport:
         report = LoadReport.nothing_new(self.request.table)
-        log.info("%s", report)
+        self._log_report(report)
         return report
+
+    def _log_report(self, report: LoadReport) -> None:
+        """Log the details, folded: the task itself says in a sentence what has changed."""
+        if report.is_nothing_new:
+            log.info("%s", report)
+        else:
+            log_folded(log, "the report", str(report))
 
     def _log_plan(self, prepared: PreparedLoad) -> None:
         log_plan(prepared)
@@ -188,15 +201,19 @@ class TaskLoad(ABC):
         log_folded(log, "the SQL", self.sql)
         self.monitor.submit(statement, query_id)
 
-    def _warn_if_far(self, source: SourceSpec) -> None:
+    def find_distance(self) -> tuple[Region, Region] | None:
+        """Find the regions of the cluster and of the files, if these are known to differ; None otherwise."""
         nodes = (urlsplit(f"//{endpoint}").hostname or "" for endpoint in self.declaration.http_endpoints)
-        hosts = [self.declaration.host, *nodes]
-        regions = find_apart(
-            hosts,
-            urlsplit(source.access.endpoint_url).hostname or "",
-            lambda: self.store.region_of(source.pattern.bucket) if isinstance(self.store, RegionalStore) else "",
+        return find_apart(
+            [self.declaration.host, *nodes],
+            urlsplit(self.store.access().endpoint_url).hostname or "",
+            lambda: (
+                self.store.region_of(self.request.pattern.bucket) if isinstance(self.store, RegionalStore) else ""
+            ),
         )
-        if regions:
+
+    def _warn_if_far(self, source: SourceSpec) -> None:
+        if regions := self.find_distance():
             log.warning(
                 "the cluster is in %s and the files are in %s: the provider charges for the %s that leave its region"
                 " (about 0.01 to 0.12 USD per GB), and the distance slows the load down; copy the bucket to the"

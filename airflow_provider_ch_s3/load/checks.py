@@ -45,8 +45,8 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
         )
     if target.is_shared:
         log.warning(
-            "%s is a %s table of ClickHouse Cloud, where this package has never been run: docs/topologies.md says"
-            " what was tested instead, and how to test your own service",
+            "%s is a %s table of ClickHouse Cloud, where this package has never been run: `ch-s3 docs topologies`"
+            " says what was tested instead, and how to test your own service",
             target.local,
             target.engine,
         )
@@ -253,7 +253,7 @@ def check_needs(
             raise TargetError(
                 f"user {user!r} may not {', '.join(missing)} on {where}, and nothing was changed; have an"
                 f" administrator run GRANT {', '.join(missing)} ON {where} TO {short_identifier(user)} on every node"
-                " (docs/permissions.md lists all rights)"
+                " (`ch-s3 docs permissions` lists all rights)"
             )
 
 

@@ -121,7 +121,7 @@ class DirectLoadRun(TaskLoad):
             report = dataclasses.replace(report, plan_seconds=self._plan_seconds, **planned)
         about: dict[str, Fact] = {"table": report.table, "rows": report.rows_written, "query_id": query_id}
         record_step("insert", ended=report.ended, seconds=report.seconds, **about)
-        log.info("%s", report)
+        self._log_report(report)
         is_read_whole = (
             not self.request.pattern.scheme.is_reliable
             and self._prepared is not None

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
-from airflow_provider_ch_s3.common.text import GIB, count_of, format_bytes, format_count
+from airflow_provider_ch_s3.common.text import GIB, count_of, format_bytes, format_count, with_facts
 from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.files.file_format import file_extension, is_compressed
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
@@ -94,12 +94,38 @@ def _number(count: int) -> str:
 
 
 def log_plan(prepared: PreparedLoad) -> None:
-    """Log the plan with the reasons of what is notable, and its other settings folded."""
+    """Log a plan in two lines, what is loaded and how; the settings are folded."""
     for note in prepared.cluster.notes:
         log.warning("%s", note)
-    log.info("plan for %s:\n%s", prepared.target.name, format_plan(prepared))
+    log.info("%s", _describe_files(prepared))
+    facts = {"planned_seconds": prepared.plan.prediction.load_seconds}
+    log.info("%s", with_facts(f"plan: {_summarize(prepared)}", facts))
+    for text in advise(prepared.source, prepared.cluster):
+        log.info("advice: %s", text)
+    log_folded(log, "the settings that matter, with their reasons", format_plan(prepared))
     others = [setting for setting in _all_settings(prepared) if not setting.is_notable]
     log_folded(log, f"the other {count_of(len(others), 'setting')}", _format_settings(others))
+
+
+def _describe_files(prepared: PreparedLoad) -> str:
+    source = prepared.source
+    rows = f", {count_of(source.rows, 'row')}" if source.rows is not None else ""
+    chunk = "" if prepared.chunk.is_only else f", chunk {prepared.chunk.describe_share()}"
+    return (
+        f"{count_of(len(source.files), source.data_format + ' file')}, {format_bytes(source.size_bytes)}{rows}, from"
+        f" {source.pattern} into {prepared.target.name}{chunk}"
+    )
+
+
+def _summarize(prepared: PreparedLoad) -> str:
+    values = {setting.name: setting.value for setting in _all_settings(prepared)}
+    threads, block_bytes = values.get("max_insert_threads"), values.get("min_insert_block_size_bytes")
+    pieces = [
+        f"{prepared.cluster.node_count} x {count_of(int(threads), 'thread')}" if threads else "",
+        f"blocks of {format_bytes(float(block_bytes))}" if block_bytes else "",
+        str(prepared.plan.prediction),
+    ]
+    return ", ".join(filter(None, pieces))
 
 
 def _all_settings(prepared: PreparedLoad) -> Sequence[Setting]:

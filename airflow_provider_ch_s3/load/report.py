@@ -247,6 +247,11 @@ class LoadReport:
         return self.rows_written if self.partitions is None else sum(self.partitions.values())
 
     @property
+    def total_seconds(self) -> float:
+        """From the listing to the commit."""
+        return self.plan_seconds + self.seconds + self.settle_seconds + self.verify_seconds + self.commit_seconds
+
+    @property
     def outcome(self) -> str:
         """What the load has changed, in one sentence."""
         if self.is_nothing_new:
@@ -258,8 +263,7 @@ class LoadReport:
         rejected = f"; {count_of(self.rows_rejected, 'row')} rejected" if self.rows_rejected else ""
         failed = [one["name"] for one in self.row_checks if not one["passed"]]
         warned = f"; {count_of(len(failed), 'check')} not fulfilled: {', '.join(failed)}" if failed else ""
-        seconds = self.plan_seconds + self.seconds + self.settle_seconds + self.verify_seconds + self.commit_seconds
-        after = format_seconds(seconds)
+        after = format_seconds(self.total_seconds)
         if self.is_validated_only:
             return (
                 f"{self.table} was not changed: {rows} from {files}{partitions} only validated, after {after}{warned}"

@@ -647,7 +647,7 @@ class LoadRun(TaskLoad):
 
         Airflow does not retry a try that has ended well, so a later one is of a task that was cleared.
         """
-        log.info("%s", report)
+        self._log_report(report)
         if self.request.validate_only:
             return
         self._dispose_of_files()

@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import BaseOperator
 from airflow_provider_ch_s3.common.arguments import check_flag, check_settings, check_text, parse_count
 from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.transfers.failures import failing_for_good
+from airflow_provider_ch_s3.transfers.failures import fails_plainly
 from airflow_provider_ch_s3.transfers.identity import identify
 from airflow_provider_ch_s3.tuning import SettingValue
 
@@ -53,7 +53,7 @@ class S3QueryOperator(BaseOperator):  # type: ignore[misc]
     :raises ClusterError: if the cluster is unknown, or a node does not respond.
     :raises LoadError: if the result has more than ``max_rows`` rows.
     :raises AirflowFailException: in the place of each of these that no retry can change, such as wrong arguments; it
-        has the error as its cause.
+        has the error as its context.
     """
 
     template_fields: Sequence[str] = (
@@ -107,7 +107,7 @@ class S3QueryOperator(BaseOperator):  # type: ignore[misc]
         self.settings = settings
         self._kill: Callable[[], object] = lambda: None
 
-    @failing_for_good()
+    @fails_plainly
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Run the query, and return its rows.
 

@@ -40,6 +40,12 @@ def base_path() -> str:
     return urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
 
 
+ICONS = {
+    "icon": f"{base_path()}{PREFIX}/icon.svg",
+    "icon_dark_mode": f"{base_path()}{PREFIX}/icon_dark.svg",
+}
+
+
 class ChS3Plugin(AirflowPlugin):  # type: ignore[misc]
     """Adds the page, and the tab to every task instance; on other tasks it shows that there is no report."""
 
@@ -52,12 +58,14 @@ class ChS3Plugin(AirflowPlugin):  # type: ignore[misc]
         {
             "name": "Load report",
             "bundle_url": f"{base_path()}{PREFIX}/load_report.js",
+            **ICONS,
             "destination": "task_instance",
             "url_route": "load_report",
         },
         {
             "name": "ClickHouse loads",
             "bundle_url": f"{base_path()}{PREFIX}/loads_page.js",
+            **ICONS,
             "destination": "nav",
             "category": "browse",
             "url_route": "clickhouse_loads",

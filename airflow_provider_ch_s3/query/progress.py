@@ -65,7 +65,8 @@ class Progress:
     @property
     def line(self) -> str:
         """One line for the log, with the facts that the tab "Load report" draws."""
-        return with_facts(str(self), {"chunk": self.chunk.number, "rows": self.rows})
+        done = round(self.done_ratio, 3) if self.chunk.is_only and self.done_ratio is not None else None
+        return with_facts(str(self), {"chunk": self.chunk.number, "rows": self.rows, "done": done})
 
     @property
     def _workers(self) -> str:

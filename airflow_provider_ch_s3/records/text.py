@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
 
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.records.values import LoadRecord, Selection, report_of
 from airflow_provider_ch_s3.records.view import LedgerView
 
+HEADS = ("load", "try", "started (UTC)", "table", "DAG.task", "run", "mode", "state", "files", "rows", "seconds")
 
-def format_loads(view: LedgerView, *, limit: int) -> str:
-    """Format the latest attempts as a table, one line each."""
-    lines = [
-        ("LOAD", "ATTEMPT", "STARTED (UTC)", "TABLE", "DAG.TASK", "RUN", "MODE", "STATE", "FILES", "ROWS", "SECONDS")
-    ]
-    for one in (LoadRecord.of(*found) for found in view.attempts(Selection(limit=limit))):
-        lines.append(
-            (
-                one.load_id,
-                str(one.attempt),
-                _utc(one.started),
-                one.table,
-                f"{one.dag}.{one.task}",
-                one.run,
-                one.load_mode,
-                one.outcome,
-                format_count(one.files),
-                "" if one.rows is None else format_count(one.rows),
-                "" if one.seconds is None else f"{one.seconds:.1f}",
-            )
+
+def tabulate_loads(view: LedgerView, selection: Selection) -> list[tuple[str, ...]]:
+    """Return the latest attempts as rows under :data:`HEADS`, the newest last."""
+    return [
+        (
+            one.load_id,
+            str(one.try_number),
+            _utc(one.started),
+            one.named,
+            f"{one.dag}.{one.task}",
+            one.run,
+            one.load_mode,
+            one.outcome,
+            format_count(one.files),
+            "" if one.rows is None else format_count(one.rows),
+            "" if one.seconds is None else f"{one.seconds:.1f}",
         )
-    return _align(lines)
+        for one in (LoadRecord.of(*found) for found in view.attempts(selection))
+    ]
 
 
 def format_load(view: LedgerView, load_id: str) -> str:
@@ -64,10 +61,3 @@ def format_load(view: LedgerView, load_id: str) -> str:
 
 def _utc(seconds: float) -> str:
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _align(lines: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )

@@ -27,6 +27,7 @@ class Selection:
 
     :param table: only those into one table, ``database.table``; '' for all.
     :param load_id: only those of one load; '' for all.
+    :param dag: only those of one DAG; '' for all.
     :param states: only those in one of these states; none for all.
     :param days: only those planned within these days; 0 for all.
     :param after: where a page begins, as :attr:`LoadsPage.next` of the one before says; '' for the first.
@@ -35,6 +36,7 @@ class Selection:
 
     table: str = ""
     load_id: str = ""
+    dag: str = ""
     states: Sequence[str] = ()
     days: float = 0.0
     after: str = ""
@@ -49,6 +51,7 @@ class LoadRecord:
     :param load_id: the same for all attempts of a task instance.
     :param attempt: number of the attempt, by which its files are found.
     :param table: the local table, ``database.table``.
+    :param named: the table as the task names it, which may be a Distributed one.
     :param state: ``planned``, ``committing``, ``committed`` or ``abandoned``.
     :param is_open: it is at work, or a retry may continue it.
     :param is_broken: its commit was interrupted, and could not be finished.
@@ -68,7 +71,7 @@ class LoadRecord:
     :param ended: when it was committed or abandoned; None while it is open.
     :param rows: rows that the table got; None unless it is committed.
     :param rows_rejected: rows that could not be loaded; None unless it is committed.
-    :param seconds: duration of INSERT and commit; None unless it is committed.
+    :param seconds: duration from the listing to the commit; None unless it is committed.
     :param table_uuids: UUIDs of the table that it was committed into, which may have another name by now.
     :param events: what happened to it, in order: ``time``, ``event``, ``try_number``, ``epoch``.
     """
@@ -77,6 +80,7 @@ class LoadRecord:
     load_id: str
     attempt: int
     table: str
+    named: str
     state: str
     is_open: bool
     is_broken: bool
@@ -105,7 +109,9 @@ class LoadRecord:
     @property
     def outcome(self) -> str:
         """The state, for people."""
-        return "validated" if self.is_validated_only else self.state
+        if self.is_validated_only:
+            return "validated"
+        return "running" if self.state == EventKind.PLANNED.value else self.state
 
     @classmethod
     def of(cls, table: str, attempt: Attempt) -> LoadRecord:
@@ -116,6 +122,7 @@ class LoadRecord:
             load_id=attempt.id.load_id,
             attempt=attempt.id.number,
             table=table,
+            named=str(planned.get("table", table)),
             state=attempt.state.value,
             is_open=attempt.is_open,
             is_broken=attempt.is_broken,
@@ -137,7 +144,7 @@ class LoadRecord:
             ended=None if attempt.is_open else attempt.events[-1].time,
             rows=report.rows_added if report else None,
             rows_rejected=report.rows_rejected if report else None,
-            seconds=round(report.seconds + report.commit_seconds, 3) if report else None,
+            seconds=round(report.total_seconds, 3) if report else None,
             table_uuids=attempt.committed_uuids,
             events=[
                 {

@@ -165,6 +165,7 @@ class LedgerView:
             ledger_queries.render_read_latest_attempts,
             target=selection.table,
             load_id=selection.load_id,
+            dag=selection.dag,
             states=selection.states,
             days=selection.days,
             after=_parse_place(selection.after, (float, str, int)),

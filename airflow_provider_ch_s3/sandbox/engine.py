@@ -10,9 +10,11 @@ import os
 import platform
 import shutil
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from airflow_provider_ch_s3.common.bars import show_bytes
 from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.sandbox.config import EMBEDDED
 from airflow_provider_ch_s3.sandbox.registries import Registry, fetch, unpack
@@ -125,7 +127,8 @@ def _install(package: EnginePackage, directory: Path) -> None:
     scratch.mkdir()
     try:
         _log.info("downloading the ClickHouse engine %s %s (once)", package.name, package.version)
-        archive = fetch(package.registry, package.name, package.version, scratch)
+        with show_bytes("140 to 180 MB", lambda: _size_of(scratch)):
+            archive = fetch(package.registry, package.name, package.version, scratch)
         _verify(package, archive)
         unpacked = scratch / "unpacked"
         unpack(package.registry, archive, unpacked, library=package.library, parts=package.parts)
@@ -137,6 +140,15 @@ def _install(package: EnginePackage, directory: Path) -> None:
                 part.replace(target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _size_of(directory: Path) -> int:
+    """Sum up the files of a directory while some come and go."""
+    total = 0
+    for path in directory.rglob("*"):
+        with suppress(FileNotFoundError):
+            total += path.lstat().st_size
+    return total
 
 
 def _verify(package: EnginePackage, archive: Path) -> None:

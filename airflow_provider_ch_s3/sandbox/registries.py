@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -119,7 +120,13 @@ def _run_pip(args: Sequence[str], directory: Path) -> subprocess.CompletedProces
 def _run(command: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
-            command, cwd=directory, capture_output=True, text=True, timeout=DOWNLOAD_TIMEOUT_SECONDS, check=False
+            command,
+            cwd=directory,
+            env={**os.environ, "TMPDIR": str(directory)},  # where pip keeps what it is downloading
+            capture_output=True,
+            text=True,
+            timeout=DOWNLOAD_TIMEOUT_SECONDS,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise SandboxError(f"the ClickHouse engine could not be downloaded: {exc}; try again") from exc

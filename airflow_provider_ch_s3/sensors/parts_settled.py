@@ -39,7 +39,7 @@ from airflow_provider_ch_s3.table.settle import (
     judge_parts,
 )
 from airflow_provider_ch_s3.table.target import TableName
-from airflow_provider_ch_s3.transfers.failures import failing_for_good
+from airflow_provider_ch_s3.transfers.failures import fails_plainly
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger, dump_rule
 from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
 
@@ -97,7 +97,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
     :raises ServerError: if ClickHouse refuses a statement, or the login.
     :raises SettleError: if the parts will never settle.
     :raises AirflowFailException: in the place of each of these that no retry can change, such as wrong arguments; it
-        has the error as its cause.
+        has the error as its context.
     """
 
     template_fields: Sequence[str] = (
@@ -133,7 +133,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         self.stalled_seconds = stalled_seconds
         self.deferrable = deferrable
 
-    @failing_for_good()
+    @fails_plainly
     def execute(self, context: Context) -> Any:
         """Wait, as every sensor does."""
         return super().execute(context)
@@ -154,6 +154,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
             self._defer(rule, snapshot)
         return PokeReturnValue(is_done=False)
 
+    @fails_plainly
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
         """Handle the trigger's event.
 

@@ -385,6 +385,7 @@ def render_read_latest_attempts(
     *,
     target: str = "",
     load_id: str = "",
+    dag: str = "",
     states: Sequence[str] = (),
     days: float = 0.0,
     after: tuple[float, str, int] | None = None,
@@ -394,6 +395,7 @@ def render_read_latest_attempts(
 
     :param target: only those of one target; '' for all.
     :param load_id: only those of one load; '' for all.
+    :param dag: only those of one DAG; '' for all.
     :param states: only those in one of these states; none for all.
     :param days: only those planned within these days; 0 for all.
     :param after: only those planned before this one: when it was planned (Unix time), the id of its load, its number.
@@ -404,6 +406,7 @@ def render_read_latest_attempts(
         cluster=cluster,
         target=target,
         load_id=load_id,
+        dag=dag,
         states=states,
         days=days,
         after=after,

@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.export.request import ExportRequest, parse_destination
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
-from airflow_provider_ch_s3.transfers.failures import failing_for_good
+from airflow_provider_ch_s3.transfers.failures import fails_plainly
 from airflow_provider_ch_s3.transfers.identity import identify
 from airflow_provider_ch_s3.transfers.task_limits import limit_of
 from airflow_provider_ch_s3.tuning import SettingValue
@@ -66,7 +66,8 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
         complete.
     :param settings: ClickHouse settings; they override those of the connection and the computed ones. (templated)
     :param deferrable: wait in the triggerer while the query runs.
-    :param poll_interval: seconds between two polls of the running query.
+    :param poll_interval: seconds between two polls of the running query; if not deferred, at most, since the first
+        polls come sooner.
     :returns: an :class:`ExportReport` as a dict of plain values, through XCom.
     :raises ConfigError: if an argument or a field of the connection has a wrong value.
     :raises SourceError: if the worker cannot read, list or write in the folder.
@@ -76,7 +77,7 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
     :raises ServerError: if ClickHouse refuses a statement, or the login.
     :raises LoadError: if the export failed, or the files do not hold the rows that were written.
     :raises AirflowFailException: in the place of each of these that no retry can change, such as wrong arguments; it
-        has the error as its cause.
+        has the error as its context.
     """
 
     template_fields: Sequence[str] = (
@@ -138,7 +139,7 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
         self.poll_interval = poll_interval
         self._export: ExportRun | None = None
 
-    @failing_for_good()
+    @fails_plainly
     def execute(self, context: Context) -> dict[str, Any] | None:
         """Export and return the report, or submit the query and wait for it in the triggerer.
 
@@ -162,7 +163,7 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
             )
             return None
 
-    @failing_for_good()
+    @fails_plainly
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
         """Count the rows in the files, and complete the folder.
 

@@ -1,24 +1,46 @@
-"""Which errors Airflow tries again after."""
+"""How an error ends a task: what its log shows, and whether Airflow tries again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import functools
+import logging
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_ch_s3.errors import ChS3Error
 
+log = logging.getLogger(__name__)
 
-@contextmanager
-def failing_for_good() -> Iterator[None]:
-    """Have Airflow not retry after an error that no retry can change.
+Self = TypeVar("Self")
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
-    :raises AirflowFailException: in its place; it has the error as its cause.
+
+def fails_plainly(
+    execute: Callable[Concatenate[Self, Given], Result],
+) -> Callable[Concatenate[Self, Given], Result]:
+    """Have a method raise errors of this package without the way that they took, which is logged at DEBUG.
+
+    The message says what is wrong and what to do, and Airflow logs each frame with its lines of code. Where no retry
+    can change the error, ``AirflowFailException`` is raised in its place, with the error as its context.
     """
-    try:
-        yield
-    except ChS3Error as error:
-        if not error.is_final:
-            raise
-        raise AirflowFailException(str(error)) from error
+
+    @functools.wraps(execute)
+    def plain(self: Self, /, *args: Given.args, **kwargs: Given.kwargs) -> Result:
+        short: Exception
+        try:
+            return execute(self, *args, **kwargs)
+        except Exception as error:
+            if not isinstance(error, ChS3Error) and not isinstance(error.__cause__, ChS3Error):
+                raise
+            log.debug("%s", error, exc_info=True)
+            short = error.with_traceback(None)
+        if isinstance(short, ChS3Error) and short.is_final:
+            final = AirflowFailException(str(short))
+            final.__context__ = short
+            raise final from None
+        raise short from None
+
+    return plain

@@ -30,7 +30,7 @@ from airflow_provider_ch_s3.request import OnNoFiles
 from airflow_provider_ch_s3.table.new_table import CreateTable
 from airflow_provider_ch_s3.table.row_check import Check
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
-from airflow_provider_ch_s3.transfers.failures import failing_for_good
+from airflow_provider_ch_s3.transfers.failures import fails_plainly
 from airflow_provider_ch_s3.transfers.identity import identify
 from airflow_provider_ch_s3.transfers.lineage import LoadLineage
 from airflow_provider_ch_s3.transfers.links import ClickHouseLink, LoadReportLink, build_clickhouse_link
@@ -56,7 +56,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     as whole partitions. Whatever dies on the way, a retry continues from the state that the ledger in ClickHouse
     records.
 
-    An ``execution_timeout`` also limits the INSERT on the servers. docs/tuning.md explains the computed settings.
+    An ``execution_timeout`` also limits the INSERT on the servers. ``ch-s3 docs tuning`` explains the computed
+    settings.
 
     :param table: ``table`` or ``database.table``: a Distributed table, or a local one on every node. (templated)
     :param create_table: if the table does not exist, create it from the files on every node: ``"auto"``, or
@@ -82,13 +83,13 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         itself, so that a retry continues with the chunk that failed; ``end`` loads all files with one query, as the
         replacing modes and ``staging=False`` always do.
     :param max_files_per_chunk: number of files, at most 10,000, at which a chunk is full. (templated)
-    :param max_bytes_per_chunk: stored size of files at which a chunk is full; None: what the cluster loads in ten
-        minutes. (templated)
+    :param max_bytes_per_chunk: bytes of files, as they are stored, at which a chunk is full; None: what the cluster
+        loads in ten minutes. (templated)
     :param after_load: what happens to the files when their rows are committed: ``keep``, ``tag`` (``ch-s3-load``,
         with the id of the query), ``move`` (to ``move_to``) or ``delete`` them; only files that this task loaded, and
         only if they have not changed since.
-    :param move_to: folder of the same bucket or container for ``move``, outside of ``source``; each load has a
-        folder of its own in it. (templated)
+    :param move_to: folder of the same bucket or container for ``move``, outside of ``source``; each INSERT (each
+        chunk of a load) has a folder of its own in it, named by its query id. (templated)
     :param settle_before_commit: wait until the merges of the staged parts have finished, so that readers never see
         many small parts.
     :param on_new_columns: columns of the files that the table lacks: ``fail``, ``ignore`` them, or ``add`` them to
@@ -96,12 +97,14 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     :param on_missing_columns: columns of the table that files lack: ``fail``, or load the ``default``.
     :param on_bad_rows: rows of CSV and JSONEachRow files that cannot be parsed, or have a value that does not fit its
         column: ``fail``, or ``reject`` them: they are committed to ``<table>_rejected`` together with the others.
-    :param max_bad_rows: with ``reject``, more such rows fail the load. (templated)
-    :param max_bad_ratio: with ``reject``, a greater share of all rows (0 to 1) fails the load. (templated)
+    :param max_bad_rows: with ``reject``, more such rows fail the load; in chunks, the chunk that has them.
+        (templated)
+    :param max_bad_ratio: with ``reject``, a greater share of all rows (0 to 1) fails the load; in chunks, of the rows
+        of a chunk. (templated)
     :param on_no_files: if there is no file to load: ``fail``, ``skip`` the task and what depends on it, or
         ``succeed``. Nothing changes in any case, in the replacing modes either.
-    :param min_files: number of files to load below which the load fails, before anything changes; without any,
-        ``on_no_files`` applies. (templated)
+    :param min_files: number of matching files below which the load fails, before anything changes; files that the
+        table already holds count, files that are too young do not. Without any, ``on_no_files`` applies. (templated)
     :param min_file_age: seconds (or a ``timedelta``) for which files must not have changed, by the store's own clock.
         ``append`` leaves younger files to the next load; where that would lose or double rows (the replacing modes,
         ``on_loaded_files="load"``, ``staging=False``), the load fails instead, so that Airflow tries again.
@@ -110,7 +113,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         loaded themselves. (templated)
     :param skip_downstream_if_nothing_new: if nothing was loaded, the task ends as skipped instead of successful, and
         so do the tasks that depend on it.
-    :param min_rows: number of rows below which the load fails, before the commit. (templated)
+    :param min_rows: number of rows below which the load fails, before the commit. In chunks, the last chunk checks
+        the sum: if it fails, those before it stay in the table. (templated)
     :param checks: name → flat SQL condition that aggregates the columns of the table, such as
         ``countIf(fare < 0) = 0``, or ``Check(…, on_failure="warn")``, or a dict of its fields; or
         ``Expect.rows(within=0.5)``, which compares with earlier loads of the task. All staged rows are checked before
@@ -135,7 +139,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         (templated)
     :param where: flat SQL condition over the columns of the files; other rows are not loaded. (templated)
     :param settings: ClickHouse settings; they override those of the connection and the computed ones. (templated)
-    :param poll_interval: seconds between two polls of the running query.
+    :param poll_interval: seconds between two polls of the running query; if not deferred, at most, since the first
+        polls come sooner.
     :returns: a :class:`LoadReport` as a dict of plain values, through XCom.
     :raises ConfigError: if an argument or a field of the connection has a wrong value.
     :raises SourceError: if the files cannot be listed, read or understood, or do not fit each other.
@@ -146,7 +151,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     :raises LoadError: if the load failed, or its outcome cannot be determined.
     :raises SettleError: if the staged parts will never settle (``settle_before_commit``).
     :raises AirflowFailException: in the place of each of these that no retry can change: wrong arguments, missing
-        rights, types and values that do not fit, checks that are not fulfilled. It has the error as its cause.
+        rights, types and values that do not fit, checks that are not fulfilled. It has the error as its context.
     """
 
     template_fields: Sequence[str] = (
@@ -296,7 +301,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         """
         return dataclasses.replace(parse_source(self.source, self.scheme), account=store.account)
 
-    @failing_for_good()
+    @fails_plainly
     def execute(self, context: Context) -> dict[str, Any] | None:
         """Load and return the report, or submit the load and wait for it in the triggerer.
 
@@ -308,7 +313,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
                 return self._result(context, load, load.run())
             return self._result_of(context, load, load.start(), new_deadline(self))
 
-    @failing_for_good()
+    @fails_plainly
     def execute_complete(self, context: Context, event: Mapping[str, Any], sql: str = "") -> dict[str, Any] | None:
         """Verify and commit what the query staged, and submit the next chunk if there is one.
 
@@ -355,14 +360,14 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         return None
 
     def _result(self, context: Context, load: TaskLoad, report: LoadReport) -> dict[str, Any]:
+        if not report.is_nothing_new:  # which the load itself has logged in the same words
+            log.info("%s", report.outcome)
         if report.is_validated_only:
-            return report.as_dict()  # which the load itself has logged
+            return report.as_dict()
         if load.table_name is not None:
             describe_in_events(context, self.outlets, load.table_name, report)
             self._lineage = LoadLineage.of(load, load.table_name, report, sql=load.sql or self.sql)
         emit_metrics(report)
-        if not report.is_nothing_new:  # which the load itself has logged in the same words
-            log.info("%s", report.outcome)
         is_without_files = report.is_nothing_new and not report.files_skipped
         if (report.is_nothing_new and self.skip_downstream_if_nothing_new) or (
             is_without_files and self.on_no_files == OnNoFiles.SKIP.value

@@ -29,6 +29,7 @@ README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 SCREENSHOTS = ROOT / "build" / "screenshots"
 NARROW_PIXELS = 340
+SMALL_WINDOW_PIXELS = 700
 """Airflow's page is never narrower than 1280 pixels, but a user may move its divider."""
 CHROMIUM = shutil.which("chromium")
 UI_TIMEOUT_MS = 120_000
@@ -201,6 +202,11 @@ def take_pictures(page: Page, shown: Locator, name: str) -> None:
     page.screenshot(path=SCREENSHOTS / f"{name}-narrow.png")
     assert shown.evaluate("element => element.scrollWidth") <= NARROW_PIXELS
     style.evaluate("element => element.remove()")
+    before = page.viewport_size
+    page.set_viewport_size({"width": SMALL_WINDOW_PIXELS, "height": 900})
+    page.screenshot(path=SCREENSHOTS / f"{name}-small-window.png")
+    if before:
+        page.set_viewport_size(before)
 
 
 Look = Callable[[str], None]

@@ -30,7 +30,7 @@ def test_form_shows_every_field_and_what_it_saves_keeps_tls_verified(
     form.get_by_text("Extra Fields", exact=True).click()
     for field in CONNECTION_FIELDS:
         form.get_by_text(field.label, exact=True).wait_for()
-        form.get_by_text(field.description, exact=True).wait_for()
+        form.get_by_text(field.help, exact=True).wait_for()
     form.get_by_role("button", name="Save").click()
 
     saved: dict[str, Any] = wait_for(

@@ -13,6 +13,7 @@ import pytest
 from airflow_provider_ch_s3.cli import demo
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from tests.airflow.conftest import DOCS, ROOT, code_blocks
+from tests.logs import unfolded
 from tests.marks import thorough
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
@@ -39,15 +40,28 @@ def test_demo_loads_and_compares(tmp_path: Path, options: list[str], nodes: int)
     assert re.fullmatch(
         rf"demo: OK rows=336776 nodes={nodes} load_seconds=\d+\.\d\d settle_seconds=\d+\.\d\d parts=\d+", last
     )
+    check_log(report_path.with_suffix(".log").read_text())
     report = json.loads(report_path.read_text())
     assert report["source"] == report["table"]
     assert report["load"]["files_read"] == 365
     assert sum(node["rows_written"] for node in report["load"]["nodes"].values()) == 336776
 
 
+def check_log(text: str) -> None:
+    """Check that what the load has logged fits on a page."""
+    records = re.split(r"^(?=\S+ \[\w+ *\] )", text, flags=re.MULTILINE)
+    ours = (
+        re.match(r"\S+ \[\w+ *\] (.*?) *\[airflow_provider_ch_s3\.(?!sensors)", record, re.DOTALL)
+        for record in records
+    )
+    lines = unfolded(record[1] for record in ours if record)
+    assert any("submitting ch-s3-" in line for line in lines)
+    assert len(lines) <= 25, lines
+
+
 def check_page(printed: str) -> None:
     """Check that a run prints what docs/commands.md shows, except progress and plan, which depend on the machine."""
-    (shown,) = code_blocks(DOCS / "commands.md", "text")
+    *_, shown = code_blocks(DOCS / "commands.md", "text")
     lines = [
         line for line in shown.splitlines() if line.strip("… ") and "%, " not in line and " [computed] " not in line
     ]

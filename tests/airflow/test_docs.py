@@ -54,6 +54,7 @@ def run(block: str, examples: LocalAirflow, tmp_path: Path) -> str:
 
 def test_every_block_is_run_here() -> None:
     assert [block.split(" -")[0].strip() for block in BLOCKS] == [
+        "ch-s3 doctor",
         "ch-s3 plan",
         "ch-s3 loads",
         "ch-s3 sandbox up",
@@ -63,8 +64,9 @@ def test_every_block_is_run_here() -> None:
 
 
 @pytest.mark.usefixtures("flights_table")
-def test_plan_and_loads(examples: LocalAirflow, tmp_path: Path) -> None:
-    plan, loads, *_ = BLOCKS
+def test_doctor_plan_and_loads(examples: LocalAirflow, tmp_path: Path) -> None:
+    doctor, plan, loads, *_ = BLOCKS
+    assert "✔ reading: 3 nodes can read 'dt=2013-01-01/" in run(doctor, examples, tmp_path)
     planned = run(plan, examples, tmp_path)
     assert "max_insert_threads = " in planned
     assert "INSERT INTO `sandbox`.`flights`" in planned
@@ -75,14 +77,14 @@ def test_plan_and_loads(examples: LocalAirflow, tmp_path: Path) -> None:
 
 
 def test_a_sandbox_in_the_background(examples: LocalAirflow, tmp_path: Path) -> None:
-    run(BLOCKS[2], examples, tmp_path)
+    run(BLOCKS[3], examples, tmp_path)
 
 
 @pytest.mark.thorough
 @pytest.mark.skipif(not DEBIAN_JAR.exists(), reason="no ZooKeeper: apt-get install zookeeper")
 def test_a_sandbox_with_replicas(examples: LocalAirflow, tmp_path: Path) -> None:
-    run(BLOCKS[3], examples, tmp_path)
+    run(BLOCKS[4], examples, tmp_path)
 
 
 def test_a_pool(examples: LocalAirflow, tmp_path: Path) -> None:
-    assert "Pool clickhouse_nightly created" in run(BLOCKS[4], examples, tmp_path)
+    assert "Pool clickhouse_nightly created" in run(BLOCKS[5], examples, tmp_path)

@@ -38,6 +38,10 @@ def test_wheel_holds_templates_and_nothing_of_the_tests(wheel: Path) -> None:
     assert pages <= names
     assert "airflow_provider_ch_s3/py.typed" in names
     assert "airflow_provider_ch_s3/example_dags/bulk_load_flights.py" in names
+    docs = {path.name for path in (ROOT / "docs").glob("*.md")}
+    assert {name for name in names if name.startswith("airflow_provider_ch_s3/docs/")} == {
+        f"airflow_provider_ch_s3/docs/{name}" for name in {*docs, "__init__.py"}
+    }
     assert not [name for name in names if name.startswith("tests")]
 
 

@@ -84,7 +84,8 @@ class Probe:
 
     def report(self, error: Exception) -> None:
         """Record why a try failed: of one that Airflow does not repeat, the error behind Airflow's."""
-        error = error.__cause__ if isinstance(error.__cause__, ChS3Error) else error
+        behind = error.__context__ or error.__cause__
+        error = behind if isinstance(behind, ChS3Error) and not isinstance(error, ChS3Error) else error
         line = {"try": self.try_number, "type": type(error).__name__, "ours": isinstance(error, ChS3Error)}
         _append(self.path.with_suffix(".errors"), {**line, "message": str(error)})
 

@@ -14,9 +14,12 @@ _OWN_HEADERS = frozenset({"connection", "keep-alive", "transfer-encoding", "cont
 
 
 @contextmanager
-def balancer(ports: Sequence[int]) -> Iterator[int]:
-    """Run a balancer in front of the given ports; yields its port."""
-    with _Balancer(ports) as server:
+def balancer(ports: Sequence[int], *, host: str = "127.0.0.1", port: int = 0) -> Iterator[int]:
+    """Run a balancer in front of the given ports of this machine; yields its port.
+
+    :param host: where it listens.
+    """
+    with _Balancer(ports, (host, port)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_port
         server.shutdown()
@@ -25,8 +28,8 @@ def balancer(ports: Sequence[int]) -> Iterator[int]:
 class _Balancer(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, ports: Sequence[int]) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, ports: Sequence[int], address: tuple[str, int]) -> None:
+        super().__init__(address, _Handler)
         self._ports = ports
         self._turns = cycle(ports)
 

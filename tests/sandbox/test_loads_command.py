@@ -38,6 +38,22 @@ def test_the_list_and_the_story_of_a_load(lab: Lab, table: str, capsys: pytest.C
         assert text in told
 
 
+def test_the_list_can_be_narrowed(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lab.load("in/*.csv", table, **CSV)
+    capsys.readouterr()
+    for narrowed, count in (
+        (["--dag", "lab", "--table", "t", "--state", "committed", "--since", "1h"], 1),
+        (["--dag", "other"], 0),
+        (["--table", f"{lab.database}.u"], 0),
+        (["--state", "running"], 0),
+        (["--since", "0.00001d"], 0),
+    ):
+        assert lab.loads(*narrowed) == 0
+        assert (narrowed, len(capsys.readouterr().out.splitlines()) - 1) == (narrowed, count)
+        assert lab.loads(*narrowed, "--json") == 0
+        assert len(json.loads(capsys.readouterr().out)["loads"]) == count
+
+
 def test_an_unknown_load_and_a_missing_ledger(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert lab.loads() == 1
     assert f"there is no ledger {lab.database}.ch_s3_ledger yet" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import logging
 import re
 
@@ -76,6 +77,23 @@ def test_settings_of_other_formats_and_defaults_are_shown_on_request(
     assert {"max_insert_threads", "insert_null_as_default", "input_format_csv_empty_as_default"} <= shown[()]
     others = {"input_format_parquet_max_block_size", "max_execution_time", "log_queries", "limit"}
     assert others <= shown[("--all",)] - shown[()]
+
+
+def test_sql_alone_and_json(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab.put("in/a.csv", b"id\n1\n")
+    table = lab.create("t", "id UInt32")
+    assert main(["plan", *lab.arguments(table), "--sql"]) == 0
+    sql = capsys.readouterr().out
+    assert sql.startswith("INSERT INTO")
+    assert lab.sandbox.s3_secret_key not in sql
+    assert main(["plan", *lab.arguments(table), "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert (plan["table"], plan["files"], plan["data_format"], plan["new_table"]) == (table, 1, "CSVWithNames", None)
+    assert len(plan["nodes"]) == 3
+    assert plan["sql"] == sql.rstrip("\n")
+    threads = next(setting for setting in plan["settings"] if setting["name"] == "max_insert_threads")
+    assert (threads["value"], threads["origin"]) == (1, "computed")
+    assert plan["expected"]["initial_parts"] >= 1
 
 
 def test_an_unknown_aws_connection_is_one_line(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,12 +7,14 @@ import logging
 import re
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_ch_s3.common.timing import Pace
 from airflow_provider_ch_s3.triggers import load as load_trigger
 from airflow_provider_ch_s3.triggers.load import LoadTrigger
+from tests.logs import unfolded
 from tests.sandbox.conftest import Lab, wait_until
 
 pytestmark = pytest.mark.sandbox
@@ -134,3 +136,27 @@ def test_files_that_are_left_out_are_told_once(lab: Lab, table: str, caplog: pyt
         lab.load("in/*", table, task_id="next")
     told = [record.getMessage() for record in caplog.records if "skipping" in record.getMessage()]
     assert told == ["skipping 1 file that the table already holds ('in/a.parquet')"]
+
+
+def test_an_ordinary_load_fits_on_a_page(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    """Columns are wider in the files than in the table, which was said in a line for each."""
+    lab.put_parquet("in/a.parquet", {f"c{n}": pa.array([n], pa.int64()) for n in range(15)})
+    table = lab.create("t", ", ".join(f"c{n} Int32" for n in range(15)))
+    with caplog.at_level(logging.INFO):
+        lab.load("in/*", table)
+    lines = unfolded(
+        record.getMessage() for record in caplog.records if record.name.startswith("airflow_provider_ch_s3")
+    )
+    assert len(lines) <= 25
+    assert not [record for record in caplog.records if record.levelno > logging.INFO]
+    said = "\n".join(lines)
+    for words in (
+        r"1 Parquet file, [\d.]+ KiB, 1 row, from s3://",
+        "15 columns are wider in the files than in ",
+        "plan: 3 x 1 thread, blocks of ",
+        "::group::the settings that matter, with their reasons",
+        "::group::the SQL",
+        f"{table} has 1 row from 1 file in 1 partition, after ",
+    ):
+        assert re.search(words, said), words
+    assert len(set(lines)) == len(lines)

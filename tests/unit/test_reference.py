@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docs import reference_page
+from docs._site import reference_page
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference.md"

@@ -1,7 +1,5 @@
 // What the tab shows, from Airflow's REST API, with the rights of the user who looks at it.
 
-import { readChecks, readError, readParts, readProgress } from "./log.js";
-
 const HISTORY_LENGTH = 20;
 const MOST_TASKS = 100;
 const ENDED = ["success", "failed", "skipped", "removed", "upstream_failed"];
@@ -10,6 +8,8 @@ const REPORTED = ["success", "skipped"];
 // Tasks are told by the arguments that they alone have together, so those of subclasses are found, too.
 const LOAD = ["clickhouse_conn_id", "source", "table"];
 const SENSOR = ["clickhouse_conn_id", "table", "max_parts", "max_parts_per_partition"];
+const FAILED = ["failed", "up_for_retry"];
+const LINE = /^(.*) \[ch-s3 (\{.*\})\]$/s;
 
 async function get(path) {
   const response = await fetch(new URL(`api/v2/${path}`, document.baseURI), {
@@ -34,9 +34,8 @@ const taskPath = (place) => `${runPath(place)}/taskInstances/${encodeURIComponen
 const indexOf = ({ mapIndex }) => Number(mapIndex ?? -1);
 
 // Rows of the table itself, without the ones that were rejected, or went into materialized views.
-function rowsAdded({ partitions, rows_written: written }) {
-  return partitions ? Object.values(partitions).reduce((sum, rows) => sum + rows, 0) : written;
-}
+const rowsAdded = ({ partitions, rows_written: written }) =>
+  partitions ? Object.values(partitions).reduce((sum, rows) => sum + rows, 0) : written;
 
 async function readResult(place) {
   const path = `${taskPath(place)}/xcomEntries/return_value?deserialize=true&map_index=${indexOf(place)}`;
@@ -47,6 +46,51 @@ async function readReport(place) {
   const value = await readResult(place);
   const isReport = value && typeof value === "object" && "query_id" in value;
   return isReport ? { ...value, rows_added: rowsAdded(value) } : null;
+}
+
+// What the log of a task tells while there is no result yet. Lines end with their facts, which common/text.py adds:
+// `62%, 480 rows, …, 1 node at work [ch-s3 {"chunk": 1, "rows": 480, "done": 0.62}]`.
+// The text for people, and the facts; no facts in other lines, whatever they quote.
+function parse(line) {
+  const [, text, facts] = LINE.exec(line) ?? [];
+  try {
+    return { text, ...JSON.parse(facts) };
+  } catch {
+    return {};
+  }
+}
+
+function readFacts(log, name) {
+  return log
+    .map(({ timestamp, event }) => ({ at: Date.parse(timestamp) / 1000, ...parse(event) }))
+    .filter((facts) => typeof facts[name] === "number");
+}
+
+// The plan in a sentence, once there is one.
+export function readPlan(log) {
+  return readFacts(log, "planned_seconds").at(-1)?.text;
+}
+
+// [{ at: Unix time, rows: of all chunks so far, done: share of the work, if it is known, text }]
+export function readProgress(log) {
+  const rowsOf = {}; // chunk → rows: each is a query of its own, which begins at 0
+  return readFacts(log, "rows").map(({ at, chunk, rows, done, text }) => {
+    rowsOf[chunk] = rows;
+    return { at, rows: Object.values(rowsOf).reduce((sum, one) => sum + one, 0), done, text };
+  });
+}
+
+// [{ at: Unix time, parts, merges: that are running, waiting: for what; '' if settled }]
+export const readParts = (log) => readFacts(log, "parts");
+
+// The task's own checks: of each what was found last.
+export function readChecks(log) {
+  return Object.values(Object.fromEntries(readFacts(log, "check").map((one) => [one.name, one])));
+}
+
+function readError({ state }, log) {
+  const error = log.findLast((event) => event.error_detail?.length)?.error_detail[0];
+  return error && FAILED.includes(state) ? `${error.exc_type}: ${error.exc_value}` : "";
 }
 
 async function readLog(place, { try_number: number }) {
@@ -109,6 +153,7 @@ export async function readTask(place) {
     report,
     checks: report?.row_checks ?? readChecks(log),
     links: links?.extra_links ?? {},
+    planned: readPlan(log),
     progress: readProgress(log),
     error: readError(task, log),
   };

@@ -7,10 +7,15 @@ import { html } from "./react.js";
 
 const STEPS = ["plan", "INSERT", "settle", "verify", "commit"];
 
+// [[step, its seconds]], and their sum
+export function secondsOf(report) {
+  const ofStep = (name) => report[name === "INSERT" ? "seconds" : `${name}_seconds`] ?? 0;
+  const steps = STEPS.map((name) => [name, ofStep(name)]).filter(([, seconds]) => seconds > 0);
+  return [steps, steps.reduce((sum, [, seconds]) => sum + seconds, 0)];
+}
+
 export function Steps({ report }) {
-  const secondsOf = (name) => report[name === "INSERT" ? "seconds" : `${name}_seconds`] ?? 0;
-  const steps = STEPS.map((name) => [name, secondsOf(name)]).filter(([, seconds]) => seconds > 0);
-  const total = steps.reduce((sum, [, seconds]) => sum + seconds, 0);
+  const [steps, total] = secondsOf(report);
   const bar = ([name, size]) => html`<span key=${name} className=${name} style=${{ flexGrow: size / total }} />`;
   const entry = ([name, seconds]) =>
     html`<li key=${name}><i className=${name} />${name} <b>${formatSeconds(seconds)}</b></li>`;
@@ -39,14 +44,16 @@ export function Nodes({ nodes }) {
   return html`<${Section} title="Nodes" note=${skew}><${Table} label="Each node's share" head=${head} rows=${cells} /><//>`;
 }
 
-// While the load runs, and afterwards, as its log tells it.
-export function Progress({ progress }) {
-  if (progress.length < 2) {
+// While the load runs, and afterwards, as its log tells it, up to what the report says of its end.
+export function Progress({ progress, report }) {
+  const end = report?.query_id ? [[report.ended, report.rows_read]] : [];
+  const points = [...progress.map(({ at, rows }) => [at, rows]), ...end];
+  if (points.length < 2) {
     return null;
   }
-  const last = progress.at(-1);
-  const note = `${formatSeconds(last.at - progress[0].at)}: ${countOf(last.rows, "row")}`;
-  const series = [{ name: "rows read", className: "real", points: progress.map(({ at, rows }) => [at, rows]) }];
+  const [at, rows] = points.at(-1);
+  const note = `${formatSeconds(Math.max(0, at - points[0][0]))}: ${countOf(rows, "row")}`;
+  const series = [{ name: "rows read", className: "real", points }];
   return html`<${Section} title="Rows over time" note=${note}><${TimeChart} series=${series} noun="row" /><//>`;
 }
 

@@ -29,6 +29,5 @@ export function formatSeconds(seconds) {
 // The moment as the list of `ch-s3 loads` has it.
 export const formatTime = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
 
-export function formatAge(seconds) {
-  return seconds < 2 * DAY_SECONDS ? formatSeconds(seconds) : countOf(Math.floor(seconds / DAY_SECONDS), "day");
-}
+export const formatAge = (seconds) =>
+  seconds < 2 * DAY_SECONDS ? formatSeconds(seconds) : countOf(Math.floor(seconds / DAY_SECONDS), "day");

@@ -1,7 +1,8 @@
-// What was loaded, and how it ended.
+// What was loaded, how it ended, and its numbers, each with what the plan expected.
 
-import { CopyButton } from "./elements.js";
-import { countOf, formatCount, formatSeconds } from "./format.js";
+import { secondsOf } from "./charts.js";
+import { CopyButton, Failure } from "./elements.js";
+import { countOf, formatBytes, formatCount, formatSeconds } from "./format.js";
 import { html } from "./react.js";
 
 // One address, or a list of them.
@@ -42,20 +43,60 @@ function describeLoad(report) {
   const verified = report.checks.length ? staged : ", not verified (staging=False)";
   return (
     `${countOf(report.rows_added, "row")} from ${countOf(report.files_read, "file")}${skipped}` +
-    ` in ${formatSeconds(report.seconds)}${rejected}${verified}.`
+    ` in ${formatSeconds(secondsOf(report)[1])}${rejected}${verified}.`
   );
 }
 
-export function Outcome({ load: { state, isOver, report, progress, error } }) {
+export function Outcome({ load: { state, isOver, report, planned, progress, error } }) {
   if (error) {
-    return html`<pre className="outcome bad" role="alert">${error}</pre>`;
+    return html`<${Failure} text=${error} />`;
   }
   if (!report) {
-    const soFar = progress.at(-1)?.text ?? "The report comes when the load ends.";
-    return html`<p className="outcome">${isOver ? "No report: the task returned none." : soFar}</p>`;
+    const last = progress.at(-1);
+    const soFar = last?.text ?? planned ?? "Planning: looking at the files and the table.";
+    const bar = html`<progress aria-label="Progress" value=${last?.done ?? undefined} />`;
+    return html`
+      <div className="outcome">${isOver ? "No report: the task returned none." : soFar}${!isOver && bar}</div>`;
   }
   if (!report.query_id) {
     return html`<p className="outcome">Nothing new: ${report.checks.join("; ")}.</p>`;
   }
   return html`<p className="outcome ${state === "success" ? "good" : ""}">${describeLoad(report)}</p>`;
+}
+
+// [[label, value, ...notes]]
+function cardsOf(report) {
+  const { predicted } = report;
+  const memory = predicted.peak_memory_bytes;
+  const isPredicted = Boolean(predicted.load_seconds);
+  const expected = (format, number) => isPredicted && `predicted ${format(number ?? 0)}`;
+  const rate = report.rows_written / predicted.load_seconds;
+  const counted = (count, what) => count > 0 && `${formatCount(count)} ${what}`;
+  const listed = report.rows_listed !== null && `${formatCount(report.rows_listed)} in the files`;
+  const size = report.size_bytes !== null && `of ${formatBytes(report.size_bytes)} stored`;
+  return [
+    ["Rows", formatCount(report.rows_added), listed, counted(report.rows_rejected, "rejected")],
+    [
+      "Files loaded",
+      formatCount(report.files_read),
+      `${formatCount(report.files_skipped)} skipped`,
+      counted(report.files_too_young, "too young"),
+      report.chunks > 1 && countOf(report.chunks, "chunk"),
+    ],
+    ["Read", formatBytes(report.read_bytes), size, countOf(report.requests, "request")],
+    ["Rows a second", formatCount(report.rows_per_second), expected(formatCount, rate)],
+    ["INSERT", formatSeconds(report.seconds), expected(formatSeconds, predicted.load_seconds)],
+    ["Peak memory", formatBytes(report.peak_memory_bytes), "of a node", expected(formatBytes, memory)],
+    ["Parts", formatCount(report.initial_parts), "before merges", expected(formatCount, predicted.initial_parts)],
+  ];
+}
+
+export function Cards({ report }) {
+  const card = ([label, value, ...notes]) => html`
+    <div key=${label} className="card">
+      <dt>${label}</dt>
+      <dd>${value}</dd>
+      ${notes.filter(Boolean).map((note) => html`<dd key=${note} className="note">${note}</dd>`)}
+    </div>`;
+  return html`<dl className="cards">${cardsOf(report).map(card)}</dl>`;
 }

@@ -1,11 +1,10 @@
 // The tab "Load report": Airflow imports this module, and shows the component that it leaves in `AirflowPlugin`.
 
 import { readHistory, readPartsAfter, readTask } from "./api.js";
-import { Cards } from "./cards.js";
 import { History, Nodes, Progress, Steps } from "./charts.js";
 import { Checks, Files, Partitions, Rejected, Settings, Sql } from "./details.js";
-import { Header, Outcome } from "./header.js";
-import { loadStyle, useAnswer, withBoundary } from "./page.js";
+import { Cards, Header, Outcome } from "./header.js";
+import { loadStyle, untilOver, useAnswer, withBoundary } from "./page.js";
 import { Parts, SensorReport } from "./parts.js";
 import { html } from "./react.js";
 
@@ -17,7 +16,7 @@ export function Load({ task, place }) {
   const key = [place, isOver, hasLoaded];
   const { found: past } = useAnswer(isOver ? () => readHistory(place) : null, key);
   const readAfter = hasLoaded ? () => readPartsAfter(place, fields.table) : null;
-  const { found: after } = useAnswer(readAfter, key, (found) => found?.isOver);
+  const { found: after } = useAnswer(readAfter, key, untilOver);
   return html`
     <article className="ch-s3-report">
       <${Header} load=${task} />
@@ -25,7 +24,7 @@ export function Load({ task, place }) {
       ${hasLoaded && html`<${Cards} report=${report} />`}
       <${Checks} verified=${hasLoaded ? report.checks : []} checks=${task.checks} />
       ${hasLoaded && html`<${Rejected} report=${report} />`}
-      <${Progress} progress=${task.progress} />
+      <${Progress} progress=${task.progress} report=${report} />
       ${hasLoaded && html`<${Steps} report=${report} />`}
       ${hasLoaded && html`<${Nodes} nodes=${report.nodes} />`}
       ${after?.sensor && html`<${Parts} sensor=${after.sensor} />`}
@@ -39,7 +38,7 @@ export function Load({ task, place }) {
 
 function LoadReport(place) {
   const key = [place.dagId, place.runId, place.taskId, place.mapIndex];
-  const { found: task, failure } = useAnswer(() => readTask(place), key, (found) => found?.isOver);
+  const { found: task, failure } = useAnswer(() => readTask(place), key, untilOver);
   if (failure) {
     return html`<p className="ch-s3-report" role="alert">${failure}</p>`;
   }

@@ -57,7 +57,7 @@ export function TableFiles({ table, where }) {
   const asked = { table, ...place, ...where };
   const { found, failure } = useAnswer(() => readTableFiles(asked), asked);
   const title = `Files in ${table}`;
-  const loadOf = (file) => [html`<code>${file.load_id}</code>`, file.attempt];
+  const loadOf = (file) => [html`<code>${file.load_id}</code>`];
   const next = () => setPlace({ ...place, after: found.next });
   const type = (event) => setPrefix(event.target.value);
 
@@ -72,7 +72,7 @@ export function TableFiles({ table, where }) {
         <button type="submit">Search</button>
       </form>
       <${Failure} text=${failure} />
-      ${found && html`<${Files} label=${title} head=${["load", "attempt"]} files=${found.files} cellsOf=${loadOf} />`}
+      ${found && html`<${Files} label=${title} head=${["load"]} files=${found.files} cellsOf=${loadOf} />`}
       ${found?.files.length === 0 && html`<p>${found.next ? "None of these is held any more." : "No such file."}</p>`}
       ${found?.next && html`<button type="button" onClick=${next}>Next files</button>`}
     <//>`;

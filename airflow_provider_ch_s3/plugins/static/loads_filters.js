@@ -2,7 +2,7 @@
 
 import { html, useEffect, useState } from "./react.js";
 
-const STATES = ["open", "committed", "abandoned"];
+const STATES = [["", "all"], ["open", "running"], ["committed", "committed"], ["abandoned", "abandoned"]];
 const TIMES = [
   ["", "at any time"],
   ["1", "in the last day"],
@@ -48,7 +48,7 @@ export function Filters({ filters, page, change, refresh }) {
       <label>Connection<input value=${connection} required=${true} onChange=${type} /></label>
       ${choice("Ledger", ledger, ledgers, (chosen) => change({ ledger: chosen, table: "" }))}
       ${choice("Table", filters.table, tables, (table) => change({ table }))}
-      ${choice("State", filters.state, [["", "all"], ...named(STATES)], (state) => change({ state }))}
+      ${choice("State", filters.state, STATES, (state) => change({ state }))}
       ${choice("Planned", filters.days, TIMES, (days) => change({ days }))}
       <button type="submit">${isOther ? "Open" : "Refresh"}</button>
     </form>`;

@@ -5,19 +5,20 @@ import { countOf, formatAge, formatCount, formatSeconds, formatTime } from "./fo
 import { html } from "./react.js";
 
 const FIRST_TABLES = 10;
-const OPEN_HEAD = ["open attempt", "age", "task", "table", "state", "try", "files"];
+const OPEN_HEAD = ["running load", "age", "task", "table", "state", "try", "files"];
 const LOCK_HEAD = ["lock of", "held for", "last sign of life", "owner", "try"];
 
 function State({ load }) {
   const state = load.is_validated_only ? "validated" : load.state;
-  return html`<span className="state ${state}">${load.is_broken ? "commit broken off" : state}</span>`;
+  const name = load.is_broken ? "commit broken off" : state.replace("planned", "running");
+  return html`<span className="state ${state}">${name}</span>`;
 }
 
-// Who loads: the task, with a link to its page, and below it the run.
+// Who loads: the task, with a link to its report, and below it the run.
 function Who({ load: { dag, run, task, map_index: index } }) {
   const [dagId, runId, taskId] = [dag, run, task].map(encodeURIComponent);
   const isMapped = index >= 0;
-  const path = `dags/${dagId}/runs/${runId}/tasks/${taskId}${isMapped ? `/mapped/${index}` : ""}`;
+  const path = `dags/${dagId}/runs/${runId}/tasks/${taskId}${isMapped ? `/mapped/${index}` : ""}/plugin/load_report`;
   const name = `${dag}.${task}${isMapped ? `[${index}]` : ""}`;
   const href = new URL(path, document.baseURI);
   return html`<span className="who"><a href=${href}>${name}</a><small>${run}</small></span>`;
@@ -30,7 +31,7 @@ export function Now({ page: { open, locks } }) {
     html`<code>${load.query_id}</code>`,
     ageOf(load.age_seconds),
     html`<${Who} load=${load} />`,
-    load.table,
+    load.named,
     html`<${State} load=${load} />`,
     load.try_number,
     formatCount(load.files),
@@ -43,7 +44,7 @@ export function Now({ page: { open, locks } }) {
     lock.try_number,
   ]);
   if (!open.length && !locks.length) {
-    return html`<${Section} title="Now"><p>No attempt is open, and no lock is held.</p><//>`;
+    return html`<${Section} title="Now"><p>No load is running, and no lock is held.</p><//>`;
   }
   return html`
     <${Section} title="Now" note="the next load into a table finishes or removes what nobody continues">
@@ -78,7 +79,7 @@ function rowOf(load, showFiles) {
   const files = formatCount(load.files);
   return [
     formatTime(load.started),
-    load.table,
+    html`<span title=${load.table}>${load.named}</span>`,
     html`<${Who} load=${load} />`,
     html`<span><code>${load.load_mode}</code>${load.chunk && html`<small>chunk ${load.chunk}</small>`}</span>`,
     html`<${State} load=${load} />`,

@@ -8,6 +8,7 @@ import { History, Now, Tables } from "./loads_lists.js";
 import { loadStyle, useAnswer, withBoundary } from "./page.js";
 import { html, useEffect, useState } from "./react.js";
 
+const [BUSY_MILLISECONDS, IDLE_MILLISECONDS] = [3000, 30000];
 const FILTERS = { conn_id: "clickhouse_s3_default", ledger: "", table: "", state: "", days: "" };
 
 // The filters are in the address, so that a page can be kept, and sent to somebody.
@@ -30,7 +31,9 @@ function LoadsPage() {
   const [chosen, setChosen] = useState(null);
   const after = places.at(-1);
   const read = () => readLoads({ ...filters, after });
-  const { found: page, failure, isPending } = useAnswer(read, [filters, after, refreshed]);
+  // Older pages stay as they are.
+  const pause = (found) => (after ? 0 : found?.open.length ? BUSY_MILLISECONDS : IDLE_MILLISECONDS);
+  const { found: page, failure, isPending } = useAnswer(read, [filters, after, refreshed], pause);
   useEffect(() => writeFilters(filters), Object.values(filters));
 
   function change(changed) {

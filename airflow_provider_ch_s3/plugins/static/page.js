@@ -3,6 +3,7 @@
 import { Component, html, useEffect, useState } from "./react.js";
 
 const POLL_MILLISECONDS = 3000;
+export const untilOver = (found) => (found?.isOver ? 0 : POLL_MILLISECONDS);
 
 // Adds a style sheet next to this module to the page.
 export function loadStyle(name) {
@@ -14,8 +15,8 @@ export function loadStyle(name) {
 }
 
 // { found, failure, isPending } of what was asked last, whichever answer comes last; the one before stays until then.
-// Reads again and again until what was found is over; `read` is null as long as there is nothing to read.
-export function useAnswer(read, asked, isOver = () => true) {
+// Reads again after the milliseconds that `pauseAfter` returns; `read` is null as long as there is nothing to read.
+export function useAnswer(read, asked, pauseAfter = () => 0) {
   const [answer, setAnswer] = useState({});
   const key = JSON.stringify(asked);
   useEffect(() => {
@@ -25,7 +26,8 @@ export function useAnswer(read, asked, isOver = () => true) {
       const given = await read().then((found) => ({ found }), (error) => ({ failure: error.message }));
       if (!isGone) {
         setAnswer({ ...given, key });
-        timer = isOver(given.found) ? null : setTimeout(ask, POLL_MILLISECONDS);
+        const pause = pauseAfter(given.found);
+        timer = pause && setTimeout(ask, pause);
       }
     }
     if (read) {

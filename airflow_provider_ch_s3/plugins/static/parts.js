@@ -1,6 +1,6 @@
 // Parts and merges over time: what the cluster did after the commit; and the tab of the sensor that waits for it.
 
-import { Section, Table } from "./elements.js";
+import { Failure, Section, Table } from "./elements.js";
 import { countOf, formatCount } from "./format.js";
 import { Header } from "./header.js";
 import { TimeChart } from "./line_chart.js";
@@ -14,12 +14,6 @@ function describe({ result, waits }) {
   }
   const last = waits.at(-1);
   return last ? `${countOf(last.parts, "part")}, ${countOf(last.merges, "merge")} running` : "not looked at yet";
-}
-
-// Until there is a history, the log has the sum of all nodes.
-function Waits({ waits }) {
-  const series = [{ name: "all nodes", className: "series-0", points: waits.map(({ at, parts }) => [at, parts]) }];
-  return html`<${TimeChart} series=${series} noun="part" />`;
 }
 
 // history: node → [[Unix time, active parts, merges that had ended]]
@@ -44,11 +38,13 @@ export function Parts({ sensor }) {
   const { result, waits } = sensor;
   const history = result?.history ?? {};
   const merges = Object.values(history).reduce((sum, points) => sum + points.at(-1)[2], 0);
+  // Until there is a history, the log has the sum of all nodes.
+  const sum = [{ name: "all nodes", className: "series-0", points: waits.map(({ at, parts }) => [at, parts]) }];
   const note = result ? `${describe(sensor)}, ${countOf(merges, "merge")}` : describe(sensor);
   return html`
     <${Section} title="Parts over time" note=${note}>
       ${merges > 0 && html`<${Merges} history=${history} />`}
-      ${!result && waits.length > 1 && html`<${Waits} waits=${waits} />`}
+      ${!result && waits.length > 1 && html`<${TimeChart} series=${sum} noun="part" />`}
     <//>`;
 }
 
@@ -67,7 +63,7 @@ function PartsByNode({ result: { nodes, history = {} } }) {
 
 function Outcome({ isOver, sensor: { result, waits, error } }) {
   if (error) {
-    return html`<pre className="outcome bad" role="alert">${error}</pre>`;
+    return html`<${Failure} text=${error} />`;
   }
   if (result) {
     const place = `${countOf(result.parts, "part")} on ${countOf(result.nodes.length, "node")}`;

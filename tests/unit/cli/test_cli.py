@@ -6,16 +6,20 @@ import argparse
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from airflow_provider_ch_s3.cli import build_parser, main
+from airflow_provider_ch_s3 import cli
+from airflow_provider_ch_s3.cli import build_parser, docs, main
 
 PAGE = Path(__file__).parents[3] / "docs" / "commands.md"
 PLAN = ["plan", "--source", "s3://b/*.csv", "--table", "t"]
@@ -36,11 +40,13 @@ COMMANDS = [pytest.param(command, text, id=command.prog) for command, text in co
 
 def test_the_commands() -> None:
     assert [param.id for param in COMMANDS] == [
+        "ch-s3 doctor",
         "ch-s3 plan",
         "ch-s3 loads",
         "ch-s3 loads show",
         "ch-s3 loads prune",
         "ch-s3 loads adopt",
+        "ch-s3 docs",
         "ch-s3 tune",
         "ch-s3 bench",
         "ch-s3 sandbox",
@@ -93,7 +99,9 @@ def test_an_assignment_that_is_none(option: str, value: str, capsys: pytest.Capt
     with pytest.raises(SystemExit) as caught:
         main([*PLAN, option, value])
     assert caught.value.code == 2
-    assert f"argument {option}: '{value}' is not NAME=VALUE" in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        f"ch-s3 plan: argument {option}: '{value}' is not NAME=VALUE (`ch-s3 plan --help` lists the options)\n"
+    )
 
 
 def test_an_unknown_connection_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,18 +115,111 @@ def test_an_unknown_connection_is_one_line(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        pytest.param(["--limit", "-1"], "'-1' is not a number of loads; give 1 or more", id="limit"),
-        pytest.param(["--limit", "x"], "'x' is not a number of loads; give 1 or more", id="no-number"),
-        pytest.param(["prune", "--older-than-days=-3"], "'-3' is not a number of days; give 0 or more", id="days"),
-        pytest.param(["prune", "--older-than-days=nan"], "'nan' is not a number of days; give 0 or more", id="nan"),
+        pytest.param(["loads", "--limit", "-1"], "'-1' is not a number of loads; give 1 or more", id="limit"),
+        pytest.param(["loads", "--limit", "x"], "'x' is not a number of loads; give 1 or more", id="no-number"),
+        pytest.param(["loads", "--since", "soon"], "'soon' is not a time; write 7d, 12h or 2026-01-31", id="since"),
+        pytest.param(["loads", "--since", "3000-01-01"], "'3000-01-01' is not in the past", id="future"),
+        pytest.param(["loads", "--state", "done"], "invalid choice: 'done'", id="state"),
+        pytest.param(
+            ["loads", "prune", "--older-than-days=-3"], "'-3' is not a number of days; give 0 or more", id="days"
+        ),
+        pytest.param(
+            ["loads", "prune", "--older-than-days=nan"], "'nan' is not a number of days; give 0 or more", id="nan"
+        ),
+        pytest.param([*PLAN, "--min-file-age", "-5"], "'-5' is not a number of seconds; give 0 or more", id="age"),
+        pytest.param(["demo", "--shards", "0"], "'0' is not a number of shards; give 1 or more", id="shards"),
+        pytest.param(["bench", "--rounds", "0"], "'0' is not a number of loads; give 1 or more", id="rounds"),
+        pytest.param(["plan", "--table", "t"], "the following arguments are required: --source", id="no-source"),
+        pytest.param(["plan", "--json", "--sql"], "not allowed with argument --json", id="two-forms"),
+        pytest.param(["nothing"], "invalid choice: 'nothing'", id="no-command"),
     ],
 )
-def test_a_number_that_is_none_is_refused(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_usage_error_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(["loads", *arguments])
-    assert capsys.readouterr().err.splitlines()[-1].endswith(said)
+        main(arguments)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+    assert line.endswith("--help` lists the options)")
+
+
+@pytest.mark.parametrize(
+    ("text", "days"), [("7d", 7.0), ("12h", 0.5), ("2026-01-31", None), ("2026-01-31T12:00+02:00", None)]
+)
+def test_since(text: str, days: float | None) -> None:
+    ago = build_parser(["loads"]).parse_args(["loads", "--since", text]).since
+    begin = datetime.fromisoformat(text) if days is None else None
+    if begin is not None:
+        aware = begin if begin.tzinfo else begin.replace(tzinfo=UTC)
+        days = (datetime.now(UTC) - aware).total_seconds() / 86_400
+    assert ago == pytest.approx(days, abs=0.01)
+
+
+def test_doctor_wants_source_and_table_together(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--table", "t"]) == 1
+    assert capsys.readouterr().err.startswith("ch-s3: --source and --table belong together; give both, or neither")
+
+
+def test_the_pages_are_listed_and_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["docs"]) == 0
+    listed = capsys.readouterr().out
+    assert re.search(r"^exactly-once +Exactly once$", listed, re.MULTILINE)
+    assert {"index", "changelog", "conf"}.isdisjoint(line.split()[0] for line in listed.splitlines())
+    assert main(["docs", "permissions"]) == 0
+    assert capsys.readouterr().out.rstrip() == (PAGE.parent / "permissions.md").read_text().rstrip()
+    assert main(["docs", "permisions"]) == 1
+    assert capsys.readouterr().err == "ch-s3: there is no page 'permisions'; did you mean 'permissions'?\n"
+
+
+def test_every_page_that_a_message_names_is_there() -> None:
+    package = Path(cli.__file__).parents[1]
+    named = {
+        name for path in package.rglob("*.py") for name in re.findall(r"`ch-s3 docs ([a-z][\w-]*)`", path.read_text())
+    }
+    assert {"permissions", "topologies"} <= named <= docs.read_pages().keys()
+
+
+def on_a_terminal(*arguments: str) -> tuple[str, str]:
+    """Run a command with a terminal as its output, and with a pipe; returns what it prints to each."""
+    command = [sys.executable, "-m", "airflow_provider_ch_s3", *arguments]
+    piped = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    leader, follower = os.openpty()
+    with subprocess.Popen(command, stdout=follower, env={**os.environ, "TERM": "xterm", "COLUMNS": "100"}) as shown:
+        os.close(follower)
+        chunks = []
+        with suppress(OSError):  # what Linux says at the end of a terminal
+            while chunk := os.read(leader, 65_536):
+                chunks.append(chunk)
+        os.close(leader)
+    assert shown.returncode == 0
+    return b"".join(chunks).decode(), piped
+
+
+def test_a_terminal_gets_colours_and_a_pipe_plain_text() -> None:
+    shown, piped = on_a_terminal("docs")
+    assert "\x1b[1m" in shown
+    assert "\x1b" not in piped
+    assert "tuning" in shown
+
+
+def test_a_reader_that_has_enough_gets_no_traceback() -> None:
+    command = f"{shlex.quote(sys.executable)} -m airflow_provider_ch_s3 docs decisions | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("# Decisions\n", "")
+
+
+def test_a_shell_completes_commands_and_choices(tmp_path: Path) -> None:
+    found = tmp_path / "found"
+    for line, expected in (("ch-s3 lo", "loads "), ("ch-s3 loads --state com", "committed ")):
+        environment = {
+            **os.environ,
+            "_ARGCOMPLETE": "1",
+            "_ARGCOMPLETE_IFS": "\n",
+            "_ARGCOMPLETE_STDOUT_FILENAME": str(found),
+            "COMP_LINE": line,
+            "COMP_POINT": str(len(line)),
+        }
+        subprocess.run([sys.executable, "-m", "airflow_provider_ch_s3"], env=environment, check=True)
+        assert found.read_text() == expected
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_endpoints_are_host_and_port(given: object, secure: object, expected: tu
             "http_endpoints is 'https://ch1'; the connection's",
         ),
         ({"cluster": "c", "http_endpoints": ["ch1", "ch1:8123"]}, "list each node once"),
-        ({"cluster": "c", "ddl_mode": "per_host"}, "ddl_mode is 'per_host'; list host:port of every node"),
+        ({"ddl_mode": "per_host"}, "ddl_mode is 'per_host'; name the cluster in cluster, or set ddl_mode to single"),
         ({"ddl_mode": "on_cluster"}, "ddl_mode is 'on_cluster'; name the cluster in cluster"),
         (
             {"cluster": "c", "ddl_mode": "per_host", "node_count": 2, "http_endpoints": NODES_3},
@@ -182,7 +182,10 @@ def test_parse_bool_refuses_other_texts() -> None:
     [
         pytest.param(ClusterDeclaration(), 1, {}, DdlMode.SINGLE, id="no-cluster"),
         pytest.param(ClusterDeclaration(cluster="c"), 1, {}, DdlMode.SINGLE, id="one-node"),
-        pytest.param(ClusterDeclaration(cluster="c"), 3, {}, DdlMode.ON_CLUSTER, id="many-nodes"),
+        pytest.param(ClusterDeclaration(cluster="c"), 3, {}, DdlMode.PER_HOST, id="many-nodes"),
+        pytest.param(
+            ClusterDeclaration(cluster="c"), 3, {"has_keeper": True}, DdlMode.ON_CLUSTER, id="many-nodes-and-keeper"
+        ),
         pytest.param(
             ClusterDeclaration(cluster="c", http_endpoints=("a:1", "b:1")), 2, {}, DdlMode.PER_HOST, id="endpoints"
         ),

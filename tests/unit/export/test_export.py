@@ -157,5 +157,5 @@ def test_a_manifest_knows_what_is_gone_or_changed() -> None:
 
 def test_an_error_says_what_to_do() -> None:
     assert "let the task try again" in explain_export("Object in bucket b with key k already exists.")
-    assert "docs/permissions.md" in explain_export("u: Not enough privileges. (ACCESS_DENIED)")
+    assert "`ch-s3 docs permissions`" in explain_export("u: Not enough privileges. (ACCESS_DENIED)")
     assert explain_export("x (SYNTAX_ERROR)").endswith("nothing was left in the folder: correct the query")

@@ -11,7 +11,7 @@ import re
 import pytest
 
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec, NodeSpec
-from airflow_provider_ch_s3.common.text import GIB
+from airflow_provider_ch_s3.common.text import GIB, without_facts
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.chunk import Chunk
@@ -115,8 +115,15 @@ def test_a_log_has_no_long_lines_and_folds_what_is_not_notable(caplog: pytest.Lo
     settings = (Setting(name="max_threads", value=8, reason=reason), *PLAN.settings[1:])
     with caplog.at_level(logging.INFO):
         log_plan(dataclasses.replace(PREPARED, plan=dataclasses.replace(PLAN, settings=settings)))
-    plan, group, folded, end = caplog.messages
-    assert (group, end) == ("::group::the other 3 settings", "::endgroup::")
+    files, summary, first, plan, _, second, folded, _ = caplog.messages
+    assert files == "1 Parquet file, 2.0 KiB, 10 rows, from s3://b/*.parquet into d.t"
+    assert without_facts(summary) == (
+        "plan: 4 initial parts, 1.0 GiB peak memory per node, 2.0 s to load, 3.0 s until settled"
+    )
+    assert (first, second) == (
+        "::group::the settings that matter, with their reasons",
+        "::group::the other 3 settings",
+    )
     assert max(len(line) for line in plan.splitlines()) <= 100
     assert reason.split() == re.findall(r"max_threads = 8  \[computed\]\n(.*?)\n  offset", plan, re.DOTALL)[0].split()
     assert "log_queries" not in plan

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.common.text import with_facts
 from airflow_provider_ch_s3.inspect.parts import summarize_parts
 from airflow_provider_ch_s3.load.report import LoadReport, NodeReport, join_reports
 from airflow_provider_ch_s3.table.row_check import CheckResult
@@ -58,12 +59,12 @@ def text_of(html: str) -> str:
 def test_a_finished_load_shows_its_numbers_beside_the_plan(scripts: Scripts) -> None:
     shown = show(scripts, answers(COMMITTED.as_dict()))
     for text in (
-        "1,000 rows from 5 files, 1,200 skipped in 4.00 s, 1 row rejected, verified.",
+        "1,000 rows from 5 files, 1,200 skipped in 4.25 s, 1 row rejected, verified.",
         "s3://b/*.csv",
         "replace_partitions",
         COMMITTED.query_id,
         "Rows 1,000 1,000 in the files 1 rejected ",
-        "Read 50.0 MiB of 50.0 MiB 15 requests",
+        "Read 50.0 MiB of 50.0 MiB stored 15 requests",
         "Rows a second 250 predicted 500",
         "INSERT 4.00 s predicted 2.00 s",
         "Peak memory 9.0 MiB of a node predicted 10.0 MiB",
@@ -90,7 +91,7 @@ def test_a_finished_load_shows_its_numbers_beside_the_plan(scripts: Scripts) -> 
         pytest.param(join_reports(CHUNKS), " 2 chunks", id="chunks"),
         pytest.param(
             dataclasses.replace(COMMITTED, checks=[], partitions=None, replaced={}, rows_rejected=0, rows_written=7),
-            "7 rows from 5 files, 1,200 skipped in 4.00 s, not verified (staging=False).",
+            "7 rows from 5 files, 1,200 skipped in 4.25 s, not verified (staging=False).",
             id="direct",
         ),
         pytest.param(
@@ -163,7 +164,12 @@ def test_checks_have_the_colour_of_what_they_found(scripts: Scripts, state: str)
         pytest.param(
             {"state": "up_for_retry", "log": [FAILURE]}, "SourceError: no file", id="one-that-is-tried-again"
         ),
-        pytest.param({"state": "running"}, "The report comes when the load ends.", id="the-first-second"),
+        pytest.param({"state": "running"}, "Planning: looking at the files and the table.", id="the-first-second"),
+        pytest.param(
+            {"state": "running", "log": log_of(with_facts("plan: one part", {"planned_seconds": 2.0}))},
+            "plan: one part SQL",
+            id="planned",
+        ),
         pytest.param({"state": "running", "log": log_of(progress_line(250))}, "25%, 250 rows, ", id="progress"),
         pytest.param({"state": "success"}, "No report: the task returned none.", id="no-xcom"),
         pytest.param(
@@ -175,6 +181,18 @@ def test_checks_have_the_colour_of_what_they_found(scripts: Scripts, state: str)
 )
 def test_a_load_without_a_report_says_how_far_it_is(scripts: Scripts, given: dict[str, Any], text: str) -> None:
     assert text in show(scripts, answers(**given))
+
+
+@pytest.mark.parametrize(
+    ("log", "bar"),
+    [
+        pytest.param([], '<progress aria-label="Progress">', id="planning"),
+        pytest.param(log_of(progress_line(250)), '<progress aria-label="Progress" value="0.25">', id="a-quarter"),
+    ],
+)
+def test_a_running_load_has_a_bar(scripts: Scripts, log: list[dict[str, Any]], bar: str) -> None:
+    given = {"progress": scripts.call("api.js", "readProgress", log), "state": "running", "isOver": False}
+    assert bar in scripts.call("header.js", "Outcome", {"load": given})
 
 
 def test_rows_over_time(scripts: Scripts) -> None:

@@ -16,6 +16,7 @@ LOAD = LoadRecord(
     load_id="ch-s3-1",
     attempt=7,
     table="d.t",
+    named="d.t",
     state="committed",
     is_open=False,
     is_broken=False,
@@ -53,7 +54,7 @@ def row(**changes: Any) -> dict[str, Any]:
         pytest.param(row(), "2023-11-14 22:13:20 d.t dag.load run 1 append committed 1,200 9 1.25 s", id="committed"),
         pytest.param(
             row(state="planned", rows=None, seconds=None, chunk="2 of about 9"),
-            "append chunk 2 of about 9 planned 1,200 ",
+            "append chunk 2 of about 9 running 1,200 ",
             id="a-chunk-that-is-open",
         ),
         pytest.param(row(map_index=3), "dag.load[3] run 1", id="mapped"),
@@ -65,8 +66,8 @@ def test_a_line_of_the_history(scripts: Scripts, load: dict[str, Any], text: str
     shown = scripts.call("loads_lists.js", "History", {"page": {"loads": [load], "next": "x"}, "places": [""]})
     assert text in text_of(shown)
     assert (
-        f'href="http://airflow/dags/dag/runs/run%201/tasks/load{"/mapped/3" if load["map_index"] == 3 else ""}"'
-        in shown
+        f'href="http://airflow/dags/dag/runs/run%201/tasks/load{"/mapped/3" if load["map_index"] == 3 else ""}'
+        '/plugin/load_report"' in shown
     )
 
 
@@ -85,10 +86,10 @@ def test_what_is_going_on_now(scripts: Scripts) -> None:
     )
     page = {"open": [row(state="planned", is_open=True)], "locks": [dataclasses.asdict(lock)]}
     shown = text_of(scripts.call("loads_lists.js", "Now", {"page": page}))
-    assert "ch-s3-1-0-7-insert 1 min 30 s dag.load run 1 d.t planned 1 1,200" in shown
+    assert "ch-s3-1-0-7-insert 1 min 30 s dag.load run 1 d.t running 1 1,200" in shown
     assert "d.t ? 1.50 s ago dag.load 2" in shown
     nothing = scripts.call("loads_lists.js", "Now", {"page": {"open": [], "locks": []}})
-    assert "No attempt is open, and no lock is held." in nothing
+    assert "No load is running, and no lock is held." in nothing
 
 
 def test_ten_tables_are_shown_first(scripts: Scripts) -> None:

@@ -39,7 +39,7 @@ def progress_line(rows: int, chunk: Chunk | None = None) -> str:
 def test_a_running_load_is_read_from_its_log(scripts: Scripts, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         follow(ScriptedServer(polls=2)).wait(QUERY_ID)
-    seen = scripts.call("log.js", "readProgress", log_of(*caplog.messages))
+    seen = scripts.call("api.js", "readProgress", log_of(*caplog.messages))
     text = "5 rows, 5 rows/s, 5 B read, 1 B peak memory, 1 node at work"
     assert [(one["rows"], one["text"]) for one in seen] == [(5, text), (5, text)]
 
@@ -53,7 +53,7 @@ def test_rows_of_all_chunks_are_summed_up(scripts: Scripts) -> None:
         progress_line(10, second),
         f"ch-s3-0123-0-2-insert: {progress_line(480, second)}",
     ]
-    seen = scripts.call("log.js", "readProgress", log_of(*lines))
+    seen = scripts.call("api.js", "readProgress", log_of(*lines))
     assert [(one["at"], one["rows"]) for one in seen] == [(0, 1_000), (2, 1_500_000), (3, 1_500_010), (4, 1_500_480)]
     assert seen[-1]["text"].startswith("ch-s3-0123-0-2-insert: chunk 2 of about 10, ")
 
@@ -64,7 +64,7 @@ def test_a_sensor_that_waits_is_read_from_its_log(scripts: Scripts) -> None:
     waiting = judge_parts(rule, [many, NodeParts(node="ch2:9000", unchanged_seconds=60.0)])
     settled = judge_parts(rule, [NodeParts(node="ch1:9000", active_parts=3, unchanged_seconds=60.0)])
     log = log_of(f"flights: {waiting.line}", "no history of the parts of flights: no", f"d.flights: {settled.line}")
-    seen = scripts.call("log.js", "readParts", log)
+    seen = scripts.call("api.js", "readParts", log)
     assert [(one["at"], one["parts"], one["merges"], one["waiting"]) for one in seen] == [
         (0, 1_500, 2, "ch1:9000: 1,500 parts, 100 allowed; about 30.0 s left"),
         (2, 3, 0, ""),
@@ -83,8 +83,8 @@ def test_a_sensor_that_waits_is_read_from_its_log(scripts: Scripts) -> None:
     ],
 )
 def test_other_lines_tell_nothing(scripts: Scripts, line: str) -> None:
-    assert scripts.call("log.js", "readProgress", log_of(line)) == []
-    assert scripts.call("log.js", "readParts", log_of(line)) == []
+    assert scripts.call("api.js", "readProgress", log_of(line)) == []
+    assert scripts.call("api.js", "readParts", log_of(line)) == []
 
 
 def test_facts_are_not_for_people() -> None:

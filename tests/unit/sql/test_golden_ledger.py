@@ -97,6 +97,7 @@ LOOK_UPS = {
         CLUSTER,
         target=TARGET_TEXT,
         load_id=HOSTILE,
+        dag=HOSTILE,
         states=["planned", HOSTILE],
         days=7.5,
         after=(1_700_000_000.25, HOSTILE, 7),

@@ -1,9 +1,12 @@
-"""Which errors Airflow does not try again after."""
+"""How an error ends a task: what its log shows, and whether Airflow tries again."""
 
 from __future__ import annotations
 
+import logging
+import traceback
+
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
 from airflow_provider_ch_s3.errors import (
     CheckFailedError,
@@ -22,7 +25,7 @@ from airflow_provider_ch_s3.errors import (
     TargetError,
 )
 from airflow_provider_ch_s3.inspect.explain import is_misfit
-from airflow_provider_ch_s3.transfers.failures import failing_for_good
+from airflow_provider_ch_s3.transfers.failures import fails_plainly
 
 FINAL = [
     ConfigError("a"),
@@ -41,6 +44,20 @@ PASSING = [
     ServerError("a", code=ErrorCode.TIMEOUT_EXCEEDED),
     LoadError("a"),
 ]
+CAUSE = LoadError("the cause")
+
+
+class Task:
+    """Fails deep down."""
+
+    @fails_plainly
+    def execute(self, error: Exception, cause: Exception | None = None) -> None:
+        self.go(5, error, cause)
+
+    def go(self, deep: int, error: Exception, cause: Exception | None) -> None:
+        if deep:
+            self.go(deep - 1, error, cause)
+        raise error from cause
 
 
 def name(error: ChS3Error) -> str:
@@ -49,16 +66,37 @@ def name(error: ChS3Error) -> str:
 
 @pytest.mark.parametrize("error", FINAL, ids=name)
 def test_airflow_does_not_try_again_what_no_retry_can_change(error: ChS3Error) -> None:
-    with pytest.raises(AirflowFailException, match=r"^a$") as failed, failing_for_good():
-        raise error
-    assert failed.value.__cause__ is error
+    with pytest.raises(AirflowFailException, match=r"^a$") as failed:
+        Task().execute(error)
+    assert failed.value.__context__ is error
 
 
 @pytest.mark.parametrize("error", PASSING, ids=name)
 def test_airflow_tries_again_what_may_pass(error: ChS3Error) -> None:
-    with pytest.raises(type(error)) as failed, failing_for_good():
-        raise error
+    with pytest.raises(type(error)) as failed:
+        Task().execute(error)
     assert failed.value is error
+
+
+@pytest.mark.parametrize("error", [LoadError("what"), ConfigError("what"), AirflowException("what")], ids=type)
+def test_an_error_is_its_message_and_the_way_is_logged_at_debug(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(Exception, match="what") as caught:
+        Task().execute(error, CAUSE)
+    assert len(traceback.extract_tb(caught.value.__traceback__)) <= 3
+    shown = "".join(traceback.format_exception(caught.value))
+    assert (shown.count("what\n"), "the cause" in shown) == (1, False)
+    (record,) = caplog.records
+    assert record.levelno == logging.DEBUG
+    assert "the cause" in caplog.text
+
+
+def test_what_nobody_expected_keeps_its_traceback() -> None:
+    with pytest.raises(ValueError, match="what") as caught:
+        Task().execute(ValueError("what"))
+    assert len(traceback.extract_tb(caught.value.__traceback__)) > 5
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,19 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from enum import Enum
+from typing import Any, get_type_hints
 
 from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS
 from airflow_provider_ch_s3.export.report import ExportReport
+from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load.report import LoadReport, NodeReport
 from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
+from airflow_provider_ch_s3.request import CommitAt, LoadRequest
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
+from airflow_provider_ch_s3.table.new_table import CreateTable
+from airflow_provider_ch_s3.table.row_check import Check, OnFailure
 from airflow_provider_ch_s3.table.settle import NodeParts
 from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
@@ -33,6 +39,97 @@ OPERATORS = (
 )
 # Its default is what Airflow is configured to.
 CONFIGURED = {"deferrable": "`operators.default_deferrable` of Airflow"}
+CHOICES = {
+    name: tuple(choice.value for choice in kind)
+    for name, kind in {**get_type_hints(LoadRequest), "on_failure": OnFailure}.items()
+    if isinstance(kind, type) and issubclass(kind, Enum)
+} | {"commit": tuple(choice.value for choice in CommitAt)}
+EXAMPLES = {
+    "after_load": '"move"',
+    "aws_conn_id": '"aws_data"',
+    "checks": '{"no negative fare": "countIf(fare < 0) = 0"}',
+    "clickhouse_conn_id": '"clickhouse_eu"',
+    "columns": '["time", "fare"]',
+    "commit": '"end"',
+    "compression": '"gz"',
+    "create_table": 'CreateTable(order_by="time")',
+    "csv_dialect": 'CsvDialect(delimiter=";")',
+    "data_format": '"Parquet"',
+    "deferrable": "True",
+    "delimiter": '";"',
+    "destination": '"s3://reports/{{ ds }}/"',
+    "distributed": "False",
+    "encoding": '"windows-1252"',
+    "engine": '"ReplacingMergeTree(version)"',
+    "expected_files": '"_SUCCESS"',
+    "expression": '"count() > 1000"',
+    "external_id": '"partner-7"',
+    "header": "True",
+    "hmac_conn_id": '"gcs_hmac"',
+    "list_after_loaded": "True",
+    "load_mode": '"replace_partitions"',
+    "materialized_views": '"replay"',
+    "max_bad_ratio": "0.001",
+    "max_bad_rows": "100",
+    "max_bytes_per_chunk": "50 * 1024**3",
+    "max_files_per_chunk": "1000",
+    "max_parts": "300",
+    "max_parts_per_partition": "10",
+    "max_rows": "10_000",
+    "min_file_age": "timedelta(minutes=10)",
+    "min_files": "24",
+    "min_rows": "1000",
+    "move_to": '"loaded/flights"',
+    "named_collection": '"flights_s3"',
+    "null_words": '["NA", "null"]',
+    "on_bad_rows": '"reject"',
+    "on_changed_files": '"load"',
+    "on_failure": '"warn"',
+    "on_loaded_files": '"load"',
+    "on_missing_columns": '"default"',
+    "on_new_columns": '"add"',
+    "on_no_files": '"skip"',
+    "on_partial_partitions": '"replace"',
+    "order_by": '["airline", "time"]',
+    "overwrite": "True",
+    "partition_by": '"toYYYYMM(time)"',
+    "partitions": "\"{{ ti.xcom_pull('load')['partitions'] }}\"",
+    "poke_interval": "60",
+    "poll_interval": "2",
+    "query": '"SELECT * FROM flights WHERE day = today()"',
+    "quote": '"\'"',
+    "replace_where": "\"day = '{{ ds }}'\"",
+    "requester_pays": "True",
+    "role_arn": '"arn:aws:iam::123456789012:role/loads"',
+    "select": '{"fare_cents": "fare * 100"}',
+    "settings": '{"max_threads": 8}',
+    "settle_before_commit": "True",
+    "sharding_key": '"cityHash64(airline)"',
+    "skip_downstream_if_nothing_new": "True",
+    "skip_lines": "2",
+    "source": "",
+    "sql": '"SELECT count() FROM {files}"',
+    "stable_seconds": "30",
+    "staging": "False",
+    "stalled_seconds": "1800",
+    "structure": '"time DateTime, fare Float64"',
+    "table": '"analytics.flights"',
+    "trim": "True",
+    "types": '{"fare": "Decimal(9, 2)"}',
+    "validate_only": "True",
+    "wasb_conn_id": '"wasb_data"',
+    "where": '"fare > 0"',
+}
+# Where the same name means something else.
+OWN_EXAMPLES = {
+    (S3ToClickHouseOperator, "source"): '"s3://flights/dt={{ ds }}/*.parquet"',
+    (GCSToClickHouseOperator, "source"): '"gs://flights/dt={{ ds }}/*.parquet"',
+    (AzureBlobStorageToClickHouseOperator, "source"): '"az://flights/dt={{ ds }}/*.parquet"',
+    (HttpToClickHouseOperator, "source"): '"https://data.example.com/{{ ds }}/{0..23}.csv.gz"',
+    (S3QueryOperator, "source"): '"s3://flights/dt={{ ds }}/*.parquet"',
+    (ClickHouseToS3Operator, "partition_by"): '{"dt": "toDate(time)"}',
+    (CreateTable, "settings"): '{"storage_policy": "tiered"}',
+}
 
 PAGE = """\
 # Reference
@@ -59,6 +156,24 @@ Arguments marked † are templated.
 Raises:
 
 {operator_errors}
+
+### CreateTable
+
+`airflow_provider_ch_s3.table.new_table.CreateTable`, or a dict of its fields: see [Tables](tables.md).
+
+{create_table}
+
+### CsvDialect
+
+`airflow_provider_ch_s3.files.csv_dialect.CsvDialect`, or a dict of its fields: see [Columns and values](columns.md).
+
+{csv_dialect}
+
+### Check
+
+`airflow_provider_ch_s3.table.row_check.Check`, or a dict of its fields: see [Checks](checks.md).
+
+{check}
 
 ## Export operator
 
@@ -101,6 +216,13 @@ Returns, {sensor_returns}
 Raises:
 
 {sensor_errors}
+
+## Hook
+
+`airflow_provider_ch_s3.hooks.clickhouse_s3.ClickHouseS3Hook(clickhouse_conn_id="clickhouse_s3_default")`. It can do
+what the hook of Airflow's ClickHouse provider can, such as `get_records` and `run`.
+
+{hook}
 
 ## Load report
 
@@ -145,12 +267,16 @@ def render_page() -> str:
     """The whole page."""
     return PAGE.format(
         connection_fields=_table(
-            ("field", "value", "meaning"),
-            ((f"`{f.name}`", f.expected, f.description) for f in CONNECTION_FIELDS),
+            ("field", "value", "if empty", "meaning"),
+            ((f"`{f.name}`", f.expected, f.if_empty, f.description) for f in CONNECTION_FIELDS),
         ),
         stores="\n\n".join(f"### {one.__name__}\n\n`{one.__module__}`\n\n{_arguments(one)}" for one in OPERATORS),
         operator=_arguments(FilesToClickHouseOperator, documented_below=("source",)),
         operator_errors=_errors(FilesToClickHouseOperator),
+        create_table=_options(CreateTable),
+        csv_dialect=_options(CsvDialect),
+        check=_options(Check),
+        hook=_methods(ClickHouseS3Hook, ("run_ddl", "query", "execute", "cluster_spec")),
         export=_arguments(ClickHouseToS3Operator),
         export_returns=_parse_returns(ClickHouseToS3Operator),
         export_report=render_fields(ExportReport),
@@ -194,17 +320,72 @@ def _arguments(operator: Any, *, documented_below: Sequence[str] = ()) -> str:
     if templated != expected:
         raise ValueError(f"{operator.__name__}: (templated) is not at {templated ^ expected}")
     return _table(
-        ("argument", "type", "default", "meaning"),
+        ("argument", "type", "default", "meaning", "example"),
         (
             (
                 f"`{argument.name}`{' †' if argument.name in templated else ''}",
-                _type(argument.annotation),
+                _choices(argument.name) or _type(argument.annotation),
                 "required" if argument.default is argument.empty else _default(argument),
                 _sentence(texts[argument.name].removesuffix(TEMPLATED)),
+                _example(operator, argument.name),
             )
             for argument in arguments
         ),
     )
+
+
+def _options(value: Any) -> str:
+    """A table of the fields of a dataclass that users write."""
+    texts = parse_parameters(value)
+    fields = dataclasses.fields(value)
+    _check_names(value, [field.name for field in fields], texts)
+    return _table(
+        ("field", "type", "default", "meaning", "example"),
+        (
+            (
+                f"`{field.name}`",
+                _choices(field.name) or _type(str(field.type)),
+                _field_default(field),
+                _sentence(texts[field.name]),
+                _example(value, field.name),
+            )
+            for field in fields
+        ),
+    )
+
+
+def _field_default(field: Any) -> str:
+    if field.default_factory is not dataclasses.MISSING:
+        return _code(field.default_factory())
+    return "required" if field.default is dataclasses.MISSING else _code(field.default)
+
+
+def _choices(name: str) -> str:
+    return " or ".join(f'`"{choice}"`' for choice in CHOICES.get(name, ()))
+
+
+def _example(owner: Any, name: str) -> str:
+    """An example, as it is written in a DAG."""
+    example = OWN_EXAMPLES.get((owner, name)) or EXAMPLES[name]
+    return f"`{name}={example}`"
+
+
+def _methods(owner: Any, names: Sequence[str]) -> str:
+    """What methods do, by the first paragraph of their docstrings."""
+    return _table(
+        ("method", "what it does"),
+        (
+            (
+                f"`{name}{_call(getattr(owner, name))}`",
+                _markdown((inspect.getdoc(getattr(owner, name)) or "").partition("\n\n")[0]),
+            )
+            for name in names
+        ),
+    )
+
+
+def _call(method: Any) -> str:
+    return f"({', '.join(inspect.signature(method).parameters)})".replace("(self, ", "(") if callable(method) else ""
 
 
 def render_fields(value: Any) -> str:

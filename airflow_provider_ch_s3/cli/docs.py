@@ -1,0 +1,65 @@
+"""``ch-s3 docs``: list the pages of this package, or print one."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from airflow_provider_ch_s3.cli.screen import print_table
+from airflow_provider_ch_s3.errors import ConfigError
+
+if TYPE_CHECKING:
+    # Known to type checkers only.
+    from argparse import _SubParsersAction
+
+# The site's own: a list of pages, and a page that includes the changelog.
+NO_PAGES = {"index", "changelog"}
+
+
+def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register ``docs``."""
+    parser = subparsers.add_parser(
+        "docs", help="list the pages of the documentation, or print one", description=__doc__
+    )
+    parser.add_argument("page", nargs="?", metavar="PAGE", help="as the list names it, such as permissions")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """List the pages, or print one."""
+    pages = read_pages()
+    if args.page is None:
+        print_table(("page", "title"), [(name, text.partition("\n")[0].lstrip("# ")) for name, text in pages.items()])
+        return 0
+    name = args.page.removesuffix(".md").rpartition("/")[2]
+    if name not in pages:
+        near = difflib.get_close_matches(name, pages, n=1)
+        remedy = f"did you mean {near[0]!r}?" if near else "`ch-s3 docs` lists the pages"
+        raise ConfigError(f"there is no page {args.page!r}; {remedy}")
+    _print_page(pages[name])
+    return 0
+
+
+def read_pages() -> dict[str, str]:
+    """Read the pages: name → Markdown."""
+    found = {path.name: path for path in files("airflow_provider_ch_s3.docs").iterdir()}
+    return {
+        page: found[name].read_text()
+        for name in sorted(found)
+        if name.endswith(".md") and (page := name.removesuffix(".md")) not in NO_PAGES
+    }
+
+
+def _print_page(text: str) -> None:
+    if not sys.stdout.isatty():
+        print(text)
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console()
+    with console.pager(styles=True):
+        console.print(Markdown(text))

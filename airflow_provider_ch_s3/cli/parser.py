@@ -1,0 +1,45 @@
+"""The parser of all commands, whose errors are one line, and the kinds of numbers that options take."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from typing import NoReturn
+
+USAGE_ERROR = 2
+"""The exit code of a command that was called wrongly."""
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that says in one line what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with the message, and without the synopsis."""
+        self.exit(USAGE_ERROR, f"{self.prog}: {message} (`{self.prog} --help` lists the options)\n")
+
+
+def count_of_some(what: str) -> Callable[[str], int]:
+    """Return the type of an option that counts things."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) == 0:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}; give 1 or more")
+        return int(text)
+
+    return parse
+
+
+def amount_of(what: str, *, lowest: float = 0) -> Callable[[str], float]:
+    """Return the type of an option that is a number, with or without fraction."""
+
+    def parse(text: str) -> float:
+        try:
+            amount = float(text)
+        except ValueError:
+            amount = math.nan
+        if not lowest <= amount < math.inf:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}; give {lowest:g} or more")
+        return amount
+
+    return parse

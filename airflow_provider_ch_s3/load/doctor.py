@@ -1,0 +1,282 @@
+"""What a load needs, looked at one by one: for ``ch-s3 doctor``, and for the connection's button Test Connection.
+
+Each check returns what it found in a sentence, or raises the error with which a load would fail, remedy included.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from itertools import islice
+
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, resolve_ddl_mode
+from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_estimate, format_seconds
+from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ErrorCode, ServerError, SourceError
+from airflow_provider_ch_s3.exactly_once.ledger import DEFAULT_LEDGER, Ledger, ledger_name
+from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, check_reach, detect_cluster, read_server
+from airflow_provider_ch_s3.load import checks
+from airflow_provider_ch_s3.load.arrivals import Arrivals
+from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions
+from airflow_provider_ch_s3.load.staged import LoadRun
+from airflow_provider_ch_s3.sql import load_queries, table_queries
+
+# Larger differences confuse whoever compares the logs of two nodes, and S3 refuses requests from 15 minutes on.
+MAX_CLOCK_SECONDS = 60
+MAX_LISTED = 1_000
+
+
+class State(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """The result of a check.
+
+    :param check: its name.
+    :param text: what was found, or what is wrong and what to do about it.
+    """
+
+    check: str
+    state: State
+    text: str
+
+
+@dataclass(kw_only=True)
+class Subject:
+    """What is examined: a connection, and perhaps a load.
+
+    :param find_load: returns the load, which has not been started.
+    """
+
+    client: ClickHouseClient
+    declaration: ClusterDeclaration
+    find_load: Callable[[], LoadRun] | None = None
+
+    @cached_property
+    def server(self) -> ConnectedServer:
+        """The server that the connection reaches."""
+        return read_server(self.client)
+
+    @cached_property
+    def cluster(self) -> ClusterSpec:
+        """The nodes of the connection's cluster."""
+        return detect_cluster(self.client, self.declaration, self.server)
+
+    @cached_property
+    def load(self) -> LoadRun:
+        """The load."""
+        if self.find_load is None:
+            raise ValueError("there is no load")
+        return self.find_load()
+
+    @cached_property
+    def prepared(self) -> PreparedLoad:
+        """The load, inspected and planned; nothing is written."""
+        return self.load.prepare()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One thing that a load needs.
+
+    :param after: names of the checks without which this one makes no sense.
+    """
+
+    name: str
+    run: Callable[[Subject], str]
+    after: tuple[str, ...] = ()
+
+
+def examine(subject: Subject, which: Iterable[Check]) -> Iterator[Finding]:
+    """Run checks in their order; each that rests on a failed one is skipped."""
+    missing: set[str] = set()
+    for check in which:
+        if lacking := [name for name in check.after if name in missing]:
+            missing.add(check.name)
+            yield Finding(check=check.name, state=State.SKIPPED, text=f"not checked without {' and '.join(lacking)}")
+            continue
+        try:
+            finding = Finding(check=check.name, state=State.OK, text=check.run(subject))
+        except ChS3Error as error:
+            missing.add(check.name)
+            finding = Finding(check=check.name, state=State.FAILED, text=str(error))
+        yield finding
+
+
+def check_connection(subject: Subject) -> str:
+    """The server answers, and accepts the login."""
+    user = subject.client.query(load_queries.render_read_user())[0]["user"]
+    return f"user {user!r}, database {subject.server.database!r}"
+
+
+def check_nodes(subject: Subject) -> str:
+    """Every node answers the connected one, and tells its version, cores and memory."""
+    spec, node = subject.cluster, subject.cluster.weakest
+    version = ".".join(map(str, spec.server_version))
+    where = f"cluster {spec.name!r}" if spec.name else "one server without a cluster"
+    found = (
+        f"ClickHouse {version}, {where}: {count_of(spec.node_count, 'node')} with"
+        f" {count_of(node.vcpus, 'vCPU')} ({spec.vcpus_origin.value}) and"
+        f" {format_bytes(node.memory_bytes)} of memory ({spec.memory_origin.value}) each"
+    )
+    return "; ".join((found, *spec.notes))
+
+
+def check_clocks(subject: Subject) -> str:
+    """The nodes agree about the time."""
+    rows = subject.client.query(table_queries.render_read_clocks(subject.cluster.name))
+    first, last = (choose(rows, key=lambda row: row["seconds"]) for choose in (min, max))
+    apart = last["seconds"] - first["seconds"]
+    if apart > MAX_CLOCK_SECONDS:
+        raise ClusterError(
+            f"the clock of {last['node']} is {format_seconds(apart)} ahead of that of {first['node']}; have the"
+            " machines synchronize their clocks, for instance with chrony"
+        )
+    return "less than a minute apart"
+
+
+def check_ddl(subject: Subject) -> str:
+    """Tables can be created on every node."""
+    declared, server = subject.declaration, subject.server
+    mode = resolve_ddl_mode(
+        declared,
+        lambda: len(server.members(declared.cluster or "")),
+        database_engine=server.engines.get(server.database, ""),
+        has_keeper=server.has_keeper,
+    )
+    return f"DDL mode {mode.value}"
+
+
+def check_addresses(subject: Subject) -> str:
+    """A commit can reach the nodes."""
+    cluster = subject.cluster
+    # A table whose replicas are all of the cluster's nodes needs only one of them.
+    check_reach(subject.client, cluster, any_will_do=lambda: len({node.shard for node in cluster.nodes}) == 1)
+    return f"{count_of(len(subject.client.reachable), 'node')} reached directly"
+
+
+def check_ledger(subject: Subject) -> str:
+    """The table that the connection names can be the ledger."""
+    named, cluster = subject.declaration.ledger_table, subject.cluster
+    if not named:
+        return f"{DEFAULT_LEDGER}, in the database of each table"
+    # Without a database, the ledger is in the one of each table.
+    name = ledger_name(named, subject.server.database)
+    engine = subject.server.engines.get(name.database, "")
+    ledger = Ledger(
+        client=subject.client, cluster=cluster.name, name=name, target=name, load_id="", database_engine=engine
+    )
+    is_there = bool(ledger.check())
+    if name == ledger_name(named, "") and cluster.server_version >= checks.FIRST_VERSION:
+        checks.check_needs(subject.client, {name: checks.READ_AND_WRITE if is_there else checks.LEDGER})
+    return f"{name}{'' if is_there else ', which the first load creates'}"
+
+
+def check_table(subject: Subject) -> str:
+    """The table is there on every node, and can be loaded in this mode."""
+    load = subject.load
+    if not load.has_table:
+        return f"{load.request.table} does not exist; the load creates it"
+    spec = load.target.spec
+    checks.check_mode(spec, load.request)
+    load.target.check_commit([view.table for view in load.views])
+    return f"{spec.local} ({spec.engine}) on {count_of(load.target.cluster.node_count, 'node')}"
+
+
+def check_rights(subject: Subject) -> str:
+    """The user may stage and commit."""
+    load = subject.load
+    if not load.has_table:
+        return "the load checks them when it has created the table"
+    checks.check_rights(load.target, load.request.load_mode, load.views)
+    if load.target.cluster.server_version < checks.FIRST_VERSION:
+        return "this version cannot tell; a statement that lacks one reports it"
+    return "all that staging and committing take"
+
+
+def check_arguments(subject: Subject) -> str:
+    """The arguments do not contradict each other, and the connection to the store is there."""
+    check_expressions(subject.load.request)
+    return "source, expressions and the connection to the store can be read"
+
+
+def check_files(subject: Subject) -> str:
+    """The worker can list the files."""
+    load = subject.load
+    files = list(islice(Arrivals(store=load.store, request=load.request), MAX_LISTED))
+    if not files:
+        raise SourceError(f"no file matches {load.request.pattern}; correct source, or wait for the files")
+    more = " or more" if len(files) == MAX_LISTED else ""
+    size = format_bytes(sum(file.size_bytes for file in files))
+    return f"{count_of(len(files), 'file')}{more}, {size}, listed by this machine"
+
+
+def check_plan(subject: Subject) -> str:
+    """The connected server can read the files, they fit the table, and the load fits the memory."""
+    expected = subject.prepared.plan.prediction
+    return (
+        f"{format_estimate(expected.load_seconds)} to load, {format_bytes(expected.peak_memory_bytes)} of"
+        f" {format_bytes(subject.prepared.cluster.weakest.memory_bytes)} of memory per node"
+    )
+
+
+def check_reading(subject: Subject) -> str:
+    """Every node that can be reached directly can read a file."""
+    source, load = subject.prepared.source, subject.load
+    statement = load_queries.render_describe_files(
+        dataclasses.replace(source, files=source.files[:1]), load.inspection.settings
+    )
+    client = subject.client.within(dataclasses.replace(load.declaration, cluster=subject.prepared.cluster.name))
+    nodes = sorted(client.reachable)
+    for node in nodes:
+        try:
+            client.execute_on([node], statement)
+        except ServerError as error:
+            raise ClusterError(f"{node} cannot read {source.files[0].key!r}: {error}") from error
+    far = load.find_distance()
+    where = f"; the cluster is in {far[0]}, and the files are in {far[1]}" if far else ""
+    return f"{count_of(len(nodes), 'node')} can read {source.files[0].key!r}{where}"
+
+
+def check_disk(subject: Subject) -> str:
+    """The disks have room for what is staged and merged: twice the size of the files is a guess on the safe side."""
+    try:
+        rows = subject.client.query(table_queries.render_read_free_space(subject.cluster.name))
+    except ServerError as error:
+        if error.code != ErrorCode.ACCESS_DENIED:
+            raise
+        return "unknown: this user may not read system.disks"
+    fullest = min(rows, key=lambda row: row["free_bytes"])
+    wanted = 2 * subject.prepared.source.size_bytes / len(subject.cluster.nodes) if subject.find_load else 0
+    free = f"{format_bytes(fullest['free_bytes'])} are free on {fullest['node']}"
+    if fullest["free_bytes"] < wanted:
+        raise ClusterError(f"only {free}, and the load may take {format_bytes(wanted)} per node; make room")
+    return f"{free}, and no less on any other" if len(rows) > 1 else free
+
+
+CONNECTION_CHECKS = (
+    Check(name="connection", run=check_connection),
+    Check(name="nodes", run=check_nodes, after=("connection",)),
+    Check(name="clocks", run=check_clocks, after=("nodes",)),
+    Check(name="ddl", run=check_ddl, after=("nodes",)),
+    Check(name="addresses", run=check_addresses, after=("nodes", "ddl")),
+    Check(name="ledger", run=check_ledger, after=("nodes",)),
+)
+LOAD_CHECKS = (
+    Check(name="arguments", run=check_arguments),
+    Check(name="files", run=check_files, after=("arguments",)),
+    Check(name="table", run=check_table, after=("arguments", "addresses")),
+    Check(name="rights", run=check_rights, after=("table",)),
+    Check(name="plan", run=check_plan, after=("files", "table")),
+    Check(name="reading", run=check_reading, after=("plan",)),
+    Check(name="disk", run=check_disk, after=("plan",)),
+)

@@ -1,0 +1,1 @@
+"""The pages of the documentation, for `ch-s3 docs`."""

@@ -1,0 +1,5 @@
+SELECT concat(hostName(), ':', toString(tcpPort())) AS node, toUInt32(max(nowInBlock())) AS seconds
+FROM clusterAllReplicas('it\'s', system.one)
+GROUP BY node
+ORDER BY node
+SETTINGS skip_unavailable_shards = 0
