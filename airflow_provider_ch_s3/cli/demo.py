@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_ch_s3.cli.demo_ui import serve_ui
 from airflow_provider_ch_s3.cli.extras import check_extra
 from airflow_provider_ch_s3.cli.topology import add_topology, read_topology
+from airflow_provider_ch_s3.common.bars import show_steps
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, without_facts
 from airflow_provider_ch_s3.sandbox import flights
 from airflow_provider_ch_s3.sandbox.config import SandboxConfig
@@ -73,13 +74,17 @@ def load_flights(sandbox: Sandbox, home: Path, dags: Path, report_path: Path) ->
     report_path.parent.mkdir(parents=True, exist_ok=True)
     log_path = report_path.with_suffix(".log")
     command = ("dags", "test", DAG_ID, LOGICAL_DATE)
-    print(f"airflow: {' '.join(command)}, killed (SIGKILL) when it submits the load", flush=True)
-    airflow.run_and_kill(*command, is_time=is_submission)
-    print(f"killed:  the table holds {count_of(count_rows(sandbox), 'row')}")
-    print(f"airflow: {' '.join(command)}, again (log: {log_path})\n", flush=True)
-    log_path.write_text(airflow.run(*command, on_line=echo_our_lines))
-    load, settled = read_results(airflow)
-    source, table = fingerprint_source(sandbox), fingerprint_table(sandbox)
+    with show_steps("demo", 3) as advance:
+        print(f"airflow: {' '.join(command)}, killed (SIGKILL) when it submits the load", flush=True)
+        airflow.run_and_kill(*command, is_time=is_submission)
+        advance()
+        print(f"killed:  the table holds {count_of(count_rows(sandbox), 'row')}")
+        print(f"airflow: {' '.join(command)}, again (log: {log_path})\n", flush=True)
+        log_path.write_text(airflow.run(*command, on_line=echo_our_lines))
+        advance()
+        load, settled = read_results(airflow)
+        source, table = fingerprint_source(sandbox), fingerprint_table(sandbox)
+        advance()
     settle_seconds = max(0.0, (settled["last_change"] or load["ended"]) - load["ended"])
     is_equal = source == table
     report = {

@@ -338,7 +338,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
             self._load.kill()
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
-        """Tell OpenLineage what was loaded into which table; None if the load failed."""
+        """Tell OpenLineage what was loaded into which table, or which checks failed; None of other failures."""
         return self._lineage.build() if self._lineage else None
 
     def _result_of(
@@ -408,11 +408,19 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
             yield self._load
         except CheckFailedError as error:
             if not self.validate_only:
-                emit_check_metrics(error.results, table=self.table, load_mode=self.load_mode)
+                self._tell_failed(self._load, error)
             raise
         finally:
             hook.close()
             self._show(self._load.sql)
+
+    def _tell_failed(self, load: TaskLoad, error: CheckFailedError) -> None:
+        """Tell metrics and OpenLineage what the checks of a load found that one of them has failed."""
+        emit_check_metrics(error.results, table=self.table, load_mode=self.load_mode)
+        found = [dataclasses.asdict(result) for result in error.results]
+        report = LoadReport(query_id="", table=self.table, row_checks=found, partitions={})
+        if load.table_name is not None:
+            self._lineage = LoadLineage.of(load, load.table_name, report, sql=load.sql or self.sql)
 
     def _show(self, sql: str) -> None:
         """Have Airflow store the rendered fields once more when the task ends, with the INSERT."""

@@ -327,6 +327,9 @@ def test_a_deferred_load_is_checked_when_it_has_ended(lab: Lab, table: str) -> N
     again = lab.operator("in/*.csv", table, deferrable=True, **CSV, checks=SANE)
     with pytest.raises(AirflowFailException, match="no negative n"):
         again.execute_complete(lab.context(again), event)
+    assert again._lineage is not None  # Airflow asks for it when a task has failed, too
+    assert [one["passed"] for one in again._lineage.report.row_checks] == [False]
+    assert (again._lineage.table.table, again._lineage.report.rows_added) == ("t", 0)
     assert numbers_in(lab, table) == []
     assert is_clean(lab)
 
