@@ -116,6 +116,7 @@ EXAMPLES = {
     "table": '"analytics.flights"',
     "trim": "True",
     "types": '{"fare": "Decimal(9, 2)"}',
+    "keep_staged_seconds": "3600",
     "validate_only": "True",
     "wasb_conn_id": '"wasb_data"',
     "where": '"fare > 0"',
