@@ -143,6 +143,10 @@ class LoadReport:
     :param is_validated_only: the rows were checked and dropped (``validate_only=True``): nothing was committed.
     :param partitions: partition id → staged rows; empty if there was nothing new to load, None without staging.
     :param replaced: partition id → rows that the commit removed from the table; without partitions that had none.
+    :param merge: of ``merge``, the rows of the files by what became of them: ``inserted``, ``updated``, ``deleted``,
+        ``unchanged`` and ``late`` (the table or the files have a newer row of the key, or the files have the same row
+        again); and ``rewritten_partitions``, ``rewritten_rows`` and ``rewritten_bytes``: those of the partitions with
+        rows that were replaced or deleted. Empty in the other modes.
     :param commit_seconds: duration of the commit; 0 without staging.
     :param plan_seconds: duration of listing, inspecting and planning; 0 where no plan is known.
     :param settle_seconds: duration of the wait for the merges of the staged parts; 0 if the load did not wait.
@@ -185,6 +189,7 @@ class LoadReport:
     is_validated_only: bool = False
     partitions: Mapping[str, int] | None = _reported(_sum_each, None)
     replaced: Mapping[str, int] = field(default_factory=dict)
+    merge: Mapping[str, int] = field(default_factory=dict)
     commit_seconds: float = _reported(_sum, 0.0)
     plan_seconds: float = _reported(_sum, 0.0)
     settle_seconds: float = _reported(_sum, 0.0)

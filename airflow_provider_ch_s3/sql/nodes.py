@@ -1,8 +1,8 @@
 """SQL fragments of the statements that ask several nodes: which ones, and about what.
 
 Registered in the template environment: ``{{ node_name }}``, ``{{ cluster | all_nodes("system.parts") }}``,
-``{{ cluster | all_replicas(table) }}``, ``{{ cluster | all_shards(table) }}``, ``{{ cluster | on_cluster }}``,
-``{{ tables | are_tables("name") }}`` and ``{{ watched | are_partitions }}``.
+``{{ cluster | all_replicas(table) }}``, ``{{ cluster | all_shards(table) }}``,
+``{{ cluster | into_shards(table) }}``, ``{{ cluster | on_cluster }}``, ``{{ tables | are_tables("name") }}`` and ``{{ watched | are_partitions }}``.
 """
 
 from __future__ import annotations
@@ -44,6 +44,11 @@ def _spread(function: str, cluster: str | None, table: TableName) -> Sql:
     if cluster is None:
         return table_name(table)
     return Sql(f"{function}({literal(cluster)}, {literal(table.database)}, {literal(table.table)})")
+
+
+def into_shards(cluster: str | None, table: TableName) -> Sql:
+    """The same as the destination of an INSERT."""
+    return table_name(table) if cluster is None else Sql(f"FUNCTION {all_shards(cluster, table)}")
 
 
 def on_cluster(cluster: str | None) -> Sql:

@@ -36,6 +36,7 @@ from airflow_provider_ch_s3.sql.nodes import (
     all_shards,
     are_partitions,
     are_tables,
+    into_shards,
     on_cluster,
 )
 from airflow_provider_ch_s3.table.bad_rows import OPEN_QUOTE
@@ -62,7 +63,7 @@ _ENVIRONMENT.filters.update(
     **{
         function.__name__: function
         for function in (
-            *(all_nodes, all_replicas, all_shards, on_cluster, are_tables, are_partitions),
+            *(all_nodes, all_replicas, all_shards, into_shards, on_cluster, are_tables, are_partitions),
             *(select_item, read_column),
             *(csv_field, csv_line, field_text, fitting, is_inexact, opens_text, ends_text),
         )

@@ -205,6 +205,18 @@ def unplaced_engine(engine_full: str) -> str:
     return engine_of(engine_full) + (engine_full[match.end() :] if match else "")
 
 
+def plain_engine(engine_full: str, *, with_keys: bool) -> str:
+    """Return the engine clause of another table, whose merges keep every row as it is.
+
+    :param engine_full: from ``system.tables``.
+    :param with_keys: with its keys and settings.
+    """
+    match = _ENGINE.match(engine_full)
+    placed = re.match("Replicated|Shared|", engine_full)
+    kept = engine_full[match.end() :] if match and with_keys else ""
+    return f"{placed[0] if placed else ''}MergeTree{kept}"
+
+
 def _unquoted(text: str) -> str:
     if text[:1] in "'`" and text[:1] == text[-1:]:
         return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text[1:-1], flags=re.DOTALL)
