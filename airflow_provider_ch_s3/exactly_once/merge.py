@@ -125,8 +125,9 @@ class SurvivorsOfMerge(Survivors):
         most = self.rule.max_rewritten_bytes
         if most is not None and size > most:
             raise LoadError(
-                f"the merge would rewrite {told}, more than max_rewritten_bytes={most}; nothing was committed: raise it,"
-                " load fewer keys at a time, or partition the table so that keys that change together are together"
+                f"the merge would rewrite {told}, more than max_rewritten_bytes={most}; nothing was committed: raise"
+                " that, load fewer keys at a time, or partition the table so that keys that change together are"
+                " together"
             )
         log.info("the merge rewrites %s", told)
         counted = ("inserted", "updated", "deleted", "unchanged", "late", "added", "dropped")

@@ -1,8 +1,8 @@
 """SQL fragments of the statements that ask several nodes: which ones, and about what.
 
-Registered in the template environment: ``{{ node_name }}``, ``{{ cluster | all_nodes("system.parts") }}``,
-``{{ cluster | all_replicas(table) }}``, ``{{ cluster | all_shards(table) }}``,
-``{{ cluster | into_shards(table) }}``, ``{{ cluster | on_cluster }}``, ``{{ tables | are_tables("name") }}`` and ``{{ watched | are_partitions }}``.
+Registered in the template environment: ``{{ node_name }}``, ``{{ cluster | all_nodes("system.parts") }}``, also with
+``all_replicas(table)``, ``all_shards(table)``, ``into_shards(table)`` and ``on_cluster``;
+``{{ tables | are_tables("name") }}`` and ``{{ watched | are_partitions }}``.
 """
 
 from __future__ import annotations

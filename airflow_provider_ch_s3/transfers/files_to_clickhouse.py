@@ -73,8 +73,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         table; without it the rows of the files are newer, and each key may be in the files once. (templated)
     :param merge_deleted: with ``merge``, flat SQL condition over the columns of the files, such as ``op = 'D'``: the
         key of such a row is deleted, if no row of it is newer. (templated)
-    :param merge_duplicates: with ``merge``, keys of the files that the table holds more than once: ``refuse`` to load,
-        or ``collapse`` them to one row.
+    :param merge_duplicates: with ``merge``, a key of the files that the table holds more than once: ``refuse`` it, or
+        ``collapse`` its rows to one.
     :param max_rewritten_bytes: with ``merge``, fail before the commit if the partitions with rows to be replaced are
         larger; None: any size. (templated)
     :param staging: False loads straight into the table, at least once, for engines that cannot be staged.
