@@ -53,4 +53,4 @@ FROM
     )
 )
 GROUP BY `ch_s3_key_1`, `ch_s3_key_2`
-SETTINGS insert_shard_id = 1, distributed_foreground_insert = 1, max_execution_time = 0
+SETTINGS parallel_distributed_insert_select = 0, insert_shard_id = 1, distributed_foreground_insert = 1, max_execution_time = 0
