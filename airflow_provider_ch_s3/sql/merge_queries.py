@@ -74,7 +74,8 @@ def render_copy_changes(changes: TableName, cluster: str, *, shard: int) -> Stat
         SELECT *
         FROM {{ cluster | all_shards(changes) }}
         WHERE _shard_num = 1
-        SETTINGS parallel_distributed_insert_select = 0, insert_shard_id = {{ shard | literal }}, distributed_foreground_insert = 1, max_execution_time = 0
+        SETTINGS parallel_distributed_insert_select = 0, insert_shard_id = {{ shard | literal }},
+            distributed_foreground_insert = 1, max_execution_time = 0
     """
     return inline("copy_changes", text, changes=changes, cluster=cluster, shard=shard)
 

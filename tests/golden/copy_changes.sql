@@ -2,4 +2,5 @@ INSERT INTO FUNCTION cluster('it\'s', 'it\'s', 'ch_s3_stage_52115f13b013_0123_2_
 SELECT *
 FROM cluster('it\'s', 'it\'s', 'ch_s3_stage_52115f13b013_0123_2_8_8_changes')
 WHERE _shard_num = 1
-SETTINGS parallel_distributed_insert_select = 0, insert_shard_id = 2, distributed_foreground_insert = 1, max_execution_time = 0
+SETTINGS parallel_distributed_insert_select = 0, insert_shard_id = 2,
+    distributed_foreground_insert = 1, max_execution_time = 0

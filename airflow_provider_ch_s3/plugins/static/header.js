@@ -4,6 +4,14 @@ import { CopyButton } from "./elements.js";
 import { countOf, formatCount, formatSeconds } from "./format.js";
 import { html } from "./react.js";
 
+// What became of the rows of a merge.
+function describeMerge(merge) {
+  return ["inserted", "updated", "deleted", "unchanged", "late"]
+    .filter((name) => name in merge)
+    .map((name) => `${formatCount(merge[name])} ${name}`)
+    .join(", ");
+}
+
 // One address, or a list of them.
 function describeSource(source) {
   const [first, ...others] = [source].flat();
@@ -13,6 +21,7 @@ function describeSource(source) {
 export function Header({ load: { state, fields, report, links } }) {
   const play = links.ClickHouse;
   const columns = Object.keys(report?.columns_added ?? {}).join(", ");
+  const merged = describeMerge(report?.merge ?? {});
   const id = report?.query_id;
   const named = html`<span><code>${id}</code><${CopyButton} text=${id} what="the query id" /></span>`;
   const link = html`<a href=${play} target="_blank" rel="noreferrer">open</a>`;
@@ -27,6 +36,7 @@ export function Header({ load: { state, fields, report, links } }) {
       <dl>
         ${fields.source && field("Source", code(describeSource(fields.source)))}
         ${report && field("Mode", code(report.load_mode))}
+        ${merged && field("Merged rows", merged)}
         ${columns && field("Columns added", code(columns))}
         ${field("Connection", code(fields.clickhouse_conn_id))}
         ${id && field("Query id", named)}
