@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from airflow_provider_ch_s3.common.text import count_of, format_bytes
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.staging import CHANGES, Staging, StagingTable
 from airflow_provider_ch_s3.exactly_once.survivors import Survivors
-from airflow_provider_ch_s3.inspect.table import read_columns
+from airflow_provider_ch_s3.inspect.table import read_columns, read_size
 from airflow_provider_ch_s3.sql import merge_queries
 from airflow_provider_ch_s3.table.merge_rule import DELETED, MergeRule
 from airflow_provider_ch_s3.table.new_table import NewColumn
@@ -116,26 +116,21 @@ class SurvivorsOfMerge(Survivors):
 
     def _measure(self, found: Mapping[str, Any]) -> dict[str, int]:
         """:raises LoadError: if more would be rewritten than is allowed."""
-        dropped_in = set(found["dropped_in"])
-        statement = merge_queries.render_read_sizes(self.staging.target, self.staging.cluster)
-        sizes = [row for row in self.client.query(statement) if row["partition_id"] in dropped_in]
-        rows, size = (sum(row[name] for row in sizes) for name in ("rows", "bytes"))
-        partitions = f"{count_of(len(sizes), 'partition')} of {self.staging.target}"
-        told = f"{partitions} with {count_of(rows, 'row')}, {format_bytes(size)}"
-        most = self.rule.max_rewritten_bytes
-        if most is not None and size > most:
+        target, most = self.staging.target, self.rule.max_rewritten_bytes
+        size = read_size(self.client, target, self.staging.cluster, partitions=set(found["dropped_in"]))
+        if most is not None and size.bytes > most:
             raise LoadError(
-                f"the merge would rewrite {told}, more than max_rewritten_bytes={most}; nothing was committed: raise"
-                " that, load fewer keys at a time, or partition the table so that keys that change together are"
-                " together"
+                f"the merge would rewrite {size} of {target}, more than max_rewritten_bytes={most}; nothing was"
+                " committed: raise that, load fewer keys at a time, or partition the table so that keys that change"
+                " together are together"
             )
-        log.info("the merge rewrites %s", told)
+        log.info("the merge rewrites %s of %s", size, target)
         counted = ("inserted", "updated", "deleted", "unchanged", "late", "added", "dropped")
         return {
             **{name: int(found[name]) for name in counted},
-            "rewritten_partitions": len(sizes),
-            "rewritten_rows": rows,
-            "rewritten_bytes": size,
+            "rewritten_partitions": size.partitions,
+            "rewritten_rows": size.rows,
+            "rewritten_bytes": size.bytes,
         }
 
     def _fill(self, touched: Sequence[str]) -> None:

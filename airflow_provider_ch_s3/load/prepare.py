@@ -25,7 +25,7 @@ from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.files import check_condition, read_select_types, read_source, with_delimiter
-from airflow_provider_ch_s3.inspect.table import is_remote
+from airflow_provider_ch_s3.inspect.table import is_remote, read_size
 from airflow_provider_ch_s3.load import measure
 from airflow_provider_ch_s3.load.merge import check_filled
 from airflow_provider_ch_s3.rejects.lines import check_target, read_line_format
@@ -39,7 +39,7 @@ from airflow_provider_ch_s3.table.mapping import MappedColumn, map_columns
 from airflow_provider_ch_s3.table.merge_rule import DELETED, MergeRule
 from airflow_provider_ch_s3.table.new_table import NewTable
 from airflow_provider_ch_s3.table.path_columns import path_column_names, type_path_columns
-from airflow_provider_ch_s3.table.target import TableName, TargetSpec
+from airflow_provider_ch_s3.table.target import TableName, TableSize, TargetSpec
 from airflow_provider_ch_s3.table.text_columns import read_text_strictly
 from airflow_provider_ch_s3.tuning import (
     LoadFacts,
@@ -71,6 +71,7 @@ class PreparedLoad:
     :param sharing: the loads among which the memory of the nodes is divided.
     :param chunk: the part of the source that ``source`` is.
     :param merge: how rows are merged by their keys; None in the other modes.
+    :param held: what the table holds now, if rows are merged.
     :param line_format: how lines become rows, where bad rows are set aside; None to read the format as it is.
     :param new_table: the target, if it does not exist yet.
     """
@@ -85,6 +86,7 @@ class PreparedLoad:
     sharing: MemorySharing
     chunk: Chunk = field(default_factory=Chunk)
     merge: MergeRule | None = None
+    held: TableSize | None = None
     line_format: LineFormat | None = None
     new_table: NewTable | None = None
 
@@ -203,6 +205,7 @@ def prepare_load(
         plan_with=partial(plan, source, sharing),
         sharing=sharing,
         merge=request.merge,
+        held=read_size(client, target.local, cluster.name) if request.merge else None,
         line_format=line_format,
     )
 

@@ -49,7 +49,7 @@ def render_find_changes(
     columns: Sequence[str],
     shards: Mapping[str, int],
 ) -> Statement:
-    """Compare the staged rows with those that the target has of their keys; the result goes to the first shard.
+    """Compare the staged rows with the target's rows of the same keys; the result goes to the first shard.
 
     :param columns: of the target, all that are stored and not computed.
     :param shards: node → its shard.
@@ -149,7 +149,7 @@ def render_count_unmergeable(staged: TableName, cluster: str | None, *, rule: Me
 def render_read_ambiguous(
     staged: TableName, cluster: str | None, *, rule: MergeRule, columns: Sequence[str], limit_rows: int
 ) -> Statement:
-    """Read some keys of which the staged rows do not say which one is the newest."""
+    """Read some keys whose newest row is unclear: several staged rows may be."""
     return render("read_ambiguous", staged=staged, cluster=cluster, rule=rule, columns=columns, limit_rows=limit_rows)
 
 
