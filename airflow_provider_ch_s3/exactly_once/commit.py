@@ -399,7 +399,7 @@ class Commit(CommitTables):
         return survivors.merge()
 
     def _merge(self, rule: MergeRule) -> CommitPlan:
-        survivors = SurvivorsOfMerge(rule=rule, **self._of_commit)
+        survivors = SurvivorsOfMerge(rule=rule, staged_rows=sum(self.plan.partitions.values()), **self._of_commit)
         touched = survivors.merge()
         return replace(self.plan, touched=touched, report={**self.plan.report, "merge": survivors.counts})
 

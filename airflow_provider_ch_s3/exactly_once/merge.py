@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.staging import CHANGES, Staging, StagingTable
 from airflow_provider_ch_s3.exactly_once.survivors import Survivors
@@ -52,10 +52,12 @@ def _columns(staging: Staging, table: TableName) -> Sequence[TableColumn]:
 class SurvivorsOfMerge(Survivors):
     """The rows that stay where newer rows replace those with the same keys.
 
+    :param staged_rows: rows of the files.
     :ivar counts: what becomes of the staged rows, and how much is rewritten, when merged.
     """
 
     rule: MergeRule
+    staged_rows: int
     counts: dict[str, int] = field(default_factory=dict, init=False)
     reads_table: ClassVar[bool] = True
 
@@ -87,6 +89,11 @@ class SurvivorsOfMerge(Survivors):
                 )
         self._agree(changes)
         found = self.client.query(merge_queries.render_sum_changes(changes), query_id=self.next_query_id())[0]
+        if self.keeps_all_rows and found["rows"] != self.staged_rows:
+            raise LoadError(
+                f"{changes} tells what becomes of {count_of(found['rows'], 'row')}, and"
+                f" {format_count(self.staged_rows)} are staged; nothing was committed: load again"
+            )
         self._check_doubled(changes, found["doubled"])
         self.counts.clear()
         self.counts.update(self._measure(found))

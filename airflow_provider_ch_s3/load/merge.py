@@ -59,6 +59,11 @@ def _check_columns(target: TargetSpec, rule: MergeRule) -> None:
                 raise ConfigError(
                     f"{argument} names {name!r}, which is no stored column of {target.name}; {_hint(name, stored)}"
                 )
+    if reserved := [name for name in stored if name.startswith("ch_s3_")]:
+        raise TargetError(
+            f"column {reserved[0]!r} of {target.name} begins with ch_s3_, which load_mode='merge' needs for itself;"
+            " rename it"
+        )
     if len(set(rule.columns)) < len(rule.columns):
         raise ConfigError(
             f"merge_key and merge_version name a column twice ({', '.join(rule.columns)}); name it once"

@@ -1,4 +1,5 @@
 SELECT
+    sum(ch_s3_staged_rows) AS rows,
     countIf(ch_s3_outcome = 'inserted') AS inserted,
     countIf(ch_s3_outcome = 'updated') AS updated,
     countIf(ch_s3_outcome = 'deleted') AS deleted,
