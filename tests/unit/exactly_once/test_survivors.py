@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,7 @@ class Server:
     answers: dict[str, list[list[dict[str, Any]]]]
     done: list[Statement] = field(default_factory=list)
     ids: list[str | None] = field(default_factory=list)
+    nodes: Sequence[str] = ("n1",)
 
     def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
         answers = self.answers.get(statement.name, [[]])
@@ -47,8 +48,12 @@ class Server:
         self.done.append(render(None))
         self.ids.append(query_id)
 
+    def execute(self, statement: Statement, *, query_id: str | None = None) -> None:
+        self.done.append(statement)
+        self.ids.append(query_id)
+
     def execute_on(self, nodes: Collection[str], statement: Statement, *, query_id: str | None = None) -> None:
-        assert list(nodes) == ["n1"]
+        assert list(nodes) == list(self.nodes)
         self.done.append(statement)
         self.ids.append(query_id)
 
