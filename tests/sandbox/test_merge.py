@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
-from tests.sandbox.conftest import Lab, bag
+from tests.marks import thorough
+from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag, start_worker
+from tests.sandbox.few import die_before
 from tests.sandbox.topologies import topologies
 
 pytestmark = pytest.mark.sandbox
@@ -275,3 +278,66 @@ def test_on_replicas(replicated_lab: Lab) -> None:
     assert held(lab, table) == these(*after)
     assert counts(report) == (0, 34, 11, 0, 33)
     assert lab.left_overs() == []
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ("name", "nth"),
+    [
+        thorough("find_changes", 1, id="comparing"),
+        thorough("copy_changes", 2, id="telling-the-shards"),
+        thorough("await_deletion", 2, id="deleting"),
+        thorough("insert_winners", 1, id="adding"),
+        pytest.param("replace_partitions", 2, id="second-node"),
+        thorough("replace_partitions", 3, id="third-node"),
+    ],
+)
+@pytest.mark.parametrize("finisher", ["retry", thorough("other")])
+def test_one_that_broke_off_is_finished(lab: Lab, name: str, nth: int, finisher: str) -> None:
+    """Keys move to other partitions and shards, so that some are half there."""
+    table = lab.create("t", COLUMNS, BY_DAY)
+    scatter(lab, table, *(row(n, v="old", day=1 + n % 2) for n in range(12)))
+    put(lab, *(row(n, at=2, v="new", day=1 + (n + 1) % 2) for n in range(4)), row(4, at=2, op="D"))
+    put(lab, row(20, at=2, v="new"), key="in/b.csv")
+    with start_worker(lab, table, before=die_before(name, nth, signal.SIGKILL), **VERSIONED) as worker:
+        assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+    if finisher == "other":
+        put(lab, row(30, v="other"), key="other/a.csv")
+        lab.load("other/*.csv", table, task_id="other", **VERSIONED)
+    lab.load("in/*.csv", table, try_number=2, **VERSIONED)
+    assert held(lab, table) == these(
+        *(row(n, at=2, v="new", day=1 + (n + 1) % 2) for n in range(4)),
+        *(row(n, v="old", day=1 + n % 2) for n in range(5, 12)),
+        row(20, at=2, v="new"),
+        *([row(30, v="other")] if finisher == "other" else []),
+    )
+    assert lab.left_overs() == []
+
+
+def test_a_retry_with_another_key_stages_again(lab: Lab) -> None:
+    table = lab.create("t", COLUMNS, BY_DAY)
+    scatter(lab, table, row(1, v="a"), row(2, v="b"))
+    put(lab, row(3, v="a", day=2))
+    with start_worker(
+        lab, table, before=die_before("write_event_committing", 1, signal.SIGKILL), **VERSIONED
+    ) as worker:
+        assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+    by_value = {**VERSIONED, "merge_key": ["v"]}
+    lab.load("in/*.csv", table, try_number=2, **by_value)
+    assert held(lab, table) == these(row(3, v="a", day=2), row(2, v="b"))
+    assert len(lab.inserts()) == 2
+
+
+def test_files_that_were_merged_are_merged_again_and_appended_no_more(lab: Lab) -> None:
+    table = lab.create("t", COLUMNS, BY_DAY)
+    put(lab, row(1), row(2))
+    arguments = {**FILES, "on_new_columns": "ignore"}
+    lab.load("in/*.csv", table, **arguments)
+    again = lab.load("in/*.csv", table, task_id="again", **arguments)
+    assert counts(again) == (0, 0, 0, 2, 0)
+    append = {name: value for name, value in arguments.items() if name not in ("load_mode", "merge_key")}
+    assert lab.load("in/*.csv", table, task_id="append", **append)["files_skipped"] == 1
+    put(lab, row(1, v="corrected"), row(2))
+    changed = lab.load("in/*.csv", table, task_id="changed", **arguments)
+    assert counts(changed) == (0, 1, 0, 1, 0)
+    assert held(lab, table) == these(row(1, v="corrected"), row(2))
