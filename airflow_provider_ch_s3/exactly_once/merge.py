@@ -8,8 +8,8 @@ a row that is the newest already is unchanged.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -19,6 +19,7 @@ from airflow_provider_ch_s3.exactly_once.staging import CHANGES, Staging, Stagin
 from airflow_provider_ch_s3.exactly_once.survivors import Survivors
 from airflow_provider_ch_s3.inspect.table import read_columns, read_size
 from airflow_provider_ch_s3.sql import merge_queries
+from airflow_provider_ch_s3.sql.filters import Sql
 from airflow_provider_ch_s3.table.merge_rule import DELETED, MergeRule
 from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.row_check import describe_row
@@ -27,6 +28,7 @@ from airflow_provider_ch_s3.table.target import TableColumn, TableName
 log = logging.getLogger(__name__)
 
 SHOWN_KEYS = 5
+COUNTED = ("inserted", "updated", "deleted", "unchanged", "late", "added", "dropped")
 
 
 def create_merge_staging(staging: Staging, table: StagingTable, like: TableName) -> TableName:
@@ -89,15 +91,12 @@ class SurvivorsOfMerge(Survivors):
                 )
         self._agree(changes)
         found = self.client.query(merge_queries.render_sum_changes(changes), query_id=self.next_query_id())[0]
-        if self.keeps_all_rows and found["rows"] != self.staged_rows:
-            raise LoadError(
-                f"{changes} tells what becomes of {count_of(found['rows'], 'row')}, and"
-                f" {format_count(self.staged_rows)} are staged; nothing was committed: load again"
-            )
-        self._check_doubled(changes, found["doubled"])
+        self._check(changes, found)
+        dropped_in = self._find_partitions(self.staging.target, self._is_dropped) if found["dropped"] else set()
+        added_in = self._find_partitions(self._staged(), self._is_winner(is_staged=True)) if found["added"] else set()
         self.counts.clear()
-        self.counts.update(self._measure(found))
-        return sorted({*found["added_in"], *found["dropped_in"]})
+        self.counts.update({name: int(found[name]) for name in COUNTED}, **self._measure(dropped_in))
+        return sorted(dropped_in | added_in)
 
     def _create_changes(self) -> TableName:
         self.staging.drop(self.attempt, self.epoch, CHANGES)
@@ -111,20 +110,30 @@ class SurvivorsOfMerge(Survivors):
         table = StagingTable(attempt=self.attempt, epoch=self.epoch, role=CHANGES)
         return self.staging.make(table, self.staging.target, render)
 
-    def _check_doubled(self, changes: TableName, doubled: int) -> None:
-        if not doubled or self.rule.collapses:
+    def _check(self, changes: TableName, found: Mapping[str, Any]) -> None:
+        if self.keeps_all_rows and found["rows"] != self.staged_rows:
+            raise LoadError(
+                f"{changes} tells what becomes of {count_of(found['rows'], 'row')}, and"
+                f" {format_count(self.staged_rows)} are staged; nothing was committed: load again"
+            )
+        if not found["doubled"] or self.rule.collapses:
             return
         rows = self.client.query(merge_queries.render_read_doubled(changes, rule=self.rule, limit_rows=SHOWN_KEYS))
         raise LoadError(
-            f"{self.staging.target} holds {count_of(doubled, 'key')} of these files more than once, for example"
-            f" {', '.join(map(describe_row, rows))}, and a merge leaves one row of a key; nothing was committed:"
-            " remove the rows that are too many, or allow the merge to remove them with merge_duplicates='collapse'"
+            f"{self.staging.target} holds {count_of(found['doubled'], 'key')} of these files more than once, for"
+            f" example {', '.join(map(describe_row, rows))}, and a merge leaves one row of a key; nothing was"
+            " committed: remove the rows that are too many, or allow the merge to remove them with"
+            " merge_duplicates='collapse'"
         )
 
-    def _measure(self, found: Mapping[str, Any]) -> dict[str, int]:
-        """:raises LoadError: if more would be rewritten than is allowed."""
+    def _measure(self, partitions: Collection[str]) -> dict[str, int]:
+        """Measure what is rewritten.
+
+        :param partitions: with rows that go.
+        :raises LoadError: if that is more than the rule allows.
+        """
         target, most = self.staging.target, self.rule.max_rewritten_bytes
-        size = read_size(self.client, target, self.staging.cluster, partitions=set(found["dropped_in"]))
+        size = read_size(self.client, target, self.staging.cluster, partitions=partitions)
         if most is not None and size.bytes > most:
             raise LoadError(
                 f"the merge would rewrite {size} of {target}, more than max_rewritten_bytes={most}; nothing was"
@@ -132,33 +141,32 @@ class SurvivorsOfMerge(Survivors):
                 " together are together"
             )
         log.info("the merge rewrites %s of %s", size, target)
-        counted = ("inserted", "updated", "deleted", "unchanged", "late", "added", "dropped")
-        return {
-            **{name: int(found[name]) for name in counted},
-            "rewritten_partitions": size.partitions,
-            "rewritten_rows": size.rows,
-            "rewritten_bytes": size.bytes,
-        }
+        return {f"rewritten_{name}": value for name, value in asdict(size).items()}
 
     def _fill(self, touched: Sequence[str]) -> None:
-        changes, merged = self._staged(CHANGES), self._create()
+        merged = self._create()
         self._copy(merged, self.staging.target, touched)
-        gone = merge_queries.is_dropped(changes, self.rule)
-        _, kept = self._delete(merged, gone) if self.counts["dropped"] else self._count(merged, gone)
+        count = self._delete if self.counts["dropped"] else self._count
+        _, kept = count(merged, self._is_dropped)
         sources = {self._staged(): True, **({self.staging.target: False} if self.rule.collapses else {})}
         for source, is_staged in sources.items():
             statement = merge_queries.render_insert_winners(
                 merged,
                 source,
-                changes,
                 self.staging.cluster,
                 rule=self.rule,
                 columns=self._copied,
-                shards=self._shards,
-                is_staged=is_staged,
+                condition=self._is_winner(is_staged=is_staged),
             )
             self.client.execute(statement, query_id=self.next_query_id())
         self._check_complete(merged, kept=kept, new=self.counts["added"])
+
+    @property
+    def _is_dropped(self) -> Sql:
+        return merge_queries.is_dropped(self._staged(CHANGES), self.rule)
+
+    def _is_winner(self, *, is_staged: bool) -> Sql:
+        return merge_queries.is_winner(self._staged(CHANGES), self.rule, self._shards, is_staged=is_staged)
 
     @cached_property
     def _copied(self) -> list[str]:

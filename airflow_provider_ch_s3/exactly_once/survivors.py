@@ -94,6 +94,11 @@ class Survivors(ABC):
     def _staged(self, role: str = "") -> TableName:
         return self.staging.name(StagingTable(attempt=self.attempt, epoch=self.epoch, role=role))
 
+    def _find_partitions(self, table: TableName, condition: Sql) -> set[str]:
+        """Find the partitions with rows that a condition holds for."""
+        statement = staging_queries.render_touched_partitions(table, self.staging.cluster, condition=condition)
+        return {row["_partition_id"] for row in self.client.query(statement, query_id=self.next_query_id())}
+
     def _copy(self, merged: TableName, source: TableName, partitions: Sequence[str]) -> None:
         self._send(
             *(
@@ -186,10 +191,8 @@ class SurvivorsOfCondition(Survivors):
         return _INDEPENDENT
 
     def _find_touched(self) -> list[str]:
-        target, cluster = self.staging.target, self.staging.cluster
-        statement = staging_queries.render_touched_partitions(target, cluster, condition=self.condition)
-        rows = self.client.query(statement, query_id=self.next_query_id())
-        return sorted({*self.staged_partitions, *(row["_partition_id"] for row in rows)})
+        replaced = self._find_partitions(self.staging.target, expression(self.condition))
+        return sorted({*self.staged_partitions, *replaced})
 
     def _fill(self, touched: Sequence[str]) -> None:
         staged, condition = self._staged(), expression(self.condition)

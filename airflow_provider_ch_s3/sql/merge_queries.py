@@ -108,31 +108,44 @@ def is_dropped(changes: TableName, rule: MergeRule) -> Sql:
     return Sql(inline("is_dropped", text, changes=changes, rule=rule).text)
 
 
+def is_winner(changes: TableName, rule: MergeRule, shards: Mapping[str, int], *, is_staged: bool) -> Sql:
+    """Print the condition that a row has to be copied on its shard: it stays, and its key changes.
+
+    :param shards: node → its shard.
+    :param is_staged: of the staged rows; otherwise of the target's, for keys that it holds more than once.
+    """
+    text = """
+        ({{ rule.columns | identifiers }}) IN (
+            SELECT {{ rule.changed_key | identifiers }}{% if rule.version %}, ch_s3_version{% endif %}
+
+            FROM {{ changes | table_name }}
+            WHERE ch_s3_source = {{ ("staged" if is_staged else "held") | literal }} AND ch_s3_shard = {{ shards | shard_here }}
+        )
+    """  # noqa: E501
+    return Sql(inline("is_winner", text, changes=changes, rule=rule, shards=shards, is_staged=is_staged).text)
+
+
 def render_insert_winners(
     merged: TableName,
     source: TableName,
-    changes: TableName,
     cluster: str | None,
     *,
     rule: MergeRule,
     columns: Sequence[str],
-    shards: Mapping[str, int],
-    is_staged: bool,
+    condition: Sql,
 ) -> Statement:
-    """Copy the rows that stay of the changed keys, each on its own shard.
+    """Copy some rows to another table, each on its own shard; of equal keys one.
 
-    :param source: the staged rows, or the target, for keys that it holds more than once.
+    :param source: the staged rows, or the target.
     """
     return render(
         "insert_winners",
         merged=merged,
         source=source,
-        changes=changes,
         cluster=cluster,
         rule=rule,
         columns=columns,
-        shards=shards,
-        is_staged=is_staged,
+        condition=condition,
     )
 
 

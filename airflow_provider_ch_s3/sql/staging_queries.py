@@ -207,17 +207,17 @@ def render_await_deletion(merged: TableName) -> Statement:
     return inline("await_deletion", text, merged=merged)
 
 
-def render_touched_partitions(target: TableName, cluster: str | None, *, condition: str) -> Statement:
+def render_touched_partitions(table: TableName, cluster: str | None, *, condition: Sql) -> Statement:
     """Read which partitions have rows that a condition holds for."""
     # No alias: it would take precedence over a column of the same name in the condition.
     text = """
         SELECT DISTINCT _partition_id
-        FROM {{ cluster | all_replicas(target) }}
-        WHERE ifNull(({{ condition | expression }}), 0) != 0
+        FROM {{ cluster | all_replicas(table) }}
+        WHERE ifNull(({{ condition }}), 0) != 0
         ORDER BY _partition_id
         SETTINGS max_execution_time = 0
     """
-    return inline("touched_partitions", text, target=target, cluster=cluster, condition=condition)
+    return inline("touched_partitions", text, table=table, cluster=cluster, condition=condition)
 
 
 def render_count_outside(staging: TableName, cluster: str | None, *, condition: Sql) -> Statement:

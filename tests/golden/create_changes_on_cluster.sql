@@ -8,9 +8,7 @@ CREATE TABLE IF NOT EXISTS `it's`.`ch_s3_stage_52115f13b013_0123_2_8_8_changes` 
     ch_s3_source LowCardinality(String),
     ch_s3_shard UInt32,
     ch_s3_staged_rows UInt64,
-    ch_s3_held_rows UInt64,
-    ch_s3_dropped_in Array(String),
-    ch_s3_added_in Array(String)
+    ch_s3_held_rows UInt64
 )
 ENGINE = MergeTree ORDER BY tuple()
 COMMENT 'rows on their way into it\'s.a`b, staged by ch-s3-0123-2-8'

@@ -7,8 +7,6 @@ SELECT
     sum(ch_s3_staged_rows) - countIf(ch_s3_outcome != 'late') AS late,
     countIf(ch_s3_held_rows > 1) AS doubled,
     countIf(ch_s3_source != '') AS added,
-    sumIf(ch_s3_held_rows, ch_s3_drops) AS dropped,
-    groupUniqArrayArray(ch_s3_added_in) AS added_in,
-    groupUniqArrayArray(ch_s3_dropped_in) AS dropped_in
+    sumIf(ch_s3_held_rows, ch_s3_drops) AS dropped
 FROM `it's`.`ch_s3_stage_52115f13b013_0123_2_8_8_changes`
 SETTINGS max_execution_time = 0

@@ -26,8 +26,6 @@ SUM: dict[str, Any] = {
     "doubled": 0,
     "added": 2,
     "dropped": 1,
-    "added_in": ["q"],
-    "dropped_in": ["p"],
 }
 COLUMNS = [
     {"node": "n1", "name": name, "type": "UInt8", "default_kind": kind, "default_expression": ""}
@@ -40,6 +38,7 @@ def server(**changes: list[list[dict[str, Any]]]) -> Server:
         "read_columns": [COLUMNS],
         "read_table": [[{"engine_full": "MergeTree ORDER BY id SETTINGS index_granularity = 8192"}]],
         "sum_changes": [[SUM]],
+        "touched_partitions": [[{"_partition_id": "p"}], [{"_partition_id": "q"}]],
         "read_sizes": [[{"partition_id": name, "rows": 5, "bytes": 70} for name in ("p", "other")]],
         "read_partitions": [[partition("p"), partition("other")]],
         "count_outside": [counted(5, 4), counted(4, 4), counted(6, 6)],
@@ -84,7 +83,7 @@ def test_old_rows_go_before_the_new_ones_come() -> None:
 
 
 def test_nothing_is_deleted_if_nothing_is_to_go() -> None:
-    new = {**SUM, "updated": 0, "dropped": 0, "dropped_in": []}
+    new = {**SUM, "updated": 0, "dropped": 0}
     client = server(sum_changes=[[new]], count_outside=[counted(5, 5), counted(7, 7)])
     _, counts = merge(client)
     assert "delete_rows" not in {statement.name for statement in client.done}
@@ -144,6 +143,7 @@ def test_a_key_that_is_there_twice_is_left_once() -> None:
             {
                 "read_partitions": [[partition("p", block)] for block in range(6)],
                 "count_outside": [counted(5, 4), counted(4, 4), counted(6, 6)] * 3,
+                "touched_partitions": [[{"_partition_id": "p"}]],
             },
             {},
             "others changed d.t 3 times",

@@ -218,7 +218,12 @@ CASES: dict[str, Statement] = {
     ),
     **at_both("count_visible_cluster", staging_queries.render_count_visible, TARGET),
     **at_both("unapplied_changes_cluster", staging_queries.render_unapplied_changes, TARGET),
-    **at_both("touched_partitions_cluster", staging_queries.render_touched_partitions, TARGET, condition=CONDITION),
+    **at_both(
+        "touched_partitions_cluster",
+        staging_queries.render_touched_partitions,
+        TARGET,
+        condition=expression(CONDITION),
+    ),
     **at_both(
         "count_outside_cluster", staging_queries.render_count_outside, STAGING, condition=expression(CONDITION)
     ),
@@ -311,12 +316,9 @@ def test_a_statement_is_called_as_its_template() -> None:
     "render",
     [
         pytest.param(
-            lambda text: staging_queries.render_touched_partitions(TARGET, None, condition=text), id="touched"
-        ),
-        pytest.param(
             lambda text: staging_queries.render_check_condition(TARGET, columns=["id"], condition=text), id="check"
         ),
-        pytest.param(expression, id="delete, and outside"),
+        pytest.param(expression, id="others"),
     ],
 )
 @pytest.mark.parametrize("condition", ["1) OR (1", "1 UNION ALL SELECT 1", "1; DROP TABLE x", "1 -- ", "1, 2", "'a"])

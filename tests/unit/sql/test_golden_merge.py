@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -21,13 +20,11 @@ STAGED = TableName(database="it's", table="ch_s3_stage_52115f13b013_0123_2_8_8")
 MERGED = TableName(database="it's", table="ch_s3_stage_52115f13b013_0123_2_8_8_merged")
 CHANGES = TableName(database="it's", table="ch_s3_stage_52115f13b013_0123_2_8_8_changes")
 RULE = MergeRule(key=("id", "tail`num"), version="dt", deleted="op = 'D'")
-UNVERSIONED = MergeRule(key=("id",))
+UNVERSIONED = MergeRule(key=("id", "tail`num"))
 COLUMNS = ["id", "tail`num", "dt", "origin"]
 SHARDS = {"it's:9000": 1, "b:9000": 2}
 COMMENT = "rows on their way into it's.a`b, staged by ch-s3-0123-2-8"
 MERGE_TREE = server_sql("MergeTree")
-
-CHANGED: dict[str, Any] = {"rule": RULE, "columns": COLUMNS, "shards": SHARDS}
 
 CASES: dict[str, Statement] = {
     **at_both(
@@ -53,7 +50,16 @@ CASES: dict[str, Statement] = {
         engine=MERGE_TREE,
         comment=COMMENT,
     ),
-    **at_both("find_changes_cluster", merge_queries.render_find_changes, CHANGES, STAGED, TARGET, **CHANGED),
+    **at_both(
+        "find_changes_cluster",
+        merge_queries.render_find_changes,
+        CHANGES,
+        STAGED,
+        TARGET,
+        rule=RULE,
+        columns=COLUMNS,
+        shards=SHARDS,
+    ),
     "copy_changes": merge_queries.render_copy_changes(CHANGES, CLUSTER, shard=2),
     "sum_changes": merge_queries.render_sum_changes(CHANGES),
     "read_doubled": merge_queries.render_read_doubled(CHANGES, rule=RULE, limit_rows=5),
@@ -65,18 +71,28 @@ CASES: dict[str, Statement] = {
         merge_queries.render_insert_winners,
         TARGET,
         STAGED,
-        CHANGES,
-        **CHANGED,
-        is_staged=True,
+        rule=RULE,
+        columns=COLUMNS,
+        condition=merge_queries.is_winner(CHANGES, RULE, SHARDS, is_staged=True),
     ),
     "insert_winners_held": merge_queries.render_insert_winners(
-        TARGET, TARGET, CHANGES, CLUSTER, **CHANGED, is_staged=False
+        TARGET,
+        TARGET,
+        CLUSTER,
+        rule=RULE,
+        columns=COLUMNS,
+        condition=merge_queries.is_winner(CHANGES, RULE, SHARDS, is_staged=False),
     ),
     "insert_winners_unversioned": merge_queries.render_insert_winners(
-        TARGET, STAGED, CHANGES, CLUSTER, rule=UNVERSIONED, columns=COLUMNS, shards=SHARDS, is_staged=True
+        TARGET,
+        STAGED,
+        CLUSTER,
+        rule=UNVERSIONED,
+        columns=COLUMNS,
+        condition=merge_queries.is_winner(CHANGES, UNVERSIONED, SHARDS, is_staged=True),
     ),
     "find_changes_unversioned": merge_queries.render_find_changes(
-        CHANGES, STAGED, TARGET, CLUSTER, rule=MergeRule(key=("id", "tail`num")), columns=COLUMNS, shards=SHARDS
+        CHANGES, STAGED, TARGET, CLUSTER, rule=UNVERSIONED, columns=COLUMNS, shards=SHARDS
     ),
     **at_both("count_unmergeable_cluster", merge_queries.render_count_unmergeable, STAGED, rule=RULE),
     **at_both(
