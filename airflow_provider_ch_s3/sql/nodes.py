@@ -1,6 +1,6 @@
 """SQL fragments of the statements that ask several nodes: which ones, and about what.
 
-Registered in the template environment: ``{{ node_name }}``, ``{{ cluster | all_nodes("system.parts") }}``, and
+In the template environment: ``{{ node_name }}``, ``{{ cluster | all_nodes("system.parts") }}``, and
 ``all_replicas(table)``, ``all_shards(table)``, ``into_shards(table)`` and ``on_cluster``; ``{{ shards | shard_here }}``,
 ``{{ tables | are_tables("name") }}`` and ``{{ watched | are_partitions }}``.
 """
