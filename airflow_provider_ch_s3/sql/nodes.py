@@ -1,8 +1,8 @@
 """SQL fragments of the statements that ask several nodes: which ones, and about what.
 
-In the template environment: ``{{ node_name }}``, ``{{ cluster | all_nodes("system.parts") }}``, and
-``all_replicas(table)``, ``all_shards(table)``, ``into_shards(table)`` and ``on_cluster``; ``{{ shards | shard_here }}``,
-``{{ tables | are_tables("name") }}`` and ``{{ watched | are_partitions }}``.
+In the template environment: ``{{ node_name }}``; ``{{ cluster | all_nodes("system.parts") }}``, and in the same way
+``all_replicas(table)``, ``all_shards(table)``, ``into_shards(table)`` and ``on_cluster``;
+``{{ shards | shard_here }}``; ``{{ tables | are_tables("name") }}``; ``{{ watched | are_partitions }}``.
 """
 
 from __future__ import annotations
