@@ -85,10 +85,8 @@ class SurvivorsOfMerge(Survivors):
         )
         for shard in sorted(set(self._shards.values()) - {1}):
             self._agree(changes)
-            if cluster:
-                self.client.execute(
-                    merge_queries.render_copy_changes(changes, cluster, shard=shard), query_id=self.next_query_id()
-                )
+            copy = merge_queries.render_copy_changes(changes, cluster, shards=self._shards, shard=shard)
+            self.client.execute(copy, query_id=self.next_query_id())
         self._agree(changes)
         found = self.client.query(merge_queries.render_sum_changes(changes), query_id=self.next_query_id())[0]
         self._check(changes, found)

@@ -66,18 +66,23 @@ def render_find_changes(
     )
 
 
-def render_copy_changes(changes: TableName, cluster: str, *, shard: int) -> Statement:
-    """Copy the result from the first shard to another one."""
+def render_copy_changes(
+    changes: TableName, cluster: str | None, *, shards: Mapping[str, int], shard: int
+) -> Statement:
+    """Copy the result from the first shard to another one.
+
+    :param shards: node → its shard.
+    """
     # Otherwise each shard would copy its own rows to itself.
     text = """
         INSERT INTO {{ cluster | into_shards(changes) }}
         SELECT *
         FROM {{ cluster | all_shards(changes) }}
-        WHERE _shard_num = 1
+        WHERE {{ shards | shard_here }} = 1
         SETTINGS parallel_distributed_insert_select = 0, insert_shard_id = {{ shard | literal }},
             distributed_foreground_insert = 1, max_execution_time = 0
     """
-    return inline("copy_changes", text, changes=changes, cluster=cluster, shard=shard)
+    return inline("copy_changes", text, changes=changes, cluster=cluster, shards=shards, shard=shard)
 
 
 def render_sum_changes(changes: TableName) -> Statement:

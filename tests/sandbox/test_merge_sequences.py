@@ -24,7 +24,8 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 TOGETHER = 10
 BATCHES = 4
 KEYS, VERSIONS, DAYS, FILES = 4, 6, 3, 3
-EXAMPLES = -(-int(os.environ.get("CH_S3_MERGE_SEQUENCES", "10")) // TOGETHER)
+# The first one that Hypothesis generates is always the smallest: tables and batches without rows.
+EXAMPLES = 1 + -(-int(os.environ.get("CH_S3_MERGE_SEQUENCES", "10")) // TOGETHER)
 COLUMNS = "id UInt32, day Date, at UInt32, v Nullable(String)"
 RANDOM = settings(
     max_examples=EXAMPLES,
@@ -137,6 +138,8 @@ def run(lab: Lab, drawn: Sequence[Batches], sharding_key: str, *, has_versions: 
         placed = [
             (file, of_lane(row, lane)) for lane, sequence in enumerate(drawn) for file, row in sequence.batches[batch]
         ]
+        if not placed:
+            continue
         for file in range(FILES):
             body = "".join(row.line for place, row in placed if place == file)
             lab.put(f"in{number}/{batch}/{file}.csv", body.encode())

@@ -60,7 +60,7 @@ CASES: dict[str, Statement] = {
         columns=COLUMNS,
         shards=SHARDS,
     ),
-    "copy_changes": merge_queries.render_copy_changes(CHANGES, CLUSTER, shard=2),
+    **at_both("copy_changes_cluster", merge_queries.render_copy_changes, CHANGES, shards=SHARDS, shard=2),
     "sum_changes": merge_queries.render_sum_changes(CHANGES),
     "read_doubled": merge_queries.render_read_doubled(CHANGES, rule=RULE, limit_rows=5),
     "delete_rows_merge": staging_queries.render_delete_rows(
