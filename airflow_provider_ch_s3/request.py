@@ -10,6 +10,7 @@ from enum import Enum
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
 from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES
+from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.new_table import CreateTable
 from airflow_provider_ch_s3.table.row_check import Check
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
@@ -19,13 +20,14 @@ class LoadMode(Enum):
     """What happens to the rows that the table holds already.
 
     ``REPLACE_PARTITIONS`` removes the rows of each partition that the files have rows for, ``REPLACE_WHERE`` rows for
-    which a condition holds, ``REPLACE_TABLE`` all of them.
+    which a condition holds, ``REPLACE_TABLE`` all of them; ``MERGE`` the older rows with the keys of the new ones.
     """
 
     APPEND = "append"
     REPLACE_PARTITIONS = "replace_partitions"
     REPLACE_WHERE = "replace_where"
     REPLACE_TABLE = "replace_table"
+    MERGE = "merge"
 
 
 class OnLoadedFiles(Enum):
@@ -41,6 +43,13 @@ class OnChangedFiles(Enum):
     FAIL = "fail"
     LOAD = "load"
     SKIP = "skip"
+
+
+class MergeDuplicates(Enum):
+    """What to do with a key of the files that the table holds more than once."""
+
+    REFUSE = "refuse"
+    COLLAPSE = "collapse"
 
 
 class OnNoFiles(Enum):
@@ -118,7 +127,7 @@ _DECIDE_NO_ROWS = frozenset(
         ),
         *("max_bad_ratio", "on_partial_partitions", "list_after_loaded", "commit", "max_files_per_chunk"),
         *("max_bytes_per_chunk", "after_load", "move_to", "settle_before_commit", "checks"),
-        *("validate_only", "keep_staged_seconds"),
+        *("validate_only", "keep_staged_seconds", "max_rewritten_bytes"),
     }
 )
 _ARGUMENTS = {"pattern": "source", "connection_settings": "the connection's settings"}
@@ -147,6 +156,9 @@ class LoadRequest:
     :param timeout_seconds: the task's ``execution_timeout``.
     :param limit: how many loads of this task Airflow may run at once.
     :param replace_where: flat SQL condition over the columns of the table, for ``REPLACE_WHERE``.
+    :param merge_key: columns of the table, for ``MERGE``; ``merge_version``: the column that says which row is newer.
+    :param merge_deleted: flat SQL condition over the columns of the files, for rows that delete.
+    :param max_rewritten_bytes: fail if ``MERGE`` would rewrite larger partitions; None for any.
     :param min_files: fail if fewer files are ready to be loaded; what to do without any is ``on_no_files``.
     :param min_file_age_seconds: younger files are not loaded yet.
     :param expected_files: names of files without which a folder is not complete; these are not loaded.
@@ -181,6 +193,11 @@ class LoadRequest:
     limit: LoadLimit = field(default_factory=LoadLimit)
     load_mode: LoadMode = LoadMode.APPEND
     replace_where: str = ""
+    merge_key: tuple[str, ...] = ()
+    merge_version: str = ""
+    merge_deleted: str = ""
+    merge_duplicates: MergeDuplicates = MergeDuplicates.REFUSE
+    max_rewritten_bytes: int | None = None
     on_loaded_files: OnLoadedFiles = OnLoadedFiles.SKIP
     on_changed_files: OnChangedFiles = OnChangedFiles.FAIL
     on_partial_partitions: OnPartialPartitions = OnPartialPartitions.FAIL
@@ -213,6 +230,19 @@ class LoadRequest:
         values = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _DECIDE_NO_ROWS}
         values["pattern"] = str(self.pattern)
         return {_ARGUMENTS.get(name, name): _fingerprint(value) for name, value in values.items()}
+
+    @property
+    def merge(self) -> MergeRule | None:
+        """How rows are merged by their keys; None in the other modes."""
+        if self.load_mode is not LoadMode.MERGE:
+            return None
+        return MergeRule(
+            key=self.merge_key,
+            version=self.merge_version,
+            deleted=self.merge_deleted,
+            collapses=self.merge_duplicates is MergeDuplicates.COLLAPSE,
+            max_rewritten_bytes=self.max_rewritten_bytes,
+        )
 
     @property
     def skips_loaded(self) -> bool:

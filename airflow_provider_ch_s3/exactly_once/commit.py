@@ -23,6 +23,7 @@ from airflow_provider_ch_s3.errors import LoadError, ServerError, UnknownStateEr
 from airflow_provider_ch_s3.exactly_once.altered import find_changes
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.merge import SurvivorsOfMerge
 from airflow_provider_ch_s3.exactly_once.moved import (
     Before,
     Part,
@@ -33,10 +34,11 @@ from airflow_provider_ch_s3.exactly_once.moved import (
     parse_part,
 )
 from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
-from airflow_provider_ch_s3.exactly_once.survivors import Survivors
+from airflow_provider_ch_s3.exactly_once.survivors import SurvivorsOfCondition
 from airflow_provider_ch_s3.inspect.table import read_columns
 from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.sql import ledger_queries, staging_queries
+from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.target import TableName
 
 log = logging.getLogger(__name__)
@@ -158,6 +160,8 @@ class Commit(CommitTables):
         match self._mode:
             case LoadMode.REPLACE_WHERE:
                 self.plan = replace(self.plan, touched=self._keep_survivors())
+            case LoadMode.MERGE if self.plan.merge:
+                self.plan = self._merge(self.plan.merge)
             case LoadMode.APPEND:
                 for role in self._roles:
                     # If a MOVE is interrupted, each staged part must still be the one that was cloned.
@@ -193,7 +197,7 @@ class Commit(CommitTables):
                 self._replace("", self.plan.partitions)
             case LoadMode.REPLACE_TABLE:
                 self._replace("", {p for (_, p), before in self._before("") if before.rows or before.staged_rows})
-            case LoadMode.REPLACE_WHERE:
+            case LoadMode.REPLACE_WHERE | LoadMode.MERGE:
                 self._replace(MERGED, self.plan.touched)
 
     def resume(self) -> None:
@@ -206,7 +210,7 @@ class Commit(CommitTables):
                 for role in self.plan.before:
                     self._drop_moved(role)
                 self.prepare()
-            case LoadMode.REPLACE_WHERE if self._has_replaced():
+            case LoadMode.REPLACE_WHERE | LoadMode.MERGE if self._has_replaced():
                 # A half-replaced partition holds the rows to keep twice: the ones that were set aside before count.
                 log.info("continuing with the rows that %s set aside before", self.attempt.query_id)
             case _:
@@ -256,7 +260,7 @@ class Commit(CommitTables):
         return is_altered
 
     def _count_replaced(self) -> dict[str, int]:
-        if self._mode is LoadMode.APPEND:
+        if self._mode in (LoadMode.APPEND, LoadMode.MERGE):
             return {}
         replaced: Counter[str] = Counter()
         for (_, partition), before in self._before(""):
@@ -389,18 +393,28 @@ class Commit(CommitTables):
             self.client.execute_on(nodes, render(partitions=some), query_id=self._query_id())
 
     def _keep_survivors(self) -> Sequence[str]:
-        survivors = Survivors(
-            client=self.client,
-            staging=self.staging,
-            attempt=self.attempt,
-            epoch=self.epoch,
-            condition=self.plan.replace_where,
-            staged_partitions=sorted(self.plan.partitions),
-            keeps_all_rows=self.plan.keeps_all_rows,
-            allow_empty=self.plan.allow_empty,
-            next_query_id=self._query_id,
+        survivors = SurvivorsOfCondition(
+            condition=self.plan.replace_where, staged_partitions=sorted(self.plan.partitions), **self._of_commit
         )
         return survivors.merge()
+
+    def _merge(self, rule: MergeRule) -> CommitPlan:
+        survivors = SurvivorsOfMerge(rule=rule, staged_rows=sum(self.plan.partitions.values()), **self._of_commit)
+        touched = survivors.merge()
+        return replace(self.plan, touched=touched, report={**self.plan.report, "merge": survivors.counts})
+
+    @property
+    def _of_commit(self) -> dict[str, Any]:
+        """What the survivors need to know, whichever rows these are."""
+        return {
+            "client": self.client,
+            "staging": self.staging,
+            "attempt": self.attempt,
+            "epoch": self.epoch,
+            "keeps_all_rows": self.plan.keeps_all_rows,
+            "allow_empty": self.plan.allow_empty,
+            "next_query_id": self._query_id,
+        }
 
     def _has_replaced(self) -> bool:
         """Whether an earlier owner has begun to replace partitions with the merged ones, which have the survivors."""

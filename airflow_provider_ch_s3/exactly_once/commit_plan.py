@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.exactly_once.moved import Before
+from airflow_provider_ch_s3.table.merge_rule import MergeRule
 
 # Role of a staging table → node → partition → what the table that its rows go to held there.
 Snapshot = Mapping[str, Mapping[str, Mapping[str, Before]]]
@@ -22,7 +23,8 @@ class CommitPlan:
     :param allow_empty: the servers have the setting that lets an empty partition replace a full one.
     :param keeps_all_rows: merges of the target leave every row as it is.
     :param replace_where: the condition, for ``replace_where``.
-    :param touched: for ``replace_where``, the partitions that change.
+    :param merge: the rule, for ``merge``.
+    :param touched: for ``replace_where`` and ``merge``, the partitions that change.
     :param views: role of a staging table → database and name of the table that its rows go to, besides the target.
     :param report: the load's report, as far as it is known before the commit.
     :param before: what the tables held right before the first step of the process that wrote this.
@@ -36,6 +38,7 @@ class CommitPlan:
     allow_empty: bool
     keeps_all_rows: bool = False
     replace_where: str = ""
+    merge: MergeRule | None = None
     touched: Sequence[str] = ()
     views: Mapping[str, Sequence[str]] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict)
@@ -59,4 +62,5 @@ class CommitPlan:
             role: {node: {p: decode(Before, one) for p, one in found.items()} for node, found in nodes.items()}
             for role, nodes in values.get("before", {}).items()
         }
-        return decode(cls, {**values, "before": before})
+        merge = values.get("merge")
+        return decode(cls, {**values, "before": before, "merge": merge and MergeRule.from_dict(merge)})

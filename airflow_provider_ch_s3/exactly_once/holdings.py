@@ -159,7 +159,8 @@ class Holdings:
     ) -> dict[tuple[str, int], HeldAttempt]:
         """The same, by their keys.
 
-        :param is_certain: ``replace_where``, which replaces nobody knows which rows, counts as replacing all.
+        :param is_certain: ``replace_where`` and ``merge``, which replace nobody knows which rows, count as replacing
+            all.
         """
         held: dict[tuple[str, int], HeldAttempt] = {}
         for some in batches(sorted(attempts), FILES_PER_STATEMENT):
@@ -261,9 +262,11 @@ def _sum_up(found: Sequence[CommittedAttempt], partition: str) -> tuple[int, lis
     rows = 0
     loads = [one for one in found if partition in one.partitions]
     for one in loads:
-        if one.load_mode == LoadMode.REPLACE_WHERE.value:
-            rows = 0  # how many of the earlier rows it replaced is unknown: better too few than too many
-        rows += one.partitions[partition]
+        # How many of the earlier rows these replaced is unknown: better too few than too many.
+        if one.load_mode in (LoadMode.REPLACE_WHERE.value, LoadMode.MERGE.value):
+            rows = 0
+        if one.load_mode != LoadMode.MERGE.value:
+            rows += one.partitions[partition]
     return rows, loads
 
 

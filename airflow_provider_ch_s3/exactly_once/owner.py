@@ -31,7 +31,7 @@ from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, Even
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.lease import Lease
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
-from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
+from airflow_provider_ch_s3.exactly_once.staging import CHANGES, MERGED, Staging, StagingTable
 from airflow_provider_ch_s3.exactly_once.views import View, stage_views
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -319,16 +319,18 @@ class Owner:
         detail: dict[str, Any],
         views: tuple[View, ...] = (),
         stage: Stage | None = None,
+        create: Callable[[Staging, StagingTable, TableName], TableName] = Staging.create,
     ) -> TableName:
         """Record what an attempt is about to do, and create its staging tables.
 
         :param stage: creates other tables instead of those for the views.
+        :param create: creates the one for the target's rows.
         :returns: the table that the INSERT writes to.
         """
         self._planned = attempt
         self.ledger.write_files(attempt, files, pattern)
         self._write(EventKind.PLANNED, attempt, detail)
-        staged = self.staging.create(StagingTable(attempt=attempt, epoch=self.epoch), self.ledger.target)
+        staged = create(self.staging, StagingTable(attempt=attempt, epoch=self.epoch), self.ledger.target)
         if stage is not None:
             return stage(self.staging, attempt, self.epoch, staged)
         stage_views(self.staging, attempt, self.epoch, views)
@@ -340,7 +342,7 @@ class Owner:
         Never drop one that an INSERT has filled: the newer owner may be about to use it.
         """
         for table in self.staging.find():
-            if table.epoch == self.epoch and (table.attempt == self._planned or table.role == MERGED):
+            if table.epoch == self.epoch and (table.attempt == self._planned or table.role in (MERGED, CHANGES)):
                 self.staging.drop_table(table)
 
     def commit(self, attempt: AttemptId, plan: CommitPlan) -> bool:

@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import Sql, server_sql
-from airflow_provider_ch_s3.table.target import TableName, has_replicas, short_hash, unplaced_engine
+from airflow_provider_ch_s3.table.target import TableName, has_replicas, plain_engine, short_hash, unplaced_engine
 
 _NAME = re.compile(
     r"(?P<load>[0-9a-f]{20})_(?P<generation>\d+)_(?P<number>\d+)_(?P<epoch>\d+)(?P<role>(_[a-z]+\d*)?)"
@@ -34,6 +34,7 @@ MERGED = "_merged"
 VIEW = "_view"
 FEED = "_feed"
 KEPT = "_kept"
+CHANGES = "_changes"
 
 PARTITIONS_PER_STATEMENT = 100
 
@@ -43,8 +44,9 @@ class StagingTable:
     """One staging table, on some nodes.
 
     :param role: '' with the rows for the target itself; ``_merged``: also with the target's rows that are kept;
-        ``_view0``: with the rows of a materialized view; ``_feed0``: the view that fills that one; ``_kept3600``:
-        with rows that failed a check, which somebody may look at for an hour.
+        ``_view0``: with the rows of a materialized view; ``_feed0``: the view that fills that one; ``_changes``: what
+        becomes of each key, in a merge; ``_kept3600``: with rows that failed a check, which somebody may look at for
+        an hour.
     """
 
     attempt: AttemptId
@@ -138,20 +140,31 @@ class Staging:
 
         :raises TargetError: if its replicas are on other nodes than those of ``like``.
         """
+        engine = self._engine(like) if self.replicas.exist else ""
+        own = server_sql(unplaced_engine(engine)) if has_replicas(engine) else None
+        return self.make(table, like, partial(staging_queries.render_create_staging, target=like, engine=own))
+
+    def make(self, table: StagingTable, like: TableName, render: Callable[..., Statement]) -> TableName:
+        """Create a table of an attempt on every node, with replicas where those of ``like`` are.
+
+        :param render: takes its name, the cluster, and a comment.
+        :raises TargetError: as :meth:`create`.
+        """
         name = self.name(table)
         comment = f"rows on their way into {like}, staged by {table.attempt.query_id}"
-        self.client.execute_everywhere(
-            partial(staging_queries.render_create_staging, name, like, comment=comment, engine=self._engine(like))
-        )
+        self.client.execute_everywhere(lambda cluster: render(name, cluster=cluster, comment=comment))
         self.replicas.check_same(name, like)
         return name
 
-    def _engine(self, like: TableName) -> Sql | None:
-        """Engine clause for a table like another one; None to take over its engine as it is."""
-        if not self.replicas.exist:
-            return None
-        engine = str(self.client.query(load_queries.render_read_table(like, None))[0]["engine_full"])
-        return server_sql(unplaced_engine(engine)) if has_replicas(engine) else None
+    def plain_engine(self, like: TableName, *, with_keys: bool = False) -> Sql:
+        """Engine clause of a table whose merges keep all rows, with replicas if another one has some.
+
+        :param with_keys: with keys and settings of the other one.
+        """
+        return server_sql(plain_engine(self._engine(like), with_keys=with_keys))
+
+    def _engine(self, table: TableName) -> str:
+        return str(self.client.query(load_queries.render_read_table(table, None))[0]["engine_full"])
 
     def fence(
         self, attempt: AttemptId, epoch: int, known: Mapping[StagingTable, set[str]] | None = None

@@ -1,15 +1,17 @@
-"""Merge the rows that ``replace_where`` keeps with the new ones.
+"""Collect what the touched partitions are to hold: the rows of the target that are kept, and the new ones.
 
-The parts of the touched partitions are linked into a table of their own, and the rows to be replaced are deleted
-there. So the rows that are kept are never read and rewritten through SQL: MATERIALIZED columns keep their values, and
-rows that this user may not see are kept like all others.
+The parts of the touched partitions are linked into a table of their own, and the rows that go are deleted there. So
+the rows that are kept are never read and rewritten through SQL: MATERIALIZED columns keep their values, and rows that
+this user may not see are kept like all others.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
@@ -19,6 +21,7 @@ from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
 from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.sql.filters import Sql, expression
 from airflow_provider_ch_s3.table.target import TableName
 
 # Others may write to the target while its rows are copied.
@@ -31,12 +34,9 @@ _INDEPENDENT = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Survivors:
-    """Collects what the touched partitions are to hold, in the attempt's table with the role ``MERGED``.
+class Survivors(ABC):
+    """Fills the attempt's table with the role ``MERGED``.
 
-    :param condition: the rows that it holds for are replaced.
-    :param staged_partitions: partitions with new rows. All new rows fulfil the condition, so that they are never
-        mistaken for survivors if an earlier owner got halfway through the commit.
     :param keeps_all_rows: merges of the target leave every row as it is.
     :param allow_empty: the servers have the setting that lets an empty partition replace a full one.
     :param next_query_id: returns query ids for the statements that may take long.
@@ -46,11 +46,10 @@ class Survivors:
     staging: Staging
     attempt: AttemptId
     epoch: int
-    condition: str
-    staged_partitions: Sequence[str]
     keeps_all_rows: bool
     allow_empty: bool
     next_query_id: Callable[[], str]
+    reads_table: ClassVar[bool] = False
 
     def merge(self) -> list[str]:
         """Fill the table; returns the touched partitions, which are to be replaced with those of the table.
@@ -58,56 +57,47 @@ class Survivors:
         :raises LoadError: if others keep changing the target, or it is unclear whether to keep or replace a row.
         """
         for _ in range(MERGE_ROUNDS):
+            before = self._read_versions()
             touched = self._find_touched()
-            before = self._read_versions(touched)
             check_changes_applied(self.client, self.staging.target, self.staging.cluster)
             self._fill(touched)
             check_changes_applied(self.client, self.staging.target, self.staging.cluster)
-            if self._read_versions(touched) == before:
+            if _of(touched, self._read_versions()) == _of(touched, before):
                 return touched
         raise LoadError(
             f"others changed {self.staging.target} {MERGE_ROUNDS} times while this load copied the rows to keep;"
             " load again when they are done"
         )
 
+    @abstractmethod
     def _find_touched(self) -> list[str]:
-        target, cluster = self.staging.target, self.staging.cluster
-        statement = staging_queries.render_touched_partitions(target, cluster, condition=self.condition)
-        rows = self.client.query(statement, query_id=self.next_query_id())
-        return sorted({*self.staged_partitions, *(row["_partition_id"] for row in rows)})
+        """Find the partitions that change."""
 
+    @abstractmethod
     def _fill(self, touched: Sequence[str]) -> None:
+        """Create the table, and collect in it what the touched partitions are to hold."""
+
+    @property
+    @abstractmethod
+    def _argument(self) -> str:
+        """The argument that says which rows go, for messages."""
+
+    def _create(self) -> TableName:
         self.staging.drop(self.attempt, self.epoch, MERGED)
-        staged = self.staging.name(StagingTable(attempt=self.attempt, epoch=self.epoch))
         table = StagingTable(attempt=self.attempt, epoch=self.epoch, role=MERGED)
         merged = self.staging.create(table, self.staging.target)
         self.client.execute_everywhere(
             partial(staging_queries.render_hold_merges, merged), query_id=self.next_query_id()
         )
-        # First only to check the new rows: a repeated commit would double any for which the condition does not hold.
-        self._copy(merged, staged, self.staged_partitions)
-        new, left = self._delete(merged)
-        if left:
-            raise LoadError(
-                f"replace_where={self.condition!r} no longer holds for {count_of(left, 'staged row')}, which cannot"
-                f" be distinguished from the rows to keep; {_INDEPENDENT}"
-            )
-        self._copy(merged, self.staging.target, touched)
-        _, kept = self._delete(merged)
-        # The REPLACE made Keeper forget what was attached before; a mere second ATTACH would count as a repetition.
-        self._send(
-            *(
-                staging_queries.render_attach_partitions(merged, staged, partitions=some)
-                for some in batches(self.staged_partitions, self.staging.partitions_per_statement)
-            ),
-            reads=staged,
-        )
-        found, _ = self._count(merged)
-        if self.keeps_all_rows and found != kept + new:
-            raise LoadError(
-                f"{merged} holds {count_of(found, 'row')} instead of {format_count(kept)} kept and"
-                f" {format_count(new)} new ones; nothing was committed: load again"
-            )
+        return merged
+
+    def _staged(self, role: str = "") -> TableName:
+        return self.staging.name(StagingTable(attempt=self.attempt, epoch=self.epoch, role=role))
+
+    def _find_partitions(self, table: TableName, condition: Sql) -> set[str]:
+        """Find the partitions with rows that a condition holds for."""
+        statement = staging_queries.render_touched_partitions(table, self.staging.cluster, condition=condition)
+        return {row["_partition_id"] for row in self.client.query(statement, query_id=self.next_query_id())}
 
     def _copy(self, merged: TableName, source: TableName, partitions: Sequence[str]) -> None:
         self._send(
@@ -123,47 +113,113 @@ class Survivors:
         for statement in statements:
             self.client.execute_on(nodes, statement, query_id=self.next_query_id())
 
-    def _delete(self, merged: TableName) -> tuple[int, int]:
-        """Delete the rows that the condition holds for; returns the number of all rows, and of those left.
+    def _delete(self, merged: TableName, condition: Sql) -> tuple[int, int]:
+        """Delete the rows that a condition holds for; returns the number of all rows, and of those left.
 
         :raises LoadError: if the mutation, which runs with the server's own settings, left another number of rows.
         """
-        rows, expected = self._count(merged)
+        rows, expected = self._count(merged, condition)
         self._send(
-            staging_queries.render_delete_rows(merged, condition=self.condition),
+            staging_queries.render_delete_rows(merged, condition=condition, reads_table=self.reads_table),
             staging_queries.render_await_deletion(merged),
             reads=merged,
         )
-        left, _ = self._count(merged)
+        left, _ = self._count(merged, condition)
         if left != expected:
             raise LoadError(
-                f"with replace_where={self.condition!r} a SELECT keeps {count_of(expected, 'row')} of the touched"
-                f" partitions of {self.staging.target}, and a mutation, which runs with the server's own settings,"
-                f" keeps {format_count(left)}; {_INDEPENDENT}"
+                f"with {self._argument} a SELECT keeps {count_of(expected, 'row')} of the touched partitions of"
+                f" {self.staging.target}, and a mutation, which runs with the server's own settings, keeps"
+                f" {format_count(left)}; {self._remedy}"
             )
         return rows, left
 
-    def _count(self, merged: TableName) -> tuple[int, int]:
+    @property
+    def _remedy(self) -> str:
+        return "load again; if that fails in the same way, report this"
+
+    def _check_complete(self, merged: TableName, *, kept: int, new: int) -> None:
+        found, _ = self._count(merged, Sql("0"))
+        if self.keeps_all_rows and found != kept + new:
+            raise LoadError(
+                f"{merged} holds {count_of(found, 'row')} instead of {format_count(kept)} kept and"
+                f" {format_count(new)} new ones; nothing was committed: load again"
+            )
+
+    def _count(self, merged: TableName, condition: Sql) -> tuple[int, int]:
         self._agree(merged)
         query_id = self.next_query_id()
-        return count_rows(self.client, merged, self.staging.cluster, self.condition, query_id=query_id)
+        return count_rows(self.client, merged, self.staging.cluster, condition, query_id=query_id)
 
     def _agree(self, table: TableName) -> Mapping[str, str]:
         return self.staging.agree(table, is_exact=self.keeps_all_rows)
 
-    def _read_versions(self, touched: Sequence[str]) -> dict[tuple[str, str], tuple[int, int]]:
-        """Read what inserts into the touched partitions and mutations of them change, but merges do not."""
+    def _read_versions(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """Read what inserts into a partition and mutations of it change, but merges do not, of each on each node."""
         statement = staging_queries.render_read_partitions(self.staging.target, self.staging.cluster)
-        partitions = set(touched)
         return {
             (row["node"], row["partition_id"]): (row["last_block"], row["version"])
             for row in self.client.query(statement)
-            if row["partition_id"] in partitions
         }
 
 
+Versions = Mapping[tuple[str, str], tuple[int, int]]
+
+
+def _of(partitions: Sequence[str], versions: Versions) -> Versions:
+    chosen = set(partitions)
+    return {place: version for place, version in versions.items() if place[1] in chosen}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurvivorsOfCondition(Survivors):
+    """The rows that ``replace_where`` keeps.
+
+    :param condition: the rows that it holds for are replaced.
+    :param staged_partitions: partitions with new rows. All new rows fulfil the condition, so that they are never
+        mistaken for survivors if an earlier owner got halfway through the commit.
+    """
+
+    condition: str
+    staged_partitions: Sequence[str]
+
+    @property
+    def _argument(self) -> str:
+        return f"replace_where={self.condition!r}"
+
+    @property
+    def _remedy(self) -> str:
+        return _INDEPENDENT
+
+    def _find_touched(self) -> list[str]:
+        replaced = self._find_partitions(self.staging.target, expression(self.condition))
+        return sorted({*self.staged_partitions, *replaced})
+
+    def _fill(self, touched: Sequence[str]) -> None:
+        staged, condition = self._staged(), expression(self.condition)
+        merged = self._create()
+        # First only to check the new rows: a repeated commit would double any for which the condition does not hold.
+        self._copy(merged, staged, self.staged_partitions)
+        new, left = self._delete(merged, condition)
+        if left:
+            raise LoadError(
+                f"{self._argument} no longer holds for {count_of(left, 'staged row')}, which cannot be distinguished"
+                f" from the rows to keep; {_INDEPENDENT}"
+            )
+        self._copy(merged, self.staging.target, touched)
+        _, kept = self._delete(merged, condition)
+        # The REPLACE made Keeper forget what was attached before; a mere second ATTACH would count as a repetition.
+        self._send(
+            *(
+                staging_queries.render_attach_partitions(merged, staged, partitions=some)
+                for some in batches(self.staged_partitions, self.staging.partitions_per_statement)
+            ),
+            reads=staged,
+        )
+        self._check_complete(merged, kept=kept, new=new)
+
+
 def count_rows(
-    client: ClickHouseClient, table: TableName, cluster: str | None, condition: str, *, query_id: str | None = None
+    client: ClickHouseClient, table: TableName, cluster: str | None, condition: Sql, *, query_id: str | None = None
 ) -> tuple[int, int]:
     """Count the rows of a table that this user sees, and those of them for which a condition does not hold."""
     statement = staging_queries.render_count_outside(table, cluster, condition=condition)
@@ -181,7 +237,7 @@ def check_changes_applied(client: ClickHouseClient, table: TableName, cluster: s
         first = rows[0]
         raise LoadError(
             f"{first['node']} has not written a change of {table} into its parts yet ({first['name']}:"
-            f" {first['change']}), and the rows that replace_where keeps would lose it; wait until"
+            f" {first['change']}), and the rows that the load keeps would lose it; wait until"
             " system.mutations shows is_done, or cancel the mutation with KILL MUTATION; apply lightweight updates"
             f" with ALTER TABLE {table} APPLY PATCHES; then load again"
         )

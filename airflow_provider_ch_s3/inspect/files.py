@@ -197,19 +197,19 @@ def read_select_types(
     return {item.target: row["type"] for item, row in zip(items, described[1:], strict=True)}
 
 
-def check_where(
-    client: ClickHouseClient, source: SourceSpec, where: str, settings: Mapping[str, SettingValue]
+def check_condition(
+    client: ClickHouseClient, source: SourceSpec, argument: str, text: str, settings: Mapping[str, SettingValue]
 ) -> None:
     """Have the server check the condition, without reading a file.
 
     :raises ConfigError: if it is no condition over the columns of the files.
     :raises SourceError: if the server rejects it for another reason.
     """
-    if not where:
+    if not text:
         return
-    kind = _describe_expression(client, source, "where", where, settings)
+    kind = _describe_expression(client, source, argument, text, settings)
     if family(base_type(kind)) not in ("number", "") and base_type(kind) != "Nothing":
-        raise ConfigError(f"where={where!r} is a value of type {kind}, and no condition; compare it with a value")
+        raise ConfigError(f"{argument}={text!r} is a value of type {kind}, and no condition; compare it with a value")
 
 
 def _describe_expression(

@@ -144,7 +144,8 @@ def _is_used(request: LoadRequest, target: TargetSpec, name: str) -> bool:
     if request.takes_all_columns:
         return True
     loaded = set(request.columns or (column.name for column in target.columns)) - set(request.select)
-    return name in loaded or any(name in text for text in (*request.select.values(), request.where))
+    texts = (*request.select.values(), request.where, request.merge_deleted)
+    return name in loaded or any(name in text for text in texts)
 
 
 def _find_defaults(target: TargetSpec) -> dict[str, str]:

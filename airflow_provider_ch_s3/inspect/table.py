@@ -7,7 +7,7 @@ import json
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,13 +22,15 @@ from airflow_provider_ch_s3.errors import (
     TargetError,
 )
 from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, read_server
-from airflow_provider_ch_s3.sql import load_queries
+from airflow_provider_ch_s3.sql import load_queries, merge_queries
 from airflow_provider_ch_s3.sql.load_queries import render_read_table
 from airflow_provider_ch_s3.table.target import (
     Distribution,
     TableColumn,
     TableName,
+    TableSize,
     TargetSpec,
+    engine_arguments,
     engine_of,
     parse_distribution,
     parse_table,
@@ -181,6 +183,8 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
         engine=first["engine"],
         columns=columns,
         partition_key=first["partition_key"],
+        sorting_key=first["sorting_key"],
+        engine_arguments=engine_arguments(first["engine_full"]),
         distribution=found.distribution,
         spans_cluster=found.distribution is None and len({node.shard for node in cluster.nodes}) > 1,
         uuids=tuple(sorted({row["uuid"] for row in tables.values()})),
@@ -188,6 +192,20 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
         has_ttl=any(row["has_ttl"] for row in tables.values()),
         storage_policies=frozenset(row["storage_policy"] for row in tables.values()),
         definition=fingerprint(tables.values()),
+    )
+
+
+def read_size(
+    client: ClickHouseClient, table: TableName, cluster: str | None, *, partitions: Collection[str] | None = None
+) -> TableSize:
+    """Read how much a local table holds on all shards.
+
+    :param partitions: only in these; None for all.
+    """
+    rows = client.query(merge_queries.render_read_sizes(table, cluster))
+    found = [row for row in rows if partitions is None or row["partition_id"] in partitions]
+    return TableSize(
+        partitions=len(found), rows=sum(row["rows"] for row in found), bytes=sum(row["bytes"] for row in found)
     )
 
 

@@ -17,7 +17,14 @@ from airflow_provider_ch_s3.exactly_once.views import View
 from airflow_provider_ch_s3.files.globs import before_wildcards
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore, WritableStore
-from airflow_provider_ch_s3.request import AfterLoad, LoadMode, LoadRequest, MaterializedViews, OnPartialPartitions
+from airflow_provider_ch_s3.request import (
+    AfterLoad,
+    LoadMode,
+    LoadRequest,
+    MaterializedViews,
+    MergeDuplicates,
+    OnPartialPartitions,
+)
 from airflow_provider_ch_s3.sql import load_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
@@ -37,6 +44,7 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             f"load_mode={mode.value!r} and replace_where={request.replace_where!r} contradict each other: give both"
             " load_mode='replace_where' and a condition that selects the rows to be replaced, or neither"
         )
+    _check_merge_arguments(request)
     check_list_after_loaded(request, is_staged=True)
     if not target.engine.endswith("MergeTree"):
         raise TargetError(
@@ -63,6 +71,23 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             else "their old rows cannot be identified; detach the views, load, and fill them again"
         )
         raise TargetError(f"{target.name} feeds {names}, which staged commits do not trigger: {remedy}")
+
+
+def _check_merge_arguments(request: LoadRequest) -> None:
+    is_merge = request.load_mode is LoadMode.MERGE
+    if is_merge and not request.merge_key:
+        raise ConfigError(
+            "load_mode='merge' needs merge_key, the columns that identify a row, such as merge_key=['id']"
+        )
+    given = {
+        "merge_key": request.merge_key,
+        "merge_version": request.merge_version,
+        "merge_deleted": request.merge_deleted,
+        "merge_duplicates='collapse'": request.merge_duplicates is MergeDuplicates.COLLAPSE,
+        "max_rewritten_bytes": request.max_rewritten_bytes is not None,
+    }
+    if not is_merge and (unused := [name for name, value in given.items() if value]):
+        raise ConfigError(f"{unused[0]} has no effect without load_mode='merge'; remove it, or use that mode")
 
 
 def check_list_after_loaded(request: LoadRequest, *, is_staged: bool) -> None:
@@ -223,7 +248,7 @@ def check_rights(target: Target, mode: LoadMode, views: Iterable[View]) -> None:
         return
     staged = target.staging.name(StagingTable(attempt=AttemptId(load_id="ch-s3-x", generation=0, number=0), epoch=0))
     is_append = mode is LoadMode.APPEND
-    holds_merges = is_append or mode is LoadMode.REPLACE_WHERE
+    holds_merges = is_append or mode in (LoadMode.REPLACE_WHERE, LoadMode.MERGE)
     needs = {
         staged: (*READ_AND_WRITE, *CREATE, *REMOVE, *(HOLD if holds_merges else ())),
         target.spec.local: (*READ_AND_WRITE, *(() if is_append else REMOVE)),

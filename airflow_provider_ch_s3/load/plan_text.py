@@ -38,6 +38,7 @@ def format_plan(prepared: PreparedLoad, *, show_all: bool = False) -> str:
     lines = [
         *([] if prepared.chunk.is_only else [f"chunk     {prepared.chunk.describe_share()}"]),
         f"table     {prepared.target.name} ({prepared.target.engine}), {count_of(len(prepared.mapping), 'column')}",
+        *_describe_merge(prepared),
         f"cluster   {prepared.cluster.node_count} x {count_of(node.vcpus, 'core')},"
         f" {format_bytes(node.memory_bytes)};"
         f" cores: {prepared.cluster.vcpus_origin.value}, memory: {prepared.cluster.memory_origin.value}",
@@ -47,9 +48,30 @@ def format_plan(prepared: PreparedLoad, *, show_all: bool = False) -> str:
         *([] if show_all else [f"  {hidden} as the server has them: see `ch-s3 plan --all`"]),
         *(f"  {name} left out: {reason}" for name, reason in plan.left_out.items()),
         f"expected  {plan.prediction}; {plan.basis}",
-        *(f"advice    {text}" for text in advise(source, prepared.cluster)),
+        *(f"advice    {text}" for text in (*advise(source, prepared.cluster), *_advise_merge(prepared))),
     ]
     return "\n".join([files, *(_wrap(line, indent=10) for line in "\n".join(lines).splitlines())])
+
+
+def _describe_merge(prepared: PreparedLoad) -> list[str]:
+    rule = prepared.merge
+    if rule is None:
+        return []
+    newest = f", the newest by {rule.version}" if rule.version else ""
+    return [
+        f"merge     by {', '.join(rule.key)}{newest}; rewrites the partitions that hold rows of these keys, at most"
+        f" {prepared.held}"
+    ]
+
+
+def _advise_merge(prepared: PreparedLoad) -> list[str]:
+    rule, target = prepared.merge, prepared.target
+    if rule is None or not target.replaces_by_itself(rule.key, rule.version):
+        return []
+    return [
+        f"{target.name} is a {target.engine}, whose own merges leave the newest row of a key some time after"
+        " load_mode='append': that is cheaper, where queries read with FINAL, and no row deletes"
+    ]
 
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
 from airflow_provider_ch_s3.clickhouse.common_type import widened_type
-from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
+from airflow_provider_ch_s3.clickhouse.expressions import find_names, parse_expression
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.calibration import Calibration
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
@@ -24,9 +24,10 @@ from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.inspect.files import check_where, read_select_types, read_source, with_delimiter
-from airflow_provider_ch_s3.inspect.table import is_remote
+from airflow_provider_ch_s3.inspect.files import check_condition, read_select_types, read_source, with_delimiter
+from airflow_provider_ch_s3.inspect.table import is_remote, read_size
 from airflow_provider_ch_s3.load import measure
+from airflow_provider_ch_s3.load.merge import check_filled
 from airflow_provider_ch_s3.rejects.lines import check_target, read_line_format
 from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
 from airflow_provider_ch_s3.sql import load_queries
@@ -35,9 +36,10 @@ from airflow_provider_ch_s3.sql.line_queries import render_insert_lines
 from airflow_provider_ch_s3.table.bad_rows import LineFormat
 from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.table.mapping import MappedColumn, map_columns
+from airflow_provider_ch_s3.table.merge_rule import DELETED, MergeRule
 from airflow_provider_ch_s3.table.new_table import NewTable
 from airflow_provider_ch_s3.table.path_columns import path_column_names, type_path_columns
-from airflow_provider_ch_s3.table.target import TableName, TargetSpec
+from airflow_provider_ch_s3.table.target import TableName, TableSize, TargetSpec
 from airflow_provider_ch_s3.table.text_columns import read_text_strictly
 from airflow_provider_ch_s3.tuning import (
     LoadFacts,
@@ -68,6 +70,8 @@ class PreparedLoad:
     :param plan_with: computes the plan of the same load for a cluster with other constants.
     :param sharing: the loads among which the memory of the nodes is divided.
     :param chunk: the part of the source that ``source`` is.
+    :param merge: how rows are merged by their keys; None in the other modes.
+    :param held: what the table holds now, if rows are merged.
     :param line_format: how lines become rows, where bad rows are set aside; None to read the format as it is.
     :param new_table: the target, if it does not exist yet.
     """
@@ -81,6 +85,8 @@ class PreparedLoad:
     plan_with: Callable[[Calibration], LoadPlan]
     sharing: MemorySharing
     chunk: Chunk = field(default_factory=Chunk)
+    merge: MergeRule | None = None
+    held: TableSize | None = None
     line_format: LineFormat | None = None
     new_table: NewTable | None = None
 
@@ -104,8 +110,12 @@ class PreparedLoad:
                 line_format=self.line_format,
                 settings=settings,
             )
+        mapping = self.mapping
+        if into and self.merge and self.merge.deleted:
+            deleted = f"ifNull(({self.merge.deleted}), 0) != 0"
+            mapping = (*mapping, MappedColumn(target=DELETED, expression=deleted))
         return load_queries.render_insert_load(
-            self.source, target, self.mapping, cluster=self.cluster.name, where=self.where, settings=settings
+            self.source, target, mapping, cluster=self.cluster.name, where=self.where, settings=settings
         )
 
     @property
@@ -154,8 +164,10 @@ def prepare_load(
         for_inspection = dict(inspection.settings)
         source = read_text_strictly(source, request.csv_dialect, is_given=bool(request.structure))
         source = replace(source, columns=type_path_columns(source.columns, files, target.columns))
-        check_where(client, source, request.where, for_inspection)
+        for argument in ("where", "merge_deleted"):
+            check_condition(client, source, argument, getattr(request, argument), for_inspection)
         mapping = _map(client, source, target, inspection)
+        check_filled(target, request.merge, {column.target for column in mapping})
 
     writes_remotely = is_remote(client, target, cluster.name)
 
@@ -191,6 +203,8 @@ def prepare_load(
         plan=final,
         plan_with=partial(plan, source, sharing),
         sharing=sharing,
+        merge=request.merge,
+        held=read_size(client, target.local, cluster.name) if request.merge else None,
         line_format=line_format,
     )
 
@@ -238,6 +252,7 @@ def _map(
         columns=request.columns,
         select=request.select,
         select_types=read_select_types(client, source, request.select, request.settings),
+        used=frozenset(find_names(request.merge_deleted)),
         ignores_new=request.on_new_columns is OnNewColumns.IGNORE,
         may_lack=request.may_lack_columns,
     )
@@ -300,7 +315,7 @@ def check_expressions(request: LoadRequest) -> None:
     given = {
         **{f"select[{name!r}]": text for name, text in request.select.items()},
         **{f"checks[{name!r}]": check.expression for name, check in request.checks.items()},
-        **{name: text for name in ("where", "replace_where") if (text := getattr(request, name))},
+        **{name: text for name in ("where", "replace_where", "merge_deleted") if (text := getattr(request, name))},
     }
     for name, text in given.items():
         try:

@@ -11,6 +11,7 @@ from airflow_provider_ch_s3.inspect.explain import explain_expression
 from airflow_provider_ch_s3.load.checks import check_all_seen
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.sql.filters import expression
 from airflow_provider_ch_s3.table.target import TableName
 
 
@@ -24,8 +25,18 @@ def check_replace_where(target: Target, request: LoadRequest) -> None:
     if not request.replace_where:
         return
     _check_condition(target, request.replace_where)
+    check_keepable(target, "replace_where")
+
+
+def check_keepable(target: Target, argument: str) -> None:
+    """Check that the rows of a table can be kept as they are.
+
+    :param argument: the argument that keeps them, for messages.
+    :raises TargetError: if this user does not see all rows of the table.
+    :raises LoadError: if a change has not been written into the table's parts yet.
+    """
     check_changes_applied(target.client, target.spec.local, target.cluster.name)
-    _check_all_visible(target)
+    _check_all_visible(target, argument)
 
 
 def check_staged_rows(target: Target, staged: TableName, condition: str) -> str:
@@ -33,7 +44,7 @@ def check_staged_rows(target: Target, staged: TableName, condition: str) -> str:
 
     :raises LoadError: if some do not: loading again would duplicate them.
     """
-    visible, outside = count_rows(target.client, staged, target.cluster.name, condition)
+    visible, outside = count_rows(target.client, staged, target.cluster.name, expression(condition))
     if outside:
         raise LoadError(
             f"replace_where={condition!r} does not hold for {format_count(outside)} of {count_of(visible, 'row')}"
@@ -66,7 +77,7 @@ def _is_not_repeatable(condition: str, why: str) -> ConfigError:
     )
 
 
-def _check_all_visible(target: Target) -> None:
+def _check_all_visible(target: Target, argument: str) -> None:
     """Check that this user sees as many rows as the parts hold.
 
     Only partitions that did not change between the two counts can be compared.
@@ -77,7 +88,7 @@ def _check_all_visible(target: Target) -> None:
         rows = target.client.query(staging_queries.render_count_visible(table, cluster))
     except ServerError as error:
         raise ServerError(
-            f"cannot count the rows of {table} that replace_where keeps: {error}; the user needs the right to SELECT"
+            f"cannot count the rows of {table} that {argument} keeps: {error}; the user needs the right to SELECT"
             f" all columns: GRANT SELECT ON {table} TO …",
             code=error.code,
         ) from error
@@ -89,7 +100,7 @@ def _check_all_visible(target: Target) -> None:
             raise TargetError(
                 f"the user of this connection sees {format_count(seen)} of {count_of(stored, 'row')} in partition"
                 f" {partition} of {table} on {node}, because of a row policy or a setting (additional_table_filters,"
-                " final), and replace_where cannot decide whether to keep the others; load as a user who sees all"
+                f" final), and {argument} cannot decide whether to keep the others; load as a user who sees all"
                 " rows"
             )
 

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from airflow_provider_ch_s3.common.codec import as_plain, decode
-from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_seconds
+from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count, format_seconds
 from airflow_provider_ch_s3.query.progress import expected_work
 from airflow_provider_ch_s3.query.state import QueryStatus
 from airflow_provider_ch_s3.table.row_check import CheckResult
@@ -20,6 +20,8 @@ from airflow_provider_ch_s3.tuning import Prediction
 MAX_NAMED_PARTITIONS = 10
 # Files and reasons of bad rows.
 MAX_REJECTED = 100
+# What may become of a row of the files in a merge.
+MERGED = ("inserted", "updated", "deleted", "unchanged", "late")
 
 
 def _sum(numbers: Sequence[int | float | None]) -> int | float | None:
@@ -143,6 +145,10 @@ class LoadReport:
     :param is_validated_only: the rows were checked and dropped (``validate_only=True``): nothing was committed.
     :param partitions: partition id → staged rows; empty if there was nothing new to load, None without staging.
     :param replaced: partition id → rows that the commit removed from the table; without partitions that had none.
+    :param merge: of ``merge``, the rows of the files by what became of them: ``inserted``, ``updated``, ``deleted``,
+        ``unchanged`` and ``late`` (the table or the files have a newer row of the key, or the files have the same row
+        again); and ``rewritten_partitions``, ``rewritten_rows`` and ``rewritten_bytes``: those of the partitions with
+        rows that were replaced or deleted. Empty in the other modes.
     :param commit_seconds: duration of the commit; 0 without staging.
     :param plan_seconds: duration of listing, inspecting and planning; 0 where no plan is known.
     :param settle_seconds: duration of the wait for the merges of the staged parts; 0 if the load did not wait.
@@ -185,6 +191,7 @@ class LoadReport:
     is_validated_only: bool = False
     partitions: Mapping[str, int] | None = _reported(_sum_each, None)
     replaced: Mapping[str, int] = field(default_factory=dict)
+    merge: Mapping[str, int] = field(default_factory=dict)
     commit_seconds: float = _reported(_sum, 0.0)
     plan_seconds: float = _reported(_sum, 0.0)
     settle_seconds: float = _reported(_sum, 0.0)
@@ -264,11 +271,18 @@ class LoadReport:
         failed = [one["name"] for one in self.row_checks if not one["passed"]]
         warned = f"; {count_of(len(failed), 'check')} not fulfilled: {', '.join(failed)}" if failed else ""
         after = format_seconds(self.total_seconds)
+        if self.merge:
+            return f"{self.table} has merged {rows} from {files}: {self.merged}, after {after}{warned}"
         if self.is_validated_only:
             return (
                 f"{self.table} was not changed: {rows} from {files}{partitions} only validated, after {after}{warned}"
             )
         return f"{self.table} has {rows} from {files}{partitions}{replaced}, after {after}{skipped}{rejected}{warned}"
+
+    @property
+    def merged(self) -> str:
+        """What became of the rows of a merge: ``3 inserted, 2 updated, 1 deleted, 0 unchanged, 0 late``."""
+        return ", ".join(f"{format_count(self.merge[name])} {name}" for name in MERGED if name in self.merge)
 
     def __str__(self) -> str:
         if self.is_nothing_new:
@@ -306,6 +320,11 @@ class LoadReport:
             lines.append(
                 f"  committed ({self.load_mode}) in {seconds}: {count_of(len(self.partitions), 'partition')}"
             )
+        if self.merge:
+            lines.append(f"  merged: {self.merged}")
+            rows, size = count_of(self.merge["rewritten_rows"], "row"), format_bytes(self.merge["rewritten_bytes"])
+            partitions = count_of(self.merge["rewritten_partitions"], "partition")
+            lines.append(f"  rewritten: {partitions} with {rows}, {size}")
         if self.replaced:
             rows = count_of(sum(self.replaced.values()), "row")
             partitions = count_of(len(self.replaced), "partition")

@@ -39,7 +39,9 @@ from airflow_provider_ch_s3.errors import (
 )
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
+from airflow_provider_ch_s3.exactly_once.merge import create_merge_staging
 from airflow_provider_ch_s3.exactly_once.owner import Owner, Target
+from airflow_provider_ch_s3.exactly_once.staging import Staging
 from airflow_provider_ch_s3.exactly_once.views import View, read_views
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.file_format import find_format
@@ -74,6 +76,7 @@ from airflow_provider_ch_s3.load.decide import (
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import kill_load
 from airflow_provider_ch_s3.load.measure import read_past_loads, read_sharing
+from airflow_provider_ch_s3.load.merge import check_merge
 from airflow_provider_ch_s3.load.planned import describe_attempt
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load, read_server_settings
 from airflow_provider_ch_s3.load.replace_where import check_replace_where
@@ -335,6 +338,7 @@ class LoadRun(TaskLoad):
     def _plan(self, selection: ChunkSelection, past: Mapping[str, PastLoad]) -> PreparedLoad | None:
         """Inspect the files, and compute the settings; None if all files are loaded already."""
         check_replace_where(self.target, self.request)
+        check_merge(self.target, self.request)
         try_checks(self.target, self.request)
         if not selection.files:
             self._check_arguments(selection.left_out.example)
@@ -445,7 +449,8 @@ class LoadRun(TaskLoad):
         stage = None
         if prepared.line_format is not None:
             stage = LineStage(line_format=prepared.line_format, tables=self.reject_tables).create
-        staging = owner.plan(attempt, selection.files, self.request.pattern, detail, self.views, stage)
+        create = create_merge_staging if self.request.merge else Staging.create
+        staging = owner.plan(attempt, selection.files, self.request.pattern, detail, self.views, stage, create)
         return Submit(attempt, prepared.insert(self.identity, into=staging))
 
     def _report_without(self, chunks: CommittedChunks, selection: ChunkSelection) -> LoadReport:

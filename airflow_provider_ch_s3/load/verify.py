@@ -25,6 +25,7 @@ from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.inspect.parts import read_tables, select_nodes
 from airflow_provider_ch_s3.load.chunks import chunk_of
 from airflow_provider_ch_s3.load.compared import bind_checks
+from airflow_provider_ch_s3.load.merge import check_staged_keys
 from airflow_provider_ch_s3.load.prepare import read_server_settings
 from airflow_provider_ch_s3.load.replace_where import check_staged_rows
 from airflow_provider_ch_s3.load.report import LoadReport
@@ -242,6 +243,8 @@ def verify_staged(
     ]
     if request.replace_where:
         checks.append(check_staged_rows(target, staged, request.replace_where))
+    if request.merge:
+        checks.append(check_staged_keys(target, staged, request.merge))
     bound = bind_checks(target, request, attempt, partitions)
     row_checks = run_checks(target, staged, bound, rows=sum(partitions.values()))
     from_plan = {name: planned[name] for name in FROM_PLAN if name in planned}
@@ -264,6 +267,7 @@ def verify_staged(
         allow_empty=request.load_mode is not LoadMode.APPEND
         and EMPTY_SOURCE_SETTING in read_server_settings(target.client),
         replace_where=request.replace_where,
+        merge=request.merge,
         keeps_all_rows=target.spec.keeps_all_rows,
         views=planned.get("views", {}),
         report=report.as_dict(),

@@ -1,14 +1,14 @@
 """SQL fragments of the statements that ask several nodes: which ones, and about what.
 
-Registered in the template environment: ``{{ node_name }}``, ``{{ cluster | all_nodes("system.parts") }}``,
-``{{ cluster | all_replicas(table) }}``, ``{{ cluster | all_shards(table) }}``, ``{{ cluster | on_cluster }}``,
-``{{ tables | are_tables("name") }}`` and ``{{ watched | are_partitions }}``.
+In the template environment: ``{{ node_name }}``; ``{{ cluster | all_nodes("system.parts") }}``, and in the same way
+``all_replicas(table)``, ``all_shards(table)``, ``into_shards(table)`` and ``on_cluster``;
+``{{ shards | shard_here }}``; ``{{ tables | are_tables("name") }}``; ``{{ watched | are_partitions }}``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.sql.filters import Sql, identifier, literal, literals, table_name, tuples
@@ -44,6 +44,19 @@ def _spread(function: str, cluster: str | None, table: TableName) -> Sql:
     if cluster is None:
         return table_name(table)
     return Sql(f"{function}({literal(cluster)}, {literal(table.database)}, {literal(table.table)})")
+
+
+def into_shards(cluster: str | None, table: TableName) -> Sql:
+    """The same as the destination of an INSERT."""
+    return table_name(table) if cluster is None else Sql(f"FUNCTION {all_shards(cluster, table)}")
+
+
+def shard_here(shards: Mapping[str, int]) -> Sql:
+    """The shard of the node that responds.
+
+    :param shards: node → its shard.
+    """
+    return Sql(f"transform({NODE_NAME}, [{literals(shards)}], [{literals(shards.values())}], toUInt32(0))")
 
 
 def on_cluster(cluster: str | None) -> Sql:

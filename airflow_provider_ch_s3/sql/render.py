@@ -36,7 +36,9 @@ from airflow_provider_ch_s3.sql.nodes import (
     all_shards,
     are_partitions,
     are_tables,
+    into_shards,
     on_cluster,
+    shard_here,
 )
 from airflow_provider_ch_s3.table.bad_rows import OPEN_QUOTE
 from airflow_provider_ch_s3.tuning.rule import SettingValue
@@ -62,7 +64,7 @@ _ENVIRONMENT.filters.update(
     **{
         function.__name__: function
         for function in (
-            *(all_nodes, all_replicas, all_shards, on_cluster, are_tables, are_partitions),
+            *(all_nodes, all_replicas, all_shards, into_shards, on_cluster, shard_here, are_tables, are_partitions),
             *(select_item, read_column),
             *(csv_field, csv_line, field_text, fitting, is_inexact, opens_text, ends_text),
         )

@@ -182,15 +182,18 @@ def render_hold_merges(merged: TableName, cluster: str | None) -> Statement:
     return inline("hold_merges", text, merged=merged, cluster=cluster)
 
 
-def render_delete_rows(merged: TableName, *, condition: str) -> Statement:
-    """Start deleting the rows that a condition holds for, on one node and its replicas."""
+def render_delete_rows(merged: TableName, *, condition: Sql, reads_table: bool = False) -> Statement:
+    """Start deleting the rows that a condition holds for, on one node and its replicas.
+
+    :param reads_table: the condition reads another table, which is the same on all replicas.
+    """
     # Only starts the deletion, so that all nodes work at the same time.
     text = """
         ALTER TABLE {{ merged | table_name }}
-        DELETE WHERE ifNull(({{ condition | expression }}), 0) != 0
-        SETTINGS mutations_sync = 0
+        DELETE WHERE ifNull(({{ condition }}), 0) != 0
+        SETTINGS mutations_sync = 0{% if reads_table %}, allow_nondeterministic_mutations = 1{% endif %}
     """
-    return inline("delete_rows", text, merged=merged, condition=condition)
+    return inline("delete_rows", text, merged=merged, condition=condition, reads_table=reads_table)
 
 
 def render_await_deletion(merged: TableName) -> Statement:
@@ -204,25 +207,25 @@ def render_await_deletion(merged: TableName) -> Statement:
     return inline("await_deletion", text, merged=merged)
 
 
-def render_touched_partitions(target: TableName, cluster: str | None, *, condition: str) -> Statement:
+def render_touched_partitions(table: TableName, cluster: str | None, *, condition: Sql) -> Statement:
     """Read which partitions have rows that a condition holds for."""
     # No alias: it would take precedence over a column of the same name in the condition.
     text = """
         SELECT DISTINCT _partition_id
-        FROM {{ cluster | all_replicas(target) }}
-        WHERE ifNull(({{ condition | expression }}), 0) != 0
+        FROM {{ cluster | all_replicas(table) }}
+        WHERE ifNull(({{ condition }}), 0) != 0
         ORDER BY _partition_id
         SETTINGS max_execution_time = 0
     """
-    return inline("touched_partitions", text, target=target, cluster=cluster, condition=condition)
+    return inline("touched_partitions", text, table=table, cluster=cluster, condition=condition)
 
 
-def render_count_outside(staging: TableName, cluster: str | None, *, condition: str) -> Statement:
+def render_count_outside(staging: TableName, cluster: str | None, *, condition: Sql) -> Statement:
     """Count all rows, and those for which a condition does not hold or is NULL."""
     # In the condition an alias takes precedence over a column of the same name, so no table has columns like
     # these.
     text = """
-        SELECT count() AS ch_s3_rows, countIf(ifNull(({{ condition | expression }}), 0) = 0) AS ch_s3_outside
+        SELECT count() AS ch_s3_rows, countIf(ifNull(({{ condition }}), 0) = 0) AS ch_s3_outside
         FROM {{ cluster | all_shards(staging) }}
         SETTINGS max_execution_time = 0
     """

@@ -5,7 +5,7 @@ A value must arrive unchanged or not at all: ``conversion.py`` decides how one t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -38,6 +38,7 @@ def map_columns(
     columns: Sequence[str] | None = None,
     select: Mapping[str, str] | None = None,
     select_types: Mapping[str, str] = MappingProxyType({}),
+    used: Collection[str] = (),
     ignores_new: bool = False,
     may_lack: bool = False,
 ) -> tuple[MappedColumn, ...]:
@@ -47,6 +48,7 @@ def map_columns(
     :param select: table column → flat SQL expression over the columns of the files. If given, columns of the files
         may go unused; columns of the path always may.
     :param select_types: table column → type of its expression.
+    :param used: columns of the files that something else needs.
     :param ignores_new: columns of the files may go unused.
     :param may_lack: columns of the table may be missing in the files, whether they have a DEFAULT or not.
     :raises NewColumnsError: if the files have columns that the table lacks.
@@ -65,7 +67,7 @@ def map_columns(
             " columns=[…], compute them with select={…}, or use on_missing_columns='default'"
         )
     in_table = {column.name for column in wanted}
-    surplus = [c.name for c in file_columns if c.name not in in_table and not c.in_path]
+    surplus = [c.name for c in file_columns if c.name not in {*in_table, *used} and not c.in_path]
     if surplus and columns is None and not select and not ignores_new:
         raise _surplus(surplus, target)
     mapped = tuple(

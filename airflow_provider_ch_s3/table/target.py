@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.clickhouse.expressions import split_expressions
-from airflow_provider_ch_s3.common.text import show_name
+from airflow_provider_ch_s3.common.text import count_of, format_bytes, show_name
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
 
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
@@ -34,6 +35,20 @@ class TablePartitions:
 
     def __str__(self) -> str:
         return f"{self.table} (partitions {', '.join(self.partitions)})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSize:
+    """What a table, or some of its partitions, hold: each row once, as stored."""
+
+    partitions: int
+    rows: int
+    bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"{count_of(self.partitions, 'partition')} with {count_of(self.rows, 'row')}, {format_bytes(self.bytes)}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +97,8 @@ class TargetSpec:
     :param name: the table that the user named, local or Distributed.
     :param local: the table that holds the parts on each node.
     :param engine: engine of ``local``, e.g. ``ReplacingMergeTree``.
+    :param sorting_key: of ``local``.
+    :param engine_arguments: of ``local``, but for path and replica name.
     :param distribution: None if ``name`` is ``local``.
     :param sharding_key: SQL, for a table that spans the cluster and whose rows belong on particular shards.
     :param spans_cluster: ``name`` is a local table that exists on each node of the cluster.
@@ -97,6 +114,8 @@ class TargetSpec:
     engine: str
     columns: tuple[TableColumn, ...]
     partition_key: str
+    sorting_key: str = ""
+    engine_arguments: tuple[str, ...] = ()
     distribution: Distribution | None = None
     spans_cluster: bool = False
     sharding_key: str = ""
@@ -130,6 +149,14 @@ class TargetSpec:
     def keeps_all_rows(self) -> bool:
         """Whether merges keep every row as it is."""
         return self.engine.removeprefix("Replicated").removeprefix("Shared") == "MergeTree" and not self.has_ttl
+
+    def replaces_by_itself(self, key: Sequence[str], version: str) -> bool:
+        """Whether merges of the table leave the newest row of each key, if all are in one partition of one shard."""
+        return (
+            self.engine.endswith("ReplacingMergeTree")
+            and set(split_expressions(self.sorting_key)) == set(key)
+            and self.engine_arguments[:1] == ((version,) if version else ())
+        )
 
     def staged_in(self, staging: TableName) -> TargetSpec:
         """The staging table to insert into: rows go to the same shards as in the target."""
@@ -185,10 +212,16 @@ _ENGINE = re.compile(r"(?P<name>\w+)(?:\((?P<arguments>(?:'(?:[^'\\]|\\.)*'|\((?
 def engine_of(engine_full: str) -> str:
     """Return an engine with its arguments, e.g. ``ReplacingMergeTree(version)``, without path and replica name."""
     match = _ENGINE.match(engine_full)
-    if match is None or not match["arguments"]:
-        return match["name"] if match else engine_full
-    arguments = [argument for argument in split_expressions(match["arguments"]) if not argument.startswith("'")]
-    return f"{match['name']}({', '.join(arguments)})" if arguments else match["name"]
+    arguments = engine_arguments(engine_full)
+    name = match["name"] if match else engine_full
+    return f"{name}({', '.join(arguments)})" if arguments else name
+
+
+def engine_arguments(engine_full: str) -> tuple[str, ...]:
+    """Return the arguments of an engine, without path and replica name."""
+    match = _ENGINE.match(engine_full)
+    given = split_expressions(match["arguments"]) if match and match["arguments"] else []
+    return tuple(argument for argument in given if not argument.startswith("'"))
 
 
 def has_replicas(engine: str) -> bool:
@@ -203,6 +236,18 @@ def unplaced_engine(engine_full: str) -> str:
     """
     match = _ENGINE.match(engine_full)
     return engine_of(engine_full) + (engine_full[match.end() :] if match else "")
+
+
+def plain_engine(engine_full: str, *, with_keys: bool) -> str:
+    """Return the engine clause of another table, whose merges keep every row as it is.
+
+    :param engine_full: from ``system.tables``.
+    :param with_keys: with its keys and settings.
+    """
+    match = _ENGINE.match(engine_full)
+    placed = re.match("Replicated|Shared|", engine_full)
+    kept = engine_full[match.end() :] if match and with_keys else ""
+    return f"{placed[0] if placed else ''}MergeTree{kept}"
 
 
 def _unquoted(text: str) -> str:

@@ -64,9 +64,20 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         ``CreateTable(order_by=…, …)``, or a dict of its fields. An existing table is never changed by it.
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``). (templated)
     :param load_mode: ``append``; ``replace_partitions`` replaces the partitions that the files have rows for,
-        ``replace_where`` the rows that ``replace_where`` is true for, ``replace_table`` all rows.
+        ``replace_where`` the rows that ``replace_where`` is true for, ``replace_table`` all rows, ``merge`` older
+        rows with the keys of new ones.
     :param replace_where: flat SQL condition over the columns of the table, without ``now()`` and the like; it must be
         true for all new rows. (templated)
+    :param merge_key: with ``merge``, columns of the table: rows with the same values there are versions of one row.
+        (templated)
+    :param merge_version: with ``merge``, the column whose greater value is the newer row, of the files and of the
+        table; without it the rows of the files are newer, and each key may be in the files once. (templated)
+    :param merge_deleted: with ``merge``, flat SQL condition over the columns of the files, such as ``op = 'D'``: the
+        key of such a row is deleted, if no row of it is newer. (templated)
+    :param merge_duplicates: with ``merge``, a key of the files that the table holds more than once: ``refuse`` it, or
+        ``collapse`` its rows to one.
+    :param max_rewritten_bytes: with ``merge``, fail before the commit if the partitions with rows to be replaced are
+        larger; None: any size. (templated)
     :param staging: False loads straight into the table, at least once, for engines that cannot be staged.
     :param on_loaded_files: with ``append``, files (path and ETag) that the table already holds: ``skip`` them, or
         ``load`` them again.
@@ -166,6 +177,10 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         "where",
         "settings",
         "replace_where",
+        "merge_key",
+        "merge_version",
+        "merge_deleted",
+        "max_rewritten_bytes",
         "min_files",
         "expected_files",
         "min_rows",
@@ -183,6 +198,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         "checks": "json",
         "where": "sql",
         "replace_where": "sql",
+        "merge_deleted": "sql",
         "structure": "sql",
         "sql": "sql",
     }
@@ -200,6 +216,11 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         clickhouse_conn_id: str = ClickHouseS3Hook.default_conn_name,
         load_mode: str = "append",
         replace_where: str = "",
+        merge_key: Sequence[str] | None = None,
+        merge_version: str = "",
+        merge_deleted: str = "",
+        merge_duplicates: str = "refuse",
+        max_rewritten_bytes: int | str | None = None,
         staging: bool = True,
         on_loaded_files: str = "skip",
         on_changed_files: str = "fail",
@@ -245,6 +266,11 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self.clickhouse_conn_id = clickhouse_conn_id
         self.load_mode = load_mode
         self.replace_where = replace_where
+        self.merge_key = merge_key
+        self.merge_version = merge_version
+        self.merge_deleted = merge_deleted
+        self.merge_duplicates = merge_duplicates
+        self.max_rewritten_bytes = max_rewritten_bytes
         self.staging = staging
         self.on_loaded_files = on_loaded_files
         self.on_changed_files = on_changed_files

@@ -27,6 +27,7 @@ from airflow_provider_ch_s3.request import (
     LoadMode,
     LoadRequest,
     MaterializedViews,
+    MergeDuplicates,
     OnBadRows,
     OnChangedFiles,
     OnLoadedFiles,
@@ -48,7 +49,15 @@ def check_arguments(operator: BaseOperator) -> None:
 
     :raises ConfigError: for the first argument of a wrong type.
     """
-    for name in ("table", "clickhouse_conn_id", "where", "move_to", "replace_where"):
+    for name in (
+        "table",
+        "clickhouse_conn_id",
+        "where",
+        "move_to",
+        "replace_where",
+        "merge_version",
+        "merge_deleted",
+    ):
         check_text(name, getattr(operator, name))
     for name in ("data_format", "compression", "structure"):
         check_text(name, getattr(operator, name), is_optional=True)
@@ -62,6 +71,7 @@ def check_arguments(operator: BaseOperator) -> None:
     ):
         check_flag(name, getattr(operator, name))
     check_texts("columns", operator.columns)
+    check_texts("merge_key", operator.merge_key)
     check_expressions_of("select", operator.select)
     check_settings("settings", operator.settings)
     check_seconds("poll_interval", operator.poll_interval, is_positive=True)
@@ -98,6 +108,13 @@ def build_request(
         limit=limit,
         load_mode=parse_choice("load_mode", operator.load_mode, LoadMode),
         replace_where=operator.replace_where,
+        merge_key=tuple(operator.merge_key or ()),
+        merge_version=operator.merge_version,
+        merge_deleted=operator.merge_deleted,
+        merge_duplicates=parse_choice("merge_duplicates", operator.merge_duplicates, MergeDuplicates),
+        max_rewritten_bytes=None
+        if operator.max_rewritten_bytes is None
+        else parse_count("max_rewritten_bytes", operator.max_rewritten_bytes),
         on_loaded_files=parse_choice("on_loaded_files", operator.on_loaded_files, OnLoadedFiles),
         on_changed_files=parse_choice("on_changed_files", operator.on_changed_files, OnChangedFiles),
         on_partial_partitions=parse_choice(

@@ -102,6 +102,7 @@ def _drop_tables(sandbox: Sandbox) -> None:
             "orders",
             "orders_rejected",
             "checked_orders",
+            "merged_orders",
             "arrivals",
         ):
             for name in (table, f"{table}_local", "orders_local_rejected"):

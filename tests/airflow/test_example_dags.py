@@ -57,6 +57,7 @@ def test_all_examples_import() -> None:
         "flights_by_month",
         "flights_consumer",
         "flights_producer",
+        "merged_orders",
         "new_files",
         "new_table",
         "nightly_flights",
@@ -102,6 +103,14 @@ def test_bad_rows_are_in_a_table_of_their_own(examples: LocalAirflow, flights_sa
         (4, "ordered_on", "2013-02-30", "not a Date"),
         (5, "", "", "5 fields instead of 4"),
     ]
+
+
+@pytest.mark.thorough
+def test_changes_are_merged(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
+    log = examples.run("dags", "test", "merged_orders", "2013-12-31")
+    found = flights_sandbox.query("SELECT id, status, toString(amount) AS amount FROM merged_orders ORDER BY id")
+    assert [tuple(row.values()) for row in found] == [(1, "sent", "12.5"), (3, "new", "99.95")]
+    assert "0 inserted, 1 updated, 1 deleted, 0 unchanged, 2 late" in str(log)
 
 
 @pytest.mark.thorough

@@ -9,7 +9,7 @@ import io
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -27,7 +27,7 @@ REPLICATION_SECONDS = 60.0
 CHUNKS = "append_chunks"
 FILES_PER_CHUNK = 2
 DELETE, REJECT, NEW_COLUMNS, NEW_TABLE = "append_delete", "append_reject", "append_new_columns", "append_new_table"
-FAILED_CHECK = "append_failed_check"
+FAILED_CHECK, MERGE = "append_failed_check", "merge"
 EXPORT = "export"
 MODES = (
     "append",
@@ -35,6 +35,7 @@ MODES = (
     "replace_partitions",
     "replace_where",
     "replace_table",
+    MERGE,
     DELETE,
     REJECT,
     NEW_COLUMNS,
@@ -149,8 +150,11 @@ def _time(at: datetime) -> str:
     return at.isoformat(" ", "milliseconds").removesuffix("+00:00")
 
 
-def old_rows(shards: int) -> list[list[Row]]:
-    """Generate what the table holds before, by shard: partition 3 only on the last shard, 4 is never touched."""
+def old_rows(mode: str, shards: int) -> list[list[Row]]:
+    """Generate what the table holds before, by shard: partition 3 only on the last shard.
+
+    Partition 4 is never touched. For a merge, there are older rows of some keys, in other partitions.
+    """
     old = [
         [
             *(Row(id=100_000 + 100 * shard + n, p=1, kind="loaded") for n in range(30)),
@@ -160,12 +164,15 @@ def old_rows(shards: int) -> list[list[Row]]:
     ]
     old[-1] += [Row(id=120_000 + n, p=3, kind="loaded" if n % 2 else "kept") for n in range(50)]
     old[0] += [Row(id=130_000 + n, p=4, kind="kept") for n in range(25)]
+    if mode == MERGE:
+        for number in range(FILES):
+            old[number % shards] += [replace(row, p=row.p % 3 + 1, kind="old") for row in file_rows(number)[:20]]
     return old
 
 
 def rows_before(mode: str, shards: int) -> list[Row]:
     """List all rows that the table holds before."""
-    return [] if mode == NEW_TABLE else [row for rows in old_rows(shards) for row in rows]
+    return [] if mode == NEW_TABLE else [row for rows in old_rows(mode, shards) for row in rows]
 
 
 def before(mode: str, shards: int) -> Bag:
@@ -200,6 +207,9 @@ def expected(mode: str, shards: int, versions: Mapping[int, int], *, is_edited: 
             kept = [row for row in old if row.kind != "loaded"]
         case "replace_table":
             kept = []
+        case "merge":
+            keys = {row.id for row in loaded}
+            kept = [row for row in old if row.id not in keys]
         case _:
             raise ValueError(mode)
     return bag(kept + loaded)
@@ -236,7 +246,7 @@ def make_tables(sandbox: Sandbox, database: str, mode: str, *, has_slow_fetches:
         f"CREATE TABLE {local} {{}} ({COLUMNS}) ENGINE = {engine}",
         f"CREATE TABLE {database}.events {{}} AS {local} ENGINE = {all_engine}",
     )
-    for node, rows in zip(first_replicas(sandbox), old_rows(sandbox.shards), strict=True):
+    for node, rows in zip(first_replicas(sandbox), old_rows(mode, sandbox.shards), strict=True):
         lines = "\n".join(row.text for row in rows)
         sandbox.query(f"INSERT INTO {local} FORMAT TSV\n{lines}\n", node=node)
     return f"{database}.events"

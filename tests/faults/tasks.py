@@ -36,6 +36,7 @@ LOADS: Mapping[str, Mapping[str, Any]] = {
     "replace_partitions": {"on_partial_partitions": "replace"},
     "replace_where": {"replace_where": oracle.REPLACE_WHERE},
     "replace_table": {},
+    oracle.MERGE: {"merge_key": ["id"]},
 }
 """Arguments of the operator; modes that begin with ``append`` are variants of ``append``."""
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.faults.harness import Harness
-from tests.faults.oracle import CHUNKS
+from tests.faults.oracle import CHUNKS, MERGE
 from tests.faults.points import Traces, boundaries, kill_plans
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.faults, pytest.mark.timeout(900)]
@@ -35,6 +35,10 @@ COMMIT_STEPS = {
     "replace_partitions": {"replace_partitions"},
     "replace_where": {"copy_partitions", "attach_partitions", "delete_rows", "await_deletion", "replace_partitions"},
     "replace_table": {"replace_partitions"},
+    MERGE: {
+        *("create_changes", "find_changes", "copy_changes", "copy_partitions", "delete_rows", "await_deletion"),
+        *("insert_winners", "replace_partitions"),
+    },
 }
 
 
@@ -48,7 +52,7 @@ def step(point: str) -> str:
 
 @pytest.mark.thorough
 def test_a_worker_killed_at_each_named_point(forking: Harness, traces: Traces) -> None:
-    """Kill at each step in two of the ten kinds of load; ``make faults-points`` kills at every point of each."""
+    """Kill at each step in two of the eleven kinds of load; ``make faults-points`` kills at every point of each."""
     by_step: dict[str, list[tuple[str, bool, str]]] = {}
     ways = [(mode, is_deferred) for mode in COMMIT_STEPS for is_deferred in (False, True)]
     points = traces.of(ways)

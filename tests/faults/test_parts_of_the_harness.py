@@ -164,6 +164,8 @@ def test_the_oracle_takes_no_mixture_of_two_versions() -> None:
         pytest.param("replace_partitions", 25 + 60, id="replace_partitions"),
         pytest.param("replace_where", 90 + 60, id="replace_where"),
         pytest.param("replace_table", 60, id="replace_table"),
+        # besides, 20 older rows of each file, 20 of which are replaced
+        pytest.param("merge", 175 + 5 * 20 + 60, id="merge"),
         pytest.param("append_reject", 175 + 60 + 3, id="append_reject"),
         pytest.param("append_new_table", 60, id="append_new_table"),
     ],

@@ -17,7 +17,7 @@ FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
 WHERE target IN ('it\'s.a`b', 'd.earlier')
     AND event = 'committed'
     AND hasAny(table_uuids, ['u1', 'u2'])
-        AND load_mode NOT IN ('append', 'replace_where')
+        AND load_mode NOT IN ('append', 'replace_where', 'merge')
     GROUP BY target, load_id, generation, attempt
 )
 GROUP BY mode, partition_id

@@ -58,6 +58,7 @@ TIERS = "TTL day + INTERVAL 1 MONTH TO VOLUME 'cold' SETTINGS storage_policy = '
         thorough(S3_DISK, ON_S3, "replace_partitions", id="s3-replace_partitions"),
         thorough(S3_DISK, ON_S3, "replace_where", id="s3-replace_where"),
         thorough(S3_DISK, ON_S3, "replace_table", id="s3-replace_table"),
+        thorough(S3_DISK, ON_S3, "merge", id="s3-merge"),
         thorough(TIERS, BY_AGE, "append", id="tiers-append"),
         thorough(TIERS, BY_AGE, "replace_where", id="tiers-replace_where"),
     ],
@@ -69,6 +70,8 @@ def test_a_worker_that_dies_in_the_commit(lab: Lab, settings: str, where: Any, m
     given: dict[str, Any] = {"load_mode": mode, "on_partial_partitions": "replace", "retries": 1}
     if mode == "replace_where":
         given["replace_where"] = f"day IN ('{OLD_DAY}', '{NEW_DAY}')"
+    if mode == "merge":
+        given["merge_key"] = ["n"]
     if mode != "replace_partitions":
         del given["on_partial_partitions"]
     died = die_before(change, 2, signal.SIGKILL)
@@ -76,7 +79,7 @@ def test_a_worker_that_dies_in_the_commit(lab: Lab, settings: str, where: Any, m
         assert worker.wait(60) == -signal.SIGKILL, worker.errors()
     assert disks(lab, f"{lab.database}.ch_s3_stage_") != {OLD_DAY: set(), NEW_DAY: set()}
     lab.load("in/*.csv", table, try_number=2, max_tries=1, **given)
-    assert bag(lab.rows(table, columns=COLUMNS)) == bag(ROWS + (BEFORE if mode == "append" else []))
+    assert bag(lab.rows(table, columns=COLUMNS)) == bag(ROWS + (BEFORE if mode in ("append", "merge") else []))
     assert disks(lab, table) == where
     assert is_clean(lab)
 

@@ -75,6 +75,7 @@ def test_loads_hold_each_row_once(lab: Lab) -> None:
             {"load_mode": "replace_partitions"},
             {"load_mode": "replace_table"},
             {"load_mode": "replace_where", "replace_where": "n < 100"},
+            {"load_mode": "merge", "merge_key": ["p", "n"]},
             {"max_files_per_chunk": 2, "on_loaded_files": "load"},
         )
     ):

@@ -31,6 +31,7 @@ MODES: dict[str, dict[str, Any]] = {
     "replace_partitions": {"on_partial_partitions": "replace"},
     "replace_table": {},
     "replace_where": {"replace_where": "n < 1000"},
+    "merge": {"merge_key": ["n"]},
 }
 
 

@@ -30,7 +30,7 @@ from tests.sandbox.topologies import only_on, topologies
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
-MODES = ("append", "replace_partitions", "replace_table", "replace_where")
+MODES = ("append", "replace_partitions", "replace_table", "replace_where", "merge")
 OLD = [{"n": n} for n in range(1000, 1040)]
 NEW = [{"n": n} for n in range(240)]
 FILES = 6
@@ -53,13 +53,16 @@ def lab(replicated_lab: Lab) -> Lab:
 
 
 def load_by_mode(lab: Lab, table: str, mode: str, **arguments: Any) -> dict[str, Any]:
-    where = {"replace_where": "n < 1020"} if mode == "replace_where" else {}
-    partial_ok = {"on_partial_partitions": "replace"} if mode == "replace_partitions" else {}
-    return lab.load("in/*.csv", table, load_mode=mode, **where, **partial_ok, **arguments)
+    given: dict[str, dict[str, Any]] = {
+        "replace_where": {"replace_where": "n < 1020"},
+        "replace_partitions": {"on_partial_partitions": "replace"},
+        "merge": {"merge_key": ["n"]},
+    }
+    return lab.load("in/*.csv", table, load_mode=mode, **given.get(mode, {}), **arguments)
 
 
 def after(mode: str) -> list[dict[str, int]]:
-    kept = {"append": OLD, "replace_where": [row for row in OLD if row["n"] >= 1020]}.get(mode, [])
+    kept = {"append": OLD, "merge": OLD, "replace_where": [row for row in OLD if row["n"] >= 1020]}.get(mode, [])
     return NEW + kept
 
 
@@ -74,7 +77,7 @@ def check_mode(lab: Lab, mode: str, engine: str = EVEN_AND_ODD, **arguments: Any
     return table
 
 
-@pytest.mark.parametrize("mode", [*map(thorough, MODES[:2]), MODES[2], thorough(MODES[3])])
+@pytest.mark.parametrize("mode", [*map(thorough, MODES[:2]), MODES[2], *map(thorough, MODES[3:])])
 @topologies("on-cluster")
 def test_each_row_is_there_once_on_every_replica(lab: Lab, mode: str) -> None:
     check_mode(lab, mode)

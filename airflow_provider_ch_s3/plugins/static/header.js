@@ -5,6 +5,14 @@ import { CopyButton, Failure } from "./elements.js";
 import { countOf, formatBytes, formatCount, formatSeconds } from "./format.js";
 import { html } from "./react.js";
 
+// What became of the rows of a merge.
+function describeMerge(merge) {
+  return ["inserted", "updated", "deleted", "unchanged", "late"]
+    .filter((name) => name in merge)
+    .map((name) => `${formatCount(merge[name])} ${name}`)
+    .join(", ");
+}
+
 // One address, or a list of them.
 function describeSource(source) {
   const [first, ...others] = [source].flat();
@@ -14,6 +22,7 @@ function describeSource(source) {
 export function Header({ load: { state, fields, report, links } }) {
   const play = links.ClickHouse;
   const columns = Object.keys(report?.columns_added ?? {}).join(", ");
+  const merged = describeMerge(report?.merge ?? {});
   const id = report?.query_id;
   const named = html`<span><code>${id}</code><${CopyButton} text=${id} what="the query id" /></span>`;
   const link = html`<a href=${play} target="_blank" rel="noreferrer">open</a>`;
@@ -28,6 +37,7 @@ export function Header({ load: { state, fields, report, links } }) {
       <dl>
         ${fields.source && field("Source", code(describeSource(fields.source)))}
         ${report && field("Mode", code(report.load_mode))}
+        ${merged && field("Merged rows", merged)}
         ${columns && field("Columns added", code(columns))}
         ${field("Connection", code(fields.clickhouse_conn_id))}
         ${id && field("Query id", named)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
-from airflow_provider_ch_s3.exactly_once.survivors import Survivors
+from airflow_provider_ch_s3.exactly_once.survivors import SurvivorsOfCondition
 from airflow_provider_ch_s3.table.target import TableName
 
 ATTEMPT = AttemptId(load_id="ch-s3-0123456789abcdef0123", generation=0, number=7)
@@ -38,6 +38,7 @@ class Server:
     answers: dict[str, list[list[dict[str, Any]]]]
     done: list[Statement] = field(default_factory=list)
     ids: list[str | None] = field(default_factory=list)
+    nodes: Sequence[str] = ("n1",)
 
     def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
         answers = self.answers.get(statement.name, [[]])
@@ -47,8 +48,12 @@ class Server:
         self.done.append(render(None))
         self.ids.append(query_id)
 
+    def execute(self, statement: Statement, *, query_id: str | None = None) -> None:
+        self.done.append(statement)
+        self.ids.append(query_id)
+
     def execute_on(self, nodes: Collection[str], statement: Statement, *, query_id: str | None = None) -> None:
-        assert list(nodes) == ["n1"]
+        assert list(nodes) == list(self.nodes)
         self.done.append(statement)
         self.ids.append(query_id)
 
@@ -63,12 +68,12 @@ def server(**changes: list[list[dict[str, Any]]]) -> Server:
     return Server(answers={**answers, **changes})
 
 
-def survivors(client: Any, *staged: str) -> Survivors:
+def survivors(client: Any, *staged: str) -> SurvivorsOfCondition:
     target = TableName(database="d", table="t")
     nodes = [NodeSpec(host="n1", shard=1, vcpus=1, memory_bytes=1)]
     replicas = Replicas(client=client, cluster=None, nodes=nodes, exist=False)
     ids = iter(range(1, 1000))
-    return Survivors(
+    return SurvivorsOfCondition(
         client=client,
         staging=Staging(client=client, cluster=None, target=target, replicas=replicas),
         attempt=ATTEMPT,

@@ -151,6 +151,7 @@ def test_cluster() -> None:
         "checks": [],
         "partitions": None,
         "replaced": {},
+        "merge": {},
         "commit_seconds": 0.0,
         "plan_seconds": 0.0,
         "settle_seconds": 0.0,
@@ -181,6 +182,18 @@ def test_a_plan_is_told_with_its_reasons() -> None:
     }
 
 
+MERGED = {
+    "inserted": 3,
+    "updated": 2,
+    "deleted": 1,
+    "unchanged": 1000,
+    "late": 0,
+    "added": 5,
+    "dropped": 3,
+    "rewritten_partitions": 2,
+    "rewritten_rows": 50,
+    "rewritten_bytes": 4096,
+}
 COMMITTED = dataclasses.replace(
     build_report(status(CLUSTER), table="d.t", attached=False),
     load_mode="replace_partitions",
@@ -283,6 +296,7 @@ def test_nothing_new() -> None:
         "checks": ["the table already holds 1,200 listed files, in this version or another"],
         "partitions": {},
         "replaced": {},
+        "merge": {},
         "commit_seconds": 0.0,
         "plan_seconds": 0.0,
         "settle_seconds": 0.0,
@@ -487,6 +501,7 @@ def test_the_reports_of_chunks_become_one() -> None:
         "checks": ["2 chunks, each of them before its commit"],
         "partitions": {"201301": 400, "201302": 700, "201303": 400},
         "replaced": {},
+        "merge": {},
         "commit_seconds": 0.75,
         "plan_seconds": 2.0,
         "settle_seconds": 2.0,
@@ -576,3 +591,15 @@ def test_a_load_that_only_validated_says_so() -> None:
     assert str(report).startswith("validated ")
     assert "\n  committed: nothing, because of validate_only=True" in str(report)
     assert " was not changed: " in report.outcome
+
+
+def test_a_merge_says_what_became_of_its_rows() -> None:
+    report = dataclasses.replace(COMMITTED, load_mode="merge", merge=MERGED, replaced={})
+    assert report.outcome.startswith(
+        "d.t has merged 1,000 rows from 5 files: 3 inserted, 2 updated, 1 deleted, 1,000 unchanged, 0 late, after"
+    )
+    assert str(report).splitlines()[-3:] == [
+        "  committed (merge) in 0.2 s: 2 partitions",
+        "  merged: 3 inserted, 2 updated, 1 deleted, 1,000 unchanged, 0 late",
+        "  rewritten: 2 partitions with 50 rows, 4.0 KiB",
+    ]

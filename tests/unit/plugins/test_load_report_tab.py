@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.inspect.parts import summarize_parts
 from airflow_provider_ch_s3.load.report import LoadReport, NodeReport, join_reports
 from airflow_provider_ch_s3.table.row_check import CheckResult
 from airflow_provider_ch_s3.table.settle import NodeParts
-from tests.unit.load.test_report import CHUNKS, COMMITTED
+from tests.unit.load.test_report import CHUNKS, COMMITTED, MERGED
 from tests.unit.plugins.conftest import Scripts
 from tests.unit.plugins.test_log_facts import log_of, progress_line
 
@@ -108,6 +108,11 @@ def test_a_finished_load_shows_its_numbers_beside_the_plan(scripts: Scripts) -> 
             dataclasses.replace(COMMITTED, plan_seconds=1.0, commit_seconds=2.0),
             "Seconds 7.00 s in all plan 1.00 s INSERT 4.00 s commit 2.00 s",
             id="steps",
+        ),
+        pytest.param(
+            dataclasses.replace(COMMITTED, load_mode="merge", merge=MERGED),
+            "Merged rows 3 inserted, 2 updated, 1 deleted, 1,000 unchanged, 0 late",
+            id="merge",
         ),
         pytest.param(
             dataclasses.replace(COMMITTED, partitions={f"{day:04}": 1 for day in range(1_000)}, replaced={}),

@@ -32,7 +32,7 @@ def without_cluster(text: str) -> str:
     """Take the cluster out of a statement: a table of one server is called by its name."""
     text = text.replace(" ON CLUSTER `it's`", "")
     text = re.sub(r"clusterAllReplicas\('it\\'s', (system\.\w+)\)", r"\1", text)
-    return re.sub(rf"cluster(?:AllReplicas)?\('it\\'s', {_NAME}, {_NAME}\)", _plain_name, text)
+    return re.sub(rf"(?:FUNCTION )?cluster(?:AllReplicas)?\('it\\'s', {_NAME}, {_NAME}\)", _plain_name, text)
 
 
 def _plain_name(spread: re.Match[str]) -> str:

@@ -22,6 +22,7 @@ from airflow_provider_ch_s3.request import (
     OnPartialPartitions,
 )
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
+from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.row_check import Check
 from airflow_provider_ch_s3.transfers.load_request import build_request
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
@@ -93,9 +94,29 @@ def test_arguments_arrive() -> None:
     assert (request.max_files_per_chunk, request.max_bytes_per_chunk) == (500, 10**12)
 
 
+def test_the_arguments_of_a_merge_arrive() -> None:
+    request = make_request(
+        load_mode="merge",
+        merge_key=["id"],
+        merge_version="at",
+        merge_deleted="op = 'D'",
+        merge_duplicates="collapse",
+        max_rewritten_bytes="1000",
+    )
+    assert request.merge == MergeRule(
+        key=("id",), version="at", deleted="op = 'D'", collapses=True, max_rewritten_bytes=1000
+    )
+    assert make_request().merge is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        pytest.param(
+            {"merge_key": "id"},
+            "merge_key='id' is of type str; write a list: merge_key=['id']",
+            id="merge_key-is-no-list",
+        ),
         ({"table": ["t"]}, "table=['t'] is of type list; give a string"),
         ({"table": None}, "table=None is of type NoneType; give a string"),
         ({"clickhouse_conn_id": 3}, "clickhouse_conn_id=3 is of type int; give a string"),
@@ -188,20 +209,26 @@ def test_an_argument_of_the_sensor_of_another_type_is_named(arguments: dict[str,
     ("arguments", "message"),
     [
         pytest.param(
+            {"merge_duplicates": "drop"},
+            "merge_duplicates='drop' is unknown; use one of 'refuse', 'collapse'",
+            id="merge_duplicates",
+        ),
+        pytest.param(
             {"load_mode": "overwrite"},
             "load_mode='overwrite' is unknown; use one of 'append', 'replace_partitions', 'replace_where',"
-            " 'replace_table'",
+            " 'replace_table', 'merge'",
             id="load_mode",
         ),
         pytest.param(
             {"load_mode": "APPEND"},
             "load_mode='APPEND' is unknown; use one of 'append', 'replace_partitions', 'replace_where',"
-            " 'replace_table'",
+            " 'replace_table', 'merge'",
             id="load_mode-in-capitals",
         ),
         pytest.param(
             {"load_mode": None},
-            "load_mode=None is unknown; use one of 'append', 'replace_partitions', 'replace_where', 'replace_table'",
+            "load_mode=None is unknown; use one of 'append', 'replace_partitions', 'replace_where', 'replace_table',"
+            " 'merge'",
             id="no-load_mode",
         ),
         pytest.param(

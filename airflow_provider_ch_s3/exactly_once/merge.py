@@ -1,0 +1,175 @@
+"""Merge the staged rows with those of the target that have the same keys.
+
+A table with a row for each key of the staged rows says what becomes of it. It is the same on every shard, because the
+old row of a key may be on another shard than the new one. What a merge leaves does not depend on how often it runs:
+a row that is the newest already is unchanged.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
+from typing import Any, ClassVar
+
+from airflow_provider_ch_s3.common.text import count_of, format_count
+from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.exactly_once.staging import CHANGES, Staging, StagingTable
+from airflow_provider_ch_s3.exactly_once.survivors import Survivors
+from airflow_provider_ch_s3.inspect.table import read_columns, read_size
+from airflow_provider_ch_s3.sql import merge_queries
+from airflow_provider_ch_s3.sql.filters import Sql
+from airflow_provider_ch_s3.table.merge_rule import DELETED, MergeRule
+from airflow_provider_ch_s3.table.new_table import NewColumn
+from airflow_provider_ch_s3.table.row_check import describe_row
+from airflow_provider_ch_s3.table.target import TableColumn, TableName
+
+log = logging.getLogger(__name__)
+
+SHOWN_KEYS = 5
+COUNTED = ("inserted", "updated", "deleted", "unchanged", "late", "added", "dropped")
+
+
+def create_merge_staging(staging: Staging, table: StagingTable, like: TableName) -> TableName:
+    """Create a staging table with the columns and keys of the target, and one that marks deletions.
+
+    Its merges keep every row, whatever those of the target do.
+    """
+    columns = [
+        *(NewColumn(name=one.name, type=str(one).removeprefix(f"{one.name} ")) for one in _columns(staging, like)),
+        NewColumn(name=DELETED, type="Bool"),
+    ]
+    engine = staging.plain_engine(like, with_keys=True)
+    return staging.make(
+        table, like, partial(merge_queries.render_create_merge_staging, columns=columns, engine=engine)
+    )
+
+
+def _columns(staging: Staging, table: TableName) -> Sequence[TableColumn]:
+    return next(iter(read_columns(staging.client, table, None).values()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurvivorsOfMerge(Survivors):
+    """The rows that stay where newer rows replace those with the same keys.
+
+    :param staged_rows: rows of the files.
+    :ivar counts: what becomes of the staged rows, and how much is rewritten, when merged.
+    """
+
+    rule: MergeRule
+    staged_rows: int
+    counts: dict[str, int] = field(default_factory=dict, init=False)
+    reads_table: ClassVar[bool] = True
+
+    @property
+    def _argument(self) -> str:
+        return f"merge_key={list(self.rule.key)!r}"
+
+    def _find_touched(self) -> list[str]:
+        changes, cluster = self._create_changes(), self.staging.cluster
+        self._agree(self._staged())
+        self._agree(self.staging.target)
+        self.client.execute(
+            merge_queries.render_find_changes(
+                changes,
+                self._staged(),
+                self.staging.target,
+                cluster,
+                rule=self.rule,
+                columns=self._copied,
+                shards=self._shards,
+            ),
+            query_id=self.next_query_id(),
+        )
+        for shard in sorted(set(self._shards.values()) - {1}):
+            self._agree(changes)
+            copy = merge_queries.render_copy_changes(changes, cluster, shards=self._shards, shard=shard)
+            self.client.execute(copy, query_id=self.next_query_id())
+        self._agree(changes)
+        found = self.client.query(merge_queries.render_sum_changes(changes), query_id=self.next_query_id())[0]
+        self._check(changes, found)
+        dropped_in = self._find_partitions(self.staging.target, self._is_dropped) if found["dropped"] else set()
+        added_in = self._find_partitions(self._staged(), self._is_winner(is_staged=True)) if found["added"] else set()
+        self.counts.clear()
+        self.counts.update({name: int(found[name]) for name in COUNTED}, **self._measure(dropped_in))
+        return sorted(dropped_in | added_in)
+
+    def _create_changes(self) -> TableName:
+        self.staging.drop(self.attempt, self.epoch, CHANGES)
+        types = {column.name: column.type for column in _columns(self.staging, self.staging.target)}
+        render = partial(
+            merge_queries.render_create_changes,
+            key_types=[types[name] for name in self.rule.key],
+            version_type=types[self.rule.version] if self.rule.version else "UInt8",
+            engine=self.staging.plain_engine(self.staging.target),
+        )
+        table = StagingTable(attempt=self.attempt, epoch=self.epoch, role=CHANGES)
+        return self.staging.make(table, self.staging.target, render)
+
+    def _check(self, changes: TableName, found: Mapping[str, Any]) -> None:
+        if self.keeps_all_rows and found["rows"] != self.staged_rows:
+            raise LoadError(
+                f"{changes} tells what becomes of {count_of(found['rows'], 'row')}, and"
+                f" {format_count(self.staged_rows)} are staged; nothing was committed: load again"
+            )
+        if not found["doubled"] or self.rule.collapses:
+            return
+        rows = self.client.query(merge_queries.render_read_doubled(changes, rule=self.rule, limit_rows=SHOWN_KEYS))
+        raise LoadError(
+            f"{self.staging.target} holds {count_of(found['doubled'], 'key')} of these files more than once, for"
+            f" example {', '.join(map(describe_row, rows))}, and a merge leaves one row of a key; nothing was"
+            " committed: remove the rows that are too many, or allow the merge to remove them with"
+            " merge_duplicates='collapse'"
+        )
+
+    def _measure(self, partitions: Collection[str]) -> dict[str, int]:
+        """Measure what is rewritten.
+
+        :param partitions: with rows that go.
+        :raises LoadError: if that is more than the rule allows.
+        """
+        target, most = self.staging.target, self.rule.max_rewritten_bytes
+        size = read_size(self.client, target, self.staging.cluster, partitions=partitions)
+        if most is not None and size.bytes > most:
+            raise LoadError(
+                f"the merge would rewrite {size} of {target}, more than max_rewritten_bytes={most}; nothing was"
+                " committed: raise that, load fewer keys at a time, or partition the table so that keys that change"
+                " together are together"
+            )
+        log.info("the merge rewrites %s of %s", size, target)
+        return {f"rewritten_{name}": value for name, value in asdict(size).items()}
+
+    def _fill(self, touched: Sequence[str]) -> None:
+        merged = self._create()
+        self._copy(merged, self.staging.target, touched)
+        count = self._delete if self.counts["dropped"] else self._count
+        _, kept = count(merged, self._is_dropped)
+        sources = {self._staged(): True, **({self.staging.target: False} if self.rule.collapses else {})}
+        for source, is_staged in sources.items():
+            statement = merge_queries.render_insert_winners(
+                merged,
+                source,
+                self.staging.cluster,
+                rule=self.rule,
+                columns=self._copied,
+                condition=self._is_winner(is_staged=is_staged),
+            )
+            self.client.execute(statement, query_id=self.next_query_id())
+        self._check_complete(merged, kept=kept, new=self.counts["added"])
+
+    @property
+    def _is_dropped(self) -> Sql:
+        return merge_queries.is_dropped(self._staged(CHANGES), self.rule)
+
+    def _is_winner(self, *, is_staged: bool) -> Sql:
+        return merge_queries.is_winner(self._staged(CHANGES), self.rule, self._shards, is_staged=is_staged)
+
+    @cached_property
+    def _copied(self) -> list[str]:
+        return [column.name for column in _columns(self.staging, self.staging.target) if column.is_insertable]
+
+    @property
+    def _shards(self) -> dict[str, int]:
+        return {node.host: node.shard for node in self.staging.replicas.nodes}

@@ -1,0 +1,132 @@
+"""Check what a merge by key needs: keys and versions that decide, and rows that can be kept as they are."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+
+from airflow_provider_ch_s3.common.text import count_of, format_count, show_name
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, ServerError, TargetError
+from airflow_provider_ch_s3.exactly_once.owner import Target
+from airflow_provider_ch_s3.load.checks import check_all_seen
+from airflow_provider_ch_s3.load.replace_where import check_keepable
+from airflow_provider_ch_s3.request import LoadRequest
+from airflow_provider_ch_s3.sql import check_queries, merge_queries
+from airflow_provider_ch_s3.sql.filters import identifier
+from airflow_provider_ch_s3.table.merge_rule import MergeRule
+from airflow_provider_ch_s3.table.row_check import describe_row
+from airflow_provider_ch_s3.table.target import TableName, TargetSpec
+
+SHOWN_ROWS = 5
+
+
+def check_merge(target: Target, request: LoadRequest) -> None:
+    """Check, before anything is staged, that the table has these keys, and that its other rows can be kept.
+
+    :raises ConfigError: if a key or a version is no stored column of the table, or cannot be compared.
+    :raises TargetError: if the engine folds rows, or this user does not see all rows of the table.
+    :raises LoadError: if a change has not been written into the table's parts yet.
+    """
+    rule = request.merge
+    if rule is None:
+        return
+    _check_engine(target.spec)
+    _check_columns(target.spec, rule)
+    try:
+        target.client.query(merge_queries.render_try_merge_key(target.spec.local, rule=rule))
+    except ServerError as error:
+        raise ConfigError(
+            f"rows of {target.spec.name} cannot be compared by merge_key={list(rule.key)!r}"
+            f" and merge_version={rule.version!r}: {error}; name columns of other types"
+        ) from error
+    check_keepable(target, "load_mode='merge'")
+
+
+def _check_engine(target: TargetSpec) -> None:
+    engine = target.engine.removeprefix("Replicated").removeprefix("Shared")
+    if engine not in ("MergeTree", "ReplacingMergeTree"):
+        raise TargetError(
+            f"{target.local} is a {target.engine} table, whose merges make other rows of those with the same sorting"
+            " key, so that nobody can say which one is replaced; use load_mode='append', or a MergeTree table"
+        )
+
+
+def _check_columns(target: TargetSpec, rule: MergeRule) -> None:
+    stored = [column.name for column in target.columns if column.is_insertable]
+    for argument, names in (("merge_key", rule.key), ("merge_version", rule.columns[len(rule.key) :])):
+        for name in names:
+            if name not in stored:
+                raise ConfigError(
+                    f"{argument} names {name!r}, which is no stored column of {target.name}; {_hint(name, stored)}"
+                )
+    if reserved := [name for name in stored if name.startswith("ch_s3_")]:
+        raise TargetError(
+            f"column {reserved[0]!r} of {target.name} begins with ch_s3_, which load_mode='merge' needs for itself;"
+            " rename it"
+        )
+    if len(set(rule.columns)) < len(rule.columns):
+        raise ConfigError(
+            f"merge_key and merge_version name a column twice ({', '.join(rule.columns)}); name it once"
+        )
+
+
+def check_filled(target: TargetSpec, rule: MergeRule | None, filled: Collection[str]) -> None:
+    """Check that the files give each row a key and a version.
+
+    :param filled: columns of the table that the load fills.
+    :raises ConfigError: if a column would get its DEFAULT in every row.
+    """
+    if rule is None:
+        return
+    for name in rule.columns:
+        if name not in filled:
+            raise ConfigError(
+                f"merge_key or merge_version names {name!r}, and the load does not fill this column of"
+                f" {target.name}; add it to the files, to columns, or to select"
+            )
+
+
+def _hint(name: str, known: Collection[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"it has {', '.join(map(show_name, sorted(known)))}"
+
+
+def check_staged_keys(target: Target, staged: TableName, rule: MergeRule) -> str:
+    """Check that the staged rows say which one of a key is the newest; returns what was checked.
+
+    :raises LoadError: if a row has no key or no version, or two rows of a key contradict each other.
+    """
+    client, cluster = target.client, target.cluster.name
+    counted = client.query(merge_queries.render_count_unmergeable(staged, cluster, rule=rule))[0]
+    if nulls := counted["ch_s3_nulls"]:
+        condition = " OR ".join(f"{identifier(name)} IS NULL" for name in rule.columns)
+        rows = client.query(
+            check_queries.render_read_counted(
+                staged, cluster, columns=rule.columns, condition=condition, limit_rows=SHOWN_ROWS
+            )
+        )
+        raise LoadError(
+            f"{format_count(nulls)} of {count_of(counted['ch_s3_rows'], 'row')} from the files have NULL in"
+            f" {', '.join(rule.columns)}, for example {', '.join(map(describe_row, rows))}; {target.spec.name} was"
+            " not changed: correct the files, or leave those rows out with where"
+        )
+    check_all_seen(target, staged, seen=counted["ch_s3_rows"], unchecked="their keys cannot be compared")
+    rows = client.query(
+        merge_queries.render_read_ambiguous(
+            staged,
+            cluster,
+            rule=rule,
+            columns=[column.name for column in target.spec.columns if column.is_insertable],
+            limit_rows=SHOWN_ROWS,
+        )
+    )
+    if rows:
+        what, remedy = "contain a key more than once", "name the column that says which row is newer in merge_version"
+        if rule.version:
+            what = "contain a key more than once in the same version with different values"
+            remedy = "correct the files"
+        raise LoadError(
+            f"the files {what}, for example {', '.join(map(describe_row, rows))}, so that nobody can say which row is"
+            f" the newest; {target.spec.name} was not changed: {remedy}, or leave the others out with where"
+        )
+    return f"the newest row of each {', '.join(rule.key)} is known"

@@ -1,0 +1,196 @@
+"""The statements of a merge by key: what the new rows change, and the rows that result.
+
+Names that begin with ``ch_s3_`` are no columns of the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.sql.filters import Sql
+from airflow_provider_ch_s3.sql.render import inline, render
+from airflow_provider_ch_s3.table.merge_rule import MergeRule
+from airflow_provider_ch_s3.table.new_table import NewColumn
+from airflow_provider_ch_s3.table.target import TableName
+
+
+def render_create_merge_staging(
+    staging: TableName, cluster: str | None, *, columns: Sequence[NewColumn], engine: Sql, comment: str
+) -> Statement:
+    """Create a staging table whose rows may also stand for deletions."""
+    return render(
+        "create_merge_staging", staging=staging, cluster=cluster, columns=columns, engine=engine, comment=comment
+    )
+
+
+def render_create_changes(
+    changes: TableName, cluster: str | None, *, key_types: Sequence[str], version_type: str, engine: Sql, comment: str
+) -> Statement:
+    """Create the table that says, for each key of the staged rows, what becomes of it."""
+    return render(
+        "create_changes",
+        changes=changes,
+        cluster=cluster,
+        key_types=key_types,
+        version_type=version_type,
+        engine=engine,
+        comment=comment,
+    )
+
+
+def render_find_changes(
+    changes: TableName,
+    staged: TableName,
+    target: TableName,
+    cluster: str | None,
+    *,
+    rule: MergeRule,
+    columns: Sequence[str],
+    shards: Mapping[str, int],
+) -> Statement:
+    """Compare the staged rows with the target's rows of the same keys; the result goes to the first shard.
+
+    :param columns: of the target, all that are stored and not computed.
+    :param shards: node → its shard.
+    """
+    return render(
+        "find_changes",
+        changes=changes,
+        staged=staged,
+        target=target,
+        cluster=cluster,
+        rule=rule,
+        columns=columns,
+        shards=shards,
+    )
+
+
+def render_copy_changes(
+    changes: TableName, cluster: str | None, *, shards: Mapping[str, int], shard: int
+) -> Statement:
+    """Copy the result from the first shard to another one.
+
+    :param shards: node → its shard.
+    """
+    # Otherwise each shard would copy its own rows to itself.
+    text = """
+        INSERT INTO {{ cluster | into_shards(changes) }}
+        SELECT *
+        FROM {{ cluster | all_shards(changes) }}
+        WHERE {{ shards | shard_here }} = 1
+        SETTINGS parallel_distributed_insert_select = 0, insert_shard_id = {{ shard | literal }},
+            distributed_foreground_insert = 1, max_execution_time = 0
+    """
+    return inline("copy_changes", text, changes=changes, cluster=cluster, shards=shards, shard=shard)
+
+
+def render_sum_changes(changes: TableName) -> Statement:
+    """Count what becomes of the staged rows, and name the partitions."""
+    return render("sum_changes", changes=changes)
+
+
+def render_read_doubled(changes: TableName, *, rule: MergeRule, limit_rows: int) -> Statement:
+    """Read some keys that the target holds more than once."""
+    text = """
+        SELECT
+        {% for name, changed in rule.names.items() %}
+            {{ changed | identifier }} AS {{ name | identifier }},
+        {% endfor %}
+            ch_s3_held_rows AS ch_s3_rows
+        FROM {{ changes | table_name }}
+        WHERE ch_s3_held_rows > 1
+        LIMIT {{ limit_rows | literal }}
+    """
+    return inline("read_doubled", text, changes=changes, rule=rule, limit_rows=limit_rows)
+
+
+def is_dropped(changes: TableName, rule: MergeRule) -> Sql:
+    """Print the condition that a row of the target gives way to a newer one, or is deleted."""
+    text = """
+        ({{ rule.key | identifiers }}) IN (SELECT {{ rule.changed_key | identifiers }} FROM {{ changes | table_name }} WHERE ch_s3_drops)
+    """  # noqa: E501
+    return Sql(inline("is_dropped", text, changes=changes, rule=rule).text)
+
+
+def is_winner(changes: TableName, rule: MergeRule, shards: Mapping[str, int], *, is_staged: bool) -> Sql:
+    """Print the condition that a row has to be copied on its shard: it stays, and its key changes.
+
+    :param shards: node → its shard.
+    :param is_staged: of the staged rows; otherwise of the target's, for keys that it holds more than once.
+    """
+    text = """
+        ({{ rule.columns | identifiers }}) IN (
+            SELECT {{ rule.changed_key | identifiers }}{% if rule.version %}, ch_s3_version{% endif %}
+
+            FROM {{ changes | table_name }}
+            WHERE ch_s3_source = {{ ("staged" if is_staged else "held") | literal }} AND ch_s3_shard = {{ shards | shard_here }}
+        )
+    """  # noqa: E501
+    return Sql(inline("is_winner", text, changes=changes, rule=rule, shards=shards, is_staged=is_staged).text)
+
+
+def render_insert_winners(
+    merged: TableName,
+    source: TableName,
+    cluster: str | None,
+    *,
+    rule: MergeRule,
+    columns: Sequence[str],
+    condition: Sql,
+) -> Statement:
+    """Copy some rows to another table, each on its own shard; of equal keys one.
+
+    :param source: the staged rows, or the target.
+    """
+    return render(
+        "insert_winners",
+        merged=merged,
+        source=source,
+        cluster=cluster,
+        rule=rule,
+        columns=columns,
+        condition=condition,
+    )
+
+
+def render_count_unmergeable(staged: TableName, cluster: str | None, *, rule: MergeRule) -> Statement:
+    """Count the staged rows, and those without a key or a version."""
+    text = """
+        SELECT count() AS ch_s3_rows, countIf({% for name in rule.columns %}{{ name | identifier }} IS NULL{% if not loop.last %} OR {% endif %}{% endfor %}) AS ch_s3_nulls
+        FROM {{ cluster | all_shards(staged) }}
+        SETTINGS max_execution_time = 0
+    """  # noqa: E501
+    return inline("count_unmergeable", text, staged=staged, cluster=cluster, rule=rule)
+
+
+def render_read_ambiguous(
+    staged: TableName, cluster: str | None, *, rule: MergeRule, columns: Sequence[str], limit_rows: int
+) -> Statement:
+    """Read some keys whose newest row is unclear: several staged rows may be."""
+    return render("read_ambiguous", staged=staged, cluster=cluster, rule=rule, columns=columns, limit_rows=limit_rows)
+
+
+def render_try_merge_key(target: TableName, *, rule: MergeRule) -> Statement:
+    """Group no rows by their key; fails if it is no key."""
+    text = """
+        SELECT {{ rule.key | identifiers }}, max({% if rule.version %}{{ rule.version | identifier }}{% else %}0{% endif %})
+        FROM (SELECT {{ rule.columns | identifiers }} FROM {{ target | table_name }} LIMIT 0)
+        WHERE ({{ rule.key | identifiers }}) IN (SELECT {{ rule.key | identifiers }} FROM {{ target | table_name }} LIMIT 0)
+        GROUP BY {{ rule.key | identifiers }}
+    """  # noqa: E501
+    return inline("try_merge_key", text, target=target, rule=rule)
+
+
+def render_read_sizes(table: TableName, cluster: str | None) -> Statement:
+    """Read rows and stored bytes of each partition, over all shards."""
+    text = """
+        SELECT partition_id, sum(rows) AS rows, sum(bytes_on_disk) AS bytes
+        FROM {{ cluster | all_shards(parts) }}
+        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }} AND active
+        GROUP BY partition_id
+        ORDER BY partition_id
+        SETTINGS skip_unavailable_shards = 0
+    """
+    parts = TableName(database="system", table="parts")
+    return inline("read_sizes", text, table=table, cluster=cluster, parts=parts)

@@ -1,0 +1,50 @@
+"""How new rows are merged with those of the table that have the same key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_ch_s3.common.codec import decode
+
+DELETED = "ch_s3_deleted"
+"""A column of the staging table alone: the row stands for the deletion of its key."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeRule:
+    """Of the rows with one key, the newest one stays; none, if that one is a deletion.
+
+    :param key: columns of the table.
+    :param version: the column whose greatest value is the newest; '' if the rows of the files are newer than others.
+    :param deleted: flat SQL condition over the columns of the files: such a row is a deletion; '' if none is.
+    :param collapses: a key that the table holds more than once is left once, if the files name it.
+    :param max_rewritten_bytes: stored size of the partitions that may be rewritten; None for any.
+    """
+
+    key: tuple[str, ...]
+    version: str = ""
+    deleted: str = ""
+    collapses: bool = False
+    max_rewritten_bytes: int | None = None
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> MergeRule:
+        """Read it from the plan of a commit."""
+        return decode(cls, {**values, "key": tuple(values["key"])})
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The columns of the key, with their names in the table of what changes."""
+        return {name: f"ch_s3_key_{number}" for number, name in enumerate(self.key, 1)}
+
+    @property
+    def changed_key(self) -> tuple[str, ...]:
+        """The key in the table of what changes."""
+        return tuple(self.names.values())
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that each new row must have a value in."""
+        return (*self.key, self.version) if self.version else self.key

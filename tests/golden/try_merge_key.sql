@@ -1,0 +1,4 @@
+SELECT `id`, `tail\`num`, max(`dt`)
+FROM (SELECT `id`, `tail\`num`, `dt` FROM `it's`.`a\`b` LIMIT 0)
+WHERE (`id`, `tail\`num`) IN (SELECT `id`, `tail\`num` FROM `it's`.`a\`b` LIMIT 0)
+GROUP BY `id`, `tail\`num`

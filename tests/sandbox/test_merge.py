@@ -1,0 +1,343 @@
+"""``load_mode="merge"``: the newest row of each key stays, wherever its older rows are."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
+from tests.marks import thorough
+from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag, start_worker
+from tests.sandbox.few import die_before
+from tests.sandbox.topologies import topologies
+
+pytestmark = pytest.mark.sandbox
+
+COLUMNS = "id UInt32, day Date, at UInt32, v String"
+BY_DAY = "MergeTree PARTITION BY day ORDER BY id"
+FILES: dict[str, Any] = {
+    "structure": f"{COLUMNS}, op String",
+    "data_format": "CSV",
+    "load_mode": "merge",
+    "merge_key": ["id"],
+}
+VERSIONED = {**FILES, "merge_version": "at", "merge_deleted": "op = 'D'"}
+
+
+def row(key: int, at: int = 1, v: str = "a", *, day: int = 1, op: str = "") -> dict[str, Any]:
+    return {"id": key, "day": f"2013-01-{day:02}", "at": at, "v": v, "op": op}
+
+
+def put(lab: Lab, *rows: dict[str, Any], key: str = "in/a.csv") -> None:
+    lab.put(key, "".join(f"{','.join(map(str, one.values()))}\n" for one in rows).encode())
+
+
+def held(lab: Lab, table: str) -> Any:
+    return bag(lab.rows(table, columns="id, toString(day) AS day, at, v"))
+
+
+def these(*rows: dict[str, Any]) -> Any:
+    return bag({name: value for name, value in one.items() if name != "op"} for one in rows)
+
+
+def counts(report: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(report["merge"][name] for name in ("inserted", "updated", "deleted", "unchanged", "late"))
+
+
+def test_on_one_node(lab: Lab) -> None:
+    lab.connect_one_node()
+    table = lab.create("t", COLUMNS, BY_DAY)
+    arguments = {**FILES, "structure": COLUMNS}
+    lab.query(f"INSERT INTO {table} VALUES (1, '2013-01-01', 1, 'old'), (2, '2013-01-01', 1, 'kept')")
+    lab.put("in/a.csv", b"1,2013-01-01,1,new\n3,2013-01-02,1,new\n")
+    report = lab.load("in/*.csv", table, **arguments)
+    assert held(lab, table) == these(row(1, v="new"), row(2, v="kept"), row(3, v="new", day=2))
+    assert counts(report) == (1, 1, 0, 0, 0)
+    assert lab.left_overs() == []
+
+
+def scatter(lab: Lab, table: str, *rows: dict[str, Any]) -> None:
+    """Put each row on one of the nodes, wherever a sharding key would have it."""
+    for number, one in enumerate(rows):
+        values = f"({one['id']}, '{one['day']}', {one['at']}, '{one['v']}')"
+        lab.query(f"INSERT INTO {table} VALUES {values}", node=number % len(lab.nodes()))
+
+
+@pytest.mark.parametrize("sharding_key", ["rand()", "cityHash64(id, v)"])
+def test_on_three_shards(lab: Lab, sharding_key: str) -> None:
+    table = lab.create("t", COLUMNS, BY_DAY)
+    distributed = lab.distribute(table, sharding_key)
+    scatter(lab, table, *(row(n, at=5, day=1 + n % 3) for n in range(12)), row(50, at=5, day=9))
+    new = [
+        row(0, at=6, v="newer", day=1),
+        row(1, at=6, v="moved", day=7),
+        row(2, at=4, v="late", day=3),
+        row(3, at=5),  # the same row
+        row(4, at=9, op="D", day=2),
+        row(5, at=1, op="D", day=3),  # late
+        row(6, at=5, v="tie"),
+        row(7, at=7, v="seven", day=2),
+        row(7, at=8, v="eight", day=2),
+        row(8, at=7, v="back", day=3),
+        row(8, at=8, op="D", day=3),
+        row(20, v="new", day=4),
+        row(21, op="D"),  # nobody has it
+    ]
+    for number, one in enumerate(new):
+        put(lab, one, key=f"in/{number}.csv")
+    put(lab, row(7, at=8, v="eight", day=2), key="in/again.csv")
+    report = lab.load("in/*.csv", distributed, **VERSIONED)
+    after = [
+        *(row(n, at=5, day=1 + n % 3) for n in (2, 3, 5, 9, 10, 11)),
+        row(50, at=5, day=9),
+        row(0, at=6, v="newer", day=1),
+        row(1, at=6, v="moved", day=7),
+        row(6, at=5, v="tie"),
+        row(7, at=8, v="eight", day=2),
+        row(20, v="new", day=4),
+    ]
+    assert held(lab, table) == these(*after)
+    assert counts(report) == (1, 4, 2, 2, 5)
+    assert sum(counts(report)) == report["rows_written"] == 14
+    assert lab.left_overs() == []
+    again = lab.load("in/*.csv", distributed, task_id="again", **VERSIONED)
+    assert held(lab, table) == these(*after)
+    assert counts(again)[:3] == (0, 0, 0)
+    assert again["merge"]["rewritten_bytes"] == 0
+
+
+def test_of_two_rows_that_the_table_holds(lab: Lab) -> None:
+    table = lab.create("t", COLUMNS, BY_DAY)
+    doubled = [
+        *(row(1, at=at, v="late", day=day) for at, day in ((5, 1), (7, 2), (7, 3))),
+        *(row(2, at=at, v="updated", day=at) for at in (1, 2, 2)),
+        *(row(3, v="deleted", day=day) for day in (1, 1)),
+    ]
+    scatter(lab, table, *doubled, row(4, v="twice, and in no file"), row(4, v="twice, and in no file"))
+    put(lab, row(1, at=6), row(2, at=3, v="new", day=4), row(3, at=2, op="D"))
+    with pytest.raises(LoadError, match=r"t holds 3 keys of these files more than once, .*\(id=\d, ch_s3_rows=\d\)"):
+        lab.load("in/*.csv", table, **VERSIONED)
+    assert len(lab.rows(table)) == 10
+    assert lab.left_overs() == []
+    report = lab.load("in/*.csv", table, try_number=2, **VERSIONED, merge_duplicates="collapse")
+    assert counts(report) == (0, 1, 1, 0, 1)
+    found = lab.rows(table)
+    assert sorted(one["id"] for one in found) == [1, 2, 4, 4]
+    assert {(one["at"], one["v"]) for one in found if one["id"] < 3} == {(7, "late"), (3, "new")}
+
+
+KEYS = {
+    "Nullable(UInt8)": ("1", "2", "NULL"),
+    "LowCardinality(String)": ("'a'", "''", "'ü'"),
+    "LowCardinality(Nullable(String))": ("'a'", "''", "NULL"),
+    "String": ("'it\\'s'", "'b\\nb'", "'c'"),
+    "UUID": ("'61f0c404-5cb3-11e7-907b-a6006ad3dba0'", "'00000000-0000-0000-0000-000000000000'", "generateUUIDv4()"),
+    "Decimal(38, 9)": ("'1.000000001'", "'-99999999999999999999.5'", "0"),
+    "DateTime64(6, 'UTC')": ("'2024-01-01 00:00:00.000001'", "'1969-12-31 23:59:59.5'", "0"),
+    "Tuple(a UInt8, b String)": ("(1, 'a')", "(1, '')", "(2, 'a')"),
+    "Array(String)": ("['a', '']", "[]", "['b']"),
+    "Int256": ("-1", "57896044618658097711785492504343953926634992332820282019728792003956564819967", "0"),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_a_key_of_any_type(lab: Lab, kind: str) -> None:
+    """Values come from Parquet, as a table of the same type exports them."""
+    changed, absent, kept = KEYS[kind]
+    columns = f"k {kind}, p UInt8, v String"
+    table = lab.create("t", columns, "MergeTree PARTITION BY p ORDER BY p")
+    source = lab.create("source", columns)
+    lab.query(f"INSERT INTO {source} VALUES ({changed}, 2, 'new'), ({absent}, 1, 'new')")
+    for node, value in enumerate((changed, kept)):
+        lab.query(f"INSERT INTO {table} VALUES ({value}, 1, 'old')", node=node)
+    file = f"s3('{lab.sandbox.s3_endpoint}/{lab.bucket}/in/a.native', '{{key}}', '{{secret}}', 'Native')"
+    keys = lab.sandbox.s3_access_key, lab.sandbox.s3_secret_key
+    lab.query(f"INSERT INTO FUNCTION {file.format(key=keys[0], secret=keys[1])} SELECT * FROM {source}")
+    given = {"load_mode": "merge", "merge_key": ["k", "p"], "data_format": "Native"}
+    report = lab.load("in/*.native", table, **{**given, "merge_key": ["k"]})
+    assert counts(report) == (1, 1, 0, 0, 0)
+    assert sorted((one["p"], one["v"]) for one in lab.rows(table, columns="p, v")) == [
+        (1, "new"),
+        (1, "old"),
+        (2, "new"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        pytest.param({"merge_key": None}, ConfigError, "needs merge_key", id="no-key"),
+        pytest.param({"load_mode": "append"}, ConfigError, "merge_key has no effect without", id="no-mode"),
+        pytest.param({"merge_key": ["idd"]}, ConfigError, "merge_key names 'idd', .* did you mean 'id'", id="key"),
+        pytest.param({"merge_version": "att"}, ConfigError, "merge_version names 'att', .*mean 'at'", id="version"),
+        pytest.param({"merge_key": ["id", "id"]}, ConfigError, "name a column twice", id="twice"),
+        pytest.param(
+            {"merge_deleted": "opp = 'D'"}, ConfigError, "merge_deleted=.*opp.*did you mean op", id="column"
+        ),
+        pytest.param({"merge_deleted": "op"}, ConfigError, "merge_deleted='op' is a value of type String", id="text"),
+        pytest.param({"merge_deleted": "op = 'D'; --"}, ConfigError, "merge_deleted: ", id="hostile"),
+        pytest.param({"columns": ["day", "v"]}, ConfigError, "does not fill this column", id="not-filled"),
+        pytest.param({"max_rewritten_bytes": 10}, LoadError, "would rewrite 1 partition of .*with 1 row", id="bytes"),
+        pytest.param(
+            {"where": "v != 'a'"}, LoadError, r"contain a key more than once, .*\(id=2, ch_s3", id="key-twice"
+        ),
+        pytest.param(
+            {"where": "v != 'a'", "merge_version": "at"},
+            LoadError,
+            r"in the same version with different values, for example \(id=2, at=1, ch_s3_rows=2\)",
+            id="version-twice",
+        ),
+    ],
+)
+def test_what_is_refused(lab: Lab, arguments: dict[str, Any], error: type[Exception], says: str) -> None:
+    table = lab.create("t", COLUMNS, BY_DAY)
+    scatter(lab, table, row(1, v="old"))
+    put(lab, row(1), row(2, v="b"), row(2, v="c")) if "where" in arguments else put(lab, row(1))
+    with pytest.raises(error, match=says):
+        lab.load("in/*.csv", table, **{**FILES, "merge_deleted": "op = 'D'", **arguments})
+    assert held(lab, table) == these(row(1, v="old"))
+    assert lab.left_overs() == []
+
+
+def test_null_in_a_key_is_refused(lab: Lab) -> None:
+    table = lab.create("t", "id Nullable(UInt32), v String")
+    lab.put("in/a.csv", b"1,a\n\\N,b\n")
+    arguments = {"structure": "id Nullable(UInt32), v String", "load_mode": "merge", "merge_key": ["id"]}
+    with pytest.raises(LoadError, match=r"1 of 2 rows from the files have NULL in id, for example \(id=None\)"):
+        lab.load("in/*.csv", table, **arguments)
+    assert lab.rows(table) == []
+
+
+@pytest.mark.parametrize("engine", ["SummingMergeTree", "AggregatingMergeTree", "CollapsingMergeTree(s)"])
+def test_a_table_that_folds_rows_is_refused(lab: Lab, engine: str) -> None:
+    table = lab.create("t", f"{COLUMNS}, s Int8 DEFAULT 1", f"{engine} ORDER BY id")
+    put(lab, row(1))
+    with pytest.raises(TargetError, match=f"t is a {engine.partition('(')[0]} table, whose merges"):
+        lab.load("in/*.csv", table, **VERSIONED)
+
+
+def test_into_a_table_that_replaces_by_itself(lab: Lab) -> None:
+    table = lab.create("t", COLUMNS, "ReplacingMergeTree(at) PARTITION BY day ORDER BY id")
+    scatter(lab, table, row(1, at=3, v="old"), row(2, at=3, v="old"))
+    put(lab, row(1, at=4, v="new"), row(1, at=5, v="newest"), row(2, at=2, v="late"), row(3, v="new"))
+    report = lab.load("in/*.csv", table, **VERSIONED)
+    assert held(lab, table) == these(row(1, at=5, v="newest"), row(2, at=3, v="old"), row(3, v="new"))
+    assert counts(report) == (1, 1, 0, 0, 2)
+
+
+def test_computed_columns_and_rows_that_no_file_names_stay(lab: Lab) -> None:
+    columns = f"{COLUMNS}, made DateTime64(9) MATERIALIZED now64(9), twice UInt32 ALIAS id * 2, d String DEFAULT 'd'"
+    table = lab.create("t", columns, BY_DAY)
+    for node in lab.nodes():
+        old = f"SELECT {node} * 100 + number, '2013-01-01', 1, 'old' FROM numbers(50)"
+        lab.query(f"INSERT INTO {table} (id, day, at, v) {old}", node=node)
+    before = bag(lab.rows(table, columns="id, made, d"))
+    put(lab, *(row(n, v="new") for n in range(0, 300, 2)))
+    lab.load("in/*.csv", table, **FILES, on_new_columns="ignore")
+    kept = [one for one in lab.rows(table, columns="id, made, d") if one["id"] % 2]
+    assert bag(kept) <= before
+    assert len(kept) == 75
+
+
+def test_checks_and_validation(lab: Lab) -> None:
+    table = lab.create("t", COLUMNS, BY_DAY)
+    scatter(lab, table, row(1, v="old"))
+    put(lab, row(1, at=2, v="new"))
+    with pytest.raises(AirflowFailException, match="max"):
+        lab.load("in/*.csv", table, **VERSIONED, checks={"few": "max(at) < 2"})
+    report = lab.load("in/*.csv", table, try_number=2, **VERSIONED, validate_only=True)
+    assert report["is_validated_only"]
+    assert held(lab, table) == these(row(1, v="old"))
+    lab.load("in/*.csv", table, try_number=3, **VERSIONED)
+    assert held(lab, table) == these(row(1, at=2, v="new"))
+
+
+@pytest.mark.every_case
+@topologies("on-cluster")
+def test_on_replicas(replicated_lab: Lab) -> None:
+    lab = replicated_lab
+    table = lab.create("t", COLUMNS, BY_DAY)
+    distributed = lab.distribute(table)
+    for node, first in ((0, 0), (2, 50)):
+        lab.query(
+            f"INSERT INTO {table} SELECT {first} + number, '2013-01-01', 5, 'old' FROM numbers(50)",
+            node=node,
+        )
+    new = [*(row(n, at=6, v="new", day=2) for n in range(0, 100, 3)), *(row(n, at=4) for n in range(1, 100, 3))]
+    new += [row(n, at=7, op="D") for n in range(2, 100, 9)]
+    for number in range(6):
+        put(lab, *new[number::6], key=f"in/{number}.csv")
+    report = lab.load("in/*.csv", distributed, **VERSIONED)
+    deleted = set(range(2, 100, 9))
+    after = [
+        row(n, at=6, v="new", day=2) if n % 3 == 0 else row(n, at=5, v="old") for n in range(100) if n not in deleted
+    ]
+    assert held(lab, table) == these(*after)
+    assert counts(report) == (0, 34, 11, 0, 33)
+    assert lab.left_overs() == []
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ("name", "nth"),
+    [
+        thorough("find_changes", 1, id="comparing"),
+        thorough("copy_changes", 2, id="telling-the-shards"),
+        thorough("await_deletion", 2, id="deleting"),
+        thorough("insert_winners", 1, id="adding"),
+        pytest.param("replace_partitions", 2, id="second-node"),
+        thorough("replace_partitions", 3, id="third-node"),
+    ],
+)
+@pytest.mark.parametrize("finisher", ["retry", thorough("other")])
+def test_one_that_broke_off_is_finished(lab: Lab, name: str, nth: int, finisher: str) -> None:
+    """Keys move to other partitions and shards, so that some are half there."""
+    table = lab.create("t", COLUMNS, BY_DAY)
+    scatter(lab, table, *(row(n, v="old", day=1 + n % 2) for n in range(12)))
+    put(lab, *(row(n, at=2, v="new", day=1 + (n + 1) % 2) for n in range(4)), row(4, at=2, op="D"))
+    put(lab, row(20, at=2, v="new"), key="in/b.csv")
+    with start_worker(lab, table, before=die_before(name, nth, signal.SIGKILL), **VERSIONED) as worker:
+        assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+    if finisher == "other":
+        put(lab, row(30, v="other"), key="other/a.csv")
+        lab.load("other/*.csv", table, task_id="other", **VERSIONED)
+    lab.load("in/*.csv", table, try_number=2, **VERSIONED)
+    assert held(lab, table) == these(
+        *(row(n, at=2, v="new", day=1 + (n + 1) % 2) for n in range(4)),
+        *(row(n, v="old", day=1 + n % 2) for n in range(5, 12)),
+        row(20, at=2, v="new"),
+        *([row(30, v="other")] if finisher == "other" else []),
+    )
+    assert lab.left_overs() == []
+
+
+def test_a_retry_with_another_key_stages_again(lab: Lab) -> None:
+    table = lab.create("t", COLUMNS, BY_DAY)
+    scatter(lab, table, row(1, v="a"), row(2, v="b"))
+    put(lab, row(3, v="a", day=2))
+    with start_worker(
+        lab, table, before=die_before("write_event_committing", 1, signal.SIGKILL), **VERSIONED
+    ) as worker:
+        assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+    by_value = {**VERSIONED, "merge_key": ["v"]}
+    lab.load("in/*.csv", table, try_number=2, **by_value)
+    assert held(lab, table) == these(row(3, v="a", day=2), row(2, v="b"))
+    assert len(lab.inserts()) == 2
+
+
+def test_files_that_were_merged_are_merged_again_and_appended_no_more(lab: Lab) -> None:
+    table = lab.create("t", COLUMNS, BY_DAY)
+    put(lab, row(1), row(2))
+    arguments = {**FILES, "on_new_columns": "ignore"}
+    lab.load("in/*.csv", table, **arguments)
+    again = lab.load("in/*.csv", table, task_id="again", **arguments)
+    assert counts(again) == (0, 0, 0, 2, 0)
+    append = {name: value for name, value in arguments.items() if name not in ("load_mode", "merge_key")}
+    assert lab.load("in/*.csv", table, task_id="append", **append)["files_skipped"] == 1
+    put(lab, row(1, v="corrected"), row(2))
+    changed = lab.load("in/*.csv", table, task_id="changed", **arguments)
+    assert counts(changed) == (0, 1, 0, 1, 0)
+    assert held(lab, table) == these(row(1, v="corrected"), row(2))

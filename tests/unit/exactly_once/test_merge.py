@@ -1,0 +1,156 @@
+"""What a merge asks in which order, and what makes it fail; the engine's part: sandbox."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.cluster.spec import NodeSpec
+from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.exactly_once.merge import SurvivorsOfMerge
+from airflow_provider_ch_s3.exactly_once.replicas import Replicas
+from airflow_provider_ch_s3.exactly_once.staging import Staging
+from airflow_provider_ch_s3.table.merge_rule import MergeRule
+from airflow_provider_ch_s3.table.target import TableName
+from tests.unit.exactly_once.test_survivors import ATTEMPT, Server, counted, partition
+
+# Three staged rows: a new one, one that is newer, and a late one.
+SUM: dict[str, Any] = {
+    "rows": 3,
+    "inserted": 1,
+    "updated": 1,
+    "deleted": 0,
+    "unchanged": 0,
+    "late": 1,
+    "doubled": 0,
+    "added": 2,
+    "dropped": 1,
+}
+COLUMNS = [
+    {"node": "n1", "name": name, "type": "UInt8", "default_kind": kind, "default_expression": ""}
+    for name, kind in (("id", ""), ("at", ""), ("made", "MATERIALIZED"))
+]
+
+
+def server(**changes: list[list[dict[str, Any]]]) -> Server:
+    answers = {
+        "read_columns": [COLUMNS],
+        "read_table": [[{"engine_full": "MergeTree ORDER BY id SETTINGS index_granularity = 8192"}]],
+        "sum_changes": [[SUM]],
+        "touched_partitions": [[{"_partition_id": "p"}], [{"_partition_id": "q"}]],
+        "read_sizes": [[{"partition_id": name, "rows": 5, "bytes": 70} for name in ("p", "other")]],
+        "read_partitions": [[partition("p"), partition("other")]],
+        "count_outside": [counted(5, 4), counted(4, 4), counted(6, 6)],
+    }
+    return Server(answers={**answers, **changes})
+
+
+def merge(client: Server, *, shards: int = 1, **rule: Any) -> tuple[list[str], dict[str, int]]:
+    target = TableName(database="d", table="t")
+    nodes = [NodeSpec(host=f"n{n}", shard=n, vcpus=1, memory_bytes=1) for n in range(1, shards + 1)]
+    replicas = Replicas(client=client, cluster=None, nodes=nodes, exist=False)
+    ids = iter(range(1, 1000))
+    survivors = SurvivorsOfMerge(
+        client=client,
+        staging=Staging(client=client, cluster="c" if shards > 1 else None, target=target, replicas=replicas),
+        attempt=ATTEMPT,
+        epoch=8,
+        keeps_all_rows=True,
+        allow_empty=True,
+        next_query_id=lambda: f"q-{next(ids)}",
+        rule=MergeRule(key=("id",), version="at", **rule),
+        staged_rows=3,
+    )
+    return survivors.merge(), survivors.counts
+
+
+def test_old_rows_go_before_the_new_ones_come() -> None:
+    client = server()
+    touched, counts = merge(client)
+    assert touched == ["p", "q"]
+    assert [statement.name for statement in client.done] == [
+        *("create_changes", "find_changes", "create_staging", "hold_merges"),
+        *("copy_partitions", "delete_rows", "await_deletion", "insert_winners"),
+    ]
+    assert counts == {
+        **{name: SUM[name] for name in ("inserted", "updated", "deleted", "unchanged", "late", "added", "dropped")},
+        "rewritten_partitions": 1,
+        "rewritten_rows": 5,
+        "rewritten_bytes": 70,
+    }
+    assert "(`id`, `at`)" in client.done[-1].text  # MATERIALIZED columns are computed
+
+
+def test_nothing_is_deleted_if_nothing_is_to_go() -> None:
+    new = {**SUM, "updated": 0, "dropped": 0}
+    client = server(sum_changes=[[new]], count_outside=[counted(5, 5), counted(7, 7)])
+    _, counts = merge(client)
+    assert "delete_rows" not in {statement.name for statement in client.done}
+    assert counts["rewritten_bytes"] == 0
+
+
+def test_each_shard_gets_to_know_what_changes() -> None:
+    client = server()
+    client.nodes = ["n1", "n2", "n3"]
+    merge(client, shards=3)
+    copied = [statement.text for statement in client.done if statement.name == "copy_changes"]
+    assert ["insert_shard_id = 2" in copied[0], "insert_shard_id = 3" in copied[1]] == [True, True]
+    assert len(copied) == 2
+
+
+def test_a_key_that_is_there_twice_is_left_once() -> None:
+    client = server(sum_changes=[[{**SUM, "doubled": 1}]])
+    merge(client, collapses=True)
+    winners = [statement.text for statement in client.done if statement.name == "insert_winners"]
+    assert ["'staged'" in winners[0], "'held'" in winners[1]] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule", "message"),
+    [
+        pytest.param(
+            {"sum_changes": [[{**SUM, "doubled": 1}]], "read_doubled": [[{"id": 7, "ch_s3_rows": 2}]]},
+            {},
+            r"d.t holds 1 key of these files more than once, for example \(id=7, ch_s3_rows=2\).*'collapse'",
+            id="a-key-twice",
+        ),
+        pytest.param(
+            {},
+            {"max_rewritten_bytes": 69},
+            "would rewrite 1 partition with 5 rows, 70 B of d.t, more than max_rewritten_bytes=69; nothing was",
+            id="too-much",
+        ),
+        pytest.param(
+            {"sum_changes": [[{**SUM, "rows": 2}]]},
+            {},
+            "_changes tells what becomes of 2 rows, and 3 are staged; nothing was committed",
+            id="a-row-was-left-out",
+        ),
+        pytest.param(
+            {"count_outside": [counted(5, 4), counted(4, 4), counted(5, 5)]},
+            {},
+            "_merged holds 5 rows instead of 4 kept and 2 new ones; nothing was committed",
+            id="a-new-row-was-left-out",
+        ),
+        pytest.param(
+            {"count_outside": [counted(5, 4), counted(5, 5)]},
+            {},
+            r"with merge_key=\['id'\] a SELECT keeps 4 rows of the touched partitions of d.t, and a mutation",
+            id="an-old-row-stayed",
+        ),
+        pytest.param(
+            {
+                "read_partitions": [[partition("p", block)] for block in range(6)],
+                "count_outside": [counted(5, 4), counted(4, 4), counted(6, 6)] * 3,
+                "touched_partitions": [[{"_partition_id": "p"}]],
+            },
+            {},
+            "others changed d.t 3 times",
+            id="others-write-all-the-time",
+        ),
+    ],
+)
+def test_what_cannot_be_merged_fails(changes: dict[str, Any], rule: dict[str, Any], message: str) -> None:
+    with pytest.raises(LoadError, match=message):
+        merge(server(**changes), **rule)
