@@ -16,7 +16,7 @@ WITH
     accurateCast(ch_s3_date(decodeURLComponent(extract(`ch_s3_files`._path, '/dt=([^/]*)/')), toDate32(decodeURLComponent(extract(`ch_s3_files`._path, '/dt=([^/]*)/'))), toDate32(parseDateTime64BestEffort(decodeURLComponent(extract(`ch_s3_files`._path, '/dt=([^/]*)/')), 1, 'UTC'))), 'Date') AS `dt`
         SELECT
             rowNumberInAllBlocks() AS ch_s3_row,
-(id > 0) AS ch_s3_wanted,
+            (id > 0) AS ch_s3_wanted,
     `id` AS `ch_s3_1`,
     (dt + 1) AS `ch_s3_2`,
     `tail\`num` AS `ch_s3_3`

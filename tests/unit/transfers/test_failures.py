@@ -25,6 +25,7 @@ from airflow_provider_ch_s3.errors import (
     TargetError,
 )
 from airflow_provider_ch_s3.inspect.explain import is_misfit
+from airflow_provider_ch_s3.transfers import failures
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
 
 FINAL = [
@@ -82,7 +83,7 @@ def test_airflow_tries_again_what_may_pass(error: ChS3Error) -> None:
 def test_an_error_is_its_message_and_the_way_is_logged_at_debug(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger=failures.__name__)
     with pytest.raises(Exception, match="what") as caught:
         Task().execute(error, CAUSE)
     assert len(traceback.extract_tb(caught.value.__traceback__)) <= 3
