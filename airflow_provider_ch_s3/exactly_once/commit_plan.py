@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from airflow_provider_ch_s3.common.codec import decode
-from airflow_provider_ch_s3.exactly_once.moved import Before
+from airflow_provider_ch_s3.exactly_once.arrived import Before
 
 # Role of a staging table → node → partition → what the table that its rows go to held there.
 Snapshot = Mapping[str, Mapping[str, Mapping[str, Before]]]
@@ -21,6 +21,7 @@ class CommitPlan:
     :param table_uuids: UUIDs of the target on all nodes.
     :param allow_empty: the servers have the setting that lets an empty partition replace a full one.
     :param keeps_all_rows: merges of the target leave every row as it is.
+    :param attaches: for ``append``, the staged partitions are attached to the target; otherwise they move there.
     :param replace_where: the condition, for ``replace_where``.
     :param touched: for ``replace_where``, the partitions that change.
     :param views: role of a staging table → database and name of the table that its rows go to, besides the target.
@@ -35,6 +36,7 @@ class CommitPlan:
     table_uuids: Sequence[str]
     allow_empty: bool
     keeps_all_rows: bool = False
+    attaches: bool = False
     replace_where: str = ""
     touched: Sequence[str] = ()
     views: Mapping[str, Sequence[str]] = field(default_factory=dict)

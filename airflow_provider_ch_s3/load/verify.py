@@ -263,6 +263,7 @@ def verify_staged(
         and EMPTY_SOURCE_SETTING in read_server_settings(target.client),
         replace_where=request.replace_where,
         keeps_all_rows=target.spec.keeps_all_rows,
+        attaches=target.attaches,
         views=planned.get("views", {}),
         report=report.as_dict(),
     )
