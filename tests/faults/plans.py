@@ -328,8 +328,8 @@ def _before_the_last_check(writes: Sequence[str]) -> Sequence[str]:
 def _before_the_commit(writes: Sequence[str]) -> Sequence[str]:
     """Select the points from the plan in the ledger to the first statement that changes the target, inclusive."""
     planned = next(place for place, point in enumerate(writes) if ":after:write_event_planned#" in point)
-    committing = next(place for place, point in enumerate(writes) if ":after:write_event_committing#" in point)
-    # A load with replace_where attaches partitions before that, to another table.
+    committing = next(place for place, point in enumerate(writes) if ":before:write_event_committing#" in point)
+    # With replace_where, others are attached before that, to another table.
     first = next(
         place
         for place, point in enumerate(writes)

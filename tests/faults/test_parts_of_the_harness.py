@@ -177,6 +177,7 @@ def test_a_plan_repeats_and_numbers_differ(weights: Mapping[Kind, int]) -> None:
     writes = [
         "execute:after:write_event_planned#1",
         "execute:before:create_staging#1",
+        "execute:before:write_event_committing#1",
         "execute:before:attach_partitions#1",
         "execute:after:attach_partitions#1",
     ]
@@ -226,7 +227,7 @@ def test_every_kind_happens_somewhere() -> None:
     assert set(REPLICATED_WEIGHTS) == set(Kind) - {Kind.NONE}
 
 
-def test_a_node_is_killed_before_the_first_move_and_a_table_altered_before_the_first_change() -> None:
+def test_a_node_is_killed_before_the_first_attach_and_a_table_altered_before_the_first_change() -> None:
     writes = [
         "execute:after:create_ledger#1",
         "execute:before:write_event_planned#1",
