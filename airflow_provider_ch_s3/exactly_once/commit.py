@@ -314,7 +314,9 @@ class Commit(CommitTables):
         """Find the nodes on which each partition is not complete: at first all of them, for every partition."""
         lacking: dict[str, set[str]] = {}
         for (node, partition), before in self._before(role):
-            lacking.setdefault(partition, set(nodes)).difference_update([node] if before.is_complete else [])
+            lack = lacking.setdefault(partition, set(nodes))
+            if before.is_complete:
+                lack.discard(node)
         found: dict[tuple[str, ...], list[str]] = {}
         for partition, lack in lacking.items():
             if lack:

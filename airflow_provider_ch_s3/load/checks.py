@@ -208,7 +208,7 @@ READ_AND_WRITE = ("SELECT", "INSERT")
 CREATE = ("CREATE TABLE", "DROP TABLE")
 # For a ledger that is not there yet.
 LEDGER = (*READ_AND_WRITE, "CREATE TABLE")
-# What a commit removes is staged parts; for ClickHouse, an ATTACH and a REPLACE remove parts of the target as well.
+# A commit removes staged parts. On the target, ClickHouse demands the right for an ATTACH … FROM, too.
 REMOVE = ("ALTER DELETE",)
 # To hold back merges of the staging table.
 HOLD = ("ALTER SETTINGS",)
