@@ -234,7 +234,7 @@ class Commit(CommitTables):
 
         The modes that replace need none of this: they are repeated as a whole.
 
-        :returns: those that can be altered in the same way, so that the rest has what it would have if it had been
+        :returns: the ones that can be altered in the same way, so that the rest has what it would have if it had been
             committed before the ALTER.
         """
         found: list[Misfit] = []
@@ -348,7 +348,7 @@ class Commit(CommitTables):
     def _compare(self, role: str) -> list[tuple[Place, Sequence[str], Sequence[str]]]:
         """Compare what is staged with what the target has, except for what is complete.
 
-        :returns: places, each with the names of the staged parts that have arrived there, and of those that have not.
+        :returns: places, each with the names of the staged parts that have arrived there, and of the others.
         :raises UnknownStateError: if that cannot be determined.
         """
         compared: list[tuple[Place, Sequence[str], Sequence[str]]] = []

@@ -169,7 +169,7 @@ def render_copy_partitions(
 def render_attach_partitions(table: TableName, source: TableName, *, partitions: Sequence[str]) -> Statement:
     """Add partitions, one after the other, as links to the same files; repeating it adds them once more.
 
-    Replicas leave out parts that are equal to those that were attached before.
+    Replicas leave out a part that equals one attached before.
     """
     return render("attach_partitions", table=table, source=source, partitions=partitions)
 
