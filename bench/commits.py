@@ -1,8 +1,8 @@
 """Measure the commit of an append into many partitions on three nodes, and compare it with that of another checkout.
 
-``make bench-commits``, or ``make bench-commits AGAINST=/path/to/checkout``: both load the same files, in turn, into
-new tables of one sandbox. Prints the medians of ``commit_seconds``, which is what adds the rows, and of the whole commit:
-with what is read, written to the ledger and dropped before and after that.
+``make bench-commits``, or ``make bench-commits AGAINST=DIR``: both load the same files, in turn, into new tables of
+one sandbox. Prints the medians of ``commit_seconds``, which is what adds the rows, and of the whole commit: with what
+is read, written to the ledger and dropped before and after that.
 """
 
 from __future__ import annotations

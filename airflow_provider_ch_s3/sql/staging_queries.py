@@ -189,7 +189,7 @@ def render_cancel_merges(staging: TableName) -> Statement:
     """Cancel the merges of a staging table on one node, and wait until none is running."""
     # A partition command begins with that; no partition has this ID.
     return inline(
-        "cancel_merges", "ALTER TABLE {{ staging | table_name }} DROP PARTITION ID 'ch_s3_none'", staging=staging
+        "cancel_merges", "ALTER TABLE {{ staging | table_name }} DROP PARTITION ID 'none'", staging=staging
     )
 
 
