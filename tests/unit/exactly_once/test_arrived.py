@@ -36,6 +36,11 @@ MERGED_AWAY = {"is_active": False}
         pytest.param([*OLD, part("s1", 8), part("s2", 9)], ["p_1_1", "p_2_2"], id="two-of-three"),
         pytest.param([*OLD, part("s1", 8), part("s2", 9), part("s3", 10)], ["p_1_1", "p_2_2", "p_5_5"], id="all"),
         pytest.param(
+            [OLD[0], part("s1", 8), part("s2", 9), part("s3", 10)],
+            ["p_1_1", "p_2_2", "p_5_5"],
+            id="all-and-others-removed-old-rows",
+        ),
+        pytest.param(
             [*OLD, part("s1", 8), part("x", 9, rows=7), part("s2", 10)], ["p_1_1", "p_2_2"], id="beside-others"
         ),
         pytest.param([*OLD, part("x", 8, rows=30)], [], id="others-wrote-as-many-rows"),
@@ -80,6 +85,7 @@ def test_what_has_arrived(target: list[Part], arrived: list[str]) -> None:
             id="merged-twice-and-the-first-ones-are-out-of-sight",
         ),
         pytest.param([*OLD, part("d1", 8, is_fresh=False)], True, id="some-mutated-since"),
+        pytest.param([OLD[0], part("s1", 8), part("s2", 9)], True, id="two-of-three-and-others-removed-old-rows"),
         pytest.param([*OLD, part("d1", 8, is_fresh=False)], False, id="mutated-and-rows-do-not-count"),
         pytest.param(
             # the others went out of sight first: after a restart each is as old as its files
