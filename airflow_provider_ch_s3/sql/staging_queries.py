@@ -188,9 +188,7 @@ def render_hold_merges(merged: TableName, cluster: str | None) -> Statement:
 def render_cancel_merges(staging: TableName) -> Statement:
     """Cancel the merges of a staging table on one node, and wait until none is running."""
     # A partition command begins with that; no partition has this ID.
-    return inline(
-        "cancel_merges", "ALTER TABLE {{ staging | table_name }} DROP PARTITION ID 'none'", staging=staging
-    )
+    return inline("cancel_merges", "ALTER TABLE {{ staging | table_name }} DROP PARTITION ID 'none'", staging=staging)
 
 
 def render_delete_rows(merged: TableName, *, condition: str) -> Statement:
