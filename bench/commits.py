@@ -77,13 +77,13 @@ def main(partitions: int, rounds: int, against: Path | None) -> None:
         for number in range(rounds + 1):
             for place, checkout in enumerate(checkouts if number % 2 else checkouts[::-1]):
                 seconds = measure(checkout, sandbox, partitions, number * len(checkouts) + place)
+                print(f"round {number}: {seconds[0]:.2f}, {seconds[1]:.2f} s: {checkout}", flush=True)
                 if number:  # the first round warms up
                     found[checkout].append(seconds)
     medians = {checkout: tuple(map(statistics.median, zip(*found[checkout], strict=True))) for checkout in checkouts}
     print(f"{os.cpu_count()} cores, {NODES} nodes, {partitions} partitions, medians of {rounds} rounds")
     for checkout, (added, whole) in medians.items():
-        each = ", ".join(f"{seconds:.2f}" for seconds, _ in found[checkout])
-        print(f"commit_seconds {added:.2f} ({each}), the whole commit {whole:.2f} s: {checkout}")
+        print(f"commit_seconds {added:.2f}, the whole commit {whole:.2f} s: {checkout}")
     if against:
         (added, whole), (old_added, old_whole) = medians.values()
         print(f"ratio {added / old_added:.2f}, of the whole commit {whole / old_whole:.2f}")
