@@ -209,7 +209,8 @@ CASES: dict[str, Statement] = {
     "replace_partitions_by_nothing": staging_queries.render_replace_partitions(
         STAGING, TARGET, partitions=[PARTITION], allow_empty=True
     ),
-    "attach_partitions": staging_queries.render_attach_partitions(MERGED, STAGING, partitions=["a", PARTITION]),
+    "attach_partitions": staging_queries.render_attach_partitions(TARGET, STAGING, partitions=["a", PARTITION]),
+    "cancel_merges": staging_queries.render_cancel_merges(STAGING),
     **at_both("hold_merges_on_cluster", staging_queries.render_hold_merges, MERGED),
     "copy_partitions": staging_queries.render_copy_partitions(
         MERGED, STAGING, partitions=["a", PARTITION], allow_empty=True
@@ -305,6 +306,7 @@ def test_a_statement_is_called_as_its_template() -> None:
         "attach_partitions",
         "copy_partitions",
         "hold_merges",
+        "cancel_merges",
         "delete_rows",
         "await_deletion",
         "check_condition",
