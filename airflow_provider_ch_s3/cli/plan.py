@@ -28,7 +28,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan and the statement."""
-    from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
+    from airflow_provider_ch_s3.clickhouse.statement import SQL_LINE_LIMIT, shorten_lines
     from airflow_provider_ch_s3.create.make import describe_table
     from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
     from airflow_provider_ch_s3.load.plan_text import format_plan
@@ -46,5 +46,5 @@ def run(args: argparse.Namespace) -> int:
     text = statement.text
     for name in statement.parameters:
         text = text.replace(parameter(name), literal("***"))
-    print(f"\n{shorten_lines(text)}")
+    print(f"\n{shorten_lines(text, limit=SQL_LINE_LIMIT)}")
     return 0

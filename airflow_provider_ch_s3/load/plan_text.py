@@ -23,11 +23,11 @@ LINE_LENGTH = 100
 def format_plan(prepared: PreparedLoad, *, show_all: bool = False) -> str:
     """Format a plan: what is loaded, each setting with its origin and reason, what was left out, what to expect.
 
-    :param show_all: include the settings that neither differ from the server's own nor protect the data.
+    :param show_all: include the guards that every node has by itself, which are not in the SQL.
     """
     source, plan, node = prepared.source, prepared.plan, prepared.cluster.weakest
     rows = count_of(source.rows, "row") if source.rows is not None else "number of rows unknown before reading"
-    settings = _all_settings(prepared)
+    settings = plan.all
     shown = [setting for setting in settings if show_all or setting.is_notable]
     hidden = count_of(len(settings) - len(shown), "more setting")
     # in one line: an address may be long, and is copied as a whole
@@ -98,13 +98,8 @@ def log_plan(prepared: PreparedLoad) -> None:
     for note in prepared.cluster.notes:
         log.warning("%s", note)
     log.info("plan for %s:\n%s", prepared.target.name, format_plan(prepared))
-    others = [setting for setting in _all_settings(prepared) if not setting.is_notable]
+    others = [setting for setting in prepared.plan.all if not setting.is_notable]
     log_folded(log, f"the other {count_of(len(others), 'setting')}", _format_settings(others))
-
-
-def _all_settings(prepared: PreparedLoad) -> Sequence[Setting]:
-    """The settings that have a value for this load."""
-    return [one for one in (*prepared.plan.settings, *prepared.plan.kept) if one.value is not None]
 
 
 def _format_settings(settings: Sequence[Setting]) -> str:

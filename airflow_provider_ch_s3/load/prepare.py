@@ -93,10 +93,10 @@ class PreparedLoad:
         comment = identity.log_comment(
             files=len(self.source.files), bytes=self.source.size_bytes, rows=self.rows, **chunk
         )
-        settings = {**self.plan.sent, "log_comment": comment}
+        settings = {**self.plan.in_text, "log_comment": comment}
         target = self.target.staged_in(into) if into else self.target
         if self.line_format:
-            return render_insert_lines(
+            statement = render_insert_lines(
                 self.source,
                 target.name,
                 cluster=self.cluster.name,
@@ -104,9 +104,11 @@ class PreparedLoad:
                 line_format=self.line_format,
                 settings=settings,
             )
-        return load_queries.render_insert_load(
-            self.source, target, self.mapping, cluster=self.cluster.name, where=self.where, settings=settings
-        )
+        else:
+            statement = load_queries.render_insert_load(
+                self.source, target, self.mapping, cluster=self.cluster.name, where=self.where, settings=settings
+            )
+        return replace(statement, settings=self.plan.guards)
 
     @property
     def rows(self) -> int | None:
@@ -140,7 +142,7 @@ def prepare_load(
     :raises PlanError: if the credentials expire before the load is expected to end.
     """
     access.check_version(cluster.server_version)
-    server = read_server_settings(client)
+    server = read_server_settings(client, cluster)
     check_given_settings(server, operator=request.settings, connection=request.connection_settings)
     for_inspection = plan_inspection(server, access, request.settings)
     inspection = replace(request, settings=for_inspection)
@@ -310,12 +312,17 @@ def check_expressions(request: LoadRequest) -> None:
             raise ConfigError(f"{name}: {error}") from error
 
 
-def read_server_settings(client: ClickHouseClient) -> dict[str, ServerSetting]:
-    """Read all settings of the connected server, as this user sees them."""
-    rows = client.query(load_queries.render_read_settings())
+def read_server_settings(client: ClickHouseClient, cluster: ClusterSpec | None = None) -> dict[str, ServerSetting]:
+    """Read all settings of the connected server, as this user sees them.
+
+    :param cluster: whose nodes to compare with it.
+    """
+    name, nodes = (cluster.name, len(cluster.nodes)) if cluster else (None, 1)
+    rows = client.query(load_queries.render_read_settings(name, nodes=nodes))
     return {
         row["name"]: ServerSetting(
             value=row["value"],
+            is_even=bool(row["is_even"]),
             is_readonly=bool(row["readonly"]),
             lowest=row["min"],
             highest=row["max"],

@@ -123,8 +123,8 @@ class LoadReport:
     :param attached: whether an earlier try submitted the INSERT, and this one took over its result.
     :param nodes: node (``host:port``) → its share of the load, a :class:`NodeReport`.
     :param settings: setting → ``value``, ``origin`` (``operator``, ``connection``, ``computed``, ``server default``;
-        ``server log`` where no plan is known), ``reason``, and, of a plan, ``is_notable``: whether the value differs
-        from the server's own or protects the data.
+        ``server log`` where no plan is known), ``reason``, and, of a plan, ``is_notable``: whether it is
+        more than a guard that has the servers' own value.
     :param left_out_settings: computed setting that the server does not accept → the reason.
     :param data_format: format of the files; '' where no plan is known.
     :param volume_bytes: size of the written rows in the server's memory; 0 if the table's engine has no parts.

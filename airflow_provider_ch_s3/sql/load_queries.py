@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -71,13 +72,12 @@ def render_check_grant(needs: Mapping[TableName, Sequence[str]]) -> Statement:
     return render("check_grant", needs={table: Sql(", ".join(rights)) for table, rights in needs.items()})
 
 
-def render_read_settings() -> Statement:
-    """All settings of the connected server, with their values."""
-    text = """
-        SELECT name, value, readonly, min, max, type
-        FROM system.settings
+def render_read_settings(cluster: str | None = None, *, nodes: int = 1) -> Statement:
+    """All settings of the connected server, and whether each node has the same value for other nodes' queries.
+
+    A profile that cuts the answer of a node hides its values: then they count as different ones.
     """
-    return inline("read_settings", text)
+    return replace(render("read_settings", cluster=cluster, nodes=nodes), reads_profiles=True)
 
 
 def render_read_formats() -> Statement:

@@ -209,6 +209,7 @@ CASES: dict[str, Statement] = {
     "read_user": load_queries.render_read_user(),
     "read_formats": load_queries.render_read_formats(),
     "read_settings": load_queries.render_read_settings(),
+    "read_settings_cluster": load_queries.render_read_settings(CLUSTER, nodes=3),
     **at_both("running_queries_cluster", load_queries.render_running_queries, PREFIX),
     **at_both("count_loads_cluster", load_queries.render_count_loads, but="ch-s3-0123456789abcdef0123"),
     **at_both("flush_logs_on_cluster", load_queries.render_flush_logs, "query_log"),

@@ -355,6 +355,9 @@ def test_what_is_computed_is_sent_and_the_servers_defaults_are_not() -> None:
         "enable_parallel_replicas": 0,
         "date_time_overflow_behavior": "throw",
         "input_format_null_as_default": 0,
+        "cast_keep_nullable": 0,
+        "data_type_default_nullable": 0,
+        "transform_null_in": 0,
         "input_format_skip_unknown_fields": 0,
         "input_format_parquet_allow_missing_columns": 0,
         "log_queries": 1,
@@ -510,11 +513,11 @@ def test_a_rule_that_does_not_apply_leaves_the_servers_default() -> None:
     ("changes", "server", "name", "expected"),
     [
         pytest.param({}, {"max_threads": "16"}, "max_threads", True, id="another-value"),
-        pytest.param({}, {"max_threads": "8"}, "max_threads", False, id="what-the-server-does-anyway"),
+        pytest.param({}, {"max_threads": "8"}, "max_threads", True, id="decides-speed"),
         pytest.param({}, {"max_threads": "auto(8)"}, "max_threads", True, id="not-known-to-be-the-same"),
         pytest.param({}, {"log_queries": "1"}, "log_queries", False, id="pinned-and-the-same"),
         pytest.param({}, {"log_queries": "0"}, "log_queries", True, id="pinned-over-a-profile"),
-        pytest.param({}, {"deduplicate_insert": "disable"}, "deduplicate_insert", True, id="protects-the-data"),
+        pytest.param({}, {"deduplicate_insert": "disable"}, "deduplicate_insert", False, id="protects-the-data"),
         pytest.param({}, {"limit": "0"}, "limit", False, id="kept"),
         pytest.param({}, {"limit": "5"}, "limit", True, id="kept-over-a-profile"),
         pytest.param({}, {}, "max_execution_time", False, id="does-not-apply"),
@@ -534,6 +537,18 @@ def test_what_of_a_plan_is_notable(
     known = SERVER | {name: ServerSetting(value=value) for name, value in server.items()}
     plan = plan_load(facts(**changes), server=known)
     assert [s.is_notable for s in (*plan.settings, *plan.kept) if s.name == name] == [expected]
+
+
+def test_the_text_has_what_some_node_does_otherwise_and_the_request_the_guards() -> None:
+    known = SERVER | {
+        "limit": ServerSetting(value="0"),
+        "offset": ServerSetting(value="0", is_even=False),
+        "log_queries": ServerSetting(value="1"),
+    }
+    plan = plan_load(FACTS, server=known)
+    assert plan.guards == {"log_queries": 1, "limit": 0}
+    assert plan.in_text["offset"] == 0
+    assert plan.in_text | plan.guards == plan.sent
 
 
 def test_what_a_user_gave_is_notable() -> None:
