@@ -21,7 +21,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="also show the settings that neither differ from the server's own nor protect the data",
+        help="also show the guards that every node has by itself, which the SQL does not name",
     )
     parser.set_defaults(run=run)
 

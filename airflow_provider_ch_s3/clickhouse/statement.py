@@ -13,8 +13,8 @@ class Statement:
     :param name: what it does, as its ``render_`` function has it; for logs, and for tests that stop a process there.
     :param text: the SQL; contains placeholders such as ``{s3_secret:String}``, never a secret.
     :param parameters: values of the placeholders; may contain secrets, so they are kept out of ``repr``.
-    :param settings: settings that are sent separately, too: the connected server obeys them, and other nodes learn of
-        those that the server's own values differ from.
+    :param settings: what is sent separately of settings, too: the connected server obeys them, and tells other nodes
+        only of values that are not its own.
     :param keeps_final: it is a user's own query, which reads with ``FINAL`` if the user's profile has it.
     :param reads_profiles: it asks what the profiles of other nodes set.
     """

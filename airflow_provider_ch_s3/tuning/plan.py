@@ -51,13 +51,13 @@ class Plan:
 
     @property
     def in_text(self) -> dict[str, SettingValue]:
-        """Those for the SETTINGS clause of a statement that people read."""
+        """What the SETTINGS clause of a statement names that people read."""
         notable = {setting.name for setting in self.all if setting.is_notable}
         return {name: value for name, value in self.sent.items() if name in notable}
 
     @property
     def guards(self) -> dict[str, SettingValue]:
-        """Those that every node has by itself: they are sent with the request, in case that changes."""
+        """What every node has by itself, sent with the request in case that changes."""
         in_text = self.in_text
         return {name: value for name, value in self.sent.items() if name not in in_text}
 

@@ -161,9 +161,7 @@ class Lab:
         """Run ``ch-s3 loads`` in the test's database; returns its exit code."""
         return main(["loads", "--conn-id", "ch", "--database", self.database, *arguments])
 
-    def query(
-        self, sql: str, *, node: int = 0, settings: Mapping[str, object] | None = None
-    ) -> list[dict[str, Any]]:
+    def query(self, sql: str, *, node: int = 0, settings: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """Query one node."""
         return self.sandbox.query(sql, node=node, settings=settings)
 

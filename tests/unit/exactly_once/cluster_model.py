@@ -598,7 +598,9 @@ class Cluster:
     # what its servers report
 
     def _read_settings(self, node: Node, *_: object) -> list[dict[str, Any]]:
-        return [{"name": SETTING, "value": "0", "readonly": 0, "min": None, "max": None, "type": "Bool", "is_even": 1}]
+        return [
+            {"name": SETTING, "value": "0", "readonly": 0, "min": None, "max": None, "type": "Bool", "is_even": 1}
+        ]
 
     def _check_grant(self, *_: object) -> list[dict[str, Any]]:
         return [{"result": 1}]
