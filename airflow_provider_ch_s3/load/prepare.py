@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import groupby
 from types import MappingProxyType
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
@@ -16,7 +17,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.calibration import Calibration
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
-from airflow_provider_ch_s3.common.text import format_seconds, show_name
+from airflow_provider_ch_s3.common.text import format_bytes, format_seconds, show_name
 from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.files.access import StoreAccess
@@ -25,7 +26,7 @@ from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.files import check_where, read_select_types, read_source, with_delimiter
-from airflow_provider_ch_s3.inspect.table import is_remote
+from airflow_provider_ch_s3.inspect.table import Volume, read_volumes
 from airflow_provider_ch_s3.load import measure
 from airflow_provider_ch_s3.rejects.lines import check_target, read_line_format
 from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
@@ -45,6 +46,7 @@ from airflow_provider_ch_s3.tuning import (
     MemorySharing,
     PastLoad,
     Prediction,
+    Reduction,
     ServerSetting,
     Setting,
     SettingValue,
@@ -68,6 +70,7 @@ class PreparedLoad:
     :param plan_with: computes the plan of the same load for a cluster with other constants.
     :param sharing: the loads among which the memory of the nodes is divided.
     :param chunk: the part of the source that ``source`` is.
+    :param reduction: how far the load is reduced.
     :param line_format: how lines become rows, where bad rows are set aside; None to read the format as it is.
     :param new_table: the target, if it does not exist yet.
     """
@@ -80,6 +83,7 @@ class PreparedLoad:
     plan: LoadPlan
     plan_with: Callable[[Calibration], LoadPlan]
     sharing: MemorySharing
+    reduction: Reduction = field(default_factory=Reduction)
     chunk: Chunk = field(default_factory=Chunk)
     line_format: LineFormat | None = None
     new_table: NewTable | None = None
@@ -129,12 +133,14 @@ def prepare_load(
     files: tuple[SourceFile, ...],
     read_sharing: Callable[[], MemorySharing],
     past: Mapping[str, PastLoad] = MappingProxyType({}),
+    reduction: Reduction | None = None,
     waits_for_replicas: bool = False,
 ) -> PreparedLoad:
     """Inspect the source, match its columns with the target's, measure a sample, plan the settings.
 
     :param read_sharing: counts the loads among which the memory of the nodes is divided.
     :param past: format → measurements of the table's latest load of it.
+    :param reduction: what an INSERT of this try that failed is reduced to; None for what the last load tells.
     :param waits_for_replicas: the load itself waits for replicas, after the INSERT.
     :raises TargetError: if the table cannot take the files.
     :raises SourceError: if the files cannot be read.
@@ -160,15 +166,20 @@ def prepare_load(
         check_where(client, source, request.where, for_inspection)
         mapping = _map(client, source, target, inspection)
 
-    writes_remotely = is_remote(client, target, cluster.name)
+    volumes = read_volumes(client, target, cluster.name)
+
+    def find_facts(source: SourceSpec, sharing: MemorySharing) -> LoadFacts:
+        facts = replace(
+            _facts(cluster, source, target, mapping, request, past.get(source.data_format)), sharing=sharing
+        )
+        return replace(facts, reduction=facts.first_reduction if reduction is None else reduction)
 
     def plan(source: SourceSpec, sharing: MemorySharing, calibration: Calibration) -> LoadPlan:
         facts = replace(
-            _facts(cluster, source, target, mapping, request, past.get(source.data_format)),
+            find_facts(source, sharing),
             calibration=calibration,
-            sharing=sharing,
             waits_for_replicas=waits_for_replicas,
-            is_remote=writes_remotely,
+            is_remote=any(volume.is_first and volume.is_remote for volume in volumes),
         )
         return plan_load(
             facts,
@@ -185,6 +196,7 @@ def prepare_load(
     sharing = read_sharing()  # last of all: a load that starts in the meantime is counted, too
     final = plan(source, sharing, cluster.calibration)
     _check_expiry(access, final.prediction)
+    _check_space(volumes, source, shards=len({node.shard for node in cluster.nodes}))
     return PreparedLoad(
         cluster=cluster,
         source=source,
@@ -194,6 +206,7 @@ def prepare_load(
         plan=final,
         plan_with=partial(plan, source, sharing),
         sharing=sharing,
+        reduction=find_facts(source, sharing).reduction,
         line_format=line_format,
     )
 
@@ -209,6 +222,28 @@ def _check_expiry(access: StoreAccess, prediction: Prediction) -> None:
             " (max_bytes_per_chunk: each chunk takes a new token), or let the servers read with role_arn or"
             " named_collection"
         )
+
+
+def _check_space(volumes: Sequence[Volume], source: SourceSpec, *, shards: int) -> None:
+    """Check that each node has room for its part of the staged rows, and for the merges of one partition of them.
+
+    :param shards: each has its part of the rows; replicas of one shard hold the same ones.
+    :raises PlanError: if one has not; names its volumes.
+    """
+    staged_bytes = measure.estimate_staged_bytes(source) / shards
+    merged_bytes = staged_bytes / max(1.0, source.partition_count)
+    for (node, policy), found in groupby(volumes, key=lambda volume: (volume.node, volume.policy)):
+        of_node = list(found)
+        if any(volume.is_remote for volume in of_node):
+            continue  # a store has room
+        free_bytes = sum(volume.free_bytes for volume in of_node)
+        if free_bytes < staged_bytes + merged_bytes:
+            names = ", ".join(f"{volume.name!r} ({format_bytes(volume.free_bytes)} free)" for volume in of_node)
+            raise PlanError(
+                f"{node} has too little room for this load: staging is expected to take {format_bytes(staged_bytes)}"
+                f" there, and merges up to {format_bytes(merged_bytes)} more, in the volumes {names} of the storage"
+                f" policy {policy!r}; free some space, or load fewer files"
+            )
 
 
 def _measure(

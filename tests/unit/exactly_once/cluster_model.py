@@ -655,6 +655,9 @@ class Cluster:
     def _write_names(self, *_: object) -> None:
         """The table is never renamed."""
 
+    def _write_claim(self, *_: object) -> None:
+        """Memory is not modelled."""
+
     def _read_names(self, *_: object) -> list[dict[str, Any]]:
         return []
 
@@ -730,7 +733,7 @@ class Cluster:
         ]
 
     def _count_loads(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
-        (but,) = _literals(statement.text.partition("NOT startsWith")[2])
+        but = _match(r"load_id != '(.*?)'", statement.text)[1]
         return [{"loads": sum(not insert.is_over and not insert.query_id.startswith(but) for insert in self.inserts)}]
 
     def _logged_queries(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:

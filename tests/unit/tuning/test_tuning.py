@@ -14,8 +14,10 @@ from airflow_provider_ch_s3.tuning import (
     EXPORT_RULES,
     LoadFacts,
     LoadLimit,
+    LoadPlan,
     MemorySharing,
     PastLoad,
+    Reduction,
     ServerSetting,
     Setting,
     SettingOrigin,
@@ -896,3 +898,45 @@ def test_a_chunk_is_what_a_cluster_loads_in_ten_minutes(cores: int, past: list[P
 )
 def test_texts_are_told_from_numbers(kind: str, value: Any, expected: bool) -> None:
     assert ServerSetting(value="0", type=kind).understands(value) is expected
+
+
+def values(planned: LoadPlan) -> tuple[Any, ...]:
+    names = ("max_insert_threads", "max_threads", "min_insert_block_size_bytes")
+    return tuple(planned.sent[name] for name in names)
+
+
+def test_a_load_that_ran_out_of_memory_takes_half_of_everything() -> None:
+    assert values(plan_load(FACTS, server=SERVER)) == (4, 8, 2_415_866_675)
+    reduced = facts(reduction=Reduction(memory=1))
+    assert values(plan_load(reduced, server=SERVER)) == (2, 4, 1_207_933_337)
+    assert values(plan_load(facts(reduction=Reduction(memory=2)), server=SERVER)) == (1, 2, 603_966_668)
+    reasons = {setting.name: setting.reason for setting in plan_load(reduced, server=SERVER).settings}
+    assert reasons["max_insert_threads"] == "4 threads halved once, because a node ran out of memory"
+    assert reasons["min_insert_block_size_bytes"] == "2.2 GiB halved once, because a node ran out of memory"
+    assert reasons["max_threads"].endswith("; halved once, because a node ran out of memory")
+
+
+def test_a_store_that_refuses_requests_gets_fewer_readers() -> None:
+    reduced = plan_load(facts(reduction=Reduction(readers=1)), server=SERVER)
+    assert (reduced.sent["max_insert_threads"], reduced.sent["max_threads"]) == (4, 4)
+
+
+def test_blocks_and_threads_have_a_floor() -> None:
+    small = facts(vcpus=1, volume_bytes=1, reduction=Reduction(memory=9))
+    assert values(plan_load(small, server=SERVER)) == (1, 1, 4 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("before", "peak_bytes", "expected"),
+    [
+        pytest.param(Reduction(), GIB, Reduction(), id="none"),
+        pytest.param(Reduction(memory=1, again=1), 8 * GIB, Reduction(memory=1), id="no-room-for-more"),
+        pytest.param(Reduction(memory=2, again=2), 4 * GIB, Reduction(memory=1), id="room-for-twice-as-much"),
+        pytest.param(Reduction(readers=1, again=1), 8 * GIB, Reduction(), id="the-store-may-answer-now"),
+    ],
+)
+def test_the_next_load_begins_where_the_last_one_ended(
+    before: Reduction, peak_bytes: int, expected: Reduction
+) -> None:
+    past = dataclasses.replace(PAST, reduction=before, peak_memory_bytes=peak_bytes)
+    assert facts(memory_bytes=32 * GIB, ingest_memory_ratio=0.5, past=past).first_reduction == expected
