@@ -121,7 +121,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
     ) -> list[dict[str, Any]]:
         def run(client: Client) -> list[dict[str, Any]]:
             settings = {**statement.settings, **_settings(query_id)}
-            result = client.query(_whole(statement), parameters=dict(statement.parameters), settings=settings)
+            result = client.query(whole_text(statement), parameters=dict(statement.parameters), settings=settings)
             # The driver treats CHECK as a command, and omits the name of its column.
             names = result.column_names or ("result",)
             return [dict(zip(names, row, strict=True)) for row in result.result_rows]
@@ -140,7 +140,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         given = {**EXECUTE_SETTINGS, **(settings or {}), **statement.settings, **_settings(query_id)}
 
         def run(client: Client) -> None:
-            client.raw_query(_whole(statement), parameters=dict(statement.parameters), settings=given)
+            client.raw_query(whole_text(statement), parameters=dict(statement.parameters), settings=given)
 
         self._run(statement, run, address=address, is_patient=True)
 
@@ -217,7 +217,7 @@ _UNSPEAKABLE = "force_data_skipping_indices"
 _ASKS_NODES = re.compile(r"\bFROM\s+cluster(AllReplicas)?\(")
 
 
-def _whole(statement: Statement) -> str:
+def whole_text(statement: Statement) -> str:
     """Add what keeps its answer whole to the text of a statement that other nodes answer, too.
 
     A server ignores a parameter of the request that equals its own value, and sends other nodes what was changed: so

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import groupby
 from types import MappingProxyType
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
@@ -17,7 +16,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.calibration import Calibration
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
-from airflow_provider_ch_s3.common.text import format_bytes, format_seconds, show_name
+from airflow_provider_ch_s3.common.text import format_seconds, show_name
 from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.files.access import StoreAccess
@@ -26,8 +25,9 @@ from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.files import check_where, read_select_types, read_source, with_delimiter
-from airflow_provider_ch_s3.inspect.table import Volume, read_volumes
+from airflow_provider_ch_s3.inspect.table import read_volumes
 from airflow_provider_ch_s3.load import measure
+from airflow_provider_ch_s3.load.checks import check_space
 from airflow_provider_ch_s3.rejects.lines import check_target, read_line_format
 from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
 from airflow_provider_ch_s3.sql import load_queries
@@ -196,7 +196,11 @@ def prepare_load(
     sharing = read_sharing()  # last of all: a load that starts in the meantime is counted, too
     final = plan(source, sharing, cluster.calibration)
     _check_expiry(access, final.prediction)
-    _check_space(volumes, source, shards=len({node.shard for node in cluster.nodes}))
+    check_space(
+        volumes,
+        measure.estimate_staged_bytes(source) / len({node.shard for node in cluster.nodes}),
+        partition_count=source.partition_count,
+    )
     return PreparedLoad(
         cluster=cluster,
         source=source,
@@ -222,28 +226,6 @@ def _check_expiry(access: StoreAccess, prediction: Prediction) -> None:
             " (max_bytes_per_chunk: each chunk takes a new token), or let the servers read with role_arn or"
             " named_collection"
         )
-
-
-def _check_space(volumes: Sequence[Volume], source: SourceSpec, *, shards: int) -> None:
-    """Check that each node has room for its part of the staged rows, and for the merges of one partition of them.
-
-    :param shards: each has its part of the rows; replicas of one shard hold the same ones.
-    :raises PlanError: if one has not; names its volumes.
-    """
-    staged_bytes = measure.estimate_staged_bytes(source) / shards
-    merged_bytes = staged_bytes / max(1.0, source.partition_count)
-    for (node, policy), found in groupby(volumes, key=lambda volume: (volume.node, volume.policy)):
-        of_node = list(found)
-        if any(volume.is_remote for volume in of_node):
-            continue  # a store has room
-        free_bytes = sum(volume.free_bytes for volume in of_node)
-        if free_bytes < staged_bytes + merged_bytes:
-            names = ", ".join(f"{volume.name!r} ({format_bytes(volume.free_bytes)} free)" for volume in of_node)
-            raise PlanError(
-                f"{node} has too little room for this load: staging is expected to take {format_bytes(staged_bytes)}"
-                f" there, and merges up to {format_bytes(merged_bytes)} more, in the volumes {names} of the storage"
-                f" policy {policy!r}; free some space, or load fewer files"
-            )
 
 
 def _measure(
