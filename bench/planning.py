@@ -131,7 +131,7 @@ class SimulatedClickHouse:
         """Return the rows of a response as the hook would."""
         match statement.name:
             case "read_settings":
-                known = {"value": "0", "readonly": 0, "min": None, "max": None, "type": "UInt64"}
+                known = {"value": "0", "readonly": 0, "min": None, "max": None, "type": "UInt64", "is_even": 1}
                 return [{"name": rule.name, **known} for rule in RULES]
             case "describe_files":
                 return [{"name": "id", "type": "Int64"}]

@@ -28,7 +28,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="also show the settings that neither differ from the server's own nor protect the data",
+        help="also show the guards that every node has by itself, which the SQL does not name",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--sql", action="store_true", help="print the SQL alone, with all of its lines")
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if args.sample_files or args.check:
         raise ConfigError("--sample-files and --check say what to validate; add --validate, or leave them out")
     with clean_output():
-        from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
+        from airflow_provider_ch_s3.clickhouse.statement import SQL_LINE_LIMIT, shorten_lines
         from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
 
         with clickhouse_hook(args.conn_id) as hook:
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         print_sql(sql)
     else:
         _print_plan(prepared, show_all=args.all)
-        print_sql(f"\n{shorten_lines(sql)}")
+        print_sql(f"\n{shorten_lines(sql, limit=SQL_LINE_LIMIT)}")
     return 0
 
 
@@ -107,8 +107,7 @@ def _describe(prepared: PreparedLoad) -> dict[str, Any]:
         "nodes": [node.host for node in prepared.cluster.nodes],
         "settings": [
             {"name": one.name, "value": one.value, "origin": one.origin.value, "reason": one.reason}
-            for one in (*plan.settings, *plan.kept)
-            if one.value is not None
+            for one in plan.all
         ],
         "left_out": dict(plan.left_out),
         "expected": dataclasses.asdict(plan.prediction),

@@ -13,17 +13,26 @@ class Statement:
     :param name: what it does, as its ``render_`` function has it; for logs, and for tests that stop a process there.
     :param text: the SQL; contains placeholders such as ``{s3_secret:String}``, never a secret.
     :param parameters: values of the placeholders; may contain secrets, so they are kept out of ``repr``.
+    :param settings: what is sent separately of settings, too: the connected server obeys them, and tells other nodes
+        only of values that are not its own.
     :param keeps_final: it is a user's own query, which reads with ``FINAL`` if the user's profile has it.
+    :param reads_profiles: it asks what the profiles of other nodes set.
     """
 
     text: str
     name: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
+    settings: Mapping[str, int | float | str] = field(default_factory=dict)
     keeps_final: bool = False
+    reads_profiles: bool = False
 
 
 # ClickHouse quotes whole statements in its messages, with thousands of keys; the useful parts are at both ends.
 MESSAGE_LIMIT = 800
+
+
+# Of SQL that is shown: a copy of an ordinary statement runs, and one that lists thousands of keys is cut.
+SQL_LINE_LIMIT = 4_000
 
 
 def shorten_lines(text: str, *, limit: int = 300) -> str:

@@ -241,6 +241,10 @@ class Ledger:
         quorum = 0 if kind is EventKind.ALIVE else self.quorum
         self.client.execute(ledger_queries.render_write_event(self.name, row, quorum=quorum))
 
+    def claim(self) -> None:
+        """Have other loads that are planned now count this one."""
+        self.client.execute(ledger_queries.render_write_claim(self.name, self.load_id))
+
     def write_files(self, attempt: AttemptId, files: Sequence[SourceFile], pattern: SourcePattern) -> None:
         """Append the manifest of an attempt."""
         for some in batches(files, FILES_PER_STATEMENT):

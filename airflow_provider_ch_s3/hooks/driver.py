@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from airflow_provider_ch_s3.common.text import format_address, format_bytes
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 from airflow_provider_ch_s3.hooks.connection import TLS_ARGUMENTS, clean_connection, fit_tls
 from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
+from airflow_provider_ch_s3.sql.filters import literal
 from airflow_provider_ch_s3.tuning.rule import is_same
 from airflow_provider_ch_s3.tuning.rules import WHOLE_ANSWERS
 
@@ -118,7 +120,8 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         self, address: str | None, statement: Statement, *, query_id: str | None = None, is_patient: bool = False
     ) -> list[dict[str, Any]]:
         def run(client: Client) -> list[dict[str, Any]]:
-            result = client.query(statement.text, parameters=dict(statement.parameters), settings=_settings(query_id))
+            settings = {**statement.settings, **_settings(query_id)}
+            result = client.query(whole_text(statement), parameters=dict(statement.parameters), settings=settings)
             # The driver treats CHECK as a command, and omits the name of its column.
             names = result.column_names or ("result",)
             return [dict(zip(names, row, strict=True)) for row in result.result_rows]
@@ -134,10 +137,10 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         query_id: str | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        given = {**EXECUTE_SETTINGS, **(settings or {}), **_settings(query_id)}
+        given = {**EXECUTE_SETTINGS, **(settings or {}), **statement.settings, **_settings(query_id)}
 
         def run(client: Client) -> None:
-            client.raw_query(statement.text, parameters=dict(statement.parameters), settings=given)
+            client.raw_query(whole_text(statement), parameters=dict(statement.parameters), settings=given)
 
         self._run(statement, run, address=address, is_patient=True)
 
@@ -210,6 +213,26 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
     @property
     def _secrets(self) -> tuple[str, ...]:
         return tuple(str(self._driver_kwargs[name]) for name in _SECRET_KWARGS if self._driver_kwargs.get(name))
+
+
+# Its default, no index, is refused in a text; with another value a statement fails, and misses no rows.
+_UNSPEAKABLE = "force_data_skipping_indices"
+# Reads what other nodes have; a load's INSERT names what it needs itself.
+_ASKS_NODES = re.compile(r"\bFROM\s+cluster(AllReplicas)?\(")
+
+
+def whole_text(statement: Statement) -> str:
+    """Add what keeps its answer whole to the text of a statement that other nodes answer, too.
+
+    A server ignores a parameter of the request that equals its own value, and sends other nodes what was changed: so
+    these obey their own profiles but for what the text itself says.
+    """
+    query, clause, own = statement.text.rpartition("\nSETTINGS")
+    if not clause or statement.reads_profiles or not _ASKS_NODES.search(query):
+        return statement.text
+    said = {*re.findall(r"(\w+) = ", own), _UNSPEAKABLE, *(["final"] if statement.keeps_final else [])}
+    added = [f"{name} = {literal(value)}," for name, value in WHOLE_ANSWERS.items() if name not in said]
+    return f"{query}{clause} {' '.join(added)}{own}"
 
 
 def _pin_settings(client: Client, kind: _ClientKind) -> None:

@@ -114,6 +114,16 @@ def named_column(message: str) -> str:
     return _first(_COLUMNS, message).strip("`")
 
 
+def lacks_memory(message: str) -> bool:
+    """Whether a query failed because a node, or the query itself, had no more memory."""
+    return "memory limit exceeded" in message.lower() or "MEMORY_LIMIT_EXCEEDED" in message
+
+
+def is_throttled(message: str) -> bool:
+    """Whether a query failed because the store takes fewer requests a second."""
+    return re.search(r"Slow ?Down|reduce your request rate|TooManyRequests|ServerBusy", message) is not None
+
+
 def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, endpoint: str = "") -> str:
     """Return the server's message, preceded by what it is about and followed by a remedy.
 

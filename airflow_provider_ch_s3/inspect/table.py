@@ -38,8 +38,6 @@ from airflow_provider_ch_s3.table.target import (
 
 log = logging.getLogger(__name__)
 
-# Of tables without parts, and of tables that name none.
-LOCAL_POLICIES = frozenset({"", "default"})
 # Engines besides the MergeTree family that accept inserts from several threads and nodes at once.
 _PARALLEL_ENGINES = frozenset({"Memory", "Log", "TinyLog", "StripeLog", "Null"})
 
@@ -209,14 +207,35 @@ def read_size(
     )
 
 
-def is_remote(client: ClickHouseClient, target: TargetSpec, cluster: str | None) -> bool:
-    """Whether new parts of a table go to an object store on any node; False where this user may not know."""
-    policies = sorted(target.storage_policies - LOCAL_POLICIES)
+@dataclass(frozen=True, kw_only=True)
+class Volume:
+    """A volume of a table's storage policy on one node.
+
+    :param is_first: new parts go there, as long as it has room.
+    :param free_bytes: room on all of its disks.
+    """
+
+    node: str
+    policy: str
+    name: str
+    is_first: bool
+    is_remote: bool
+    free_bytes: int
+
+
+def read_volumes(client: ClickHouseClient, target: TargetSpec, cluster: str | None) -> tuple[Volume, ...]:
+    """Read where new parts of a table go, on all nodes; nothing where this user may not know."""
+    policies = sorted(target.storage_policies - {""})
+    if not policies:
+        return ()
     try:
-        return any(client.query(load_queries.render_read_remote_disks(policy, cluster)) for policy in policies)
+        rows = client.query(load_queries.render_read_volumes(policies, cluster))
     except ServerError as error:
         log.info("the disks of the storage policies %s remain unknown: %s", ", ".join(policies), error)
-        return False
+        return ()
+    return tuple(
+        Volume(**{**row, "is_first": bool(row["is_first"]), "is_remote": bool(row["is_remote"])}) for row in rows
+    )
 
 
 def _check_addressable(table: TableName, cluster: ClusterSpec) -> None:

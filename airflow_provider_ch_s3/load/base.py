@@ -12,7 +12,7 @@ from itertools import islice
 from typing import ClassVar
 from urllib.parse import urlsplit
 
-from airflow_provider_ch_s3.clickhouse.statement import Statement, shorten_lines
+from airflow_provider_ch_s3.clickhouse.statement import SQL_LINE_LIMIT, Statement, shorten_lines
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.text import format_bytes
@@ -50,7 +50,7 @@ class TaskLoad(ABC):
     after_kill: ClassVar[str]
     """What a killed load leaves behind, for error messages."""
     sql: str = field(default="", init=False)
-    """The last INSERT that this process submitted, as logged: without keys, and with its long lines shortened."""
+    """The last INSERT that this process submitted, as logged: without keys, and with very long lines shortened."""
     _is_killed: bool = field(default=False, init=False)
     _monitor: QueryMonitor | None = field(default=None, init=False)
 
@@ -196,7 +196,7 @@ class TaskLoad(ABC):
             self._warn_if_far(prepared.source)
 
     def _submit(self, statement: Statement, query_id: str) -> None:
-        self.sql = shorten_lines(statement.text)
+        self.sql = shorten_lines(statement.text, limit=SQL_LINE_LIMIT)
         log.info("submitting %s", query_id)
         log_folded(log, "the SQL", self.sql)
         self.monitor.submit(statement, query_id)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from types import MappingProxyType
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
-from airflow_provider_ch_s3.common.text import count_of, format_count
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError, UnknownStateError
+from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, PlanError, TargetError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
 from airflow_provider_ch_s3.exactly_once.owner import BROKEN, Target
@@ -17,6 +18,7 @@ from airflow_provider_ch_s3.exactly_once.views import View
 from airflow_provider_ch_s3.files.globs import before_wildcards
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore, WritableStore
+from airflow_provider_ch_s3.inspect.table import Volume
 from airflow_provider_ch_s3.request import (
     AfterLoad,
     LoadMode,
@@ -284,3 +286,25 @@ def check_needs(
 
 def _has(client: ClickHouseClient, needs: Mapping[TableName, Sequence[str]]) -> bool:
     return bool(client.query(load_queries.render_check_grant(needs))[0]["result"])
+
+
+def check_space(volumes: Sequence[Volume], staged_bytes: float, *, partition_count: float) -> None:
+    """Check that each node has room for its part of the staged rows, and for the merges of one partition of them.
+
+    :param volumes: those of each node together.
+    :param staged_bytes: expected on each node.
+    :raises PlanError: if one has not; names its volumes.
+    """
+    merged_bytes = staged_bytes / max(1.0, partition_count)
+    for (node, policy), found in groupby(volumes, key=lambda volume: (volume.node, volume.policy)):
+        of_node = list(found)
+        if any(volume.is_remote for volume in of_node):
+            continue  # a store has room
+        free_bytes = sum(volume.free_bytes for volume in of_node)
+        if free_bytes < staged_bytes + merged_bytes:
+            names = ", ".join(f"{volume.name!r} ({format_bytes(volume.free_bytes)} free)" for volume in of_node)
+            raise PlanError(
+                f"{node} has too little room for this load: staging is expected to take {format_bytes(staged_bytes)}"
+                f" there, and merges up to {format_bytes(merged_bytes)} more, in the volumes {names} of the storage"
+                f" policy {policy!r}; free some space, or load fewer files"
+            )

@@ -22,8 +22,8 @@ from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
 from airflow_provider_ch_s3.sql.load_queries import render_count_loads
 from airflow_provider_ch_s3.table.mapping import MappedColumn
-from airflow_provider_ch_s3.table.target import TargetSpec
-from airflow_provider_ch_s3.tuning import LoadLimit, MemorySharing, PastLoad, SettingValue
+from airflow_provider_ch_s3.table.target import TableName, TargetSpec
+from airflow_provider_ch_s3.tuning import LoadLimit, MemorySharing, PastLoad, Reduction, SettingValue
 from airflow_provider_ch_s3.tuning.predict import fixed_seconds
 
 log = logging.getLogger(__name__)
@@ -134,6 +134,16 @@ def estimate_volume_bytes(source: SourceSpec) -> int:
     return int(source.size_bytes * factor)
 
 
+# Of text that is not compressed: columns of numbers take a tenth of it, random texts nearly all.
+TEXT_COMPRESSION = 4.0
+
+
+def estimate_staged_bytes(source: SourceSpec) -> float:
+    """Estimate the size of the rows on disk: about that of the files, unless they are not compressed."""
+    is_packed = source.format.is_typed or is_compressed(source.files[0].key)
+    return source.size_bytes if is_packed else source.size_bytes / TEXT_COMPRESSION
+
+
 # A smaller load spends most of its time on starting and ending.
 MIN_VOLUME_BYTES = 64 * MIB
 # A load takes two epochs, one to plan and one to commit.
@@ -166,6 +176,7 @@ def _measure(report: LoadReport, cluster: ClusterSpec) -> PastLoad:
         core_seconds_per_gib=core_seconds_per_gib(
             report.seconds, node_volume_bytes, cluster, file_count=report.files_read
         ),
+        reduction=Reduction(**report.reduction),
     )
 
 
@@ -181,15 +192,20 @@ def core_seconds_per_gib(
 
 
 def read_sharing(
-    client: ClickHouseClient, cluster: ClusterSpec, limit: LoadLimit, identity: LoadIdentity
+    client: ClickHouseClient,
+    cluster: ClusterSpec,
+    limit: LoadLimit,
+    identity: LoadIdentity,
+    ledger: TableName | None = None,
 ) -> MemorySharing:
-    """Count the other loads and exports that any node runs now, whatever their tables.
+    """Count the other loads and exports that any node runs now, whatever their tables, or that are being planned.
 
     The connection's limit holds for all loads, and takes precedence over the limits of this one task.
 
+    :param ledger: where loads claim their part before they are planned; None to count only what runs.
     :raises ServerError: if a node cannot be queried.
     """
-    running = client.query(render_count_loads(cluster.name, but=identity.load_id))[0]["loads"]
+    running = client.query(render_count_loads(cluster.name, but=identity.load_id, ledger=ledger))[0]["loads"]
     if cluster.max_concurrent_loads is not None:
         limit = LoadLimit(cluster.max_concurrent_loads, "max_concurrent_loads")
     return MemorySharing(running=int(running), limit=limit)

@@ -23,11 +23,11 @@ LINE_LENGTH = 100
 def format_plan(prepared: PreparedLoad, *, show_all: bool = False) -> str:
     """Format a plan: what is loaded, each setting with its origin and reason, what was left out, what to expect.
 
-    :param show_all: include the settings that neither differ from the server's own nor protect the data.
+    :param show_all: include the guards that every node has by itself, which are not in the SQL.
     """
     source, plan, node = prepared.source, prepared.plan, prepared.cluster.weakest
     rows = count_of(source.rows, "row") if source.rows is not None else "number of rows unknown before reading"
-    settings = _all_settings(prepared)
+    settings = plan.all
     shown = [setting for setting in settings if show_all or setting.is_notable]
     hidden = count_of(len(settings) - len(shown), "more setting")
     # in one line: an address may be long, and is copied as a whole
@@ -125,7 +125,7 @@ def log_plan(prepared: PreparedLoad) -> None:
     for text in advise(prepared.source, prepared.cluster):
         log.info("advice: %s", text)
     log_folded(log, "the settings that matter, with their reasons", format_plan(prepared))
-    others = [setting for setting in _all_settings(prepared) if not setting.is_notable]
+    others = [setting for setting in prepared.plan.all if not setting.is_notable]
     log_folded(log, f"the other {count_of(len(others), 'setting')}", _format_settings(others))
 
 
@@ -140,7 +140,7 @@ def _describe_files(prepared: PreparedLoad) -> str:
 
 
 def _summarize(prepared: PreparedLoad) -> str:
-    values = {setting.name: setting.value for setting in _all_settings(prepared)}
+    values = {setting.name: setting.value for setting in prepared.plan.all}
     threads, block_bytes = values.get("max_insert_threads"), values.get("min_insert_block_size_bytes")
     pieces = [
         f"{prepared.cluster.node_count} x {count_of(int(threads), 'thread')}" if threads else "",
@@ -148,11 +148,6 @@ def _summarize(prepared: PreparedLoad) -> str:
         str(prepared.plan.prediction),
     ]
     return ", ".join(filter(None, pieces))
-
-
-def _all_settings(prepared: PreparedLoad) -> Sequence[Setting]:
-    """The settings that have a value for this load."""
-    return [one for one in (*prepared.plan.settings, *prepared.plan.kept) if one.value is not None]
 
 
 def _format_settings(settings: Sequence[Setting]) -> str:

@@ -25,8 +25,9 @@ from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.files import check_condition, read_select_types, read_source, with_delimiter
-from airflow_provider_ch_s3.inspect.table import is_remote, read_size
+from airflow_provider_ch_s3.inspect.table import read_size, read_volumes
 from airflow_provider_ch_s3.load import measure
+from airflow_provider_ch_s3.load.checks import check_space
 from airflow_provider_ch_s3.load.merge import check_filled
 from airflow_provider_ch_s3.rejects.lines import check_target, read_line_format
 from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
@@ -47,6 +48,7 @@ from airflow_provider_ch_s3.tuning import (
     MemorySharing,
     PastLoad,
     Prediction,
+    Reduction,
     ServerSetting,
     Setting,
     SettingValue,
@@ -70,6 +72,7 @@ class PreparedLoad:
     :param plan_with: computes the plan of the same load for a cluster with other constants.
     :param sharing: the loads among which the memory of the nodes is divided.
     :param chunk: the part of the source that ``source`` is.
+    :param reduction: how far the load is reduced.
     :param merge: how rows are merged by their keys; None in the other modes.
     :param held: what the table holds now, if rows are merged.
     :param line_format: how lines become rows, where bad rows are set aside; None to read the format as it is.
@@ -84,6 +87,7 @@ class PreparedLoad:
     plan: LoadPlan
     plan_with: Callable[[Calibration], LoadPlan]
     sharing: MemorySharing
+    reduction: Reduction = field(default_factory=Reduction)
     chunk: Chunk = field(default_factory=Chunk)
     merge: MergeRule | None = None
     held: TableSize | None = None
@@ -99,10 +103,10 @@ class PreparedLoad:
         comment = identity.log_comment(
             files=len(self.source.files), bytes=self.source.size_bytes, rows=self.rows, **chunk
         )
-        settings = {**self.plan.sent, "log_comment": comment}
+        settings = {**self.plan.in_text, "log_comment": comment}
         target = self.target.staged_in(into) if into else self.target
         if self.line_format:
-            return render_insert_lines(
+            statement = render_insert_lines(
                 self.source,
                 target.name,
                 cluster=self.cluster.name,
@@ -110,13 +114,15 @@ class PreparedLoad:
                 line_format=self.line_format,
                 settings=settings,
             )
-        mapping = self.mapping
-        if into and self.merge and self.merge.deleted:
-            deleted = f"ifNull(({self.merge.deleted}), 0) != 0"
-            mapping = (*mapping, MappedColumn(target=DELETED, expression=deleted))
-        return load_queries.render_insert_load(
-            self.source, target, mapping, cluster=self.cluster.name, where=self.where, settings=settings
-        )
+        else:
+            mapping = self.mapping
+            if into and self.merge and self.merge.deleted:
+                deleted = f"ifNull(({self.merge.deleted}), 0) != 0"
+                mapping = (*mapping, MappedColumn(target=DELETED, expression=deleted))
+            statement = load_queries.render_insert_load(
+                self.source, target, mapping, cluster=self.cluster.name, where=self.where, settings=settings
+            )
+        return replace(statement, settings=self.plan.guards)
 
     @property
     def rows(self) -> int | None:
@@ -137,19 +143,21 @@ def prepare_load(
     files: tuple[SourceFile, ...],
     read_sharing: Callable[[], MemorySharing],
     past: Mapping[str, PastLoad] = MappingProxyType({}),
+    reduction: Reduction | None = None,
     waits_for_replicas: bool = False,
 ) -> PreparedLoad:
     """Inspect the source, match its columns with the target's, measure a sample, plan the settings.
 
     :param read_sharing: counts the loads among which the memory of the nodes is divided.
     :param past: format → measurements of the table's latest load of it.
+    :param reduction: what an INSERT of this try that failed is reduced to; None for what the last load tells.
     :param waits_for_replicas: the load itself waits for replicas, after the INSERT.
     :raises TargetError: if the table cannot take the files.
     :raises SourceError: if the files cannot be read, or the credentials expire before the load is expected to end.
     :raises ConfigError: if the request contradicts itself or what was found.
     """
     access.check_version(cluster.server_version)
-    server = read_server_settings(client)
+    server = read_server_settings(client, cluster)
     check_given_settings(server, operator=request.settings, connection=request.connection_settings)
     for_inspection = plan_inspection(server, access, request.settings)
     inspection = replace(request, settings=for_inspection)
@@ -169,15 +177,20 @@ def prepare_load(
         mapping = _map(client, source, target, inspection)
         check_filled(target, request.merge, {column.target for column in mapping})
 
-    writes_remotely = is_remote(client, target, cluster.name)
+    volumes = read_volumes(client, target, cluster.name)
+
+    def find_facts(source: SourceSpec, sharing: MemorySharing) -> LoadFacts:
+        facts = replace(
+            _facts(cluster, source, target, mapping, request, past.get(source.data_format)), sharing=sharing
+        )
+        return replace(facts, reduction=facts.first_reduction if reduction is None else reduction)
 
     def plan(source: SourceSpec, sharing: MemorySharing, calibration: Calibration) -> LoadPlan:
         facts = replace(
-            _facts(cluster, source, target, mapping, request, past.get(source.data_format)),
+            find_facts(source, sharing),
             calibration=calibration,
-            sharing=sharing,
             waits_for_replicas=waits_for_replicas,
-            is_remote=writes_remotely,
+            is_remote=any(volume.is_first and volume.is_remote for volume in volumes),
         )
         return plan_load(
             facts,
@@ -194,6 +207,11 @@ def prepare_load(
     sharing = read_sharing()  # last of all: a load that starts in the meantime is counted, too
     final = plan(source, sharing, cluster.calibration)
     _check_expiry(access, final.prediction)
+    check_space(
+        volumes,
+        measure.estimate_staged_bytes(source) / len({node.shard for node in cluster.nodes}),
+        partition_count=source.partition_count,
+    )
     return PreparedLoad(
         cluster=cluster,
         source=source,
@@ -205,6 +223,7 @@ def prepare_load(
         sharing=sharing,
         merge=request.merge,
         held=read_size(client, target.local, cluster.name) if request.merge else None,
+        reduction=find_facts(source, sharing).reduction,
         line_format=line_format,
     )
 
@@ -324,12 +343,17 @@ def check_expressions(request: LoadRequest) -> None:
             raise ConfigError(f"{name}: {error}") from error
 
 
-def read_server_settings(client: ClickHouseClient) -> dict[str, ServerSetting]:
-    """Read all settings of the connected server, as this user sees them."""
-    rows = client.query(load_queries.render_read_settings())
+def read_server_settings(client: ClickHouseClient, cluster: ClusterSpec | None = None) -> dict[str, ServerSetting]:
+    """Read all settings of the connected server, as this user sees them.
+
+    :param cluster: whose nodes to compare with it.
+    """
+    name, nodes = (cluster.name, len(cluster.nodes)) if cluster else (None, 1)
+    rows = client.query(load_queries.render_read_settings(name, nodes=nodes))
     return {
         row["name"]: ServerSetting(
             value=row["value"],
+            is_even=bool(row["is_even"]),
             is_readonly=bool(row["readonly"]),
             lowest=row["min"],
             highest=row["max"],

@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_co
 from airflow_provider_ch_s3.query.progress import expected_work
 from airflow_provider_ch_s3.query.state import QueryStatus
 from airflow_provider_ch_s3.table.row_check import CheckResult
-from airflow_provider_ch_s3.tuning import Prediction
+from airflow_provider_ch_s3.tuning import Prediction, Reduction
 
 # A table partitioned by day may have thousands, and a load may replace all.
 MAX_NAMED_PARTITIONS = 10
@@ -125,8 +125,8 @@ class LoadReport:
     :param attached: whether an earlier try submitted the INSERT, and this one took over its result.
     :param nodes: node (``host:port``) → its share of the load, a :class:`NodeReport`.
     :param settings: setting → ``value``, ``origin`` (``operator``, ``connection``, ``computed``, ``server default``;
-        ``server log`` where no plan is known), ``reason``, and, of a plan, ``is_notable``: whether the value differs
-        from the server's own or protects the data.
+        ``server log`` where no plan is known), ``reason``, and, of a plan, ``is_notable``: whether it is
+        more than a guard that has the servers' own value.
     :param left_out_settings: computed setting that the server does not accept → the reason.
     :param data_format: format of the files; '' where no plan is known.
     :param volume_bytes: size of the written rows in the server's memory; 0 if the table's engine has no parts.
@@ -138,6 +138,9 @@ class LoadReport:
     :param rows_rejected: rows that could not be loaded, and are in ``<table>_rejected`` (``on_bad_rows="reject"``).
     :param rejected: how many of them by ``file`` and ``reason``, the most frequent first, at most 100.
     :param columns_added: columns that the load has added to the table (``on_new_columns="add"``), with their types.
+    :param reduction: how often a load was reduced because it failed for want of resources: blocks and threads halved
+        for ``memory``, ``readers`` halved for a store that refused requests; ``again``: how often this try loaded
+        again. Empty if it was not.
     :param checks: what was compared before the commit, one sentence for each check; empty without staging.
     :param row_checks: of each of the operator's ``checks`` its ``name``, ``expression``, ``on_failure``, ``passed``
         (None if the result is NULL), and, if it is a comparison, ``left``, ``comparison`` and ``right`` with the two
@@ -186,6 +189,7 @@ class LoadReport:
     rows_rejected: int = _reported(_sum)
     rejected: Sequence[Mapping[str, Any]] = _reported(lambda files: tuple(chain(*files))[:MAX_REJECTED], ())
     columns_added: Mapping[str, str] = _reported(_merge, {})
+    reduction: Mapping[str, int] = field(default_factory=dict)
     checks: Sequence[str] = _reported(_describe_chunks, ())
     row_checks: Sequence[Mapping[str, Any]] = _reported(_join_row_checks, ())
     is_validated_only: bool = False
@@ -301,6 +305,7 @@ class LoadReport:
                 for name, node in sorted(self.nodes.items())
             ),
             *([f"  predicted: {decode(Prediction, self.predicted, **_BLANK_PREDICTION)}"] if self.predicted else []),
+            *([f"  blocks and threads: {Reduction(**self.reduction)}"] if self.reduction else []),
             *(f"  checked: {check}" for check in self.checks),
             *(f"  {decode(CheckResult, one)}" for one in self.row_checks),
             *([f"  rejected: {count_of(self.rows_rejected, 'row')}"] if self.rows_rejected else []),

@@ -79,6 +79,7 @@ from airflow_provider_ch_s3.load.measure import read_past_loads, read_sharing
 from airflow_provider_ch_s3.load.merge import check_merge
 from airflow_provider_ch_s3.load.planned import describe_attempt
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load, read_server_settings
+from airflow_provider_ch_s3.load.reduce import after_failure, check_row_groups
 from airflow_provider_ch_s3.load.replace_where import check_replace_where
 from airflow_provider_ch_s3.load.report import LoadReport, build_report
 from airflow_provider_ch_s3.load.row_checks import check_chunk, try_checks
@@ -97,7 +98,7 @@ from airflow_provider_ch_s3.rejects.stage import LineStage, create_rejected
 from airflow_provider_ch_s3.request import AfterLoad, OnNewColumns
 from airflow_provider_ch_s3.table.bad_rows import RejectTables, reject_tables
 from airflow_provider_ch_s3.table.target import TableName
-from airflow_provider_ch_s3.tuning import PastLoad, check_given_settings, plan_chunk_bytes
+from airflow_provider_ch_s3.tuning import PastLoad, Reduction, check_given_settings, plan_chunk_bytes
 
 log = logging.getLogger(__name__)
 
@@ -113,6 +114,7 @@ class LoadRun(TaskLoad):
 
     :param chunk_number: of the chunk that this process works on, from 1.
     :param alterations: how often the target was altered while the rows of this chunk were being staged.
+    :param reduction: what an INSERT that failed for want of resources is reduced to; None if none has.
     :param last_committed: the attempt that this process has committed last.
     :param columns_added: columns that this process has added to the table, with their types.
     """
@@ -120,6 +122,7 @@ class LoadRun(TaskLoad):
     after_kill: ClassVar[str] = "nothing of it was committed"
     chunk_number: int = field(default=1, init=False)
     alterations: int = field(default=0, init=False)
+    reduction: Reduction | None = field(default=None, init=False)
     last_committed: Attempt | None = field(default=None, init=False)
     columns_added: dict[str, str] = field(default_factory=dict, init=False)
     _token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
@@ -343,7 +346,8 @@ class LoadRun(TaskLoad):
         if not selection.files:
             self._check_arguments(selection.left_out.example)
             return None
-        prepared = self._prepare_chunk(selection.chunk, selection.files, past)
+        self.target.ledger.claim()
+        prepared = self._prepare_chunk(selection.chunk, selection.files, past, ledger=self.target.ledger.name)
         if prepared.source.is_pattern and (selection.chunk.after or any(selection.left_out.counts.values())):
             raise ConfigError(
                 f"{count_of(len(selection.files), 'file')} are too many to name in one query, and reading by"
@@ -373,7 +377,11 @@ class LoadRun(TaskLoad):
             log.info("select and where could not be checked with %r: %s", example.key, error)
 
     def _prepare_chunk(
-        self, chunk: Chunk, files: tuple[SourceFile, ...], past: Mapping[str, PastLoad]
+        self,
+        chunk: Chunk,
+        files: tuple[SourceFile, ...],
+        past: Mapping[str, PastLoad],
+        ledger: TableName | None = None,
     ) -> PreparedLoad:
         check_chunk(self.request, chunk)
         check_ends(self.store, files, self.request)
@@ -384,10 +392,13 @@ class LoadRun(TaskLoad):
             self.target.spec,
             access=self.store.access(),
             files=files,
-            read_sharing=partial(read_sharing, self.client, self.cluster, self.request.limit, self.identity),
+            read_sharing=partial(read_sharing, self.client, self.cluster, self.request.limit, self.identity, ledger),
             past=past,
+            reduction=self.reduction,
             waits_for_replicas=self.target.staging.replicas.exist,
         )
+        if self.reduction is not None and self.reduction.again > 1:
+            check_row_groups(self.client, prepared)
         return dataclasses.replace(prepared, chunk=chunk)
 
     def _add_columns(self, files: tuple[SourceFile, ...], names: Sequence[str]) -> None:
@@ -522,9 +533,13 @@ class LoadRun(TaskLoad):
         if not isinstance(step, Resume):
             return step
         if status.state is QueryState.FAILED:
-            explained = explain(status.error, self.target.spec.column_types)
-            text = f"query {status.query_id} failed, and nothing of it was committed: {explained}"
+            failure = f"query {status.query_id} failed, and nothing of it was committed"
             attempt = history.attempt(attempt_id)
+            if reduction := after_failure(attempt, status.error):
+                log.warning("%s; loading again with blocks and threads %s: %s", failure, reduction, status.error)
+                self.reduction = reduction
+                return self._give_up(attempt_id) or Recover()
+            text = f"{failure}: {explain(status.error, self.target.spec.column_types)}"
             data_format = find_format(attempt.detail(EventKind.PLANNED).get("data_format", ""))
             if is_misfit(status.error, is_typed=data_format.is_typed):
                 raise MisfitError(f"{text}{self._find_misfit(attempt, status.error)}")
@@ -615,7 +630,7 @@ class LoadRun(TaskLoad):
                 self._count_alteration()
                 owner.abandon(attempt.id)
                 return Recover()
-            self.alterations, self.chunk_number = 0, self.chunk_number + 1
+            self.alterations, self.reduction, self.chunk_number = 0, None, self.chunk_number + 1
             self.last_committed = owner.history.attempt(attempt.id)
             return after_commit(self.last_committed)
 

@@ -202,6 +202,7 @@ FROM_PLAN = (
     "settings",
     "left_out_settings",
     "predicted",
+    "reduction",
     "columns_added",
     "plan_seconds",
 )

@@ -7,12 +7,12 @@ check costs no more than its comparison (docs/architecture.md has the figures).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from airflow_provider_ch_s3.clickhouse.column_types import decimal_digits, scale_and_zone
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.files.source import ReadColumn
-from airflow_provider_ch_s3.sql.filters import Sql, expression, identifier, literal, literals
+from airflow_provider_ch_s3.sql.filters import Sql, expression, folded, identifier, literal, literals
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION
 
@@ -57,6 +57,11 @@ def select_item(column: MappedColumn, parser: str) -> Sql:
         return _convert(identifier(column.source), column.conversion, parser)
     # In brackets, ClickHouse does not accept an alias without AS.
     return _convert(Sql(f"({expression(column.expression)})"), column.conversion, parser)
+
+
+def select_list(columns: Iterable[MappedColumn], parser: str) -> Sql:
+    """Render the expressions for columns of the table, in their order; as :func:`select_item`."""
+    return folded(select_item(column, parser) for column in columns)
 
 
 def read_column(column: ReadColumn, parser: str) -> Sql:

@@ -26,6 +26,8 @@ class UnquotedValueError(TypeError):
     """A template printed a value without a filter."""
 
 
+_LINE_LENGTH = 110
+
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
 
 
@@ -69,6 +71,22 @@ def identifiers(names: Iterable[str]) -> Sql:
     return Sql(", ".join(identifier(name) for name in names))
 
 
+def folded(items: Iterable[Sql]) -> Sql:
+    """Separate what is quoted already by commas, with as much in a line as fits."""
+    lines: list[str] = []
+    for item in items:
+        if lines and len(lines[-1]) + len(item) < _LINE_LENGTH:
+            lines[-1] += f", {item}"
+        else:
+            lines.append(item)
+    return Sql(",\n    ".join(lines))
+
+
+def folded_identifiers(names: Iterable[str]) -> Sql:
+    """Quote a list of identifiers, with as many in a line as fit."""
+    return folded(identifier(name) for name in names)
+
+
 def literals(values: Iterable[str | int | float]) -> Sql:
     """Quote a list of literals, separated by commas."""
     return Sql(", ".join(literal(value) for value in values))
@@ -82,6 +100,11 @@ def tuples(rows: Iterable[tuple[str | int | float, ...]]) -> Sql:
 def is_among(values: Sequence[str]) -> Sql:
     """Print the comparison of what precedes with some values; for one value, one that the server can look up."""
     return Sql(f"= {literal(values[0])}" if len(values) == 1 else f"IN ({literals(values)})")
+
+
+def assignments(settings: Mapping[str, str | int | float]) -> Sql:
+    """Print what a SETTINGS clause sets, with as much in a line as fits."""
+    return folded(Sql(f"{setting_name(name)} = {literal(value)}") for name, value in settings.items())
 
 
 _PLAIN_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -147,9 +170,10 @@ FILTERS = {
         literals,
         identifier,
         identifiers,
+        folded_identifiers,
         tuples,
         is_among,
-        setting_name,
+        assignments,
         parameter,
         expression,
         column_type,

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.sql.load_queries import CLAIMS
 from airflow_provider_ch_s3.sql.render import inline, render
 from airflow_provider_ch_s3.table.target import TableName
 
@@ -241,6 +242,12 @@ def render_read_planned_by(
 def render_write_names(ledger: TableName, names: Sequence[Mapping[str, str]], *, quorum: int) -> Statement:
     """Append names of tables: rows of target (a UUID), event and name."""
     return _render_write("write_names", ledger, names, quorum)
+
+
+def render_write_claim(ledger: TableName, load_id: str) -> Statement:
+    """Record that a load is about to be planned, for other loads that are planned now."""
+    claim = {"target": CLAIMS, "load_id": load_id, "event": "claimed"}
+    return _render_write("write_claim", ledger, [claim], quorum=0)
 
 
 def render_read_earlier_uuids(ledger: TableName, cluster: str | None, *, target: str) -> Statement:
@@ -560,19 +567,23 @@ def render_prune_ledger(
 def render_prune_locks(
     ledger: TableName, cluster: str | None, *, target: str, last_epoch: int, before_seconds: float
 ) -> Statement:
-    """Remove the locks of a target from before a Unix time."""
+    """Remove the locks of a target from before a Unix time, and the claims of all loads from before it."""
     # The last epoch is always kept: no epoch may be used twice.
     text = """
         ALTER TABLE {{ ledger | table_name }}{{ cluster | on_cluster }}
-        DELETE WHERE target = {{ target | literal }}
-            AND epoch < {{ last_epoch | literal }}
-            AND event IN ('locked', 'alive')
+        DELETE WHERE (
+                target = {{ target | literal }}
+                    AND epoch < {{ last_epoch | literal }}
+                    AND event IN ('locked', 'alive')
+                OR target = {{ claims | literal }}
+            )
             AND toFloat64(time) < {{ before_seconds | literal }}
         SETTINGS mutations_sync = 2
     """
     return inline(
         "prune_locks",
         text,
+        claims=CLAIMS,
         ledger=ledger,
         cluster=cluster,
         target=target,

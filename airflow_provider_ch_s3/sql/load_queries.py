@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -15,27 +15,20 @@ from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 from airflow_provider_ch_s3.tuning.rule import SettingValue
 
+CLAIMS = "claims"
+"""In the ledger, the target of what loads claim before they are planned."""
+# From there to the start of an INSERT it takes seconds, unless another load has the lock.
+CLAIM_SECONDS = 60
+
 
 def render_read_table(table: TableName, cluster: str | None) -> Statement:
     """Definition, engine and keys of a table, one row for each node that has it."""
     return render("read_table", table=table, cluster=cluster)
 
 
-def render_read_remote_disks(policy: str, cluster: str | None) -> Statement:
-    """Names of the disks where a storage policy puts new parts, if they are not the server's own; of all nodes."""
-    # Disks of a storage policy's first volume, where new parts go, that are no disks of the server.
-    text = """
-        SELECT DISTINCT name
-        FROM {{ cluster | all_nodes("system.disks") }}
-        WHERE is_remote
-            AND name IN (
-                SELECT arrayJoin(disks)
-                FROM system.storage_policies
-                WHERE policy_name = {{ policy | literal }} AND volume_priority = 1
-            )
-        SETTINGS skip_unavailable_shards = 0
-    """
-    return inline("read_remote_disks", text, policy=policy, cluster=cluster)
+def render_read_volumes(policies: Sequence[str], cluster: str | None) -> Statement:
+    """The volumes of storage policies on each node: new parts go to the first one that has room."""
+    return render("read_volumes", policies=policies, cluster=cluster)
 
 
 def render_read_columns(table: TableName, cluster: str | None) -> Statement:
@@ -72,13 +65,12 @@ def render_check_grant(needs: Mapping[TableName, Sequence[str]]) -> Statement:
     return render("check_grant", needs={table: Sql(", ".join(rights)) for table, rights in needs.items()})
 
 
-def render_read_settings() -> Statement:
-    """All settings of the connected server, with their values."""
-    text = """
-        SELECT name, value, readonly, min, max, type
-        FROM system.settings
+def render_read_settings(cluster: str | None = None, *, nodes: int = 1) -> Statement:
+    """All settings of the connected server, and whether each node has the same value for other nodes' queries.
+
+    A profile that cuts the answer of a node hides its values: then they count as different ones.
     """
-    return inline("read_settings", text)
+    return replace(render("read_settings", cluster=cluster, nodes=nodes), reads_profiles=True)
 
 
 def render_read_formats() -> Statement:
@@ -223,6 +215,11 @@ def render_parquet_footers(
     return reading("parquet_footers", source, settings, cluster=cluster)
 
 
+def render_largest_row_group(source: SourceSpec, settings: Mapping[str, SettingValue]) -> Statement:
+    """The file with the largest row group of Parquet files, and the size of that without compression."""
+    return reading("largest_row_group", source, settings, cluster=None)
+
+
 def render_insert_load(
     source: SourceSpec,
     target: TargetSpec,
@@ -270,20 +267,13 @@ def render_running_queries(prefix: str, cluster: str | None) -> Statement:
     return _render_running("running_queries", Sql(f"startsWith(initial_query_id, {literal(prefix)})"), cluster)
 
 
-def render_count_loads(cluster: str | None, *, but: str) -> Statement:
-    """Number of loads that any node is running an INSERT of.
+def render_count_loads(cluster: str | None, *, but: str, ledger: TableName | None = None) -> Statement:
+    """Number of loads that any node is running an INSERT of, or that are about to.
 
     :param but: id of a load that is not counted.
+    :param ledger: where loads claim their part of the memory before they are planned.
     """
-    # A load's INSERT, staged or direct; a load that is waiting or committing takes no memory to speak of
-    text = """
-        SELECT uniqExact(initial_query_id) AS loads
-        FROM {{ cluster | all_nodes("system.processes") }}
-        WHERE match(initial_query_id, '^ch-s3-[0-9a-f]{20}-[0-9]+-[0-9]+(-insert)?$')
-            AND NOT startsWith(initial_query_id, {{ but | literal }})
-        SETTINGS skip_unavailable_shards = 0
-    """
-    return inline("count_loads", text, cluster=cluster, but=f"{but}-")
+    return render("count_loads", cluster=cluster, but=but, ledger=ledger, claims=CLAIMS, claim_seconds=CLAIM_SECONDS)
 
 
 def render_has_query_log(cluster: str | None) -> Statement:

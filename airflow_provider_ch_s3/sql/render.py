@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.sql.conversions import (
     ISO_TIME,
     read_column,
     select_item,
+    select_list,
 )
 from airflow_provider_ch_s3.sql.filters import FILTERS, Sql, require_quoted
 from airflow_provider_ch_s3.sql.fitting import (
@@ -65,7 +66,7 @@ _ENVIRONMENT.filters.update(
         function.__name__: function
         for function in (
             *(all_nodes, all_replicas, all_shards, into_shards, on_cluster, shard_here, are_tables, are_partitions),
-            *(select_item, read_column),
+            *(select_item, select_list, read_column),
             *(csv_field, csv_line, field_text, fitting, is_inexact, opens_text, ends_text),
         )
     },

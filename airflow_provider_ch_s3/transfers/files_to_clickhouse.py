@@ -17,6 +17,7 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from airflow_provider_ch_s3.assets.clickhouse import describe_in_events
+from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.errors import CheckFailedError, LoadError
 from airflow_provider_ch_s3.files.addresses import Scheme, SourcePattern, parse_source
@@ -451,4 +452,6 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     def _show(self, sql: str) -> None:
         """Have Airflow store the rendered fields once more when the task ends, with the INSERT."""
         if sql:
-            self.sql, self.overwrite_rtif_after_execution = sql, True
+            is_cut_off = len(sql) > conf.getint("core", "max_templated_field_length", fallback=4096)
+            self.sql = shorten_lines(sql) if is_cut_off else sql
+            self.overwrite_rtif_after_execution = True

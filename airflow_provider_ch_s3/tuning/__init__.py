@@ -1,7 +1,7 @@
 """Compute the settings of a load: one function per setting, and the plan that combines them. Pure."""
 
 from airflow_provider_ch_s3.tuning.export import EXPORT_RULES, ExportFacts
-from airflow_provider_ch_s3.tuning.facts import LoadFacts, LoadLimit, MemorySharing, PastLoad
+from airflow_provider_ch_s3.tuning.facts import LoadFacts, LoadLimit, MemorySharing, PastLoad, Reduction
 from airflow_provider_ch_s3.tuning.in_place import IN_PLACE_RULES, InPlaceFacts
 from airflow_provider_ch_s3.tuning.plan import (
     LoadPlan,
@@ -27,6 +27,7 @@ __all__ = [
     "PastLoad",
     "Plan",
     "Prediction",
+    "Reduction",
     "ServerSetting",
     "Setting",
     "SettingOrigin",

@@ -48,6 +48,35 @@ class MemorySharing:
         return f"shared by {count_of(self.loads, 'load')} ({reason})"
 
 
+class Reduction(NamedTuple):
+    """How far a load was reduced because an INSERT of it failed for want of resources.
+
+    :param memory: how often its blocks and threads were halved, since a node ran out of memory.
+    :param readers: how often its readers alone were halved, since the store refused that many requests.
+    :param again: how often this try has loaded again for that.
+    """
+
+    memory: int = 0
+    readers: int = 0
+    again: int = 0
+
+    def for_next_load(self, *, has_room: bool) -> Reduction:
+        """What the next load of such files begins with.
+
+        :param has_room: twice the blocks on twice the threads would have fitted. Whether the store would have
+            answered more requests is unknown, so they are tried.
+        """
+        return Reduction(memory=max(0, self.memory - has_room), readers=max(0, self.readers - 1))
+
+    def __str__(self) -> str:
+        causes = ((self.memory, "a node ran out of memory"), (self.readers, "the store refused requests"))
+        return "; ".join(f"halved {_times(count)}, because {cause}" for count, cause in causes if count)
+
+
+def _times(count: int) -> str:
+    return ("once", "twice")[count - 1] if count < 3 else f"{count} times"
+
+
 @dataclass(frozen=True, kw_only=True)
 class PastLoad:
     """Measurements of an earlier load of the same format into the same table.
@@ -56,6 +85,7 @@ class PastLoad:
     :param node_volume_bytes: size in memory of one node's share of the rows.
     :param peak_memory_bytes: peak memory of the node that used most.
     :param core_seconds_per_gib: core seconds of the load per GiB of its rows in memory.
+    :param reduction: how far it was reduced in the end.
     """
 
     query_id: str
@@ -63,6 +93,7 @@ class PastLoad:
     node_volume_bytes: float
     peak_memory_bytes: int
     core_seconds_per_gib: float
+    reduction: Reduction = field(default_factory=Reduction)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +113,7 @@ class LoadFacts:
     :param partition_count: partitions that the rows go to; ``partitions_per_file``: those of one file.
     :param calibration: constants measured on this cluster.
     :param past: measurements of the latest load of the same format into the table.
+    :param reduction: how far this load is reduced.
     :param takes_all_columns: no column of the files may go unused.
     :param may_lack_columns: a file may lack columns that others have.
     :param reads_other_files: the address also matches files that are not part of the load; a filter drops their rows.
@@ -113,6 +145,7 @@ class LoadFacts:
     partitions_per_file: float = 1.0
     calibration: Calibration = field(default_factory=Calibration)
     past: PastLoad | None = None
+    reduction: Reduction = field(default_factory=Reduction)
     takes_all_columns: bool = True
     may_lack_columns: bool = False
     reads_other_files: bool = False
@@ -137,6 +170,13 @@ class LoadFacts:
     def share_bytes(self) -> float:
         """Memory of a node that this load may use."""
         return self.memory_bytes * self.ingest_memory_ratio / self.sharing.loads
+
+    @property
+    def first_reduction(self) -> Reduction:
+        """What the latest load of such files tells: four times its peak would have had to fit for twice as much."""
+        if self.past is None:
+            return Reduction()
+        return self.past.reduction.for_next_load(has_room=4 * self.past.peak_memory_bytes <= self.share_bytes)
 
     @property
     def files_per_node(self) -> int:

@@ -6,8 +6,10 @@ that is best.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from airflow_provider_ch_s3.common.text import MIB, count_of, format_bytes
-from airflow_provider_ch_s3.tuning.facts import LoadFacts
+from airflow_provider_ch_s3.tuning.facts import LoadFacts, Reduction
 from airflow_provider_ch_s3.tuning.predict import PARTS_WITHOUT_MERGE, blocks_in_memory, buffer_bytes, parts_per_node
 from airflow_provider_ch_s3.tuning.rule import Decision
 
@@ -24,12 +26,17 @@ FEWEST_BLOCKS_PER_THREAD = 2
 MORE_BLOCKS_WITH_PARTITIONS = 2
 # Smaller blocks save too little memory to matter, and each becomes a part for every partition that it touches.
 MIN_BLOCK_BYTES = 64 * MIB
+# However often they are halved.
+LEAST_BLOCK_BYTES = 4 * MIB
 
 
 def max_insert_threads(facts: LoadFacts) -> Decision:
     """Half of the cores, so that the others can read and merge; 4 on two to seven cores, 1 on one core."""
     threads = count_insert_threads(facts)
-    if facts.calibration.insert_threads_per_core is not None:
+    if facts.reduction.memory:
+        full = count_insert_threads(replace(facts, reduction=Reduction()))
+        reason = f"{count_of(full, 'thread')} {facts.reduction._replace(readers=0)}"
+    elif facts.calibration.insert_threads_per_core is not None:
         reason = f"{facts.calibration.insert_threads_per_core:g} per core were fastest when this cluster was tuned"
     elif facts.vcpus == 1:
         reason = "one core sorts and writes one block after the other"
@@ -46,9 +53,11 @@ def max_insert_threads(facts: LoadFacts) -> Decision:
 def count_insert_threads(facts: LoadFacts) -> int:
     """Number of threads that sort and write on one node."""
     if facts.calibration.insert_threads_per_core is not None:
-        return max(1, round(facts.vcpus * facts.calibration.insert_threads_per_core))
-    # Three servers on two cores: 1.82 s with one thread each, 1.90 s with two or four.
-    return 1 if facts.vcpus == 1 else max(facts.vcpus // 2, PARTS_WITHOUT_MERGE)
+        threads = round(facts.vcpus * facts.calibration.insert_threads_per_core)
+    else:
+        # Three servers on two cores: 1.82 s with one thread each, 1.90 s with two or four.
+        threads = 1 if facts.vcpus == 1 else max(facts.vcpus // 2, PARTS_WITHOUT_MERGE)
+    return max(1, threads >> facts.reduction.memory)
 
 
 def min_insert_block_size_bytes(facts: LoadFacts) -> Decision:
@@ -58,6 +67,10 @@ def min_insert_block_size_bytes(facts: LoadFacts) -> Decision:
     readers and writers, and loads have run out of memory in spite of it
     (https://github.com/ClickHouse/ClickHouse/issues/88556), so the buffers and 15 % are subtracted first.
     """
+    if facts.reduction.memory:
+        full_bytes = int(min_insert_block_size_bytes(replace(facts, reduction=Reduction())).value or 0)
+        reason = f"{format_bytes(full_bytes)} {facts.reduction._replace(readers=0)}"
+        return Decision(max(LEAST_BLOCK_BYTES, full_bytes >> facts.reduction.memory), reason)
     threads = count_insert_threads(facts)
     held_bytes = _held_bytes(facts, threads)
     in_memory = blocks_in_memory(facts, threads=threads)
@@ -91,7 +104,8 @@ def max_insert_delayed_streams_for_parallel_write(facts: LoadFacts) -> Decision:
     if not facts.is_remote:
         return Decision(None, "new parts of the table are on local disks, or nobody knows where")
     threads = count_insert_threads(facts)
-    if min_insert_block_size_bytes(facts).value != _ceiling_bytes(facts, threads):
+    is_limit = min_insert_block_size_bytes(facts).value == _ceiling_bytes(facts, threads)
+    if not is_limit and not facts.reduction.memory:
         return Decision(None, "there is memory for the uploads that the server keeps open")
     return Decision(
         0,

@@ -40,13 +40,30 @@ class Plan:
     kept: tuple[Setting, ...] = ()
 
     @property
+    def all(self) -> tuple[Setting, ...]:
+        """All settings that have a value."""
+        return tuple(setting for setting in (*self.settings, *self.kept) if setting.value is not None)
+
+    @property
     def sent(self) -> dict[str, SettingValue]:
-        """The values for the SETTINGS clause."""
-        return {s.name: s.value for s in (*self.settings, *self.kept) if s.is_sent and s.value is not None}
+        """The values to send."""
+        return {setting.name: setting.value for setting in self.all if setting.is_sent and setting.value is not None}
+
+    @property
+    def in_text(self) -> dict[str, SettingValue]:
+        """What the SETTINGS clause of a statement names that people read."""
+        notable = {setting.name for setting in self.all if setting.is_notable}
+        return {name: value for name, value in self.sent.items() if name in notable}
+
+    @property
+    def guards(self) -> dict[str, SettingValue]:
+        """What every node has by itself, sent with the request in case that changes."""
+        in_text = self.in_text
+        return {name: value for name, value in self.sent.items() if name not in in_text}
 
     def describe(self) -> str:
-        """The settings that differ from the server's own or protect the data, with their reasons, for a log."""
-        notable = [setting for setting in (*self.settings, *self.kept) if setting.is_notable]
+        """The settings that are more than guards with the server's own value, with their reasons, for a log."""
+        notable = [setting for setting in self.all if setting.is_notable]
         lines = [f"  {s.name} = {s.value}  [{s.origin.value}] {s.reason}" for s in notable]
         return "\n".join([*lines, *(f"  {name} left out: {why}" for name, why in self.left_out.items())])
 
@@ -117,8 +134,7 @@ def plan_query(
         elif not server[setting.name].takes(setting.value):
             left_out[setting.name] = f"this user may not change it from {server[setting.name].value}"
         else:
-            is_notable = rule.protects_data or _differs(setting, server)
-            settings.append(replace(setting, is_notable=is_notable))
+            settings.append(replace(setting, is_notable=not rule.is_guard or _differs(setting, server)))
     settings.extend(_given_setting(name, value, computed=None) for name, value in given.items())
     return Plan(settings=tuple(settings), kept=kept, left_out=left_out)
 
@@ -199,8 +215,9 @@ def _keep(
 
 
 def _differs(setting: Setting, server: Mapping[str, ServerSetting]) -> bool:
-    """Whether the server's own value is a different one than is sent."""
-    return setting.value is not None and not is_same(setting.value, server[setting.name].value)
+    """Whether a node has another value by itself than is sent."""
+    known = server[setting.name]
+    return setting.value is not None and not (known.is_even and is_same(setting.value, known.value))
 
 
 def _given_setting(name: str, given: tuple[SettingValue, SettingOrigin], *, computed: SettingValue | None) -> Setting:

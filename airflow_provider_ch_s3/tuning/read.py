@@ -26,7 +26,8 @@ _OTHER_FILES = "characters in the file names make ClickHouse open other files to
 
 def count_readers(facts: LoadFacts) -> int:
     """Number of threads that read on one node; they also sort and write."""
-    return max(1, round(facts.vcpus * (facts.calibration.readers_per_core or READERS_PER_CORE)))
+    readers = round(facts.vcpus * (facts.calibration.readers_per_core or READERS_PER_CORE))
+    return max(1, readers >> (facts.reduction.memory + facts.reduction.readers))
 
 
 def readers_bytes(facts: LoadFacts) -> int:
@@ -40,6 +41,8 @@ def max_threads(facts: LoadFacts) -> Decision:
         reason = f"{facts.calibration.readers_per_core:g} per core were fastest when this cluster was tuned"
     else:
         reason = "one thread per core reads, sorts and writes; more would only take turns and use more memory"
+    if facts.reduction.memory or facts.reduction.readers:
+        reason += f"; {facts.reduction}"
     return Decision(count_readers(facts), reason)
 
 

@@ -30,7 +30,7 @@ class Setting:
 
     :param value: None if the rule does not apply to this load: the server's default stays.
     :param reason: one sentence with the numbers in it.
-    :param is_notable: it differs from the server's own value, or protects the data.
+    :param is_notable: it is more than a guard that has the servers' own value, so the text of a load contains it.
     """
 
     name: str
@@ -49,11 +49,13 @@ class ServerSetting:
     """A setting as ``system.settings`` reports it.
 
     :param is_readonly: the user's profile does not allow changing it.
+    :param is_even: whether it has this value on all nodes.
     :param lowest: the least value that the profile allows; None for any; ``highest``: the greatest.
     :param type: ClickHouse's name for what the setting takes.
     """
 
     value: str
+    is_even: bool = True
     is_readonly: bool = False
     lowest: str | None = None
     highest: str | None = None
@@ -165,6 +167,11 @@ class Rule(Generic[Facts]):
         else:
             decision = self.decide(facts)
         return Setting(name=self.name, value=decision.value, reason=decision.reason)
+
+    @property
+    def is_guard(self) -> bool:
+        """Whether it matters only that no other value is in effect."""
+        return self.is_pinned or self.protects_data
 
     @property
     def formats(self) -> tuple[str, ...]:

@@ -130,6 +130,7 @@ MEASURED = Source("measured", "tuning.md")
 _OVERRIDES = "from ClickHouse 26.2 on this overrides insert_deduplicate"
 _NULLS = "a NULL for a column that is not Nullable must fail the load, not become 0 or an empty string"
 _EMPTY = "an empty field is a NULL, not the number 0"
+_TYPES = "an expression must have the type that the load checked"
 _GONE = "files that disappear between listing and reading must fail the load, not make it an empty one"
 _FOUND_AGAIN = "a retry finds the load by its query id in system.query_log, and the report is read from there"
 
@@ -170,7 +171,7 @@ RULES: tuple[Rule[LoadFacts], ...] = (
         0,
         "merges replace, sum and collapse rows later; doing so in the INSERT as well takes the time twice",
     ),
-    computed(insert.parallel_distributed_insert_select, protects_data=True),
+    computed(insert.parallel_distributed_insert_select),
     computed(insert.distributed_foreground_insert, protects_data=True),
     computed(read.max_threads, source=S3_GUIDE),
     fixed(
@@ -215,6 +216,8 @@ RULES: tuple[Rule[LoadFacts], ...] = (
         protects_data=True,
     ),
     fixed("input_format_null_as_default", 0, _NULLS, protects_data=True),
+    *(fixed(name, 0, _TYPES, protects_data=True) for name in ("cast_keep_nullable", "data_type_default_nullable")),
+    fixed("transform_null_in", 0, "NULL IN (…) must yield what the load checked", protects_data=True),
     fixed("input_format_csv_empty_as_default", 1, _EMPTY, protects_data=True),
     fixed("input_format_tsv_empty_as_default", 1, _EMPTY, protects_data=True),
     fixed(

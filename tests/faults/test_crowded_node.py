@@ -1,16 +1,17 @@
-"""Loads that do not see each other fill the memory of a small node."""
+"""Several loads fill the memory of a small node: they see each other, or load again with less."""
 
 from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from airflow_provider_ch_s3.common.text import GIB
-from airflow_provider_ch_s3.errors import ChS3Error, LoadError
-from airflow_provider_ch_s3.sandbox import SandboxConfig
+from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from bench.exactly_once import BUCKET, load, make_files, make_table
 from tests.faults.oracle import find_leftovers
@@ -26,51 +27,78 @@ UPTIME = "SELECT toUInt32(uptime()) AS up"
 CONFIG = SandboxConfig(shards=1, memory_bytes_per_node=GIB)
 
 
-def test_loads_commit_or_fail_clean_and_retries_load_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def small_node() -> Iterator[Sandbox]:
     with running_sandbox(CONFIG) as sandbox:
-        connection = json.loads(sandbox.airflow_conn_clickhouse)
-        # the whole node for each load
-        connection["extra"].update(ingest_memory_ratio=1)
-        monkeypatch.setenv("AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT", json.dumps(connection))
-        monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", sandbox.airflow_conn_aws)
         sandbox.s3_client().create_bucket(Bucket=BUCKET)
         sandbox.query("CREATE DATABASE bench ENGINE = Atomic")
         make_files(sandbox, "big", ROWS, 12)
-        for number in range(LOADS):
-            make_table(sandbox, f"t{number}", "tuple()")
-        (up,) = sandbox.query(UPTIME)
+        yield sandbox
 
-        def load_one(number: int) -> ChS3Error | None:
-            try:
-                load(f"bench.t{number}", "big", 0, poll_interval=0.25)
-            except ChS3Error as error:
-                return error
-            return None
 
-        def count(number: int) -> int:
-            return int(sandbox.query(f"SELECT count() AS rows FROM bench.t{number}")[0]["rows"])
+Together = Callable[..., list[dict[str, Any]]]
 
+
+@pytest.fixture
+def load_together(small_node: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Together:
+    """Load into as many tables at once, each for the whole node; returns the reports."""
+    monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", small_node.airflow_conn_aws)
+
+    def load_all(before: str, extra: Callable[[int], dict[str, Any]] = lambda _: {}) -> list[dict[str, Any]]:
+        """
+        :param before: the statement that no load sends before all are as far.
+        :param extra: of the connection of each load.
+        """
         gates: dict[int, Gate] = {}
 
-        def load_when_all_are_planned(number: int, gate: Gate) -> ChS3Error | None:
+        def load_one(number: int, gate: Gate) -> dict[str, Any]:
             gates[threading.get_ident()] = gate
-            return load_one(number)
+            return load(f"bench.t{number}", "big", 0, clickhouse_conn_id=f"ch{number}", poll_interval=0.25)[1]
 
+        connection = json.loads(small_node.airflow_conn_clickhouse)
+        for number in range(LOADS):
+            own = {**connection["extra"], "ingest_memory_ratio": 1, **extra(number)}
+            monkeypatch.setenv(f"AIRFLOW_CONN_CH{number}", json.dumps({**connection, "extra": own}))
+            make_table(small_node, f"t{number}", "tuple()")
         with ThreadPoolExecutor(LOADS) as pool, monkeypatch.context() as gated:
             watch_statements(gated, gates)
-            planned = [Gate("submit") for _ in range(LOADS)]
-            for number, gate in enumerate(planned):
-                gate.task = pool.submit(load_when_all_are_planned, number, gate)
-            wait_until(lambda: all(gate.reached.is_set() or gate.task.done() for gate in planned), "the plans")
-            for gate in planned:
+            ready = [Gate(before) for _ in range(LOADS)]
+            for number, gate in enumerate(ready):
+                gate.task = pool.submit(load_one, number, gate)
+            wait_until(lambda: all(gate.reached.is_set() or gate.task.done() for gate in ready), "the loads")
+            for gate in ready:
                 gate.opened.set()
-            errors = [gate.task.result() for gate in planned]
-        failed = [number for number, error in enumerate(errors) if error]
-        assert failed, "nothing ran out of memory: the test needs a smaller node"
-        assert [count(number) for number in range(LOADS)] == [0 if error else ROWS for error in errors]
-        remedy = "the server ran out of memory: load again"
-        assert [str(e) for e in errors if isinstance(e, LoadError) and remedy not in str(e)] == []
-        assert [load_one(number) for number in failed] == [None] * len(failed)
-        assert [count(number) for number in range(LOADS)] == [ROWS] * LOADS
-        assert find_leftovers(sandbox, "bench") == []
-        assert sandbox.query(UPTIME)[0]["up"] > up["up"], "the server died and was restarted"
+            return [gate.task.result() for gate in ready]
+
+    return load_all
+
+
+def count(sandbox: Sandbox) -> list[int]:
+    tables = [f"bench.t{number}" for number in range(LOADS)]
+    return [int(sandbox.query(f"SELECT count() AS rows FROM {table}")[0]["rows"]) for table in tables]
+
+
+def test_loads_that_are_planned_in_the_same_second_share_the_memory(
+    small_node: Sandbox, load_together: Together
+) -> None:
+    # the rest is for the server, and for what merges meanwhile
+    reports = load_together("count_loads", lambda _: {"ingest_memory_ratio": 0.5})
+    reasons = [report["settings"]["min_insert_block_size_bytes"]["reason"] for report in reports]
+    assert ["shared by 4 loads (3 others run now)" in reason for reason in reasons] == [True] * LOADS
+    assert [report["reduction"] for report in reports] == [{}] * LOADS
+    assert count(small_node) == [ROWS] * LOADS
+
+
+def test_loads_that_run_out_of_memory_load_again_with_less(small_node: Sandbox, load_together: Together) -> None:
+    (up,) = small_node.query(UPTIME)
+    # with ledgers of their own they do not see each other
+    reports = load_together("submit", lambda number: {"ledger_table": f"bench.ledger{number}"})
+    reduced = [report for report in reports if report["reduction"]]
+    assert reduced, "nothing ran out of memory: the test needs a smaller node"
+    assert count(small_node) == [ROWS] * LOADS
+    for report in reduced:
+        halved = report["reduction"]["memory"]
+        assert halved == report["reduction"]["again"]
+        assert int(report["settings"]["max_insert_threads"]["value"]) == 4 >> halved
+    assert find_leftovers(small_node, "bench") == []
+    assert small_node.query(UPTIME)[0]["up"] > up["up"], "the server died and was restarted"

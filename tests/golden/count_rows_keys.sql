@@ -4,7 +4,4 @@ FROM s3(
     {s3_access_key:String}, {s3_secret_key:String},
     'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
 SETTINGS
-    max_threads = 4,
-    max_execution_time = 1,
-    timeout_overflow_mode = 'throw',
-    input_format_skip_unknown_fields = 1
+    max_threads = 4, max_execution_time = 1, timeout_overflow_mode = 'throw', input_format_skip_unknown_fields = 1

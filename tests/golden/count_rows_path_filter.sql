@@ -5,7 +5,4 @@ FROM s3(
     'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
 WHERE _path IN ('flights/it\'s 1.parquet', 'flights/it\'s 2.parquet')
 SETTINGS
-    max_threads = 4,
-    max_execution_time = 1,
-    timeout_overflow_mode = 'throw',
-    input_format_skip_unknown_fields = 1
+    max_threads = 4, max_execution_time = 1, timeout_overflow_mode = 'throw', input_format_skip_unknown_fields = 1

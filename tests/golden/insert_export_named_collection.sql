@@ -6,6 +6,4 @@ FROM (
 SELECT id, dt FROM flights ORDER BY id -- all of them
 )
 SETTINGS
-    max_insert_threads = 4,
-    date_time_input_format = 'best_effort',
-    log_comment = '{"dag": "it\'s"}'
+    max_insert_threads = 4, date_time_input_format = 'best_effort', log_comment = '{"dag": "it\'s"}'

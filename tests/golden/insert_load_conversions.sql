@@ -9,8 +9,7 @@ WITH
     (time, made, refused) -> if(made = time, made, refused) AS ch_s3_seconds,
     accurateCast(ch_s3_date(decodeURLComponent(extract(`ch_s3_files`._path, '/dt=([^/]*)/')), toDate32(decodeURLComponent(extract(`ch_s3_files`._path, '/dt=([^/]*)/'))), toDate32(parseDateTime64BestEffort(decodeURLComponent(extract(`ch_s3_files`._path, '/dt=([^/]*)/')), 1, 'UTC'))), 'Date') AS `dt`
 SELECT
-    accurateCast((id + 255), 'UInt8'),
-    if(`a` IS NULL, NULL, accurateCast(assumeNotNull(`a`), 'UInt64')),
+    accurateCast((id + 255), 'UInt8'), if(`a` IS NULL, NULL, accurateCast(assumeNotNull(`a`), 'UInt64')),
     accurateCast(ch_s3_date(`b`, toDate32(`b`), toDate32(parseDateTime64BestEffort(`b`, 1, 'UTC'))), 'Date'),
     if(`c` IS NULL, NULL, accurateCast(ch_s3_time(assumeNotNull(`c`), parseDateTime64BestEffort(assumeNotNull(`c`), 1, 'UTC'), '(:\\d\\d|\\d{6})[.,]\\d{0}\\d*[1-9]'), 'DateTime(\'UTC\')')),
     ch_s3_decimal(`d`, accurateCast(`d`, 'Decimal(9, 2)'), '\\.\\d{2}\\d*[1-9]|[eE]|^\\D*$', accurateCast(concat(`d`, ' does not fit'), 'Decimal(9, 2)')),
@@ -23,6 +22,4 @@ FROM s3Cluster('it\'s',
     'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
     AS `ch_s3_files`
 SETTINGS
-    max_insert_threads = 4,
-    date_time_input_format = 'best_effort',
-    log_comment = '{"dag": "it\'s"}'
+    max_insert_threads = 4, date_time_input_format = 'best_effort', log_comment = '{"dag": "it\'s"}'

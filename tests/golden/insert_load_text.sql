@@ -5,8 +5,7 @@ WITH
     if(`ch_s3_files`.`it's at` IS NULL, NULL, accurateCast(ch_s3_time(assumeNotNull(`ch_s3_files`.`it's at`), parseDateTime64BestEffort(assumeNotNull(`ch_s3_files`.`it's at`), 3), '(:\\d\\d|\\d{6})[.,]\\d{3}\\d*[1-9]'), 'DateTime64(3)')) AS `it's at`,
     if(decodeURLComponent(nullIf(extract(`ch_s3_files`._path, '/dt`=([^/]*)/'), '__HIVE_DEFAULT_PARTITION__')) IS NULL, NULL, accurateCast(assumeNotNull(decodeURLComponent(nullIf(extract(`ch_s3_files`._path, '/dt`=([^/]*)/'), '__HIVE_DEFAULT_PARTITION__'))), 'UInt8')) AS `dt\``
 SELECT
-    `id`,
-    `tail\`num`
+    `id`, `tail\`num`
 FROM s3Cluster('it\'s',
     'http://s3:9000/flights/dt={1,2}/a.parquet',
     {s3_access_key:String}, {s3_secret_key:String},
@@ -14,6 +13,4 @@ FROM s3Cluster('it\'s',
     AS `ch_s3_files`
 WHERE `it's at` > '2013-01-01'
 SETTINGS
-    max_insert_threads = 4,
-    date_time_input_format = 'best_effort',
-    log_comment = '{"dag": "it\'s"}'
+    max_insert_threads = 4, date_time_input_format = 'best_effort', log_comment = '{"dag": "it\'s"}'

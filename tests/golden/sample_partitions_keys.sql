@@ -36,6 +36,4 @@ WITH
     GROUP BY ch_s3_path
 )
 SETTINGS
-    max_threads = 4,
-    max_execution_time = 1,
-    timeout_overflow_mode = 'break'
+    max_threads = 4, max_execution_time = 1, timeout_overflow_mode = 'break'

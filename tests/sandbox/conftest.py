@@ -163,9 +163,9 @@ class Lab:
         """Run ``ch-s3 loads`` in the test's database; returns its exit code."""
         return main(["loads", "--conn-id", "ch", "--database", self.database, *arguments])
 
-    def query(self, sql: str, *, node: int = 0) -> list[dict[str, Any]]:
+    def query(self, sql: str, *, node: int = 0, settings: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """Query one node."""
-        return self.sandbox.query(sql, node=node)
+        return self.sandbox.query(sql, node=node, settings=settings)
 
     def nodes(self) -> range:
         return range(self.sandbox.nodes if self.has_cluster else 1)

@@ -51,6 +51,43 @@ PROFILES = f"""
 </clickhouse>
 """
 
+VISITOR = "visitor"
+# What a node does for others; the user of this test logs in as somebody else.
+UNEVEN = """
+<clickhouse>
+  <profiles>
+    <uneven>
+      <limit>2</limit>
+      <offset>1</offset>
+      <final>1</final>
+      <extremes>1</extremes>
+      <input_format_allow_errors_num>100</input_format_allow_errors_num>
+      <input_format_csv_use_default_on_bad_values>1</input_format_csv_use_default_on_bad_values>
+      <s3_ignore_file_doesnt_exist>1</s3_ignore_file_doesnt_exist>
+      <log_queries>0</log_queries>
+      <insert_null_as_default>1</insert_null_as_default>
+      <cast_keep_nullable>1</cast_keep_nullable>
+      <transform_null_in>1</transform_null_in>
+      <data_type_default_nullable>1</data_type_default_nullable>
+      <prefer_column_name_to_alias>1</prefer_column_name_to_alias>
+      <aggregate_functions_null_for_empty>1</aggregate_functions_null_for_empty>
+      <empty_result_for_aggregation_by_empty_set>1</empty_result_for_aggregation_by_empty_set>
+      <join_use_nulls>1</join_use_nulls>
+      <distributed_group_by_no_merge>1</distributed_group_by_no_merge>
+      <force_primary_key>1</force_primary_key>
+    </uneven>
+  </profiles>
+  <users><loader><profile>uneven</profile></loader></users>
+</clickhouse>
+"""
+VISITORS = f"""
+<clickhouse>
+  <users>
+    <visitor>{USER.format("visitor").replace("<profile>visitor", "<profile>default")}</visitor>
+  </users>
+</clickhouse>
+"""
+
 SERVER_ROLE = "s3_allow_server_credentials_in_user_queries"
 # Older servers do not know the setting, and would not start.
 KEYED = f"""
@@ -77,3 +114,17 @@ def write_profiles(config: SandboxConfig) -> None:
         (settings / "hostile.xml").write_text(PROFILES)
         if config.engine == EMBEDDED:
             (settings / "keyed.xml").write_text(KEYED)
+
+
+def write_uneven_profile(config: SandboxConfig, node: int) -> None:
+    """Have one node obey a hostile profile when it works for others, and declare a user who logs in.
+
+    :param node: its number, from 1.
+    """
+    assert config.directory is not None
+    for number in range(1, config.nodes + 1):
+        settings = config.directory / f"node{number}" / "config.d"
+        settings.mkdir(parents=True)
+        (settings / "visitors.xml").write_text(VISITORS)
+        if number == node:
+            (settings / "uneven.xml").write_text(UNEVEN)

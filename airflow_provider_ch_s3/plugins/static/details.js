@@ -92,7 +92,7 @@ export function Settings({ report: { settings, left_out_settings: leftOut } }) {
       <${SettingsTable} label="Other settings" settings=${others} />
     </details>`;
   return html`
-    <${Section} title="Settings" note="that differ from the server's own, or protect the data">
+    <${Section} title="Settings" note="that the SQL names">
       <${SettingsTable} label="Settings" settings=${[...notable, ...omitted]} />
       ${others.length > 0 && rest}
     <//>`;

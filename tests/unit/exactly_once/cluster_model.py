@@ -675,7 +675,9 @@ class Cluster:
     # what its servers report
 
     def _read_settings(self, node: Node, *_: object) -> list[dict[str, Any]]:
-        return [{"name": SETTING, "value": "0", "readonly": 0, "min": None, "max": None, "type": "Bool"}]
+        return [
+            {"name": SETTING, "value": "0", "readonly": 0, "min": None, "max": None, "type": "Bool", "is_even": 1}
+        ]
 
     def _check_grant(self, *_: object) -> list[dict[str, Any]]:
         return [{"result": 1}]
@@ -729,6 +731,9 @@ class Cluster:
 
     def _write_names(self, *_: object) -> None:
         """The table is never renamed."""
+
+    def _write_claim(self, *_: object) -> None:
+        """Memory is not modelled."""
 
     def _read_earlier_uuids(self, *_: object) -> list[dict[str, Any]]:
         return []
@@ -809,7 +814,7 @@ class Cluster:
         ]
 
     def _count_loads(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
-        (but,) = _literals(statement.text.partition("NOT startsWith")[2])
+        but = _match(r"load_id != '(.*?)'", statement.text)[1]
         return [{"loads": sum(not insert.is_over and not insert.query_id.startswith(but) for insert in self.inserts)}]
 
     def _logged_queries(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:

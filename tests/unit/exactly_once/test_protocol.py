@@ -232,6 +232,7 @@ def prepare_model_load(
     files: tuple[SourceFile, ...],
     read_sharing: Callable[[], MemorySharing],
     past: object,
+    reduction: object,
     waits_for_replicas: bool,
 ) -> PreparedLoad:
     """Plan without inspecting the files."""

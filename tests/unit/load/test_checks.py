@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.common.arguments import parse_count
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, TargetError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, PlanError, TargetError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
-from airflow_provider_ch_s3.load.checks import check_mode
+from airflow_provider_ch_s3.inspect.table import Volume
+from airflow_provider_ch_s3.load.checks import check_mode, check_space
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, MaterializedViews
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
@@ -138,3 +139,32 @@ def test_no_count(value: int | str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_count("min_files", value)
     assert str(caught.value) == (f"min_files={value!r} must be a whole number, 0 or more")
+
+
+MIB = 1_048_576
+
+
+def volume(node: str, name: str, free_mib: int, *, is_remote: bool = False) -> Volume:
+    return Volume(
+        node=node, policy="p", name=name, is_first=name == "hot", is_remote=is_remote, free_bytes=free_mib * MIB
+    )
+
+
+@pytest.mark.parametrize(
+    ("volumes", "staged_mib", "partition_count", "expected"),
+    [
+        pytest.param([], 100, 1, "", id="unknown"),
+        pytest.param([volume("a:1", "hot", 200)], 100, 1, "", id="just-enough"),
+        pytest.param([volume("a:1", "hot", 199)], 100, 1, "a:1", id="not-enough-to-merge"),
+        pytest.param([volume("a:1", "hot", 110)], 100, 10, "", id="one-partition-is-merged-at-a-time"),
+        pytest.param([volume("a:1", "hot", 150), volume("a:1", "cold", 50)], 100, 1, "", id="two-volumes"),
+        pytest.param([volume("a:1", "hot", 9), volume("a:1", "cold", 0, is_remote=True)], 100, 1, "", id="a-store"),
+        pytest.param([volume("a:1", "hot", 300), volume("b:1", "hot", 30)], 100, 1, "b:1", id="the-other-node"),
+    ],
+)
+def test_room_on_the_disks(volumes: list[Volume], staged_mib: int, partition_count: float, expected: str) -> None:
+    if not expected:
+        check_space(volumes, staged_mib * MIB, partition_count=partition_count)
+        return
+    with pytest.raises(PlanError, match=f"^{expected} has too little room.* the volumes 'hot' .* policy 'p'; free"):
+        check_space(volumes, staged_mib * MIB, partition_count=partition_count)

@@ -212,7 +212,8 @@ CASES: dict[str, Statement] = {
     "parquet_footers_cluster": load_queries.render_parquet_footers(source(KEYS), CLUSTER, {"s3_retry_attempts": 12}),
     "parquet_footers_single": load_queries.render_parquet_footers(source(KEYS), None, {}),
     "parquet_footers_path_filter": load_queries.render_parquet_footers(UNSAFE, CLUSTER, {}),
-    **at_both("read_remote_disks_cluster", load_queries.render_read_remote_disks, "it's"),
+    **at_both("read_volumes_cluster", load_queries.render_read_volumes, ["default", "it's"]),
+    "largest_row_group": load_queries.render_largest_row_group(source(), SETTINGS),
     **at_both("read_table_cluster", load_queries.render_read_table, TABLE),
     **at_both("read_columns_cluster", load_queries.render_read_columns, TABLE),
     "find_on_nodes": load_queries.render_find_on_nodes(TABLE, CLUSTER),
@@ -220,8 +221,12 @@ CASES: dict[str, Statement] = {
     "read_user": load_queries.render_read_user(),
     "read_formats": load_queries.render_read_formats(),
     "read_settings": load_queries.render_read_settings(),
+    "read_settings_cluster": load_queries.render_read_settings(CLUSTER, nodes=3),
     **at_both("running_queries_cluster", load_queries.render_running_queries, PREFIX),
-    **at_both("count_loads_cluster", load_queries.render_count_loads, but="ch-s3-0123456789abcdef0123"),
+    **at_both(
+        "count_loads_cluster", load_queries.render_count_loads, but="ch-s3-0123456789abcdef0123", ledger=LEDGER
+    ),
+    "count_loads_running": load_queries.render_count_loads(None, but="ch-s3-0123456789abcdef0123"),
     **at_both("flush_logs_on_cluster", load_queries.render_flush_logs, "query_log"),
     "flush_logs_old": load_queries.render_flush_logs(CLUSTER, None),
     **at_both("logged_queries_cluster", load_queries.render_logged_queries, PREFIX, age_seconds=3600),

@@ -14,8 +14,10 @@ from airflow_provider_ch_s3.tuning import (
     EXPORT_RULES,
     LoadFacts,
     LoadLimit,
+    LoadPlan,
     MemorySharing,
     PastLoad,
+    Reduction,
     ServerSetting,
     Setting,
     SettingOrigin,
@@ -355,6 +357,9 @@ def test_what_is_computed_is_sent_and_the_servers_defaults_are_not() -> None:
         "enable_parallel_replicas": 0,
         "date_time_overflow_behavior": "throw",
         "input_format_null_as_default": 0,
+        "cast_keep_nullable": 0,
+        "data_type_default_nullable": 0,
+        "transform_null_in": 0,
         "input_format_skip_unknown_fields": 0,
         "input_format_parquet_allow_missing_columns": 0,
         "log_queries": 1,
@@ -510,11 +515,11 @@ def test_a_rule_that_does_not_apply_leaves_the_servers_default() -> None:
     ("changes", "server", "name", "expected"),
     [
         pytest.param({}, {"max_threads": "16"}, "max_threads", True, id="another-value"),
-        pytest.param({}, {"max_threads": "8"}, "max_threads", False, id="what-the-server-does-anyway"),
+        pytest.param({}, {"max_threads": "8"}, "max_threads", True, id="decides-speed"),
         pytest.param({}, {"max_threads": "auto(8)"}, "max_threads", True, id="not-known-to-be-the-same"),
         pytest.param({}, {"log_queries": "1"}, "log_queries", False, id="pinned-and-the-same"),
         pytest.param({}, {"log_queries": "0"}, "log_queries", True, id="pinned-over-a-profile"),
-        pytest.param({}, {"deduplicate_insert": "disable"}, "deduplicate_insert", True, id="protects-the-data"),
+        pytest.param({}, {"deduplicate_insert": "disable"}, "deduplicate_insert", False, id="protects-the-data"),
         pytest.param({}, {"limit": "0"}, "limit", False, id="kept"),
         pytest.param({}, {"limit": "5"}, "limit", True, id="kept-over-a-profile"),
         pytest.param({}, {}, "max_execution_time", False, id="does-not-apply"),
@@ -534,6 +539,18 @@ def test_what_of_a_plan_is_notable(
     known = SERVER | {name: ServerSetting(value=value) for name, value in server.items()}
     plan = plan_load(facts(**changes), server=known)
     assert [s.is_notable for s in (*plan.settings, *plan.kept) if s.name == name] == [expected]
+
+
+def test_the_text_has_what_some_node_does_otherwise_and_the_request_the_guards() -> None:
+    known = SERVER | {
+        "limit": ServerSetting(value="0"),
+        "offset": ServerSetting(value="0", is_even=False),
+        "log_queries": ServerSetting(value="1"),
+    }
+    plan = plan_load(FACTS, server=known)
+    assert plan.guards == {"log_queries": 1, "limit": 0}
+    assert plan.in_text["offset"] == 0
+    assert plan.in_text | plan.guards == plan.sent
 
 
 def test_what_a_user_gave_is_notable() -> None:
@@ -881,3 +898,45 @@ def test_a_chunk_is_what_a_cluster_loads_in_ten_minutes(cores: int, past: list[P
 )
 def test_texts_are_told_from_numbers(kind: str, value: Any, expected: bool) -> None:
     assert ServerSetting(value="0", type=kind).understands(value) is expected
+
+
+def values(planned: LoadPlan) -> tuple[Any, ...]:
+    names = ("max_insert_threads", "max_threads", "min_insert_block_size_bytes")
+    return tuple(planned.sent[name] for name in names)
+
+
+def test_a_load_that_ran_out_of_memory_takes_half_of_everything() -> None:
+    assert values(plan_load(FACTS, server=SERVER)) == (4, 8, 2_415_866_675)
+    reduced = facts(reduction=Reduction(memory=1))
+    assert values(plan_load(reduced, server=SERVER)) == (2, 4, 1_207_933_337)
+    assert values(plan_load(facts(reduction=Reduction(memory=2)), server=SERVER)) == (1, 2, 603_966_668)
+    reasons = {setting.name: setting.reason for setting in plan_load(reduced, server=SERVER).settings}
+    assert reasons["max_insert_threads"] == "4 threads halved once, because a node ran out of memory"
+    assert reasons["min_insert_block_size_bytes"] == "2.2 GiB halved once, because a node ran out of memory"
+    assert reasons["max_threads"].endswith("; halved once, because a node ran out of memory")
+
+
+def test_a_store_that_refuses_requests_gets_fewer_readers() -> None:
+    reduced = plan_load(facts(reduction=Reduction(readers=1)), server=SERVER)
+    assert (reduced.sent["max_insert_threads"], reduced.sent["max_threads"]) == (4, 4)
+
+
+def test_blocks_and_threads_have_a_floor() -> None:
+    small = facts(vcpus=1, volume_bytes=1, reduction=Reduction(memory=9))
+    assert values(plan_load(small, server=SERVER)) == (1, 1, 4 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("before", "peak_bytes", "expected"),
+    [
+        pytest.param(Reduction(), GIB, Reduction(), id="none"),
+        pytest.param(Reduction(memory=1, again=1), 8 * GIB, Reduction(memory=1), id="no-room-for-more"),
+        pytest.param(Reduction(memory=2, again=2), 4 * GIB, Reduction(memory=1), id="room-for-twice-as-much"),
+        pytest.param(Reduction(readers=1, again=1), 8 * GIB, Reduction(), id="the-store-may-answer-now"),
+    ],
+)
+def test_the_next_load_begins_where_the_last_one_ended(
+    before: Reduction, peak_bytes: int, expected: Reduction
+) -> None:
+    past = dataclasses.replace(PAST, reduction=before, peak_memory_bytes=peak_bytes)
+    assert facts(memory_bytes=32 * GIB, ingest_memory_ratio=0.5, past=past).first_reduction == expected

@@ -1,0 +1,47 @@
+"""Reduce a load whose INSERT failed for want of resources, so that the same try can load again."""
+
+from __future__ import annotations
+
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.common.text import format_bytes
+from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
+from airflow_provider_ch_s3.inspect.explain import is_throttled, lacks_memory
+from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.sql.load_queries import render_largest_row_group
+from airflow_provider_ch_s3.tuning import Reduction
+
+MAX_AGAIN = 2
+
+
+def after_failure(attempt: Attempt, error: str) -> Reduction | None:
+    """What to reduce the next attempt to; None if the error is of another kind, or this try has done so twice.
+
+    :param error: what the server says.
+    """
+    before = Reduction(**attempt.detail(EventKind.PLANNED).get("reduction", {}))
+    if before.again == MAX_AGAIN:
+        return None
+    if lacks_memory(error):
+        return before._replace(memory=before.memory + 1, again=before.again + 1)
+    if is_throttled(error):
+        return before._replace(readers=before.readers + 1, again=before.again + 1)
+    return None
+
+
+def check_row_groups(client: ClickHouseClient, prepared: PreparedLoad) -> None:
+    """Check that smaller blocks can help at all: a reader holds a whole row group.
+
+    :raises LoadError: if one alone is larger than what the load may use; names its file.
+    """
+    source, cluster = prepared.source, prepared.cluster
+    if not source.format.has_footers:
+        return
+    share_bytes = cluster.weakest.memory_bytes * cluster.ingest_memory_ratio / prepared.sharing.loads
+    largest = client.query(render_largest_row_group(source, prepared.plan.sent))[0]
+    if largest["row_group_bytes"] > share_bytes:
+        raise LoadError(
+            f"a row group of {largest['path']} has {format_bytes(largest['row_group_bytes'])} without compression,"
+            f" more than the {format_bytes(share_bytes)} of a node's memory that this load may use: write the file"
+            " with smaller row groups, or raise ingest_memory_ratio in the connection"
+        )
