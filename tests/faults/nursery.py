@@ -16,6 +16,7 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import TaskDeferred
 
+from tests.failures import own_errors
 from tests.faults.airflow_parts import DAG_ID, RETRIES, TASK_ID
 from tests.faults.faulty_task import FaultyTask, warm_up
 from tests.faults.runners import DEFERRED
@@ -72,10 +73,11 @@ def run_task(what: str, run_file: Path, identity: Mapping[str, Any]) -> int:
     operator = FaultyTask(task_id=TASK_ID, retries=RETRIES, run_file=str(run_file))
     context = make_context(operator, identity)
     try:
-        if what == "resume":
-            operator.execute_complete(context, event=json.loads(run_file.with_suffix(".event").read_text()))
-        else:
-            operator.execute(context)
+        with own_errors():
+            if what == "resume":
+                operator.execute_complete(context, event=json.loads(run_file.with_suffix(".event").read_text()))
+            else:
+                operator.execute(context)
     except TaskDeferred as deferral:
         run_file.with_suffix(".trigger").write_text(json.dumps(deferral.trigger.serialize()))
         return DEFERRED
