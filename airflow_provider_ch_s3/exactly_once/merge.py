@@ -143,7 +143,7 @@ class SurvivorsOfMerge(Survivors):
 
     def _fill(self, touched: Sequence[str]) -> None:
         merged = self._create()
-        self._copy(merged, self.staging.target, touched)
+        self._copy_target(merged, touched)
         count = self._delete if self.counts["dropped"] else self._count
         _, kept = count(merged, self._is_dropped)
         sources = {self._staged(): True, **({self.staging.target: False} if self.rule.collapses else {})}

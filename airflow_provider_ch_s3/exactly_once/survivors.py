@@ -108,6 +108,25 @@ class Survivors(ABC):
             reads=source,
         )
 
+    def _copy_target(self, merged: TableName, touched: Sequence[str]) -> None:
+        """Link the parts of the touched partitions.
+
+        :raises LoadError: if rows of them are missing then.
+        """
+        target = self.staging.target
+        self._copy(merged, target, touched)
+        there, copied = (self._count_stored(table, touched) for table in (target, merged))
+        if self.keeps_all_rows and there > copied:
+            raise LoadError(
+                f"{merged} got {format_count(copied)} of {count_of(there, 'row')} in the touched partitions of"
+                f" {target}; nothing was committed: load again"
+            )
+
+    def _count_stored(self, table: TableName, partitions: Sequence[str]) -> int:
+        render = staging_queries.render_read_partitions
+        rows = self.staging.query_agreed(table, render, is_exact=self.keeps_all_rows)
+        return sum(row["rows"] for row in rows if row["partition_id"] in set(partitions))
+
     def _send(self, *statements: Statement, reads: TableName) -> None:
         nodes = self._agree(reads).values()
         for statement in statements:
@@ -205,7 +224,7 @@ class SurvivorsOfCondition(Survivors):
                 f"{self._argument} no longer holds for {count_of(left, 'staged row')}, which cannot be distinguished"
                 f" from the rows to keep; {_INDEPENDENT}"
             )
-        self._copy(merged, self.staging.target, touched)
+        self._copy_target(merged, touched)
         _, kept = self._delete(merged, condition)
         # The REPLACE made Keeper forget what was attached before; a mere second ATTACH would count as a repetition.
         self._send(

@@ -141,7 +141,7 @@ def test_a_key_that_is_there_twice_is_left_once() -> None:
         ),
         pytest.param(
             {
-                "read_partitions": [[partition("p", block)] for block in range(6)],
+                "read_partitions": [[partition("p", block)] for block in range(20)],
                 "count_outside": [counted(5, 4), counted(4, 4), counted(6, 6)] * 3,
                 "touched_partitions": [[{"_partition_id": "p"}]],
             },

@@ -152,7 +152,7 @@ def test_a_hundred_partitions_are_linked_at_once() -> None:
         ),
         pytest.param(
             {
-                "read_partitions": [[partition("p", block)] for block in range(6)],
+                "read_partitions": [[partition("p", block)] for block in range(20)],
                 "count_outside": [counted(0, 0)],
             },
             "others changed d.t 3 times while this load copied the rows to keep; load again when they are done",
