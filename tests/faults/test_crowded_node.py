@@ -23,13 +23,12 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.faults, pytest.mark.thorough, pyt
 LOADS = 4
 ROWS = 6_000_000
 UPTIME = "SELECT toUInt32(uptime()) AS up"
-# each needs 0.3 GiB
-CONFIG = SandboxConfig(shards=1, memory_bytes_per_node=GIB)
 
 
-@pytest.fixture(scope="module")
-def small_node() -> Iterator[Sandbox]:
-    with running_sandbox(CONFIG) as sandbox:
+@pytest.fixture
+def small_node(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """A node with so many GiB of memory, of which it needs 0.3 itself; so does each load that plans alone."""
+    with running_sandbox(SandboxConfig(shards=1, memory_bytes_per_node=request.param * GIB)) as sandbox:
         sandbox.s3_client().create_bucket(Bucket=BUCKET)
         sandbox.query("CREATE DATABASE bench ENGINE = Atomic")
         make_files(sandbox, "big", ROWS, 12)
@@ -78,6 +77,7 @@ def count(sandbox: Sandbox) -> list[int]:
     return [int(sandbox.query(f"SELECT count() AS rows FROM {table}")[0]["rows"]) for table in tables]
 
 
+@pytest.mark.parametrize("small_node", [2], indirect=True)
 def test_loads_that_are_planned_in_the_same_second_share_the_memory(
     small_node: Sandbox, load_together: Together
 ) -> None:
@@ -89,6 +89,7 @@ def test_loads_that_are_planned_in_the_same_second_share_the_memory(
     assert count(small_node) == [ROWS] * LOADS
 
 
+@pytest.mark.parametrize("small_node", [1], indirect=True)
 def test_loads_that_run_out_of_memory_load_again_with_less(small_node: Sandbox, load_together: Together) -> None:
     (up,) = small_node.query(UPTIME)
     # with ledgers of their own they do not see each other
