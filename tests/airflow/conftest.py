@@ -206,6 +206,9 @@ def take_pictures(page: Page, shown: Locator, name: str) -> None:
     before = page.viewport_size
     page.set_viewport_size({"width": SMALL_WINDOW_PIXELS, "height": 900})
     page.screenshot(path=SCREENSHOTS / f"{name}-small-window.png")
+    box = shown.bounding_box()
+    assert box
+    assert box["x"] + box["width"] <= SMALL_WINDOW_PIXELS
     if before:
         page.set_viewport_size(before)
 
