@@ -30,7 +30,5 @@ WITH
 WHERE ch_s3_wanted AND number
 LIMIT 1
 SETTINGS
-    max_threads = 1,
-    max_execution_time = 30,
-    timeout_overflow_mode = 'throw',
+    max_threads = 1, max_execution_time = 30, timeout_overflow_mode = 'throw',
     date_time_overflow_behavior = 'saturate'
