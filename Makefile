@@ -13,7 +13,7 @@ DOCS := .venv-docs
 # Each process of Airflow would compile all that it imports: twice the CPU time of its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-commits bench-replicas bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs docs-pictures lint clean
+.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs docs-pictures lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -85,10 +85,6 @@ bench-quick: $(READY)
 # What staging, verification and commit cost, compared with a direct load of the same data.
 bench-exactly-once: $(READY)
 	$(BIN)/python bench/exactly_once.py
-
-# The commit of an append into 1,000 partitions; AGAINST=DIR compares it with that of another checkout.
-bench-commits: $(READY)
-	$(BIN)/python -m bench.commits $(if $(AGAINST),--against $(AGAINST))
 
 # What replicas cost a load.
 bench-replicas: $(READY)

@@ -1,8 +1,8 @@
-"""The commit: bring staged partitions into the target on every node, without copying a row.
+"""The commit: move staged partitions into the target on every node, without copying a row.
 
-Every step can be repeated, by another process too. Replacing a partition with the same rows changes nothing.
-Attaching it again does, and so does moving it, if a node died during the first move: so a process that finishes a
-commit first determines which parts have arrived.
+Every step can be repeated, by another process too. Replacing a partition with the same rows changes nothing. Moving
+it again does, if a node died during the first move: so a process that finishes a commit first determines which parts
+have arrived.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError, ServerError, UnknownStateError
-from airflow_provider_ch_s3.exactly_once.altered import ColumnChanges, find_changes
-from airflow_provider_ch_s3.exactly_once.arrived import (
+from airflow_provider_ch_s3.exactly_once.altered import find_changes
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.merge import SurvivorsOfMerge
+from airflow_provider_ch_s3.exactly_once.moved import (
     Before,
     Part,
     count_lost,
-    find_arrived,
+    find_moved,
     has_arrived,
     has_changed,
     parse_part,
 )
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
-from airflow_provider_ch_s3.exactly_once.history import AttemptId
-from airflow_provider_ch_s3.exactly_once.merge import SurvivorsOfMerge
 from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
 from airflow_provider_ch_s3.exactly_once.survivors import SurvivorsOfCondition
 from airflow_provider_ch_s3.inspect.table import read_columns
@@ -45,9 +45,6 @@ log = logging.getLogger(__name__)
 
 Place = tuple[str, str]
 """A node, and a partition there."""
-
-Misfit = tuple[TableName, str, ColumnChanges]
-"""A staging table, the node to send a statement to, and what has to be changed there to make it like its target."""
 
 
 @dataclass(kw_only=True)
@@ -73,16 +70,12 @@ class CommitTables:
         return ("", *self.plan.views)
 
     def _before(self, role: str) -> Iterator[tuple[Place, Before]]:
-        for node, partitions in self.plan.before.get(role, {}).items():
+        for node, partitions in self.plan.before[role].items():
             for partition, before in partitions.items():
                 yield (node, partition), before
 
     def _read_before(self, role: str) -> dict[str, dict[str, Before]]:
-        """Read what the table holds, on each node, of each partition that will change.
-
-        What is complete stays as it is in the plan.
-        """
-        complete = {place: before for place, before in self._before(role) if before.is_complete}
+        """Read what the table holds, on each node, of each partition that will change."""
         staged = {place: row["rows"] for place, row in self._read_partitions(self._staged(role), role).items()}
         blocks = self._read(self._destination(role), role, staging_queries.render_read_blocks)
         held = {_place(row): row for row in blocks}
@@ -97,7 +90,7 @@ class CommitTables:
         found: dict[str, dict[str, Before]] = {}
         for node, partition in sorted(places):
             row = held.get((node, partition), {"last_block": -1, "rows": 0})
-            found.setdefault(node, {})[partition] = complete.get((node, partition)) or Before(
+            found.setdefault(node, {})[partition] = Before(
                 last_block=row["last_block"], rows=row["rows"], staged_rows=staged.get((node, partition), 0)
             )
         return found
@@ -171,7 +164,10 @@ class Commit(CommitTables):
                 self.plan = self._merge(self.plan.merge)
             case LoadMode.APPEND:
                 for role in self._roles:
-                    self._hold_merges(role)
+                    # If a MOVE is interrupted, each staged part must still be the one that was cloned.
+                    render = partial(staging_queries.render_hold_merges, self._staged(role))
+                    self.client.execute_everywhere(render, query_id=self._query_id())
+                    self.staging.agree(self._staged(role), is_exact=self._is_exact(role), with_merges=True)
         self.plan = replace(self.plan, before={role: self._read_before(role) for role in self._roles})
         if not self.plan.replaced:
             self.plan = replace(self.plan, replaced=self._count_replaced())
@@ -179,7 +175,7 @@ class Commit(CommitTables):
     def check_staged(self) -> None:
         """Check that no row was lost or added since the rows were verified, which may have been long ago.
 
-        After :meth:`prepare`, and only before anything was committed.
+        After :meth:`prepare`, and only before anything was moved.
 
         :raises LoadError: if the numbers of rows differ.
         """
@@ -196,7 +192,7 @@ class Commit(CommitTables):
         match self._mode:
             case LoadMode.APPEND:
                 for role in self._roles:
-                    self._add(role)
+                    self._move(role)
             case LoadMode.REPLACE_PARTITIONS:
                 self._replace("", self.plan.partitions)
             case LoadMode.REPLACE_TABLE:
@@ -211,7 +207,8 @@ class Commit(CommitTables):
         """
         match self._mode:
             case LoadMode.APPEND:
-                self.plan = replace(self.plan, before={role: self._leave_out(role) for role in self.plan.before})
+                for role in self.plan.before:
+                    self._drop_moved(role)
                 self.prepare()
             case LoadMode.REPLACE_WHERE | LoadMode.MERGE if self._has_replaced():
                 # A half-replaced partition holds the rows to keep twice: the ones that were set aside before count.
@@ -225,47 +222,42 @@ class Commit(CommitTables):
         if not self.plan.is_untouched:
             return False
         if self._mode is LoadMode.APPEND and self.plan.before:
-            return self._is_all_staged() and not any(
-                arrived for role in self.plan.before for _, arrived, _ in self._compare(role)
-            )
+            return self._is_all_staged() and not any(self._find_moved(role) for role in self.plan.before)
         found = [(self._read_parts(self._destination(role), role), role) for role in self.plan.before]
         return bool(found) and not any(
             has_changed(parts.get(place, ()), before) for parts, role in found for place, before in self._before(role)
         )
 
-    def find_misfits(self) -> list[Misfit]:
-        """Find the staging tables of a half-done append that differ from their targets, which were altered meanwhile.
+    def fit_staged(self) -> bool:
+        """Alter the staging tables of a half-done append as the columns of the target were altered meanwhile.
 
-        The modes that replace need none of this: they are repeated as a whole.
+        So the rest has what it would have if it had been committed before the ALTER. The modes that replace need none
+        of this: they are repeated as a whole.
 
-        :returns: the ones that can be altered in the same way, so that the rest has what it would have if it had been
-            committed before the ALTER.
+        :returns: whether a table was altered; False if none differs, or if that is not possible.
         """
-        found: list[Misfit] = []
         if self._mode is not LoadMode.APPEND:
-            return found
+            return False
+        is_altered = False
         for role in self._roles:
             staged, cluster = self._staged(role), self.staging.cluster
             wanted = read_columns(self.client, self._destination(role), cluster)
-            columns = read_columns(self.client, staged, cluster)
+            found = read_columns(self.client, staged, cluster)
             for node, address in self._agree(staged, role).items():
-                if changes := find_changes(columns[node], wanted.get(node, ())):
-                    found.append((staged, address, changes))
-        return found
-
-    def fit_staged(self, misfits: Sequence[Misfit]) -> bool:
-        """Alter staging tables as the columns of their targets were altered; returns whether that was possible."""
-        for staged, address, changes in misfits:
-            log.warning("%s: altering %s as its target was altered meanwhile: %s", address, staged, changes)
-            statement = staging_queries.render_alter_staging(
-                staged, added=changes.added, dropped=changes.dropped, modified=changes.modified
-            )
-            try:
-                self.client.execute_on([address], statement, query_id=self._query_id())
-            except ServerError as error:
-                log.warning("%s cannot be altered on %s: %s", staged, address, error)
-                return False
-        return True
+                changes = find_changes(found[node], wanted.get(node, ()))
+                if changes is None:
+                    continue
+                log.warning("%s: altering %s as its target was altered meanwhile: %s", node, staged, changes)
+                statement = staging_queries.render_alter_staging(
+                    staged, added=changes.added, dropped=changes.dropped, modified=changes.modified
+                )
+                try:
+                    self.client.execute_on([address], statement, query_id=self._query_id())
+                except ServerError as error:
+                    log.warning("%s cannot be altered on %s: %s", staged, node, error)
+                    return False
+                is_altered = True
+        return is_altered
 
     def _count_replaced(self) -> dict[str, int]:
         if self._mode in (LoadMode.APPEND, LoadMode.MERGE):
@@ -280,55 +272,20 @@ class Commit(CommitTables):
                 replaced[partition] += rows
         return {partition: rows for partition, rows in sorted(replaced.items()) if rows > 0}
 
-    def _attaches(self, role: str) -> bool:
-        return self.plan.attaches and not role
-
-    def _hold_merges(self, role: str) -> None:
-        """Have each staged part stay as it is: if the commit is interrupted, its clone is recognized by its files."""
-        staged = self._staged(role)
-        render = partial(staging_queries.render_hold_merges, staged)
-        self.client.execute_everywhere(render, query_id=self._query_id())
-        nodes = self.staging.agree(staged, is_exact=self._is_exact(role), with_merges=True)
-        if self._attaches(role):
-            # A MOVE cancels them itself.
-            statement = staging_queries.render_cancel_merges(staged)
-            self.client.execute_on(nodes.values(), statement, query_id=self._query_id())
-
-    def _add(self, role: str) -> None:
-        """Add the staged partitions to those of the table, except where they are complete.
-
-        :raises LoadError: if parts are missing afterwards.
-        """
+    def _move(self, role: str) -> None:
         staged, target = self._staged(role), self._destination(role)
-        nodes = self._agree(staged, role)
-        render = (
-            partial(staging_queries.render_attach_partitions, target, staged)
-            if self._attaches(role)
-            else partial(staging_queries.render_move_partitions, staged, target)
-        )
-        for lacking, partitions in self._find_lacking(role, nodes).items():
-            self._alter([nodes[node] for node in lacking], partitions, render)
-        if left := [place for place, _, missing in self._compare(role) if missing]:
+        partitions = {partition for (_, partition), _ in self._before(role)}
+        render = partial(staging_queries.render_move_partitions, staged, target)
+        self._alter(self._agree(staged, role).values(), partitions, render)
+        if left := self._read_partitions(staged, role):
             raise LoadError(
-                f"{target} lacks rows of {count_of(len(left), 'partition')} of {staged} after they were committed, so"
-                " the commit is incomplete; load again, which finishes it"
+                f"{staged} still holds rows of {count_of(len(left), 'partition')} after they were moved to"
+                f" {target}, so the commit is incomplete; load again, which finishes it"
             )
+        self._agree(target, role)
 
-    def _find_lacking(self, role: str, nodes: Collection[str]) -> Mapping[tuple[str, ...], Sequence[str]]:
-        """Find the nodes on which each partition is not complete: at first all of them, for every partition."""
-        lacking: dict[str, set[str]] = {}
-        for (node, partition), before in self._before(role):
-            lack = lacking.setdefault(partition, set(nodes))
-            if before.is_complete:
-                lack.discard(node)
-        found: dict[tuple[str, ...], list[str]] = {}
-        for partition, lack in lacking.items():
-            if lack:
-                found.setdefault(tuple(sorted(lack)), []).append(partition)
-        return found
-
-    def _leave_out(self, role: str) -> Mapping[str, Mapping[str, Before]]:
-        """Have the commit leave out what has arrived: whole partitions, or else those parts, which are dropped."""
+    def _drop_moved(self, role: str) -> None:
+        """Drop staged parts that the target already has, because their node died while it moved them."""
         nodes = self._agree(self._staged(role), role)
         if gone := self.plan.before[role].keys() - nodes.keys():
             raise UnknownStateError(
@@ -337,47 +294,37 @@ class Commit(CommitTables):
                 f" {self._staged(role)} are in {self._destination(role)} already, move the rest by hand, and drop"
                 f" {self._staged(role)}"
             )
-        before = {node: dict(partitions) for node, partitions in self.plan.before[role].items()}
-        for (node, partition), arrived, missing in self._compare(role):
-            if arrived and not missing:
-                before[node][partition] = replace(before[node][partition], is_complete=True)
-            elif arrived:
-                log.warning(
-                    "%s: dropping %s that the target already has", node, count_of(len(arrived), "staged part")
-                )
-                statement = staging_queries.render_drop_parts(self._staged(role), parts=arrived)
-                self.client.execute_on([nodes[node]], statement, query_id=self._query_id())
-        return before
+        for node, moved in self._find_moved(role):
+            log.warning("%s: dropping %s that the target already has", node, count_of(len(moved), "staged part"))
+            statement = staging_queries.render_drop_parts(self._staged(role), parts=moved)
+            self.client.execute_on([nodes[node]], statement, query_id=self._query_id())
 
-    def _compare(self, role: str) -> list[tuple[Place, Sequence[str], Sequence[str]]]:
-        """Compare what is staged with what the target has, except for what is complete.
+    def _find_moved(self, role: str) -> list[tuple[str, Sequence[str]]]:
+        """Find the nodes, and the staged parts there, whose rows the target has already.
 
-        :returns: places, each with the names of the staged parts that have arrived there, and of the others.
         :raises UnknownStateError: if that cannot be determined.
         """
-        compared: list[tuple[Place, Sequence[str], Sequence[str]]] = []
         # In this order: a part that moves between the two reads is then seen twice, and never not at all.
         staged = self._read_parts(self._staged(role), role)
         target = self._read_parts(self._destination(role), role)
+        found: list[tuple[str, Sequence[str]]] = []
         for (node, partition), before in self._before(role):
-            if before.is_complete:
-                continue
             parts = [part for part in staged.get((node, partition), ()) if part.is_active and part.rows]
             keeps_all_rows = self.plan.keeps_all_rows and not role
-            found = target.get((node, partition), ())
-            if keeps_all_rows and (lost := count_lost(parts, found, before)):
+            arrived = target.get((node, partition), ())
+            if keeps_all_rows and (lost := count_lost(parts, arrived, before)):
                 self._check_not_broken(node, partition, lost)
             try:
-                arrived = find_arrived(parts, found, before, keeps_all_rows=keeps_all_rows)
+                moved = find_moved(parts, arrived, before, keeps_all_rows=keeps_all_rows)
             except UnknownStateError as error:
                 raise UnknownStateError(
-                    f"the commit of partition {partition} from {self._staged(role)} to {self._destination(role)} was"
-                    f" interrupted on {node}, and what has arrived can no longer be determined: {error}; compare the"
-                    " two tables there, drop from the staging table what the target has, and load again"
+                    f"{node} died while it moved partition {partition} from {self._staged(role)} to"
+                    f" {self._destination(role)}, and what has arrived can no longer be determined: {error}; compare"
+                    " the two tables there, drop from the staging table what the target has, and load again"
                 ) from error
-            missing = [part.name for part in parts if part.name not in arrived]
-            compared.append(((node, partition), arrived, missing))
-        return compared
+            if moved:
+                found.append((node, moved))
+        return found
 
     def _check_not_broken(self, node: str, partition: str, lost: int) -> None:
         """Check that rows which are in neither table were not lost with a part that the server could not read.
@@ -397,7 +344,7 @@ class Commit(CommitTables):
         if any(row["node"] == node for row in rows):
             raise self._rows_lost(node, partition, lost)
         log.warning(
-            "%s: partition %s has %s fewer than it had with the staged ones: they were deleted meanwhile",
+            "%s: partition %s has %s fewer than it had with the moved ones: they were deleted meanwhile",
             node,
             partition,
             count_of(lost, "row"),

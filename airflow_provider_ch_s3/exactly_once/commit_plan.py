@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from airflow_provider_ch_s3.common.codec import decode
-from airflow_provider_ch_s3.exactly_once.arrived import Before
+from airflow_provider_ch_s3.exactly_once.moved import Before
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 
 # Role of a staging table → node → partition → what the table that its rows go to held there.
@@ -22,7 +22,6 @@ class CommitPlan:
     :param table_uuids: UUIDs of the target on all nodes.
     :param allow_empty: the servers have the setting that lets an empty partition replace a full one.
     :param keeps_all_rows: merges of the target leave every row as it is.
-    :param attaches: for ``append``, the staged partitions are attached to the target; otherwise they move there.
     :param replace_where: the condition, for ``replace_where``.
     :param merge: the rule, for ``merge``.
     :param touched: for ``replace_where`` and ``merge``, the partitions that change.
@@ -38,7 +37,6 @@ class CommitPlan:
     table_uuids: Sequence[str]
     allow_empty: bool
     keeps_all_rows: bool = False
-    attaches: bool = False
     replace_where: str = ""
     merge: MergeRule | None = None
     touched: Sequence[str] = ()

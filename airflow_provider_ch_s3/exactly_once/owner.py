@@ -45,7 +45,7 @@ from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 log = logging.getLogger(__name__)
 
-# The staging table and the target have different definitions.
+# The two tables of a MOVE or a REPLACE have different definitions.
 DIFFERENT_TABLES_CODES = frozenset({ErrorCode.INCOMPATIBLE_COLUMNS, ErrorCode.BAD_ARGUMENTS})
 
 BROKEN = (
@@ -61,11 +61,7 @@ Stage = Callable[[Staging, AttemptId, int, TableName], TableName]
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A table as found on the servers, its ledger, its staging tables and its lease; ``find_target`` wires them.
-
-    :param attaches: an append attaches the staged partitions, since it can always be found out what has arrived;
-        otherwise it moves them.
-    """
+    """A table as found on the servers, its ledger, its staging tables and its lease; ``find_target`` wires them."""
 
     client: ClickHouseClient
     cluster: ClusterSpec
@@ -73,7 +69,6 @@ class Target:
     ledger: Ledger
     staging: Staging
     lease: Lease
-    attaches: bool = False
 
     @contextmanager
     def owned(self, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> Iterator[Owner]:
@@ -351,7 +346,7 @@ class Owner:
                 self.staging.drop_table(table)
 
     def commit(self, attempt: AttemptId, plan: CommitPlan) -> bool:
-        """Commit the attempt's rows to the target; False if the target was altered, so that they no longer fit.
+        """Move the attempt's rows into the target; False if the target was altered, so that they no longer fit.
 
         :raises LoadError: if others keep changing the target.
         """
@@ -365,7 +360,7 @@ class Owner:
         self.ledger.write_names()
         self._write(EventKind.COMMITTING, attempt, commit.plan.as_dict())
         # Still the owner? A process that fences the tables from now on reads that the commit has begun, and finishes
-        # it. One that did so before may have abandoned the attempt, and nothing comes from dropped tables.
+        # it. One that did so before may have abandoned the attempt, and a move from dropped tables moves nothing.
         self.staging.claim(attempt, self.epoch)
         try:
             self._carry_out(commit)
@@ -398,17 +393,14 @@ class Owner:
         kill_queries(self.client, self.ledger.cluster, attempt.id.commit_prefix, timing=self.timing)
         commit.plan = replace(commit.plan, is_untouched=commit.has_changed_nothing())
         try:
-            self._record_arrived(commit)
+            commit.resume()
+            # From here on parts arrive that the first owner's plan does not account for.
+            self._write(EventKind.COMMITTING, attempt.id, commit.plan.as_dict())
             self._carry_out(commit)
         except LockLostError:
             raise
         except (LoadError, ServerError) as error:
             self._finish_despite(error, commit)
-
-    def _record_arrived(self, commit: Commit) -> None:
-        """Record what has arrived, before more does that the plan in the ledger does not account for."""
-        commit.resume()
-        self._write(EventKind.COMMITTING, commit.attempt, commit.plan.as_dict())
 
     def _finish_despite(self, error: LoadError | ServerError, commit: Commit) -> None:
         """Undo an interrupted commit that could not be finished, finish it with altered tables, or break it off.
@@ -427,11 +419,7 @@ class Owner:
         if isinstance(error, LoadError):
             raise error
         if error.code in DIFFERENT_TABLES_CODES:
-            if misfits := commit.find_misfits():
-                # What has arrived is recognized by the files of the staged parts, and an ALTER may rewrite these.
-                commit.plan = replace(commit.plan, is_untouched=False)
-                self._record_arrived(commit)
-            if misfits and commit.fit_staged(misfits):
+            if commit.fit_staged():
                 self.history = self.ledger.read()
                 self._finish(self.history.attempt(attempt))
                 return
@@ -467,7 +455,7 @@ class Owner:
         with timed_step("commit", **about, query_id=commit.attempt.query_id) as committing:
             commit.run()
             seconds = committing.seconds
-        # A staging table that another owner has renamed looks as if everything had arrived.
+        # A staging table that another owner has renamed looks as if everything had been moved.
         tables = self.staging.claim(commit.attempt, self.epoch)
         self._write(EventKind.COMMITTED, commit.attempt, commit.plan.as_done(seconds))
         for table in tables:

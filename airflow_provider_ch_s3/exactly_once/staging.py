@@ -66,7 +66,7 @@ class Staging:
     :param replicas: those of the target and of the staging tables.
     :param known_as: the name that the target had when the tables were made, if it was another one.
     :param home: the database of the tables, if it is not the target's.
-    :param partitions_per_statement: how many partitions one ALTER may copy, replace, attach or move.
+    :param partitions_per_statement: how many partitions one ALTER may copy, replace or move.
     """
 
     client: ClickHouseClient

@@ -1,8 +1,8 @@
 """Materialized views of the target, fed from the staging table.
 
-Partitions that are committed feed no view. So the staging table gets clones of the target's views, which write to
-staging copies of the views' own tables while the INSERT runs, block by block as the real views would. The copies are
-committed with the target, and the clones are dropped before that.
+A moved partition feeds no view. So the staging table gets clones of the target's views, which write to staging copies
+of the views' own tables while the INSERT runs, block by block as the real views would. The copies are committed with
+the target, and the clones are dropped before that.
 """
 
 from __future__ import annotations

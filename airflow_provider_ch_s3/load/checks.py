@@ -235,7 +235,7 @@ READ_AND_WRITE = ("SELECT", "INSERT")
 CREATE = ("CREATE TABLE", "DROP TABLE")
 # For a ledger that is not there yet.
 LEDGER = (*READ_AND_WRITE, "CREATE TABLE")
-# A commit removes staged parts. On the target, ClickHouse demands the right for an ATTACH … FROM, too.
+# A MOVE removes rows from the staging table; the replacing modes remove them from the target as well.
 REMOVE = ("ALTER DELETE",)
 # To hold back merges of the staging table.
 HOLD = ("ALTER SETTINGS",)
@@ -253,7 +253,7 @@ def check_rights(target: Target, mode: LoadMode, views: Iterable[View]) -> None:
     holds_merges = is_append or mode in (LoadMode.REPLACE_WHERE, LoadMode.MERGE)
     needs = {
         staged: (*READ_AND_WRITE, *CREATE, *REMOVE, *(HOLD if holds_merges else ())),
-        target.spec.local: (*READ_AND_WRITE, *(() if is_append and not target.attaches else REMOVE)),
+        target.spec.local: (*READ_AND_WRITE, *(() if is_append else REMOVE)),
         target.ledger.name: READ_AND_WRITE,
         **{view.table: READ_AND_WRITE for view in views},
     }

@@ -270,7 +270,6 @@ def verify_staged(
         replace_where=request.replace_where,
         merge=request.merge,
         keeps_all_rows=target.spec.keeps_all_rows,
-        attaches=target.attaches,
         views=planned.get("views", {}),
         report=report.as_dict(),
     )

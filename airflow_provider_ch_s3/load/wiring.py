@@ -68,8 +68,6 @@ def find_target(
         replicas=replicas,
         partitions_per_statement=1 if _copies_one_by_one(ddl_mode, cluster) else PARTITIONS_PER_STATEMENT,
     )
-    # A queue of DDL may run a statement twice.
-    attaches = spec.keeps_all_rows and not replicas.exist and ddl_mode is not DdlMode.DATABASE
     lease = Lease(
         client=client,
         ledger=ledger,
@@ -80,9 +78,7 @@ def find_target(
         timing=timing,
         token=token or uuid.uuid4().hex,
     )
-    return Target(
-        client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lease=lease, attaches=attaches
-    )
+    return Target(client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lease=lease)
 
 
 def _copies_one_by_one(ddl_mode: DdlMode, cluster: ClusterSpec) -> bool:

@@ -166,12 +166,9 @@ def render_copy_partitions(
     return render("copy_partitions", merged=merged, source=source, partitions=partitions, allow_empty=allow_empty)
 
 
-def render_attach_partitions(table: TableName, source: TableName, *, partitions: Sequence[str]) -> Statement:
-    """Add partitions, one after the other, as links to the same files; repeating it adds them once more.
-
-    Replicas leave out a part that equals one attached before.
-    """
-    return render("attach_partitions", table=table, source=source, partitions=partitions)
+def render_attach_partitions(merged: TableName, source: TableName, *, partitions: Sequence[str]) -> Statement:
+    """Copy partitions in addition to what is there; replicas leave out parts that were attached before."""
+    return render("attach_partitions", merged=merged, source=source, partitions=partitions)
 
 
 def render_hold_merges(merged: TableName, cluster: str | None) -> Statement:
@@ -183,12 +180,6 @@ def render_hold_merges(merged: TableName, cluster: str | None) -> Statement:
             max_number_of_merges_with_ttl_in_pool = 0, number_of_free_entries_in_pool_to_execute_mutation = 0
     """
     return inline("hold_merges", text, merged=merged, cluster=cluster)
-
-
-def render_cancel_merges(staging: TableName) -> Statement:
-    """Cancel the merges of a staging table on one node, and wait until none is running."""
-    # A partition command begins with that; no partition has this ID.
-    return inline("cancel_merges", "ALTER TABLE {{ staging | table_name }} DROP PARTITION ID 'none'", staging=staging)
 
 
 def render_delete_rows(merged: TableName, *, condition: Sql, reads_table: bool = False) -> Statement:

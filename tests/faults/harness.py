@@ -35,7 +35,7 @@ from tests.sandbox.processes import all_answer
 SLOTS = 4
 POLL_SECONDS = 0.05
 SETTINGS = {"max_threads": 2, "max_insert_threads": 1, "max_block_size": 20}
-# two rows per part, so that a commit takes long enough to be hit
+# two rows per part, so that a MOVE takes long enough to be hit
 MANY_PARTS = {"max_block_size": 2, "input_format_parquet_max_block_size": 2, "min_insert_block_size_rows": 2}
 
 

@@ -106,7 +106,7 @@ class Judge:
                 self._rename()
 
     def _judge_unknown(self) -> None:
-        """Check that no row is there twice: it cannot always be known what a killed node has kept of a commit."""
+        """Check that no row is there twice: it cannot always be known what a killed node has kept of a MOVE."""
         self.outcome.state = "unknown"
         self._check_error()
         old = self._before()

@@ -307,7 +307,7 @@ def _random_point(chance: random.Random, kind: Kind, points: Points) -> str:
         case Kind.STOP_WORKER | Kind.KILL_TWICE:
             return point
         case Kind.KILL_IN_MOVE:
-            return next(point for point in points.writes if re.search(":before:(attach|move)_partitions#", point))
+            return next(point for point in points.writes if ":before:move_partitions#" in point)
         case Kind.ALTER_TABLE:
             return chance.choice([during, *_before_the_commit(points.writes)])
         case Kind.OTHER_NAMES:
@@ -332,12 +332,6 @@ def _before_the_last_check(writes: Sequence[str]) -> Sequence[str]:
 def _before_the_commit(writes: Sequence[str]) -> Sequence[str]:
     """Select the points from the plan in the ledger to the first statement that changes the target, if any."""
     planned = next(place for place, point in enumerate(writes) if ":after:write_event_planned#" in point)
-    committing = next((place for place, point in enumerate(writes) if ":before:write_event_committing#" in point), 0)
-    # With replace_where, others are attached before that, to another table.
-    changes = (
-        place
-        for place, point in enumerate(writes)
-        if place > committing and re.search(":before:(attach|move|replace)_partitions#", point)
-    )
+    changes = (place for place, point in enumerate(writes) if re.search(":before:(move|replace)_partitions#", point))
     first = next(changes, len(writes) - 1)
     return writes[planned : first + 1]

@@ -1,4 +1,4 @@
-"""Faults at the weak spots of the protocol: a commit, the table's columns, the names of the nodes."""
+"""Faults at the weak spots of the protocol: a MOVE, the table's columns, the names of the nodes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALTERS = (
 
 
 def kill_in_move(scene: Scene) -> None:
-    """The node dies when the first new part is in the target's folder."""
+    """The node dies when the first new part is in the target's folder, while the source still has it."""
     killer = MoveKiller(
         scene.sandbox,
         f"{scene.database}.events_local",

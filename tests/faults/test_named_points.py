@@ -30,8 +30,8 @@ STEPS = {
     "drop_staging",
 }
 COMMIT_STEPS = {
-    "append": {"attach_partitions"},
-    CHUNKS: {"attach_partitions"},
+    "append": {"move_partitions"},
+    CHUNKS: {"move_partitions"},
     "replace_partitions": {"replace_partitions"},
     "replace_where": {"copy_partitions", "attach_partitions", "delete_rows", "await_deletion", "replace_partitions"},
     "replace_table": {"replace_partitions"},
@@ -59,7 +59,7 @@ def test_a_worker_killed_at_each_named_point(forking: Harness, traces: Traces) -
     for mode, is_deferred in ways:
         found = points[mode, is_deferred]
         assert steps(found.writes) >= STEPS | COMMIT_STEPS[mode]
-        last = "attach_partitions" if mode in ("append", CHUNKS) else "replace_partitions"
+        last = "move_partitions" if mode in ("append", CHUNKS) else "replace_partitions"
         assert sum(f":after:{last}#" in point for point in found.writes) >= forking.nodes
         for point in boundaries(found.writes, is_deferred=is_deferred):
             by_step.setdefault(step(point), []).append((mode, is_deferred, point))

@@ -179,9 +179,8 @@ def test_a_plan_repeats_and_numbers_differ(weights: Mapping[Kind, int]) -> None:
     writes = [
         "execute:after:write_event_planned#1",
         "execute:before:create_staging#1",
-        "execute:before:write_event_committing#1",
-        "execute:before:attach_partitions#1",
-        "execute:after:attach_partitions#1",
+        "execute:before:move_partitions#1",
+        "execute:after:move_partitions#1",
     ]
     some = Points(all=["execute:before:x#1", "execute:after:x#1"], writes=writes)
     points = {(mode, way): some for mode in MODES for way in (False, True)}
@@ -229,15 +228,15 @@ def test_every_kind_happens_somewhere() -> None:
     assert set(REPLICATED_WEIGHTS) == set(Kind) - {Kind.NONE}
 
 
-def test_a_node_is_killed_before_the_first_attach_and_a_table_altered_before_the_first_change() -> None:
+def test_a_node_is_killed_before_the_first_move_and_a_table_altered_before_the_first_change() -> None:
     writes = [
         "execute:after:create_ledger#1",
         "execute:before:write_event_planned#1",
         "execute:after:write_event_planned#1",
         "execute_complete:before:write_event_committing#1",
-        "execute_complete:before:attach_partitions#1",
-        "execute_complete:after:attach_partitions#1",
-        "execute_complete:before:attach_partitions#2",
+        "execute_complete:before:move_partitions#1",
+        "execute_complete:after:move_partitions#1",
+        "execute_complete:before:move_partitions#2",
     ]
     points = {(mode, way): Points(all=writes, writes=writes) for mode in MODES for way in (False, True)}
     plans = [random_plan(seed, number, points) for seed in range(50) for number in (20, 21)]

@@ -45,7 +45,7 @@ SIMILAR = {
     Kind.KILL_WORKER,
     Kind.KILL_CLUSTER,
     Kind.CUT_NETWORK,
-    Kind.KILL_IN_MOVE,  # test_killed_in_commit.py
+    Kind.KILL_IN_MOVE,  # test_killed_in_move.py
     Kind.EDITED_ARGUMENTS,  # TestEditedArguments in test_exactly_once.py
     Kind.LOWERED_RETRIES,  # TestRetryOrClear in test_exactly_once.py
     Kind.RENAMED_TABLE,  # test_renamed.py

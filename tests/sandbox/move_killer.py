@@ -1,4 +1,4 @@
-"""Kill a node within an ATTACH or a MOVE, which add one part after the other to the target."""
+"""Kill a node inside a MOVE, which adds parts to the target first and then removes them from the source."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MoveKiller:
         self._thread.start()
 
     def _watch(self) -> None:
-        # without a pause: a small ATTACH takes a few milliseconds
+        # without a pause: a small MOVE takes a few milliseconds
         while not self._is_over.is_set():
             for node, folder in enumerate(self._folders):
                 if len(part_names(folder) - self._old[node]) >= self._after_parts:

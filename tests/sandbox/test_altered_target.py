@@ -53,7 +53,7 @@ PLACES = {
     "staged": ("read_partitions", 1),
     "verified": ("create_lock", 2),
     "last-moment": ("write_event_committing", 1),
-    "committing": ("attach_partitions", 1),
+    "committing": ("move_partitions", 1),
 }
 # kind → (ALTER, the columns to compare, what they show of given rows, no matter when those arrived)
 ALTERED = {
@@ -117,7 +117,7 @@ def test_on_one_node_in_the_middle_of_the_commit(lab: Lab, table: str, freeze: F
     alter, columns, shown = ALTERED[what]
     arguments = {**LOAD, "columns": ["n"]} if columns == "n" else LOAD
     lab.monkeypatch.setattr(wiring, "PARTITIONS_PER_STATEMENT", 1)
-    gate = freeze(Gate("attach_partitions", nth), "in/*.csv", table, **arguments)
+    gate = freeze(Gate("move_partitions", nth), "in/*.csv", table, **arguments)
     lab.query(f"ALTER TABLE {table} {alter}", node=2)
     error = gate.wake()
     alter_others(lab, table, 2, alter)
@@ -136,7 +136,7 @@ def test_of_a_column_that_is_renamed_in_the_middle_of_the_commit(lab: Lab, table
     """Some rows are committed, and the rest would lose its values: the load says so, and others continue."""
     alter, _, _ = ALTERED["rename"]
     lab.monkeypatch.setattr(wiring, "PARTITIONS_PER_STATEMENT", 1)
-    gate = freeze(Gate("attach_partitions", 4), "in/*.csv", table, **LOAD)
+    gate = freeze(Gate("move_partitions", 4), "in/*.csv", table, **LOAD)
     lab.query(f"ALTER TABLE {table} {alter}", node=2)
     error = gate.wake()
     alter_others(lab, table, 2, alter)

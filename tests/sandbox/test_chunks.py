@@ -79,7 +79,7 @@ def test_a_chunk_ends_where_its_bytes_do(lab: Lab, table: str) -> None:
     ("statement", "nth", "on_loaded_files"),
     [
         ("insert_load", 2, "skip"),
-        ("attach_partitions", 4, "load"),
+        ("move_partitions", 4, "load"),
         ("drop_lock", 4, "load"),
         thorough("write_event_planned", 2, "load"),
         thorough("insert_load", 2, "load"),
@@ -87,7 +87,7 @@ def test_a_chunk_ends_where_its_bytes_do(lab: Lab, table: str) -> None:
         thorough("write_event_committed", 2, "load"),
         thorough("drop_staging", 2, "load"),
         thorough("describe_files", 3, "load"),
-        thorough("attach_partitions", 4, "skip"),
+        thorough("move_partitions", 4, "skip"),
         thorough("drop_lock", 4, "skip"),
     ],
 )

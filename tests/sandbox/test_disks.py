@@ -66,7 +66,7 @@ TIERS = "TTL day + INTERVAL 1 MONTH TO VOLUME 'cold' SETTINGS storage_policy = '
 def test_a_worker_that_dies_in_the_commit(lab: Lab, settings: str, where: Any, mode: str) -> None:
     """It dies before the second node's statement; the retry completes the commit, on the same disks."""
     table = make_table(lab, settings)
-    change = "attach_partitions" if mode == "append" else "replace_partitions"
+    change = "move_partitions" if mode == "append" else "replace_partitions"
     given: dict[str, Any] = {"load_mode": mode, "on_partial_partitions": "replace", "retries": 1}
     if mode == "replace_where":
         given["replace_where"] = f"day IN ('{OLD_DAY}', '{NEW_DAY}')"
@@ -88,7 +88,7 @@ def test_a_worker_that_dies_in_the_commit(lab: Lab, settings: str, where: Any, m
 def test_rows_are_staged_where_they_will_stay(lab: Lab, freeze: Freeze) -> None:
     """Within a disk a commit links files; between disks it would copy them."""
     table = make_table(lab, TIERS)
-    gate = freeze(Gate("attach_partitions"), "in/*.csv", table)
+    gate = freeze(Gate("move_partitions"), "in/*.csv", table)
     stage = f"database = '{lab.database}' AND startsWith(name, 'ch_s3_stage_')"
     policies = lab.everywhere(f"SELECT storage_policy AS policy FROM system.tables WHERE {stage}")
     assert {row["policy"] for row in policies} == {"tiered"}

@@ -70,7 +70,7 @@ class TestRetry:
         assert is_clean(lab)
 
     def test_within_a_commit_of_files_that_are_gone_since(self, lab: Lab, table: str) -> None:
-        with start_worker(lab, table, before=die_before("attach_partitions", 2, signal.SIGKILL)) as worker:
+        with start_worker(lab, table, before=die_before("move_partitions", 2, signal.SIGKILL)) as worker:
             assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
         for number in range(3):
             lab.s3.delete_object(Bucket=lab.bucket, Key=f"in/{number}.csv")
@@ -253,7 +253,7 @@ class TestKill:
         def killed_between_two_partitions(
             hook: ClickHouseS3Hook, nodes: Any, statement: Statement, **given: Any
         ) -> None:
-            if statement.name in ("attach_partitions", "replace_partitions"):  # of one partition each
+            if statement.name in ("move_partitions", "replace_partitions"):  # of one partition each
                 calls.append(statement)
                 if len(calls) == 2:
                     operator.on_kill()
@@ -277,7 +277,7 @@ class TestKill:
             pytest.param("create_staging", 2, id="staging-tables-half-made"),
             thorough("submit", 1, id="before-the-insert"),
             thorough("rename_staging", 2, id="before-the-commit"),
-            pytest.param("attach_partitions", 2, id="in-the-commit"),
+            pytest.param("move_partitions", 2, id="in-the-commit"),
             thorough("drop_staging", 1, id="after-the-commit"),
         ],
     )
@@ -315,15 +315,15 @@ ZOMBIES = [
     thorough("write_event_locked", 2, id="second-lock"),
     thorough("rename_staging", 2, id="rename"),
     thorough("write_event_committing", 1, id="committing"),
-    thorough("attach_partitions", 1, id="first-attach"),
-    pytest.param("attach_partitions", 3, id="last-attach"),
+    thorough("move_partitions", 1, id="first-move"),
+    pytest.param("move_partitions", 3, id="last-move"),
     thorough("write_event_committed", 1, id="committed"),
     thorough("drop_staging", 1, id="drop"),
     thorough("drop_lock", 2, id="last-release"),
 ]
 
 
-WHERE_THE_OWNER_MATTERS = ("plan", "staging-tables", "insert", "rename", "committing", "last-attach", "drop")
+WHERE_THE_OWNER_MATTERS = ("plan", "staging-tables", "insert", "rename", "committing", "last-move", "drop")
 
 
 class TestZombie:
@@ -372,7 +372,7 @@ class TestZombie:
     ) -> None:
         put_numbers(lab, "other/a.csv", OTHER)
         zombie = freeze(Gate("write_event_locked"), "other/*.csv", table, task_id="zombie")
-        later = freeze(Gate("attach_partitions", 2), "in/*.csv", table)
+        later = freeze(Gate("move_partitions", 2), "in/*.csv", table)
         # it was overtaken by another load, so it starts again
         assert zombie.wake() is None
         assert later.wake() is None
@@ -394,7 +394,7 @@ class TestZombie:
 
         lab.monkeypatch.setattr(S3FileStore, "list_files", fail_once)
         zombie = freeze(Gate("write_event_abandoned"), "in/*.csv", table)
-        later = freeze(Gate("attach_partitions", 2), "in/*.csv", table, try_number=2)
+        later = freeze(Gate("move_partitions", 2), "in/*.csv", table, try_number=2)
         assert isinstance(zombie.wake(), SourceError)
         # a third try finds what the second one has begun
         third = lab.load("in/*.csv", table, try_number=3)
@@ -419,7 +419,7 @@ class TestZombie:
         assert is_clean(lab)
 
     def test_process_stopped_inside_its_commit(self, lab: Lab, table: str) -> None:
-        with start_worker(lab, table, before=die_before("attach_partitions", 3, signal.SIGSTOP)) as worker:
+        with start_worker(lab, table, before=die_before("move_partitions", 3, signal.SIGSTOP)) as worker:
             wait_until(lambda: is_stopped(worker), "the worker to stand still")
             assert bag(lab.rows(table)) <= bag(FEW)  # what the first two nodes have, or a part of it
             report = lab.load("in/*.csv", table, try_number=2)
@@ -650,7 +650,7 @@ class TestLedger:
         assert bag(lab.rows(table)) == bag(FEW)
 
     def test_holds_no_secret(self, lab: Lab, table: str, freeze: Freeze) -> None:
-        gate = freeze(Gate("attach_partitions"), "in/*.csv", table)
+        gate = freeze(Gate("move_partitions"), "in/*.csv", table)
         shown = lab.everywhere(
             f"SELECT name, comment, create_table_query FROM system.tables WHERE database = '{lab.database}'"
         )

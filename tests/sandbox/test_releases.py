@@ -92,7 +92,7 @@ def test_a_ledger_of_several_releases(lab: Lab, table: str, capsys: pytest.Captu
 
 
 def test_a_commit_of_a_later_release_is_finished(lab: Lab, table: str) -> None:
-    with start_worker(lab, table, before=die_before("attach_partitions", 1, signal.SIGKILL), **CSV) as worker:
+    with start_worker(lab, table, before=die_before("move_partitions", 1, signal.SIGKILL), **CSV) as worker:
         assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
     ledger = f"{lab.database}.ch_s3_ledger"
     more = "replaceOne(detail, '{', '{\"colour\": \"red\", ') AS detail"

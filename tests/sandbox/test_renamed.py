@@ -75,7 +75,7 @@ DEATHS = pytest.mark.parametrize(
     ("statement", "nth"),
     [
         thorough("insert_load", 1, id="before-the-insert"),
-        pytest.param("attach_partitions", 2, id="in-the-commit"),
+        pytest.param("move_partitions", 2, id="in-the-commit"),
         thorough("write_event_committing", 1, id="before-the-commit"),
         thorough("drop_staging", 1, id="after-the-commit"),
     ],
@@ -233,7 +233,7 @@ def test_a_part_of_an_attempt_was_replaced(lab: Lab, together: bool) -> None:
         test_a_copy_under_a_known_name_is_refused_until_it_is_adopted,
         partial(refused_until_adopted, replace=restore),
         partial(test_a_dead_load_leaves_nothing_under_the_old_name, statement="insert_load", nth=1),
-        partial(test_a_dead_load_leaves_nothing_under_the_old_name, statement="attach_partitions", nth=1),
+        partial(test_a_dead_load_leaves_nothing_under_the_old_name, statement="move_partitions", nth=1),
     ],
     ids=["renamed", "database", "exchanged", "copied", "restored", "died-before", "died-in-commit"],
 )

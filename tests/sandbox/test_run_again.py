@@ -93,7 +93,7 @@ class TestTriggeredAgain:
 
     @pytest.mark.thorough
     def test_the_old_one_commits_when_the_new_one_has_begun(self, lab: Lab, table: str, freeze: Freeze) -> None:
-        old = freeze(Gate("attach_partitions", 3), "in/*.csv", table)
+        old = freeze(Gate("move_partitions", 3), "in/*.csv", table)
         age(lab)
         put_numbers(lab, "in/new.csv", OTHER)
         delete_and_trigger_again(lab)

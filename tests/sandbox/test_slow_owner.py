@@ -80,7 +80,7 @@ ClickHouseS3Hook._run = run
         thorough("create_staging", 2, id="staging-tables"),
         thorough("rename_staging", 2, id="rename"),
         thorough("write_event_committing", 1, id="committing"),
-        pytest.param("attach_partitions", 3, id="third-node"),
+        pytest.param("move_partitions", 3, id="third-node"),
         thorough("drop_staging", 1, id="drop"),
     ],
 )

@@ -119,7 +119,7 @@ class TestNoCluster:
         [
             pytest.param("submit", 1, id="before-the-insert"),
             pytest.param("create_lock", 2, id="before-the-commit"),
-            pytest.param("attach_partitions", 3, id="in-the-commit"),
+            pytest.param("move_partitions", 3, id="in-the-commit"),
         ],
     )
     @pytest.mark.thorough
@@ -192,7 +192,7 @@ class TestTwoLedgers:
         ("name", "nth"),
         [
             pytest.param("write_event_committing", 1, id="committing"),
-            pytest.param("attach_partitions", 3, id="in-the-commit"),
+            pytest.param("move_partitions", 3, id="in-the-commit"),
             pytest.param("write_event_committed", 1, id="committed"),
         ],
     )

@@ -33,7 +33,6 @@ CONSTANT = {
     "read_earlier_uuids",
 }
 LOG_FLUSH_SECONDS = 1.0
-MERGE_END_RATIO = 0.7
 
 Rows = Counter[tuple[str, str]]
 
@@ -67,8 +66,6 @@ class Table:
     """One table on one node.
 
     :param blocks: the last block number that was assigned.
-    :param is_frozen: no merge starts.
-    :param merging: partition → the parts that a running merge will replace.
     :param entries: rows of a table that is written as JSON.
     """
 
@@ -77,7 +74,6 @@ class Table:
     parts: list[Part] = field(default_factory=list)
     blocks: int = 0
     is_frozen: bool = False
-    merging: dict[str, list[Part]] = field(default_factory=dict)
     entries: list[dict[str, Any]] = field(default_factory=list)
 
     def active(self, partition: str) -> list[Part]:
@@ -92,19 +88,12 @@ class Table:
         for part in self.active(partition):
             part.is_active = False
 
-    def start_merge(self, partition: str) -> None:
-        """Start to merge all parts of a partition into one."""
+    def merge(self, partition: str) -> None:
+        """Merge all parts of a partition into one; the old ones stay listed."""
         parts = self.active(partition)
         if len(parts) > 1 and not self.is_frozen:
-            self.merging.setdefault(partition, parts)
-
-    def end_merge(self, partition: str) -> None:
-        """End the merge that is running; the old parts stay listed."""
-        parts = self.merging.pop(partition, [])
-        if parts and all(part.is_active for part in parts):
             rows: Rows = sum((part.rows for part in parts), Counter())
-            for part in parts:
-                part.is_active = False
+            self.retire(partition)
             digest = "+".join(part.digest for part in parts)
             self.parts.append(Part(partition, digest, rows, parts[0].first_block, parts[-1].last_block))
 
@@ -147,23 +136,6 @@ class Insert:
 
 
 @dataclass(eq=False)
-class Alter:
-    """An ALTER that goes on although its sender got no response.
-
-    :param steps: what it still has to do; one of them may fail.
-    """
-
-    query_id: str
-    node: Node
-    steps: list[Callable[[], object]]
-    is_killed: bool = False
-    is_over: bool = False
-
-
-Query = Insert | Alter
-
-
-@dataclass(eq=False)
 class Fault:
     """What happens when a statement is about to be sent.
 
@@ -172,8 +144,7 @@ class Fault:
         ``refuse`` (the server answers with an error, and does nothing);
         for a running INSERT: ``fail``, ``vanish`` (its node was restarted, and the log is lost);
         for an ALTER that moves or replaces partitions: ``crash`` (its node dies between two steps of its commands,
-        and is back at once), ``stop`` (after some of its commands the server answers with an error), ``linger``
-        (between two steps its sender loses the connection, and it goes on).
+        and is back at once), ``stop`` (after some of its commands the server answers with an error).
     :param statement: its name, or ``insert step`` or ``alter step``.
     :param after: how many of that name pass before.
     """
@@ -303,7 +274,6 @@ class Cluster:
     """Nodes, what runs on them, statements in transit to them, and the processes that use them.
 
     :param objects: key → partition → rows.
-    :param attaches: whether commits attach partitions instead of moving them.
     """
 
     current: Cluster
@@ -323,12 +293,10 @@ class Cluster:
         self.steps = 0
         self.changes = 0  # increases with every change that a rule may depend on
         self.inserts: list[Insert] = []
-        self.alters: list[Alter] = []
         self.late: list[tuple[Node, Statement, str | None]] = []
         self.processes: list[Process] = []
         self.faults: list[Fault] = []
         self.split_ratio = 0.0
-        self.attaches = True
         self.trace: list[str] = []
         self.running: Thread
         self._uuids = 0
@@ -353,13 +321,11 @@ class Cluster:
         return found
 
     def merge(self) -> None:
-        """Start merges on some node, and end some of those that are running there."""
+        """Merge on some node, if there is anything to merge."""
         node = self.rng.choice(self.nodes)
         for table in node.tables.values():
             for partition in table.partitions:
-                table.start_merge(partition)
-                if self.rng.random() < MERGE_END_RATIO:
-                    table.end_merge(partition)
+                table.merge(partition)
 
     def entries(self, table: str) -> list[dict[str, Any]]:
         return [row for node in self.nodes if table in node.tables for row in node.tables[table].entries]
@@ -375,18 +341,16 @@ class Cluster:
     def note(self, text: str) -> None:
         self.trace.append(f"{self.now:7.2f} {text}")
 
-    def ready(self) -> list[Thread | Query]:
+    def ready(self) -> list[Thread | Insert]:
         threads = [t for p in self.processes for t in p.threads if t.is_ready]
-        return [*threads, *(query for query in (*self.inserts, *self.alters) if not query.is_over)]
+        return [*threads, *(i for i in self.inserts if not i.is_over)]
 
-    def step(self, what: Thread | Query) -> None:
-        """Let one thread, one INSERT or one ALTER continue for one step."""
+    def step(self, what: Thread | Insert) -> None:
+        """Let one thread or one INSERT continue for one step."""
         self.steps += 1
         self.now += 0.01
         if isinstance(what, Insert):
             self._advance(what)
-        elif isinstance(what, Alter):
-            self._continue(what)
         else:
             self.now = max(self.now, what.wakes_at)
             self.running = what
@@ -455,12 +419,8 @@ class Cluster:
     def _hold_merges(self, node: Node, statement: Statement, _: str | None) -> None:
         self._table(node, _names(statement.text)[0]).is_frozen = True
 
-    def _cancel_merges(self, node: Node, statement: Statement, _: str | None) -> None:
-        self._table(node, _names(statement.text)[0]).merging.clear()
-
     def _drop_parts(self, node: Node, statement: Statement, _: str | None) -> None:
         table = self._table(node, _names(statement.text)[0])
-        table.merging.clear()
         for part in table.parts:
             if part.name in _literals(statement.text):
                 part.is_active = False
@@ -483,22 +443,8 @@ class Cluster:
                 raise ServerError(f"Table d.{new} already exists", code=TABLE_ALREADY_EXISTS)
             node.tables[new] = node.tables.pop(old)
 
-    def _attach_partitions(self, node: Node, statement: Statement, query_id: str | None) -> None:
-        name, source_name = _names(statement.text)[:2]
-        target, source = self._table(node, name), self._table(node, source_name)
-        target.merging.clear()
-        commands = {}
-        for partition in _literals(statement.text):
-            # Each command looks up its source by name.
-            commands[partition] = [
-                partial(self._table, node, source_name),
-                *(partial(target.add, partition, part.digest, part.rows) for part in source.active(partition)),
-            ]
-        self._alter(node, target, commands, query_id)
-
-    def _move_partitions(self, node: Node, statement: Statement, query_id: str | None) -> None:
+    def _move_partitions(self, node: Node, statement: Statement, _: str | None) -> None:
         source, target = (self._table(node, name) for name in _names(statement.text)[:2])
-        source.merging.clear()
         commands = {}
         for partition in _literals(statement.text):
             parts = source.active(partition)
@@ -506,11 +452,10 @@ class Cluster:
                 *(partial(target.add, partition, part.digest, part.rows) for part in parts),
                 *(partial(setattr, part, "is_active", False) for part in parts),
             ]
-        self._alter(node, target, commands, query_id)
+        self._alter(node, target, commands)
 
-    def _replace_partitions(self, node: Node, statement: Statement, query_id: str | None) -> None:
+    def _replace_partitions(self, node: Node, statement: Statement, _: str | None) -> None:
         target, source = (self._table(node, name) for name in _names(statement.text)[:2])
-        target.merging.clear()
         commands = {}
         for partition in _literals(statement.text):
             if not source.partitions.get(partition) and f"{SETTING} = 1" not in statement.text:
@@ -519,15 +464,9 @@ class Cluster:
                 *(partial(target.add, partition, part.digest, part.rows) for part in source.active(partition)),
                 *(partial(setattr, part, "is_active", False) for part in target.active(partition)),
             ]
-        self._alter(node, target, commands, query_id)
+        self._alter(node, target, commands)
 
-    def _alter(
-        self,
-        node: Node,
-        target: Table,
-        commands: Mapping[str, Sequence[Callable[[], object]]],
-        query_id: str | None,
-    ) -> None:
+    def _alter(self, node: Node, target: Table, commands: Mapping[str, Sequence[Callable[[], None]]]) -> None:
         """Run one command after the other, unless the node dies after any step of them, or refuses one of them.
 
         :param commands: partition → the steps of its command.
@@ -536,7 +475,7 @@ class Cluster:
         steps = [step for command in commands.values() for step in command]
         kind = self.fault("alter step") if steps else ""
         done = len(steps)
-        if kind in ("crash", "linger"):
+        if kind == "crash":
             done = self.rng.randrange(len(steps))
         elif kind == "stop":
             done = sum(len(command) for command in [*commands.values()][: self.rng.randrange(len(commands))])
@@ -545,27 +484,11 @@ class Cluster:
         if kind == "crash":
             self.note(f"{node.name} dies after {done} of {len(steps)} steps of an ALTER")
             for partition in commands:
-                target.start_merge(partition)
-                target.end_merge(partition)
+                target.merge(partition)
             raise ServerUnreachableError("the node died")
-        if kind == "linger":
-            self.note(f"{node.name} goes on with an ALTER after {done} of {len(steps)} steps")
-            self.alters.append(Alter(query_id or "", node, steps[done:]))
-            raise ServerUnreachableError("no answer")
         if kind == "stop":
             self.note(f"{node.name} ends an ALTER after {done} of {len(steps)} steps")
             raise ServerError("memory limit exceeded", code=241)
-
-    def _continue(self, alter: Alter) -> None:
-        self.changes += 1
-        if not alter.is_killed and alter.steps:
-            try:
-                alter.steps.pop(0)()
-                return
-            except ServerError as error:
-                self.note(f"{alter.query_id}: {error}")
-        alter.is_over = True
-        self.note(f"{alter.query_id} ends")
 
     def _write_ledger(self, node: Node, statement: Statement, _: str | None) -> None:
         table = self._table(node, _names(statement.text)[0])
@@ -577,9 +500,9 @@ class Cluster:
 
     def _kill_queries(self, node: Node, statement: Statement, _: str | None) -> None:
         prefix = _literals(statement.text)[0]
-        for query in (*self.inserts, *self.alters):
-            if not query.is_over and query.query_id.startswith(prefix):
-                query.is_killed = True
+        for insert in self.inserts:
+            if not insert.is_over and insert.query_id.startswith(prefix):
+                insert.is_killed = True
 
     def _flush_logs(self, node: Node, *_: object) -> None:
         for row in node.query_log:
@@ -801,16 +724,9 @@ class Cluster:
     def _running_queries(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         prefix = _literals(statement.text.partition("startsWith")[2])[0]
         return [
-            *(
-                self._query_row(node, insert, is_initial=node is insert.node)
-                for insert in self.inserts
-                if not insert.is_over and insert.query_id.startswith(prefix)
-            ),
-            *(
-                {"node": node.name, "initial_query_id": alter.query_id, "query_id": alter.query_id}
-                for alter in self.alters
-                if not alter.is_over and alter.query_id.startswith(prefix) and node is alter.node
-            ),
+            self._query_row(node, insert, is_initial=node is insert.node)
+            for insert in self.inserts
+            if not insert.is_over and insert.query_id.startswith(prefix)
         ]
 
     def _count_loads(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
@@ -1001,7 +917,7 @@ def describe(statement: Statement) -> str:
             return f"{statement.name} {' -> '.join(_names(statement.text)[:2])}"
         case "drop_parts":
             return f"drop_parts {_literals(statement.text)} of {_names(statement.text)[0]}"
-        case "attach_partitions" | "move_partitions" | "replace_partitions":
+        case "move_partitions" | "replace_partitions":
             return f"{statement.name} {_literals(statement.text)} {' '.join(_names(statement.text)[:2])}"
         case "insert_load":
             return f"insert_load {' '.join(re.findall(r'ch_s3_stage_[0-9a-z_]+', statement.text))}"

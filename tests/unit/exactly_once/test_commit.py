@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import UnknownStateError
-from airflow_provider_ch_s3.exactly_once.arrived import Before
 from airflow_provider_ch_s3.exactly_once.commit import Commit
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.moved import Before
 from airflow_provider_ch_s3.table.target import TableName
 
 ATTEMPT = AttemptId(load_id="ch-s3-0123456789abcdef0123", generation=0, number=7)

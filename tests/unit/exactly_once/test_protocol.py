@@ -12,7 +12,6 @@ from __future__ import annotations
 import datetime
 import os
 import random
-import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -45,16 +44,15 @@ from airflow_provider_ch_s3.sql import render
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import LoadPlan, MemorySharing, Prediction, Setting, SettingOrigin
-from tests.unit.exactly_once import cluster_model
 from tests.unit.exactly_once.cluster_model import (
     Cluster,
     Fault,
+    Insert,
     Killed,
     ModelClient,
     ModelEvent,
     ModelThread,
     Process,
-    Query,
     Thread,
 )
 
@@ -89,8 +87,6 @@ STATEMENTS = (
     "insert_load",
     "hold_merges",
     "drop_parts",
-    "cancel_merges",
-    "attach_partitions",
     "move_partitions",
     "replace_partitions",
     "kill_queries",
@@ -216,10 +212,7 @@ def find_model_target(
         token=token or client.process.name,
     )
     cluster = ClusterSpec(name="c", nodes=tuple(nodes), server_version=(26, 7), ingest_memory_ratio=1.0)
-    attaches = client.cluster.attaches
-    return Target(
-        client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lease=lease, attaches=attaches
-    )
+    return Target(client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lease=lease)
 
 
 def prepare_model_load(
@@ -333,14 +326,14 @@ class Play:
 
     def _run_wild(self) -> None:
         cluster, rng = self.cluster, self.cluster.rng
-        current: Thread | Query | None = None
+        current: Thread | Insert | None = None
         while True:
             self._check_now(cluster.steps < MAX_STEPS, "processes that end")
             for process in cluster.processes:
                 if process.is_paused and process.wakes_at_step <= cluster.steps:
                     process.is_paused = False
             ready = cluster.ready()
-            is_awake = isinstance(current, Query) or (current is not None and current.wakes_at <= cluster.now)
+            is_awake = isinstance(current, Insert) or (current is not None and current.wakes_at <= cluster.now)
             if current in ready and is_awake and rng.random() > self.switch_ratio:
                 cluster.step(current)
             else:
@@ -373,8 +366,8 @@ class Play:
         limit = self.cluster.steps + MAX_STEPS
         while ready := self.cluster.ready():
             self._check_now(self.cluster.steps < limit, "a retry that ends")
-            for thing in sorted(ready, key=lambda t: 0 if isinstance(t, Query) else t.wakes_at):
-                if isinstance(thing, Query) or thing.is_ready:
+            for thing in sorted(ready, key=lambda t: 0 if isinstance(t, Insert) else t.wakes_at):
+                if isinstance(thing, Insert) or thing.is_ready:
                     self.cluster.step(thing)
             self._check_always()
         self._check_now(isinstance(process.result, LoadReport), f"a retry that works: {process.error!r}")
@@ -402,8 +395,7 @@ class Play:
         cluster = self.cluster
         left = {name for node in cluster.nodes for name in node.tables} - {"t", LEDGER, f"{LEDGER}_files"}
         self._check_now(not left, f"nothing left behind: {left}")
-        queries = (*cluster.inserts, *cluster.alters)
-        self._check_now(all(query.is_over for query in queries), "no INSERT or ALTER left running")
+        self._check_now(all(insert.is_over for insert in cluster.inserts), "no INSERT left running")
         contents = cluster.contents("t")
         committed: dict[str, tuple[int, float]] = {}  # INSERT's query id → when its commit was first recorded
         for event in cluster.entries(LEDGER):
@@ -449,7 +441,7 @@ FAULTS = st.lists(
     st.one_of(
         st.builds(Fault, st.sampled_from(KINDS), st.sampled_from(STATEMENTS), st.integers(0, 12)),
         st.builds(Fault, st.sampled_from(("fail", "vanish")), st.just("insert step"), st.integers(0, 5)),
-        st.builds(Fault, st.sampled_from(("crash", "stop", "linger")), st.just("alter step"), st.integers(0, 5)),
+        st.builds(Fault, st.sampled_from(("crash", "stop")), st.just("alter step"), st.integers(0, 5)),
     ),
     max_size=5,
 )
@@ -461,7 +453,6 @@ def play(
     faults: list[Fault],
     max_files_per_chunk: int,
     on_loaded_files: OnLoadedFiles,
-    attaches: bool,
     nodes: int,
     switch_ratio: float,
     split_ratio: float,
@@ -470,7 +461,7 @@ def play(
     """Run some loads until each has ended, and compare the rows."""
     cluster = Cluster(nodes, OBJECTS, random.Random(seed))
     cluster.faults = [replace(fault) for fault in faults]
-    cluster.attaches, cluster.split_ratio = attaches, split_ratio
+    cluster.split_ratio = split_ratio
     cluster.create("t", BEFORE)
     names = [("x", ("in/a", "in/b")), ("y", ("in/b", "in/c"))]
     if mode is LoadMode.APPEND and on_loaded_files is OnLoadedFiles.LOAD:
@@ -493,7 +484,6 @@ def play(
     faults=[Fault("kill", "rename_staging", 0)],
     max_files_per_chunk=ONE_CHUNK,
     on_loaded_files=OnLoadedFiles.SKIP,
-    attaches=False,
     nodes=2,
     switch_ratio=0.1,
     split_ratio=0.0,
@@ -509,7 +499,6 @@ def play(
     faults=[Fault("kill_late", "rename_staging", 0), Fault("vanish", "insert step", 3)],
     max_files_per_chunk=ONE_CHUNK,
     on_loaded_files=OnLoadedFiles.SKIP,
-    attaches=False,
     nodes=2,
     switch_ratio=0.02,
     split_ratio=0.0,
@@ -533,7 +522,6 @@ def play(
     ],
     max_files_per_chunk=ONE_CHUNK,
     on_loaded_files=OnLoadedFiles.SKIP,
-    attaches=False,
     nodes=3,
     switch_ratio=0.1,
     split_ratio=0.3,
@@ -549,7 +537,6 @@ def play(
     faults=[Fault("crash", "alter step", 1), Fault("crash", "alter step", 1)],
     max_files_per_chunk=ONE_CHUNK,
     on_loaded_files=OnLoadedFiles.SKIP,
-    attaches=False,
     nodes=2,
     switch_ratio=0.1,
     split_ratio=0.3,
@@ -562,7 +549,6 @@ def play(
     faults=[Fault("crash", "alter step", 3), Fault("crash", "alter step", 2), Fault("refuse", "move_partitions", 8)],
     max_files_per_chunk=ONE_CHUNK,
     on_loaded_files=OnLoadedFiles.SKIP,
-    attaches=False,
     nodes=2,
     switch_ratio=0.1,
     split_ratio=0.3,
@@ -575,7 +561,6 @@ def play(
     faults=[Fault("crash", "move step", 0)],
     max_files_per_chunk=ONE_CHUNK,
     on_loaded_files=OnLoadedFiles.SKIP,
-    attaches=False,
     nodes=3,
     switch_ratio=0.4,
     split_ratio=0.3,
@@ -590,7 +575,6 @@ def play(
     faults=FAULTS,
     max_files_per_chunk=st.sampled_from([1, ONE_CHUNK]),
     on_loaded_files=st.sampled_from(OnLoadedFiles),
-    attaches=st.booleans(),
     nodes=st.integers(2, 3),
     switch_ratio=st.sampled_from([0.02, 0.1, 0.4]),
     split_ratio=st.sampled_from([0.0, 0.3]),
@@ -602,13 +586,12 @@ def test_every_interleaving_ends_with_each_row_once(
     faults: list[Fault],
     max_files_per_chunk: int,
     on_loaded_files: OnLoadedFiles,
-    attaches: bool,
     nodes: int,
     switch_ratio: float,
     split_ratio: float,
     seed: int,
 ) -> None:
-    play(mode, lives, faults, max_files_per_chunk, on_loaded_files, attaches, nodes, switch_ratio, split_ratio, seed)
+    play(mode, lives, faults, max_files_per_chunk, on_loaded_files, nodes, switch_ratio, split_ratio, seed)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -624,7 +607,6 @@ def test_an_owner_that_stops_while_it_takes_over_leaves_it_to_the_next_one(seed:
         faults=[pause, pause],
         max_files_per_chunk=1,
         on_loaded_files=OnLoadedFiles.SKIP,
-        attaches=bool(seed % 2),
         nodes=2,
         switch_ratio=0.02,
         split_ratio=0.3,
@@ -642,7 +624,6 @@ def test_a_kill_leaves_nothing_while_the_task_cleans_up_itself(seed: int, is_dea
     """
     rng = random.Random(seed)
     cluster = Cluster(rng.choice([2, 3]), OBJECTS, rng)
-    cluster.attaches = bool(seed % 2)
     cluster.create("t", BEFORE)
     load = Load("x", ("in/a", "in/b"), LoadMode.APPEND)
     play = Play(cluster, (load,), switch_ratio=0.4)
@@ -663,24 +644,3 @@ def test_a_kill_leaves_nothing_while_the_task_cleans_up_itself(seed: int, is_dea
     assert killer.error is None
     left = {name for node in cluster.nodes for name in node.tables} - {"t", LEDGER, f"{LEDGER}_files"}
     assert not left, "\n".join(cluster.trace)
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_what_has_arrived_is_found_although_staged_parts_were_being_merged(
-    monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    """Merges are always running; one in seven of these plays loaded rows twice when a commit did not cancel them."""
-    monkeypatch.setattr(sys.modules[__name__], "MERGE_RATIO", 0.5)
-    monkeypatch.setattr(cluster_model, "MERGE_END_RATIO", 0.05)
-    play(
-        mode=LoadMode.APPEND,
-        lives=[(Life(0, 1), Life(0, 2))],
-        faults=[Fault("kill", "write_event_committed", 0)],
-        max_files_per_chunk=ONE_CHUNK,
-        on_loaded_files=OnLoadedFiles.SKIP,
-        attaches=True,
-        nodes=2,
-        switch_ratio=0.1,
-        split_ratio=0.0,
-        seed=seed,
-    )

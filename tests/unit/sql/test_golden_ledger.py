@@ -210,8 +210,7 @@ CASES: dict[str, Statement] = {
     "replace_partitions_by_nothing": staging_queries.render_replace_partitions(
         STAGING, TARGET, partitions=[PARTITION], allow_empty=True
     ),
-    "attach_partitions": staging_queries.render_attach_partitions(TARGET, STAGING, partitions=["a", PARTITION]),
-    "cancel_merges": staging_queries.render_cancel_merges(STAGING),
+    "attach_partitions": staging_queries.render_attach_partitions(MERGED, STAGING, partitions=["a", PARTITION]),
     **at_both("hold_merges_on_cluster", staging_queries.render_hold_merges, MERGED),
     "copy_partitions": staging_queries.render_copy_partitions(
         MERGED, STAGING, partitions=["a", PARTITION], allow_empty=True
@@ -307,7 +306,6 @@ def test_a_statement_is_called_as_its_template() -> None:
         "attach_partitions",
         "copy_partitions",
         "hold_merges",
-        "cancel_merges",
         "delete_rows",
         "await_deletion",
         "check_condition",

@@ -1,10 +1,11 @@
-"""Find which staged parts have arrived in the target.
+"""Find what an interrupted MOVE PARTITION has moved.
 
-ClickHouse clones the parts of one partition after the other into the target, and a node may die between any two of
-them. MOVE then retires the parts of a partition in the staging table, ATTACH leaves them there. A clone is
-recognized by the hash of its files, which is that of the part it was cloned from, and by its block number, greater
-than any that the target had before. Merges and mutations hide clones, but ClickHouse lists what they replaced for
-some more minutes; and where merges keep all rows, the number of rows shows how many are in both tables.
+MOVE has two steps: ClickHouse first clones the parts into the target, one after the other, and then retires the parts
+of the source. A node that dies in between has rows in both tables. An ALTER moves one partition after the other: then
+those before are in the target, and those after are still staged. A clone is recognized by the hash of its files,
+which is that of the part it was cloned from, and by its block number, greater than any that the target had before.
+Merges and mutations hide clones, but ClickHouse lists what they replaced for some more minutes; and where merges keep
+all rows, the number of rows shows how many are in both tables.
 """
 
 from __future__ import annotations
@@ -56,21 +57,19 @@ def parse_part(row: Mapping[str, Any]) -> Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Before:
-    """One partition of one node, right before staged parts are added to it.
+    """One partition of one node, right before parts are moved into it.
 
     :param last_block: greatest block number of any part, active or not; -1 without parts.
     :param rows: rows in the target.
-    :param staged_rows: rows to be added.
-    :param is_complete: an interrupted commit has added all of them, and they are still staged, too.
+    :param staged_rows: rows to be moved.
     """
 
     last_block: int = -1
     rows: int = 0
     staged_rows: int = 0
-    is_complete: bool = False
 
 
-def find_arrived(
+def find_moved(
     staged: Sequence[Part], target: Iterable[Part], before: Before, *, keeps_all_rows: bool
 ) -> tuple[str, ...]:
     """Find the names of the staged parts whose rows the target has already.
@@ -87,9 +86,6 @@ def find_arrived(
     gained_rows = _count(part for part in target if part.is_active) - before.rows
     if not new or not staged:
         return ()
-    if len(matched) == len(staged) and staged_rows == before.staged_rows:
-        # Whatever others have added or deleted meanwhile.
-        return tuple(part.name for part in matched)
     if not keeps_all_rows:
         if len(matched) == len(staged) or _shows_all(new, {part.digest for part in staged}):
             return tuple(part.name for part in matched)
@@ -103,7 +99,7 @@ def find_arrived(
         if both_rows in (0, staged_rows):
             return tuple(part.name for part in staged) if both_rows else ()
     raise UnknownStateError(
-        f"of {count_of(before.staged_rows, 'row')} to be added {format_count(staged_rows)} are still staged, and the"
+        f"of {count_of(before.staged_rows, 'row')} to be moved {format_count(staged_rows)} are still staged, and the"
         f" target has gained {format_count(gained_rows)}"
     )
 
@@ -111,14 +107,14 @@ def find_arrived(
 def count_lost(staged: Iterable[Part], target: Iterable[Part], before: Before) -> int:
     """Count the rows that are not staged any more and have not arrived either, if merges of the target keep all rows.
 
-    A node that is killed while it removes a staged part from an S3 disk may break the clone, too: both have the same
+    A node that is killed while it removes a moved part from an S3 disk may break the clone, too: both have the same
     files of metadata (https://github.com/ClickHouse/ClickHouse/issues/113179).
 
     :param staged: active parts of the staging table; ``target``: all parts of the target, active or not.
     """
-    removed_rows = before.staged_rows - _count(staged)
+    moved_rows = before.staged_rows - _count(staged)
     gained_rows = _count(part for part in target if part.is_active) - before.rows
-    return max(0, removed_rows - max(0, gained_rows))
+    return max(0, moved_rows - max(0, gained_rows))
 
 
 def has_changed(target: Iterable[Part], before: Before) -> bool:
@@ -152,7 +148,7 @@ def _count(parts: Iterable[Part]) -> int:
 
 
 def _match(staged: Iterable[Part], new: Sequence[Part]) -> list[Part]:
-    """Find the staged parts with a clone in an active part: a statement that failed leaves other clones behind."""
+    """Find the staged parts with a clone in an active part: a MOVE that failed leaves other clones behind."""
     active = [part for part in new if part.is_active]
     clones = Counter(
         part.digest

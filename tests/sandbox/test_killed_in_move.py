@@ -1,4 +1,4 @@
-"""A node is killed within an ATTACH, which adds one part after the other to the target."""
+"""A node is killed inside a MOVE, which adds parts to the target first and then removes them from the source."""
 
 from __future__ import annotations
 
