@@ -8,4 +8,5 @@ ENGINE = ReplacingMergeTree(id)
 PARTITION BY toYYYYMM(dt)
 ORDER BY (dt, lower(`tail\`num`))
 SETTINGS
-    storage_policy = 'it\'s', index_granularity = 4096COMMENT 'rows of it\'s.a`b, created by airflow-provider-ch-s3'
+    storage_policy = 'it\'s', index_granularity = 4096
+COMMENT 'rows of it\'s.a`b, created by airflow-provider-ch-s3'

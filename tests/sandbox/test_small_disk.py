@@ -48,6 +48,6 @@ def test_the_refusal_names_node_and_volume(full_sandbox: Sandbox, monkeypatch: p
     how = {"structure": "n UInt32", "data_format": "CSV"}
     lab.load("in/*.csv", f"{lab.database}.default", task_id="roomy", **how)
     node = f":{full_sandbox.tcp_ports[1]}"
-    with pytest.raises(PlanError, match=rf"{node} has too little room .* volumes 'tiny' \(0 bytes free\) .* 'full'"):
+    with pytest.raises(PlanError, match=rf"{node} has too little room .* volumes 'tiny' \(0 B free\) .* 'full'"):
         lab.load("in/*.csv", f"{lab.database}.full", **how)
     assert lab.left_overs() == []
