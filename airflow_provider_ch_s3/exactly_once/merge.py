@@ -143,7 +143,7 @@ class SurvivorsOfMerge(Survivors):
 
     def _fill(self, touched: Sequence[str]) -> None:
         merged = self._create()
-        self._copy_target(merged, touched)
+        self._copy(merged, self.staging.target, touched)
         count = self._delete if self.counts["dropped"] else self._count
         _, kept = count(merged, self._is_dropped)
         sources = {self._staged(): True, **({self.staging.target: False} if self.rule.collapses else {})}
@@ -157,7 +157,7 @@ class SurvivorsOfMerge(Survivors):
                 condition=self._is_winner(is_staged=is_staged),
             )
             self.client.execute(statement, query_id=self.next_query_id())
-        self._check_complete(merged, kept=kept, new=self.counts["added"])
+        self._check_complete(merged, touched, kept=kept, new=self.counts["added"])
 
     @property
     def _is_dropped(self) -> Sql:

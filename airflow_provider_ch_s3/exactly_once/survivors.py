@@ -108,25 +108,6 @@ class Survivors(ABC):
             reads=source,
         )
 
-    def _copy_target(self, merged: TableName, touched: Sequence[str]) -> None:
-        """Link the parts of the touched partitions.
-
-        :raises LoadError: if rows of them are missing then.
-        """
-        target = self.staging.target
-        self._copy(merged, target, touched)
-        there, copied = (self._count_stored(table, touched) for table in (target, merged))
-        if self.keeps_all_rows and there > copied:
-            raise LoadError(
-                f"{merged} got {format_count(copied)} of {count_of(there, 'row')} in the touched partitions of"
-                f" {target}; nothing was committed: load again"
-            )
-
-    def _count_stored(self, table: TableName, partitions: Sequence[str]) -> int:
-        render = staging_queries.render_read_partitions
-        rows = self.staging.query_agreed(table, render, is_exact=self.keeps_all_rows)
-        return sum(row["rows"] for row in rows if row["partition_id"] in set(partitions))
-
     def _send(self, *statements: Statement, reads: TableName) -> None:
         nodes = self._agree(reads).values()
         for statement in statements:
@@ -156,12 +137,18 @@ class Survivors(ABC):
     def _remedy(self) -> str:
         return "load again; if that fails in the same way, report this"
 
-    def _check_complete(self, merged: TableName, *, kept: int, new: int) -> None:
+    def _check_complete(self, merged: TableName, touched: Sequence[str], *, kept: int, new: int) -> None:
         found, _ = self._count(merged, Sql("0"))
         if self.keeps_all_rows and found != kept + new:
             raise LoadError(
                 f"{merged} holds {count_of(found, 'row')} instead of {format_count(kept)} kept and"
                 f" {format_count(new)} new ones; nothing was committed: load again"
+            )
+        rows = self.client.query(staging_queries.render_read_partitions(merged, self.staging.cluster))
+        if stray := {row["partition_id"] for row in rows} - set(touched):
+            raise LoadError(
+                f"{merged} holds rows of partition {min(stray)}, which the commit would leave out; nothing was"
+                " committed: load again, and report this"
             )
 
     def _count(self, merged: TableName, condition: Sql) -> tuple[int, int]:
@@ -224,7 +211,7 @@ class SurvivorsOfCondition(Survivors):
                 f"{self._argument} no longer holds for {count_of(left, 'staged row')}, which cannot be distinguished"
                 f" from the rows to keep; {_INDEPENDENT}"
             )
-        self._copy_target(merged, touched)
+        self._copy(merged, self.staging.target, touched)
         _, kept = self._delete(merged, condition)
         # The REPLACE made Keeper forget what was attached before; a mere second ATTACH would count as a repetition.
         self._send(
@@ -234,7 +221,7 @@ class SurvivorsOfCondition(Survivors):
             ),
             reads=staged,
         )
-        self._check_complete(merged, kept=kept, new=new)
+        self._check_complete(merged, touched, kept=kept, new=new)
 
 
 def count_rows(

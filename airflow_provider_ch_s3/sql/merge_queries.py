@@ -119,14 +119,14 @@ def is_winner(changes: TableName, rule: MergeRule, shards: Mapping[str, int], *,
     :param shards: node → its shard.
     :param is_staged: of the staged rows; otherwise of the target's, for keys that it holds more than once.
     """
+    # The shard is compared outside of the subquery: the initiator computes what is constant in there (25.8).
     text = """
-        ({{ rule.columns | identifiers }}) IN (
-            SELECT {{ rule.changed_key | identifiers }}{% if rule.version %}, ch_s3_version{% endif %}
-
+        ({{ rule.columns | identifiers }}, {{ shards | shard_here }}) IN (
+            SELECT {{ rule.changed_key | identifiers }}{% if rule.version %}, ch_s3_version{% endif %}, ch_s3_shard
             FROM {{ changes | table_name }}
-            WHERE ch_s3_source = {{ ("staged" if is_staged else "held") | literal }} AND ch_s3_shard = {{ shards | shard_here }}
+            WHERE ch_s3_source = {{ ("staged" if is_staged else "held") | literal }}
         )
-    """  # noqa: E501
+    """
     return Sql(inline("is_winner", text, changes=changes, rule=rule, shards=shards, is_staged=is_staged).text)
 
 
