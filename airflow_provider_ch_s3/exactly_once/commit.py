@@ -144,6 +144,11 @@ class Commit(CommitTables):
 
     _count: int = field(default=0, init=False)
 
+    @property
+    def sets_rows_aside(self) -> bool:
+        """Whether the rows to keep are set aside, together with the new ones, before any partition is replaced."""
+        return self._mode in (LoadMode.REPLACE_WHERE, LoadMode.MERGE)
+
     def is_possible(self) -> bool:
         """Whether the target is still the table that the rows were staged for: not re-created, nor exchanged."""
         target = self.staging.target
@@ -210,7 +215,7 @@ class Commit(CommitTables):
                 for role in self.plan.before:
                     self._drop_moved(role)
                 self.prepare()
-            case LoadMode.REPLACE_WHERE | LoadMode.MERGE if self._has_replaced():
+            case _ if self.sets_rows_aside and not self.plan.is_untouched:
                 # A half-replaced partition holds the rows to keep twice: the ones that were set aside before count.
                 log.info("continuing with the rows that %s set aside before", self.attempt.query_id)
             case _:
@@ -218,15 +223,18 @@ class Commit(CommitTables):
                 self._check_nothing_lost()
 
     def has_changed_nothing(self) -> bool:
-        """Whether no step has reached the target: no staged part has arrived, or nothing has changed there at all."""
+        """Whether no step has reached the target: no new part has arrived, or nothing has changed there at all.
+
+        :raises UnknownStateError: if that cannot be determined.
+        """
         if not self.plan.is_untouched:
             return False
-        if self._mode is LoadMode.APPEND and self.plan.before:
+        if self._mode is LoadMode.APPEND:
             return self._is_all_staged() and not any(self._find_moved(role) for role in self.plan.before)
-        found = [(self._read_parts(self._destination(role), role), role) for role in self.plan.before]
-        return bool(found) and not any(
-            has_changed(parts.get(place, ()), before) for parts, role in found for place, before in self._before(role)
-        )
+        if self.sets_rows_aside:
+            return not self._has_replaced()
+        parts = self._read_parts(self.staging.target, "")
+        return not any(has_changed(parts.get(place, ()), before) for place, before in self._before(""))
 
     def fit_staged(self) -> bool:
         """Alter the staging tables of a half-done append as the columns of the target were altered meanwhile.
@@ -417,13 +425,28 @@ class Commit(CommitTables):
         }
 
     def _has_replaced(self) -> bool:
-        """Whether an earlier owner has begun to replace partitions with the merged ones, which have the survivors."""
+        """Whether an earlier owner has begun to replace partitions with the merged ones, which have the survivors.
+
+        :raises UnknownStateError: if that cannot be determined.
+        """
         if not self.plan.before:
             return False
         target, merged = self._read_parts(self.staging.target, ""), self._read_parts(self._staged(MERGED), "")
-        return any(
-            has_arrived(merged.get(place, ()), target.get(place, ()), before) for place, before in self._before("")
-        )
+        arrived = {
+            place: has_arrived(merged.get(place, ()), target.get(place, ()), before)
+            for place, before in self._before("")
+            if place[1] in self.plan.touched
+        }
+        if True not in arrived.values() and None in arrived.values():
+            node, partition = next(place for place, has in arrived.items() if has is None)
+            raise UnknownStateError(
+                f"the commit of {self.attempt.query_id} was interrupted, others have changed partition {partition} of"
+                f" {self.staging.target} on {node} since, and whether it had been replaced by then can no longer be"
+                f" determined; compare it with {self._staged(MERGED)}, which is what the commit puts there: if it was"
+                f" replaced, replace the others of {', '.join(self.plan.touched)} by hand; then drop"
+                f" {self._staged(MERGED)} and {self._staged()} on every node, and load again"
+            )
+        return any(arrived.values())
 
     def _query_id(self) -> str:
         self._count += 1

@@ -27,7 +27,8 @@ class CommitPlan:
     :param touched: for ``replace_where`` and ``merge``, the partitions that change.
     :param views: role of a staging table → database and name of the table that its rows go to, besides the target.
     :param report: the load's report, as far as it is known before the commit.
-    :param before: what the tables held right before the first step of the process that wrote this.
+    :param before: what the tables held right before the first step of the process that wrote this; empty while it
+        sets rows aside again, with which it has replaced nothing yet.
     :param is_untouched: no earlier process had changed the target by then.
     :param replaced: partition → number of rows that the new ones replace, over all nodes.
     """

@@ -123,20 +123,21 @@ def has_changed(target: Iterable[Part], before: Before) -> bool:
     return _count(part for part in target if part.is_active) != before.rows or bool(_new_parts(target, before))
 
 
-def has_arrived(parts: Sequence[Part], target: Iterable[Part], before: Before) -> bool:
+def has_arrived(parts: Sequence[Part], target: Iterable[Part], before: Before) -> bool | None:
     """Whether a partition of the target was replaced, or half replaced, by the given parts.
-
-    If that can no longer be determined, it is assumed.
 
     :param parts: the ones that replace it; none with rows if it is emptied.
     :param target: all parts of the target, active or not.
+    :returns: None if that can no longer be determined.
     """
     target = tuple(target)
     if not any(part.is_active and part.rows for part in parts):
         return before.rows > 0 and not any(part.is_active and part.rows for part in target)
     new = _new_parts(target, before)
     digests = {part.digest for part in parts if part.is_active}
-    return any(part.digest in digests for part in new) or not _shows_all(new, digests)
+    if any(part.digest in digests for part in new):
+        return True
+    return False if _shows_all(new, digests) else None
 
 
 def _new_parts(target: Iterable[Part], before: Before) -> list[Part]:

@@ -392,6 +392,10 @@ class Owner:
         # Statements that an earlier owner has already sent must not run at the same time as those of this one.
         kill_queries(self.client, self.ledger.cluster, attempt.id.commit_prefix, timing=self.timing)
         commit.plan = replace(commit.plan, is_untouched=commit.has_changed_nothing())
+        if commit.sets_rows_aside and commit.plan.is_untouched:
+            # Parts that others wrote since are set aside, too: they must never look as if they had been put there.
+            commit.plan = replace(commit.plan, before={})
+            self._write(EventKind.COMMITTING, attempt.id, commit.plan.as_dict())
         try:
             commit.resume()
             # From here on parts arrive that the first owner's plan does not account for.

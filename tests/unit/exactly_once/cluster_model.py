@@ -14,7 +14,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -33,8 +33,15 @@ CONSTANT = {
     "read_earlier_uuids",
 }
 LOG_FLUSH_SECONDS = 1.0
+# The rows that replace_where replaces: see is_replaced.
+CONDITION = "row NOT LIKE 'kept%'"
 
 Rows = Counter[tuple[str, str]]
+
+
+def is_replaced(row: str) -> bool:
+    """Whether :data:`CONDITION` holds for a row."""
+    return not row.startswith("kept")
 
 
 class Killed(BaseException):
@@ -312,6 +319,10 @@ class Cluster:
             for number, name in enumerate(names):
                 self._add(self.nodes[number % len(self.nodes)].tables[table], partition, [name], "before")
 
+    def insert(self, table: str, partition: str, row: str) -> None:
+        """Insert a row on some node, as somebody else."""
+        self._add(self.rng.choice(self.nodes).tables[table], partition, [row], "before")
+
     def contents(self, table: str) -> dict[str, Rows]:
         """Read the rows of all nodes."""
         found: dict[str, Rows] = {}
@@ -465,6 +476,26 @@ class Cluster:
                 *(partial(setattr, part, "is_active", False) for part in target.active(partition)),
             ]
         self._alter(node, target, commands)
+
+    _copy_partitions = _replace_partitions
+
+    def _attach_partitions(self, node: Node, statement: Statement, _: str | None) -> None:
+        target, source = (self._table(node, name) for name in _names(statement.text)[:2])
+        for partition in _literals(statement.text):
+            for part in source.active(partition):
+                target.add(partition, part.digest, part.rows)
+
+    def _delete_rows(self, node: Node, statement: Statement, _: str | None) -> None:
+        table = self._table(node, _names(statement.text)[0])
+        for part in [part for part in table.parts if part.is_active]:
+            kept = Counter({row: count for row, count in part.rows.items() if not is_replaced(row[0])})
+            if kept != part.rows:
+                self._parts += 1
+                part.is_active = False
+                table.parts.append(replace(part, digest=f"part-{self._parts}", rows=kept, is_active=True))
+
+    def _await_deletion(self, *_: object) -> None:
+        """It is done at once."""
 
     def _alter(self, node: Node, target: Table, commands: Mapping[str, Sequence[Callable[[], None]]]) -> None:
         """Run one command after the other, unless the node dies after any step of them, or refuses one of them.
@@ -677,9 +708,24 @@ class Cluster:
         name = _match(r"table = '(\w+)'", statement.text)
         table = node.tables.get(name[1])
         return [
-            {"node": node.name, "partition_id": partition, "rows": rows.total(), "last_block": 0, "version": 0}
+            {"node": node.name, "partition_id": partition, "rows": rows.total(), "version": 0}
+            | {"last_block": max(part.last_block for part in table.active(partition))}
             for partition, rows in sorted(table.partitions.items() if table else ())
         ]
+
+    def _touched_partitions(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        table = self._table(node, _match(r"clusterAllReplicas\('c', 'd', '(\w+)'\)", statement.text)[1])
+        found = table.partitions.items()
+        return [{"_partition_id": partition} for partition, rows in found if any(is_replaced(row) for row, _ in rows)]
+
+    def _count_outside(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        table = self._table(node, _match(r"cluster\('c', 'd', '(\w+)'\)", statement.text)[1])
+        rows: Rows = sum(table.partitions.values(), Counter())
+        kept = sum(count for (row, _), count in rows.items() if CONDITION not in statement.text or not is_replaced(row))
+        return [{"ch_s3_rows": rows.total(), "ch_s3_outside": kept}]
+
+    def _unapplied_changes(self, *_: object) -> list[dict[str, Any]]:
+        return []
 
     def _read_blocks(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         name = _match(r"table = '(\w+)'", statement.text)
@@ -751,7 +797,8 @@ class ModelClient:
 
     def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
         cluster = self.cluster
-        nodes = cluster.nodes if "clusterAllReplicas(" in statement.text else [self.process.node]
+        is_distributed = "clusterAllReplicas(" in statement.text or statement.name == "count_outside"
+        nodes = cluster.nodes if is_distributed else [self.process.node]
         if statement.name in CONSTANT:
             return _rows(cluster, nodes, statement)
         # A distributed query reads each node at a different moment.
@@ -767,6 +814,8 @@ class ModelClient:
         match statement.name:
             case "read_events":
                 return _concerned(found, statement, cluster.now)
+            case "count_outside":
+                return [{name: sum(row[name] for row in found) for name in found[0]}]
             case "read_commits" | "read_commits_into":
                 return _commits(found)
             case "read_replacements":

@@ -45,6 +45,7 @@ from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import LoadPlan, MemorySharing, Prediction, Setting, SettingOrigin
 from tests.unit.exactly_once.cluster_model import (
+    CONDITION,
     Cluster,
     Fault,
     Insert,
@@ -54,6 +55,7 @@ from tests.unit.exactly_once.cluster_model import (
     ModelThread,
     Process,
     Thread,
+    is_replaced,
 )
 
 EXAMPLES = int(os.environ.get("CH_S3_PROTOCOL_EXAMPLES", "150"))
@@ -70,6 +72,7 @@ OBJECTS = {
     "in/z": {"9": ["z1"]},
 }
 BEFORE = {"0": ["old0", "old1"], "1": ["old2"]}
+BEFORE_REPLACE_WHERE = {"0": ["kept0", "old1"], "1": ["old2", "kept2"], "2": ["kept3"]}
 # Where a fault can do harm: every statement that changes something, and the queries that decisions rest on.
 STATEMENTS = (
     "create_ledger",
@@ -89,6 +92,9 @@ STATEMENTS = (
     "drop_parts",
     "move_partitions",
     "replace_partitions",
+    "copy_partitions",
+    "attach_partitions",
+    "delete_rows",
     "kill_queries",
     "read_events",
     "read_tables",
@@ -152,6 +158,7 @@ class Load:
             table=str(TABLE),
             load_mode=self.mode,
             on_partial_partitions=OnPartialPartitions.REPLACE,
+            replace_where=CONDITION if self.mode is LoadMode.REPLACE_WHERE else "",
             max_files_per_chunk=self.max_files_per_chunk,
             on_loaded_files=self.on_loaded_files,
         )
@@ -283,6 +290,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (kill, staged):
         monkeypatch.setattr(module, "find_target", find_model_target)
     monkeypatch.setattr(staged, "prepare_load", prepare_model_load)
+    monkeypatch.setattr(staged, "check_replace_where", lambda *_: None)
 
 
 class Play:
@@ -290,6 +298,8 @@ class Play:
 
     def __init__(self, cluster: Cluster, loads: tuple[Load, ...], switch_ratio: float) -> None:
         self.cluster = cluster
+        self.before = BEFORE_REPLACE_WHERE if loads[0].mode is LoadMode.REPLACE_WHERE else BEFORE
+        cluster.create("t", self.before)
         self.loads = loads
         self.switch_ratio = switch_ratio
         self.waiting = {load: list(load.lives) for load in loads}
@@ -304,7 +314,9 @@ class Play:
         self.cluster.note("---- no faults from here on")
         for load in self.cluster.rng.sample(self.loads, len(self.loads)):
             self._run_quietly(load, load.last_life)
-        self._run_quietly(Load("other", ("in/z",), self.loads[0].mode), Life(0, 1))
+        mode = self.loads[0].mode
+        other = LoadMode.APPEND if mode is LoadMode.REPLACE_WHERE else mode  # it would replace what is to be checked
+        self._run_quietly(Load("other", ("in/z",), other), Life(0, 1))
         self._check_rest()
 
     def _launch(self, load: Load, life: Life) -> Process:
@@ -364,13 +376,17 @@ class Play:
     def _run_quietly(self, load: Load, life: Life) -> None:
         process = self._launch(load, life)
         limit = self.cluster.steps + MAX_STEPS
-        while ready := self.cluster.ready():
+        while self.cluster.ready():
             self._check_now(self.cluster.steps < limit, "a retry that ends")
-            for thing in sorted(ready, key=lambda t: 0 if isinstance(t, Insert) else t.wakes_at):
-                if isinstance(thing, Insert) or thing.is_ready:
-                    self.cluster.step(thing)
+            self._step_each()
             self._check_always()
         self._check_now(isinstance(process.result, LoadReport), f"a retry that works: {process.error!r}")
+
+    def _step_each(self) -> None:
+        """Let everything that can continue do so for one step, in the order of time."""
+        for thing in sorted(self.cluster.ready(), key=lambda t: 0 if isinstance(t, Insert) else t.wakes_at):
+            if isinstance(thing, Insert) or thing.is_ready:
+                self.cluster.step(thing)
 
     def _check_now(self, is_kept: bool, rule: str) -> None:
         if not is_kept:
@@ -412,14 +428,16 @@ class Play:
             )
 
     def _expected(self, partition: str, committed: dict[str, tuple[int, float]]) -> Counter[str]:
-        before = Counter(BEFORE.get(partition, ()))
-        if self.loads[0].mode is LoadMode.APPEND:
+        mode = self.loads[0].mode
+        before = Counter(self.before.get(partition, ()))
+        if mode is LoadMode.APPEND:
             keys = {key for load in self.loads for key in load.keys}
             return before + Counter(row for key in keys for row in OBJECTS[key].get(partition, ()))
+        kept = Counter(row for row in before.elements() if mode is LoadMode.REPLACE_WHERE and not is_replaced(row))
         for query_id in sorted(committed, key=committed.__getitem__, reverse=True):
             load = self.load_ids.get(query_id[:26])
-            if load is not None and load.rows(partition):
-                return load.rows(partition)
+            if load is not None and (mode is LoadMode.REPLACE_WHERE or load.rows(partition)):
+                return kept + load.rows(partition)
         return before
 
 
@@ -462,7 +480,6 @@ def play(
     cluster = Cluster(nodes, OBJECTS, random.Random(seed))
     cluster.faults = [replace(fault) for fault in faults]
     cluster.split_ratio = split_ratio
-    cluster.create("t", BEFORE)
     names = [("x", ("in/a", "in/b")), ("y", ("in/b", "in/c"))]
     if mode is LoadMode.APPEND and on_loaded_files is OnLoadedFiles.LOAD:
         # What keeps rows from doubling is only the record of what this load has committed, not that of its files.
@@ -570,7 +587,7 @@ def play(
     max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=False
 )
 @given(
-    mode=st.sampled_from([LoadMode.APPEND, LoadMode.REPLACE_PARTITIONS]),
+    mode=st.sampled_from([LoadMode.APPEND, LoadMode.REPLACE_PARTITIONS, LoadMode.REPLACE_WHERE]),
     lives=st.lists(LIVES, min_size=1, max_size=2),
     faults=FAULTS,
     max_files_per_chunk=st.sampled_from([1, ONE_CHUNK]),
@@ -624,7 +641,6 @@ def test_a_kill_leaves_nothing_while_the_task_cleans_up_itself(seed: int, is_dea
     """
     rng = random.Random(seed)
     cluster = Cluster(rng.choice([2, 3]), OBJECTS, rng)
-    cluster.create("t", BEFORE)
     load = Load("x", ("in/a", "in/b"), LoadMode.APPEND)
     play = Play(cluster, (load,), switch_ratio=0.4)
     statement = rng.choice(("rename_staging", "read_events", "kill_queries", "write_event_abandoned", "drop_staging"))
@@ -644,3 +660,29 @@ def test_a_kill_leaves_nothing_while_the_task_cleans_up_itself(seed: int, is_dea
     assert killer.error is None
     left = {name for node in cluster.nodes for name in node.tables} - {"t", LEDGER, f"{LEDGER}_files"}
     assert not left, "\n".join(cluster.trace)
+
+
+@pytest.mark.parametrize("rounds", range(30, 75, 3))
+def test_what_others_insert_while_a_commit_is_broken_off_is_kept(rounds: int) -> None:
+    """A commit dies before it has replaced anything, others insert, and the process that finishes it dies, too.
+
+    Their rows were lost if it died after it had set them aside, and before it recorded that.
+    """
+    cluster = Cluster(2, OBJECTS, random.Random(rounds))
+    load = Load("x", ("in/a", "in/b"), LoadMode.REPLACE_WHERE)
+    play = Play(cluster, (load,), switch_ratio=0.0)
+    cluster.faults = [Fault("kill", "replace_partitions", 0)]
+    first = play._launch(load, Life(0, 1))
+    while not first.is_over:
+        play._step_each()
+    assert isinstance(first.error, Killed)
+    for partition in ("1", "2"):
+        cluster.insert("t", partition, f"kept {partition} of others")
+        play.before = {**play.before, partition: [*play.before[partition], f"kept {partition} of others"]}
+    second = play._launch(load, Life(0, 2))
+    for _ in range(rounds):
+        play._step_each()
+    second.kill()
+    play._step_each()
+    play._run_quietly(load, Life(0, 3))
+    play._check_rest()
