@@ -56,6 +56,7 @@ def test_every_block_is_run_here() -> None:
     assert [block.split(" -")[0].strip() for block in BLOCKS] == [
         "ch-s3 doctor",
         "ch-s3 plan",
+        "ch-s3 plan",
         "ch-s3 loads",
         "ch-s3 sandbox up",
         "ch-s3 sandbox up",
@@ -65,26 +66,27 @@ def test_every_block_is_run_here() -> None:
 
 @pytest.mark.usefixtures("flights_table")
 def test_doctor_plan_and_loads(examples: LocalAirflow, tmp_path: Path) -> None:
-    doctor, plan, loads, *_ = BLOCKS
+    doctor, plan, validate, loads, *_ = BLOCKS
     assert "✔ reading: 3 nodes can read 'dt=2013-01-01/" in run(doctor, examples, tmp_path)
     planned = run(plan, examples, tmp_path)
     assert "max_insert_threads = " in planned
     assert "INSERT INTO `sandbox`.`flights`" in planned
     assert "'***', '***'" in planned
+    assert "committed: nothing, because of validate_only=True" in run(validate, examples, tmp_path)
     assert re.search(r"docs\.load .* append +committed +1 +842 ", run(loads, examples, tmp_path))
     page = json.loads(run(loads.replace("loads", "loads --json"), examples, tmp_path))
     assert (page["loads"][0]["task"], page["loads"][0]["rows"]) == ("load", 842)
 
 
 def test_a_sandbox_in_the_background(examples: LocalAirflow, tmp_path: Path) -> None:
-    run(BLOCKS[3], examples, tmp_path)
+    run(BLOCKS[4], examples, tmp_path)
 
 
 @pytest.mark.thorough
 @pytest.mark.skipif(not DEBIAN_JAR.exists(), reason="no ZooKeeper: apt-get install zookeeper")
 def test_a_sandbox_with_replicas(examples: LocalAirflow, tmp_path: Path) -> None:
-    run(BLOCKS[4], examples, tmp_path)
+    run(BLOCKS[5], examples, tmp_path)
 
 
 def test_a_pool(examples: LocalAirflow, tmp_path: Path) -> None:
-    assert "Pool clickhouse_nightly created" in run(BLOCKS[5], examples, tmp_path)
+    assert "Pool clickhouse_nightly created" in run(BLOCKS[6], examples, tmp_path)

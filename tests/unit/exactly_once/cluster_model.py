@@ -721,7 +721,9 @@ class Cluster:
     def _count_outside(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         table = self._table(node, _match(r"cluster\('c', 'd', '(\w+)'\)", statement.text)[1])
         rows: Rows = sum(table.partitions.values(), Counter())
-        kept = sum(count for (row, _), count in rows.items() if CONDITION not in statement.text or not is_replaced(row))
+        kept = sum(
+            count for (row, _), count in rows.items() if CONDITION not in statement.text or not is_replaced(row)
+        )
         return [{"ch_s3_rows": rows.total(), "ch_s3_outside": kept}]
 
     def _unapplied_changes(self, *_: object) -> list[dict[str, Any]]:
