@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -157,9 +158,11 @@ def _values_in(row_checks: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for check in json.loads(row_checks or "[]"):
         try:
-            found[check["expression"]] = float(check["left"])
+            value = float(check["left"])
         except (KeyError, TypeError, ValueError):
             continue  # no number, or no comparison
+        if math.isfinite(value):
+            found[check["expression"]] = value
     return found
 
 

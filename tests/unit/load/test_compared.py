@@ -102,6 +102,9 @@ def test_other_values_are_those_of_the_same_check() -> None:
         "which nothing was compared with: 2 earlier loads of this task into the table, and 3 are needed"
     )
     assert (bound.condition, bound.values) == ("1", ("avg(n)",))
+    # an aggregate of no row is NaN, of which there is no median
+    bound = bind(Expect("avg(n)", within=1), row(4, 0, **{"avg(n)": "nan"}), *recorded)
+    assert bound.note == "around 2.5, the median of 3 earlier loads"
 
 
 @dataclasses.dataclass
