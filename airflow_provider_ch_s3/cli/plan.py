@@ -126,14 +126,21 @@ def _without_secrets(statement: Statement) -> str:
 
 
 def _validate(args: argparse.Namespace) -> int:
-    from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
-
     if args.sample_files < 0:
         raise ConfigError(f"--sample-files {args.sample_files} is no number of files; give 1 or more")
-    with clickhouse_hook(args.conn_id) as hook:
-        # Each validation is a run of its own, so that two of them do not disturb each other.
-        run_id = f"validate-{uuid.uuid4().hex[:8]}"
-        load = read_load(args, hook, run_id=run_id, validate_only=True, checks=dict(args.check))
-        load.request = dataclasses.replace(load.request, sample_files=args.sample_files)
-        print(load.run())
+    if args.sql:
+        raise ConfigError("--sql shows the statement of a plan, and --validate runs it; give one of them")
+    with clean_output():
+        from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
+
+        with clickhouse_hook(args.conn_id) as hook:
+            # Each validation is a run of its own, so that two of them do not disturb each other.
+            run_id = f"validate-{uuid.uuid4().hex[:8]}"
+            load = read_load(args, hook, run_id=run_id, validate_only=True, checks=dict(args.check))
+            load.request = dataclasses.replace(load.request, sample_files=args.sample_files)
+            report = load.run()
+    if args.json:
+        print_json(report.as_dict())
+    else:
+        print(report)
     return 0

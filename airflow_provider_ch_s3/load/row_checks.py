@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from airflow_provider_ch_s3.clickhouse.expressions import (
     calls,
@@ -124,10 +124,13 @@ def _may_change(named: str, why: str) -> ConfigError:
     )
 
 
-def run_checks(target: Target, staged: TableName, checks: Sequence[BoundCheck], *, rows: int) -> list[CheckResult]:
+def run_checks(
+    target: Target, staged: TableName, checks: Sequence[BoundCheck], *, rows: int, paths: Collection[str]
+) -> list[CheckResult]:
     """Compute all checks with one statement over the staged rows of all nodes; returns what each found.
 
     :param rows: how many are staged; merges may have folded some since they were counted.
+    :param paths: of the files that they are from.
     :raises CheckFailedError: if one is not fulfilled, and is not only a warning.
     :raises LoadError: if this user does not see all staged rows.
     :raises ServerError: if they cannot be computed.
@@ -151,7 +154,7 @@ def run_checks(target: Target, staged: TableName, checks: Sequence[BoundCheck], 
     for result in results:
         log.log(logging.INFO if result.passed else logging.WARNING, "%s", result.line)
     if failed := [result for result in results if result.is_failure]:
-        told = "; ".join(f"{one.name!r}: {one.verdict}{_examples(target, staged, one)}" for one in failed)
+        told = "; ".join(f"{one.name!r}: {one.verdict}{_examples(target, staged, one, paths)}" for one in failed)
         raise CheckFailedError(
             f"{count_of(len(failed), 'check')} of the {count_of(rows, 'row')} staged for {target.spec.name} failed,"
             f" and nothing of them was committed: {told}; correct the files and clear the task, leave such rows"
@@ -177,7 +180,7 @@ def _result(number: int, bound: BoundCheck, found: Mapping[str, object]) -> Chec
     )
 
 
-def _examples(target: Target, staged: TableName, result: CheckResult) -> str:
+def _examples(target: Target, staged: TableName, result: CheckResult, paths: Collection[str]) -> str:
     """Show some rows that should not be there; '' if the check does not say which ones."""
     condition = find_counted(result.expression)
     if not condition:
@@ -193,7 +196,9 @@ def _examples(target: Target, staged: TableName, result: CheckResult) -> str:
     except ServerError as error:
         log.info("cannot show rows that fail the check %r: %s", result.name, error)
         return ""
-    return f", for example {', '.join(map(describe_row, rows))}" if rows else ""
+    # A staged row does not say which file it is from.
+    place = f" in {next(iter(paths))}" if len(paths) == 1 else ""
+    return f", for example {', '.join(map(describe_row, rows))}{place}" if rows else ""
 
 
 def _sides(expression: str) -> Sequence[str]:

@@ -247,7 +247,7 @@ def verify_staged(
     if request.merge:
         checks.append(check_staged_keys(target, staged, request.merge))
     bound = bind_checks(target, request, attempt, partitions)
-    row_checks = run_checks(target, staged, bound, rows=sum(partitions.values()))
+    row_checks = run_checks(target, staged, bound, rows=sum(partitions.values()), paths=manifest)
     from_plan = {name: planned[name] for name in FROM_PLAN if name in planned}
     if request.rejects:
         report = dataclasses.replace(report, rows_written=sum(partitions.values()))

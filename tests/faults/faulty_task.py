@@ -8,6 +8,7 @@ that change a store have points, too: ``execute:after:store_write#1``.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import os
@@ -200,6 +201,7 @@ def _watch(method: Callable[..., Any], position: int) -> Callable[..., Any]:
 def _watch_store(method: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a method that changes a store, as if it were a statement."""
 
+    @functools.wraps(method)
     def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
         if _probe is None:
             return method(self, *args, **kwargs)
