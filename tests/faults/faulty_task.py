@@ -186,6 +186,7 @@ _probe: Probe | None = None
 def _watch(method: Callable[..., Any], position: int) -> Callable[..., Any]:
     """Wrap a method of the hook whose argument at ``position`` is the statement."""
 
+    @functools.wraps(method)
     def watched(self: ClickHouseS3Hook, *args: Any, **kwargs: Any) -> Any:
         if _probe is None:
             return method(self, *args, **kwargs)
