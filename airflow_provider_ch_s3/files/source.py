@@ -56,6 +56,7 @@ class FileColumn:
     :param encoding: of its text, if that is not UTF-8; '' if it is.
     :param null_words: texts that stand for a missing value.
     :param is_trimmed: spaces around the text do not belong to its value.
+    :param repeats_folder: the files have it themselves, and a ``name=value/`` folder has to have the same value.
     """
 
     name: str
@@ -65,19 +66,21 @@ class FileColumn:
     encoding: str = ""
     null_words: tuple[str, ...] = ()
     is_trimmed: bool = False
+    repeats_folder: bool = False
 
     @property
     def is_converted(self) -> bool:
-        """Whether the server reads text, which our own rules convert to ``type``."""
-        return self.in_path or bool(self.read_as or self.encoding or self.null_words)
+        """Whether our own rules convert or check what the server reads."""
+        return self.in_path or self.repeats_folder or bool(self.read_as or self.encoding or self.null_words)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadColumn:
-    """A column that is converted from text that the server reads.
+    """A column that is converted from text that the server reads, or compared with a folder.
 
     :param may_be_null: a folder may stand for NULL.
     :param encoding: as of :class:`FileColumn`; ``null_words`` and ``is_trimmed``, too.
+    :param folder_type: its type, if it is compared with the text of a folder; '' if not.
     """
 
     name: str
@@ -87,6 +90,7 @@ class ReadColumn:
     encoding: str = ""
     null_words: tuple[str, ...] = ()
     is_trimmed: bool = False
+    folder_type: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +135,7 @@ class SourceSpec:
 
     @property
     def read_columns(self) -> tuple[ReadColumn, ...]:
-        """The columns that are converted from text, with their names and types in the load."""
+        """The columns that are converted from text or compared with a folder, with their names in the load."""
         return tuple(_read_column(column) for column in self.columns if column.is_converted)
 
     @property
@@ -210,6 +214,7 @@ def _read_column(column: FileColumn) -> ReadColumn:
         encoding=column.encoding,
         null_words=column.null_words,
         is_trimmed=column.is_trimmed,
+        folder_type=column.type if column.repeats_folder else "",
     )
 
 

@@ -91,6 +91,8 @@ _VALUES = (
     r'garbage after [^:]+: "(?P<value>[^"]*?)(?:<LINE FEED>[^"]*)?"',
     r"Cannot parse string '(?P<value>[^']*)'",
 )
+# As the load's own SQL says it.
+_OTHER_FOLDER = re.compile(r"'the value (?P<value>[^']*?) is not that in the path (?P<path>[^']*)'")
 _ROW = r"\(at row (?P<row>\d+)\)"
 _FILE = r"in file/uri (?P<file>.+?)\): "
 
@@ -133,6 +135,11 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
     code = _code_of(message)
     column = named_column(message)
     place = _place(message)
+    if other := _OTHER_FOLDER.search(message):
+        return (
+            f"a column has the value {other['value']!r} in {other['path']!r}, and the name of its folder says"
+            f" another: {message}; move the file to the folder of its value, or to one that is not named so"
+        )
     if code == "THERE_IS_NO_COLUMN" or "Unknown field found" in message:
         return f"{message}; {_DIFFERENT_FILES}"
     if code in _NULL:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from airflow_provider_ch_s3.clickhouse.column_types import decimal_digits, scale_and_zone
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, decimal_digits, is_nullable, scale_and_zone
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.files.source import ReadColumn
 from airflow_provider_ch_s3.sql.filters import Sql, expression, folded, identifier, literal, literals
@@ -66,13 +66,36 @@ def select_list(columns: Iterable[MappedColumn], parser: str) -> Sql:
 
 def read_column(column: ReadColumn, parser: str) -> Sql:
     """Render a column that the files hold as text, or the path holds, in its own type."""
+    if column.folder_type:
+        return _compare_with_folder(column)
     if not column.in_path:
         return _convert(_read_text(column), column.conversion, parser)
-    folder = literal(rf"/{re.escape(column.name)}=([^/]*)/")
-    text = Sql(f"extract({FILES}._path, {folder})")
+    text = _folder_text(column)
     if column.may_be_null:
         text = Sql(f"nullIf({text}, {literal(DEFAULT_PARTITION)})")
-    return _convert(Sql(f"decodeURLComponent({text})"), column.conversion, parser)
+    return _convert(_decode(text), column.conversion, parser)
+
+
+def _compare_with_folder(column: ReadColumn) -> Sql:
+    """Render a column of the files whose value has to be that of the folder, as it is written or decoded."""
+    own, text, kind = Sql(f"{FILES}.{identifier(column.name)}"), _folder_text(column), column.folder_type
+    known = [f"{own} = accurateCastOrNull({one}, {literal(base_type(kind))})" for one in (text, _decode(text))]
+    # Other files may be in no such folder.
+    same = " OR ".join([f"{text} = ''", *(f"ifNull({one}, 0)" for one in known)])
+    if is_nullable(kind):
+        same += f" OR ({own} IS NULL AND {text} = {literal(DEFAULT_PARTITION)})"
+    # The error shows the whole text, if it does not begin like a number.
+    shown = Sql(f"concat('the value ', ifNull(toString({own}), 'NULL'), ' is not that in the path ', {FILES}._path)")
+    return Sql(f"if({same}, {own}, {_cast(_cast(shown, 'UInt8'), kind)})")
+
+
+def _folder_text(column: ReadColumn) -> Sql:
+    folder = literal(rf"/{re.escape(column.name)}=([^/]*)/")
+    return Sql(f"extract({FILES}._path, {folder})")
+
+
+def _decode(text: Sql) -> Sql:
+    return Sql(f"decodeURLComponent({text})")
 
 
 def _read_text(column: ReadColumn) -> Sql:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import unquote
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, integer_range
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile
 from airflow_provider_ch_s3.table.target import TableColumn
@@ -26,6 +26,15 @@ ENCODED_DEFAULT_PARTITION = DEFAULT_PARTITION.replace("_", "%5F", 1)
 def path_column_names(files: Sequence[SourceFile]) -> frozenset[str]:
     """Return the names in ``name=value/`` folders, which the server adds as columns."""
     return frozenset(name for name, _ in _folders(files[0].key))
+
+
+def is_plain(kind: str) -> bool:
+    """Whether values of a type have one form, so that a folder's text tells whether it is the same value.
+
+    A time may be written in many ways, and in any time zone.
+    """
+    base = base_type(kind)
+    return base in ("String", "Date", "Date32") or integer_range(base) is not None
 
 
 def check_folders_of_url(file: SourceFile) -> None:

@@ -98,11 +98,42 @@ class TestPath:
 
 def test_the_files_own_column_is_taken_where_its_folder_has_it_too(lab: Lab) -> None:
     table = lab.create("t", "k Nullable(String), n UInt8")
-    for n, (folder, text) in enumerate([("a%41", "a%41"), ("__HIVE_DEFAULT_PARTITION__",) * 2, ("x", "other")]):
-        lab.put_parquet(f"in/k={folder}/{n}.parquet", {"k": [text], "n": pa.array([n], pa.uint8())})
+    default = "__HIVE_DEFAULT_PARTITION__"
+    own = [("a%41", "a%41"), ("a%2Fb", "a/b"), (default, default), (default, None), ("", "none")]
+    for n, (folder, text) in enumerate(own):
+        lab.put_parquet(
+            f"in/k={folder}/{n}.parquet", {"k": pa.array([text], pa.string()), "n": pa.array([n], pa.uint8())}
+        )
+    lab.put_parquet("in/elsewhere.parquet", {"k": ["x"], "n": pa.array([9], pa.uint8())})
     lab.load("in/**", table)
     texts = {row["n"]: row["k"] for row in lab.rows(table)}
-    assert texts == {0: "a%41", 1: "__HIVE_DEFAULT_PARTITION__", 2: "other"}
+    assert texts == {**{n: text for n, (_, text) in enumerate(own)}, 9: "x"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "folder", "own", "other"),
+    [
+        pytest.param("String", "x", pa.array(["x"]), pa.array(["other"]), id="text"),
+        pytest.param("UInt8", "07", pa.array([7], pa.uint8()), pa.array([8], pa.uint8()), id="integer"),
+        pytest.param("Nullable(Int64)", "7", pa.array([7]), pa.array([None], pa.int64()), id="null"),
+        pytest.param(
+            "Date",
+            "2020-01-02",
+            pa.array([datetime.date(2020, 1, 2)]),
+            pa.array([datetime.date(2020, 1, 3)]),
+            id="date",
+        ),
+    ],
+)
+def test_a_value_that_its_folder_contradicts_fails(
+    lab: Lab, kind: str, folder: str, own: pa.Array, other: pa.Array
+) -> None:
+    table = lab.create("t", f"k {kind}, n UInt8", "MergeTree ORDER BY n")
+    lab.put_parquet(f"in/k={folder}/0.parquet", {"k": other, "n": pa.array([0], pa.uint8())})
+    fails(lab, table, f"k={folder}/0.parquet', and the name of its folder says another", "move the file")
+    lab.put_parquet(f"in/k={folder}/0.parquet", {"k": own, "n": pa.array([1], pa.uint8())})
+    lab.load("in/**", table)
+    assert [row["n"] for row in lab.rows(table)] == [1]
 
 
 def test_a_column_that_only_some_files_have_beside_their_folder_is_refused(lab: Lab) -> None:

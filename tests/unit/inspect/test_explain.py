@@ -22,6 +22,13 @@ WIDEN = "widen the column, convert the value with select={'v': '…'}, or leave 
             id="cast",
         ),
         pytest.param(
+            "Code: 6. DB::Exception: Cannot parse string 'the value b is not that in the path bucket/v=a/1.parquet'"
+            " as UInt8: syntax error at begin of string. (CANNOT_PARSE_TEXT)",
+            "a column has the value 'b' in 'bucket/v=a/1.parquet', and the name of its folder says another: Code: 6",
+            "move the file to the folder of its value, or to one that is not named so",
+            id="folder",
+        ),
+        pytest.param(
             "Code: 117. DB::Exception: Expected end of line: (at row 2) : Row 1: Column 0, name: n, type: Int64,"
             ' parsed text: "1" Column 1, name: v, type: Nullable(Int64), parsed text: "5" Row 2: Column 0, name: n,'
             ' type: Int64, parsed text: "2" Column 1, name: v, type: Nullable(Int64), parsed text: <EMPTY> ERROR:'

@@ -162,6 +162,12 @@ CASES: dict[str, Statement] = {
             ),
         ),
     ),
+    "insert_load_repeated_folder": insert(
+        dataclasses.replace(
+            source(KEYS), columns=(FileColumn(name="id", type="Nullable(Int64)", repeats_folder=True),)
+        ),
+        mapping=(MappedColumn(target="id", source="id"),),
+    ),
     "insert_load_text": insert(TEXT, where="`it's at` > '2013-01-01'"),
     "describe_select_text": load_queries.render_describe_select(
         TEXT, (MappedColumn(target="id", expression="toYear(`it's at`)"),), {"s3_retry_attempts": 12}
