@@ -681,6 +681,7 @@ def test_who_dies_in_line_delays_the_others_only_for_a_while(seed: int, dies: st
         processes[owner].kill()
     if dies != "in-line":
         while not (heirs := play.named_in("ch_s3_lock_") - {owner}):
+            play._check_now(cluster.steps < MAX_STEPS, "a process that takes the lock")
             cluster.step(rng.choice(cluster.ready()))
         processes[heirs.pop()].kill()
     play.run()
