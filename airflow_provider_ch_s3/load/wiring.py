@@ -73,12 +73,20 @@ def find_target(
         ledger=ledger,
         staging=staging,
         identity=identity,
-        # In a Replicated database it does not matter which node creates its tables.
-        node=min(client.reachable if ddl_mode is DdlMode.DATABASE else (node.host for node in cluster.nodes)),
+        node=choose_lock_node(client, cluster, ddl_mode),
         timing=timing,
         token=token or uuid.uuid4().hex,
     )
     return Target(client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lease=lease)
+
+
+def choose_lock_node(client: ClickHouseClient, cluster: ClusterSpec, ddl_mode: DdlMode) -> str:
+    """The node that decides who gets the lock: the first one, whether or not this connection reaches it.
+
+    In a Replicated database any node may create the tables; then it is the first one in reach.
+    """
+    hosts = {node.host for node in cluster.nodes}
+    return min((hosts & client.reachable if ddl_mode is DdlMode.DATABASE else hosts) or hosts)
 
 
 def _copies_one_by_one(ddl_mode: DdlMode, cluster: ClusterSpec) -> bool:

@@ -18,9 +18,10 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError
+from airflow_provider_ch_s3.exactly_once.claim import parse_claim
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind, History
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
-from airflow_provider_ch_s3.exactly_once.lease import LOCK_PREFIX, lock_prefix, parse_claim
+from airflow_provider_ch_s3.exactly_once.lease import LOCK_PREFIX, lock_prefix
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, files_name, parse_event
 from airflow_provider_ch_s3.records.values import (
     OPEN,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from typing import Any
 
+from airflow_provider_ch_s3.exactly_once.line import line_prefix
+from airflow_provider_ch_s3.table.target import parse_table
 from tests.processes import process_state
 from tests.sandbox.conftest import SLOW, Lab
 from tests.sandbox.worker import Worker
@@ -12,6 +14,8 @@ from tests.sandbox.worker import Worker
 EVEN_AND_ODD = "MergeTree PARTITION BY n % 2 ORDER BY n"
 FEW = [{"n": n} for n in range(30)]
 OTHER = [{"n": n} for n in range(100, 104)]
+
+NODE_NAME = "SELECT concat(hostName(), ':', toString(tcpPort())) AS name"
 
 # SLOW for the three files of FEW
 SLOW_FEW: dict[str, Any] = {**SLOW, "where": "sleepEachRow(0.2) = 0"}
@@ -26,6 +30,13 @@ def make_table(lab: Lab) -> str:
 
 def put_numbers(lab: Lab, key: str, rows: list[dict[str, int]]) -> None:
     lab.put(key, "".join(f"{row['n']}\n" for row in rows).encode())
+
+
+def stand_in_line(lab: Lab, table: str, place: int) -> None:
+    """Leave in the line for a table's lock what a process leaves that dies there."""
+    names = {lab.query(NODE_NAME, node=node)[0]["name"]: node for node in lab.nodes()}
+    name = f"{lab.database}.{line_prefix(parse_table(table, ''))}{place}"
+    lab.query(f"CREATE TABLE {name} (nothing UInt8) ENGINE = Memory COMMENT '{{}}'", node=names[min(names)])
 
 
 def is_clean(lab: Lab) -> bool:

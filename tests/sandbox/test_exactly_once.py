@@ -18,7 +18,6 @@ from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load import wiring
 from airflow_provider_ch_s3.sql.filters import identifier
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
-from airflow_provider_ch_s3.table.target import parse_table, short_hash
 from tests.marks import thorough
 from tests.sandbox.conftest import (
     ROWS,
@@ -42,6 +41,7 @@ from tests.sandbox.few import (
     is_stopped,
     make_table,
     put_numbers,
+    stand_in_line,
 )
 from tests.sandbox.gates import Gate
 from tests.sandbox.processes import all_answer, kill_node
@@ -302,8 +302,6 @@ class TestKill:
         assert is_clean(lab)
 
 
-NODE_NAME = "SELECT concat(hostName(), ':', toString(tcpPort())) AS name"
-
 ZOMBIES = [
     thorough("write_event_locked", 1, id="first-lock"),
     thorough("read_tables", 2, id="second-look"),
@@ -465,12 +463,23 @@ class TestAtTheSameTime:
         assert is_clean(lab)
 
     @pytest.mark.usefixtures("impatient")
-    def test_who_dies_in_line_is_passed(self, lab: Lab, table: str) -> None:
-        names = {lab.query(NODE_NAME, node=node)[0]["name"]: node for node in lab.nodes()}
-        place = f"{lab.database}.ch_s3_wait_{short_hash(parse_table(table, ''))}_7"
-        lab.query(f"CREATE TABLE {place} (nothing UInt8) ENGINE = Memory COMMENT '{{}}'", node=names[min(names)])
+    def test_all_that_died_in_line_are_passed_together(self, lab: Lab, table: str) -> None:
+        for place in (3, 4, 7):
+            stand_in_line(lab, table, place)
         lab.load("in/*.csv", table)
         assert bag(lab.rows(table)) == bag(FEW)
+        assert is_clean(lab)
+
+    @pytest.mark.usefixtures("impatient")
+    def test_who_dies_with_the_lock_and_in_line_is_passed(self, lab: Lab, table: str, freeze: Freeze) -> None:
+        put_numbers(lab, "other/a.csv", OTHER)
+        owner = freeze(Gate("write_files"), "other/*.csv", table, task_id="owner")
+        with start_worker(lab, table, before=die_before("write_event_locked", 1, signal.SIGKILL)) as worker:
+            wait_until(lambda: places(lab), "the worker to stand in line")
+            assert owner.wake() is None  # it has to wait for the worker, which goes first
+            assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+        lab.load("in/*.csv", table, try_number=2)
+        assert bag(lab.rows(table)) == bag(FEW + OTHER)
         assert is_clean(lab)
 
     @pytest.mark.parametrize("rounds", [1, 3])

@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_ch_s3.errors import LoadError, TargetError
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag, start_worker
-from tests.sandbox.few import EVEN_AND_ODD, FEW, OTHER, die_before, is_clean, make_table, put_numbers
+from tests.sandbox.few import EVEN_AND_ODD, FEW, OTHER, die_before, is_clean, make_table, put_numbers, stand_in_line
 from tests.sandbox.topologies import only_on
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
@@ -89,6 +89,17 @@ def test_a_dead_load_leaves_nothing_under_the_old_name(lab: Lab, table: str, sta
     rename(lab, table, renamed)
     report = lab.load("in/*.csv", renamed, task_id="after")
     assert report["files_skipped"] == (1 if statement in ("insert_load", "write_event_committing") else 3)
+    assert bag(lab.rows(renamed)) == bag(FEW)
+    assert is_clean(lab)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_place_in_the_line_under_the_old_name_does_not_stay(lab: Lab, table: str) -> None:
+    lab.load("in/0.csv", table, task_id="first")
+    stand_in_line(lab, table, 7)
+    renamed = f"{lab.database}.renamed"
+    rename(lab, table, renamed)
+    lab.load("in/*.csv", renamed, task_id="after")
     assert bag(lab.rows(renamed)) == bag(FEW)
     assert is_clean(lab)
 

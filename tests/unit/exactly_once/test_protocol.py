@@ -10,6 +10,7 @@ of the protocol is replaced, too: inspecting the files and the table, and planni
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import random
 from collections import Counter
@@ -388,6 +389,11 @@ class Play:
             if isinstance(thing, Insert) or thing.is_ready:
                 self.cluster.step(thing)
 
+    def named_in(self, prefix: str) -> set[Load]:
+        """The loads that the tables with this prefix name: those that have the lock, or stand in line."""
+        tables = [item for node in self.cluster.nodes for item in node.tables.items()]
+        return {self.load_ids[json.loads(t.comment)["load_id"]] for name, t in tables if name.startswith(prefix)}
+
     def _check_now(self, is_kept: bool, rule: str) -> None:
         if not is_kept:
             raise AssertionError("\n".join([f"expected {rule}", *self.cluster.trace[-400:]]))
@@ -686,3 +692,38 @@ def test_what_others_insert_while_a_commit_is_broken_off_is_kept(rounds: int) ->
     play._step_each()
     play._run_quietly(load, Life(0, 3))
     play._check_rest()
+
+
+@pytest.mark.parametrize("dies", ["in-line", "as-owner", "both", "all"])
+@pytest.mark.parametrize("seed", range(20))
+def test_who_dies_in_line_delays_the_others_only_for_a_while(seed: int, dies: str) -> None:
+    """Three loads wait for a fourth; some die in the line, or as owners whose place in the line is still there.
+
+    The others never ended when a dead owner was still the first in line.
+    """
+    rng = random.Random(seed)
+    cluster = Cluster(2, OBJECTS, rng)
+    loads = tuple(Load(f"x{number}", (key,), LoadMode.APPEND) for number, key in enumerate(OBJECTS))
+    play = Play(cluster, loads, switch_ratio=0.4)
+    play.waiting.clear()
+    cluster.faults = [Fault("pause", "write_files", 0)]
+    owner, *waiting = loads
+    processes = {owner: play._launch(owner, Life(0, 1))}
+    while not processes[owner].is_paused:
+        cluster.step(rng.choice(cluster.ready()))
+    for load in waiting:
+        processes[load] = play._launch(load, Life(0, 1))
+        while load not in play.named_in("ch_s3_wait_"):
+            cluster.step(processes[load].threads[0])
+    processes[owner].is_paused = False
+    if dies in ("in-line", "all"):
+        processes[waiting[0]].kill()
+    if dies == "all":
+        processes[owner].kill()
+    if dies != "in-line":
+        while not (heirs := play.named_in("ch_s3_lock_") - {owner}):
+            play._check_now(cluster.steps < MAX_STEPS, "a process that takes the lock")
+            cluster.step(rng.choice(cluster.ready()))
+        processes[heirs.pop()].kill()
+    play.run()
+    assert cluster.now < 60

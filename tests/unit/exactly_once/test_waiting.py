@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from airflow_provider_ch_s3.common.timing import Timing
-from airflow_provider_ch_s3.exactly_once.lease import Waiting
+from airflow_provider_ch_s3.exactly_once.lease import Watch
 from airflow_provider_ch_s3.table.target import TableName
 
 TARGET = TableName(database="d", table="t")
@@ -24,50 +24,25 @@ def clock() -> Clock:
     return Clock()
 
 
-def wait(clock: Clock) -> Waiting:
-    return Waiting(Timing(now=lambda: clock.now, lease_patience_seconds=10.0, lease_poll_seconds=0.5))
+def watch(clock: Clock) -> Watch:
+    return Watch(Timing(now=lambda: clock.now, lease_patience_seconds=10.0))
 
 
-@pytest.mark.parametrize(
-    ("ahead", "least", "most"),
-    [
-        pytest.param(0, 0.15, 0.35, id="next"),
-        pytest.param(3, 0.6, 1.4, id="fourth"),
-        pytest.param(99, 2.5, 2.5, id="far-back"),
-    ],
-)
-def test_who_is_further_back_looks_less_often(clock: Clock, ahead: int, least: float, most: float) -> None:
-    pauses = [wait(clock).pause_seconds(ahead) for _ in range(100)]
-    assert least <= min(pauses) <= max(pauses) <= most
-
-
-def test_who_leaves_a_free_lease_untaken_is_passed(clock: Clock) -> None:
-    one = wait(clock)
-    assert not one.is_stuck(7)
-    clock.now += 9.9
-    assert not one.is_stuck(7)
-    assert not one.is_stuck(None)
-    clock.now += 0.2
-    assert not one.is_stuck(7)
-    assert not one.is_stuck(8)
-    clock.now += 10.1
-    assert one.is_stuck(8)
-
-
-def test_an_owner_for_a_moment_is_not_looked_at(clock: Clock) -> None:
-    one = wait(clock)
+@pytest.mark.parametrize(("is_next", "seconds"), [(True, 2.5), (False, 10.0)])
+def test_an_owner_for_a_moment_is_not_looked_at(clock: Clock, is_next: bool, seconds: float) -> None:
+    one = watch(clock)
     for token in ("a", "b", "c"):
-        assert not one.is_look_due(token)
-        clock.now += 2.4
-        assert not one.is_look_due(token)
+        assert not one.is_look_due(token, is_next=is_next)
+        clock.now += seconds - 0.1
+        assert not one.is_look_due(token, is_next=is_next)
     clock.now += 0.2
-    assert one.is_look_due("c")
+    assert one.is_look_due("c", is_next=is_next)
     assert not one.is_silent("sign")
-    assert not one.is_look_due("c")
+    assert not one.is_look_due("c", is_next=is_next)
 
 
 def test_an_owner_without_a_new_sign_is_considered_dead(clock: Clock) -> None:
-    one = wait(clock)
+    one = watch(clock)
     assert not one.is_silent(1)
     clock.now += 9.9
     assert not one.is_silent(1)
@@ -78,7 +53,7 @@ def test_an_owner_without_a_new_sign_is_considered_dead(clock: Clock) -> None:
 
 def test_the_log_names_the_owner_and_how_long_it_took_so_far(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    one = wait(clock)
+    one = watch(clock)
     one.log("dag.load of run r", TARGET)
     one.log("dag.load of run r", TARGET)
     clock.now += 4.0

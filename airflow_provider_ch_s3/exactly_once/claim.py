@@ -1,0 +1,138 @@
+"""Claims: empty tables, whose names end in a number, and whose comments say which process made them, and for what.
+
+ClickHouse has no compare-and-set, but when two processes create the same table on one node, one of them fails.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.common.codec import decode
+from airflow_provider_ch_s3.errors import ErrorCode, OvertakenError, ServerError
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.sql import ledger_queries
+from airflow_provider_ch_s3.table.target import TableName
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """Who has a lease or waits for it, and for what; stored in the comment of a table.
+
+    :param attempt: number of the attempt that is to be committed or abandoned; 0 while there is none.
+    :param token: identifies one process.
+    :param since: when the DAG run of the process began (Unix time).
+    :param name: the task and its run, for messages.
+    """
+
+    load_id: str
+    generation: int
+    try_number: int
+    attempt: int
+    token: str
+    since: float = 0.0
+    name: str = ""
+
+    @property
+    def attempt_id(self) -> AttemptId:
+        return AttemptId(load_id=self.load_id, generation=self.generation, number=self.attempt)
+
+    @property
+    def rank(self) -> tuple[float, int]:
+        """The same as :attr:`LoadIdentity.rank`."""
+        return self.since, self.try_number
+
+    def outranks(self, other: Claim, target: TableName) -> bool:
+        """Whether the other one is this process's own, or that of an older process of its load.
+
+        :raises OvertakenError: if it is that of a newer one.
+        """
+        if other.load_id != self.load_id:
+            return False
+        if other.rank > self.rank:
+            raise OvertakenError(
+                f"try {other.try_number} of this task has taken over the load into {target}; stopping try"
+                f" {self.try_number}, no action needed"
+            )
+        return other.rank < self.rank or other.token == self.token
+
+
+def parse_claim(comment: str) -> Claim:
+    """Parse the comment of a table; a process that it does not identify is of another load, alive or dead."""
+    return decode(Claim, json.loads(comment), load_id="", generation=0, try_number=0, attempt=0, token="")
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class ClaimTable:
+    """One claim, as its table shows it.
+
+    :param number: at the end of the table's name.
+    """
+
+    number: int
+    node: str
+    claim: Claim = field(compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimTables:
+    """Claims of one kind: their tables have names that differ only in a number.
+
+    :param node: the one on which they are created.
+    """
+
+    client: ClickHouseClient
+    node: str
+    database: str
+    prefix: str
+
+    def parse(self, rows: Iterable[Mapping[str, Any]]) -> list[ClaimTable]:
+        """Parse what ``read_tables`` has found; sorted by number."""
+        return sorted(
+            ClaimTable(
+                number=int(row["name"].removeprefix(self.prefix)),
+                node=row["node"],
+                claim=parse_claim(row["comment"]),
+            )
+            for row in rows
+            if row["name"].startswith(self.prefix)
+        )
+
+    def create(self, number: int, claim: Claim) -> bool:
+        """Create a table; returns whether it was not there yet.
+
+        :raises ServerError: if it cannot be created.
+        """
+        statement = ledger_queries.render_create_lock(self._name(number), owner=json.dumps(dataclasses.asdict(claim)))
+        try:
+            self.client.execute_on([self.node], statement)
+        except ServerError as error:
+            if error.code == ErrorCode.TABLE_ALREADY_EXISTS:
+                return False
+            raise
+        return True
+
+    def drop(self, number: int, node: str = "") -> None:
+        """Drop a table.
+
+        :param node: the one that has it; that on which they are created, if it is not given.
+        :raises ServerError: if it is not there, or cannot be dropped.
+        """
+        # A Replicated database has it on every node, and drops it on all of them through any.
+        chosen = node if node in self.client.reachable else self.node
+        self.client.execute_on([chosen], ledger_queries.render_drop_lock(self._name(number)))
+
+    def drop_if_there(self, number: int, node: str = "") -> None:
+        """Drop a table, unless another process has dropped it."""
+        try:
+            self.drop(number, node)
+        except ServerError as error:
+            if error.code != ErrorCode.UNKNOWN_TABLE:
+                raise
+
+    def _name(self, number: int) -> TableName:
+        return TableName(database=self.database, table=f"{self.prefix}{number}")

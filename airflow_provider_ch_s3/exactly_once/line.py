@@ -1,0 +1,98 @@
+"""The line of the processes that wait for the lease of a target.
+
+Each has a table ``ch_s3_wait_…`` whose name ends in a place, one later than all others. The line is a courtesy:
+nothing depends on the order, no error in it fails a load, and a process that died there delays others only for a
+while.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Mapping
+
+from airflow_provider_ch_s3.common.timing import Timing
+from airflow_provider_ch_s3.errors import ChS3Error
+from airflow_provider_ch_s3.exactly_once.claim import Claim, ClaimTable, ClaimTables
+from airflow_provider_ch_s3.table.target import TableName, short_hash
+
+log = logging.getLogger(__name__)
+
+
+def line_prefix(target: TableName) -> str:
+    """Prefix of the names of the tables of a table's line; a place follows."""
+    return f"ch_s3_wait_{short_hash(target)}_"
+
+
+class Line:
+    """The line, as one process sees it that may have to stand there.
+
+    :ivar place: its own; 0 while it has none.
+    """
+
+    def __init__(self, tables: ClaimTables, claim: Claim, target: TableName, timing: Timing) -> None:
+        self.place = 0
+        self._tables = tables
+        self._claim = claim
+        self._target = target
+        self._timing = timing
+        self._first: int | None = None
+        self._since = 0.0
+
+    def find_ahead(self, line: Mapping[int, ClaimTable], *, is_free: bool) -> list[int]:
+        """Find the places of the processes that go first, and remove those of processes that do not count.
+
+        Older processes of the same load do not, and no process does when the first one leaves a free lease untaken.
+
+        :param line: place → who stands there.
+        :param is_free: nobody has the lease.
+        :raises OvertakenError: if a newer process of this load stands in line.
+        """
+        others = {place: table.claim for place, table in line.items() if place != self.place}
+        gone = [place for place, claim in others.items() if self._claim.outranks(claim, self._target)]
+        ahead = sorted(place for place in others.keys() - gone if place < self.place or not self.place)
+        if self._is_stuck(ahead if is_free else []):
+            gone, ahead = [*gone, *ahead], []
+        for place in gone:
+            self._drop(place, line[place].node)
+        return ahead
+
+    def join(self, line: Mapping[int, ClaimTable]) -> None:
+        """Stand at the end, unless this process already stands in line."""
+        if self.place in line:
+            return
+        self.place = max(line, default=0) + 1
+        try:
+            if not self._tables.create(self.place, self._claim):
+                self.place = 0
+        except ChS3Error as error:
+            log.debug("it is not known whether this process stands in line: %s", error)
+
+    def leave(self) -> None:
+        """Leave the line, if this process stands there."""
+        if self.place:
+            self._drop(self.place)
+
+    def pause_seconds(self, ahead: int) -> float:
+        """Time until the next look: the first in line looks often, and who is behind need not.
+
+        :param ahead: how many go first.
+        """
+        # Not all at the same moments: processes that wait for the same lease would keep colliding.
+        pause = self._timing.lease_poll_seconds * random.uniform(0.3, 0.7) * (1 + ahead)
+        return min(pause, self._timing.lease_patience_seconds / 4)
+
+    def _is_stuck(self, ahead: list[int]) -> bool:
+        now = self._timing.now()
+        first = min(ahead, default=None)
+        if first != self._first:
+            self._first, self._since = first, now
+        # Who is behind waits longer: so the first one that is alive goes first, and removes only dead ones.
+        patience = self._timing.lease_patience_seconds + self._timing.lease_poll_seconds * len(ahead)
+        return first is not None and now - self._since > patience
+
+    def _drop(self, place: int, node: str = "") -> None:
+        try:
+            self._tables.drop_if_there(place, node)
+        except ChS3Error as error:
+            log.debug("the place %s in the line stays until others pass it: %s", place, error)
