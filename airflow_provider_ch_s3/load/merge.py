@@ -8,6 +8,7 @@ from collections.abc import Collection
 from airflow_provider_ch_s3.common.text import count_of, format_count, show_name
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, ServerError, TargetError
 from airflow_provider_ch_s3.exactly_once.owner import Target
+from airflow_provider_ch_s3.inspect.explain import is_about_expression
 from airflow_provider_ch_s3.load.checks import check_all_seen
 from airflow_provider_ch_s3.load.replace_where import check_keepable
 from airflow_provider_ch_s3.request import LoadRequest
@@ -35,6 +36,8 @@ def check_merge(target: Target, request: LoadRequest) -> None:
     try:
         target.client.query(merge_queries.render_try_merge_key(target.spec.local, rule=rule))
     except ServerError as error:
+        if not is_about_expression(str(error)):
+            raise
         raise ConfigError(
             f"rows of {target.spec.name} cannot be compared by merge_key={list(rule.key)!r}"
             f" and merge_version={rule.version!r}: {error}; name columns of other types"
