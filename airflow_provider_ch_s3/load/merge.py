@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection
 
+from airflow_provider_ch_s3.clickhouse.column_types import base_type
 from airflow_provider_ch_s3.common.text import count_of, format_count, show_name
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, ServerError, TargetError
+from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, ServerError, TargetError
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.inspect.explain import is_about_expression
 from airflow_provider_ch_s3.load.checks import check_all_seen
@@ -19,6 +20,7 @@ from airflow_provider_ch_s3.table.row_check import describe_row
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 SHOWN_ROWS = 5
+FLOATS = frozenset({"Float32", "Float64", "BFloat16"})
 
 
 def check_merge(target: Target, request: LoadRequest) -> None:
@@ -97,21 +99,23 @@ def _hint(name: str, known: Collection[str]) -> str:
 def check_staged_keys(target: Target, staged: TableName, rule: MergeRule) -> str:
     """Check that the staged rows say which one of a key is the newest; returns what was checked.
 
-    :raises LoadError: if a row has no key or no version, or two rows of a key contradict each other.
+    :raises CheckFailedError: if a row has no key or no version, or two rows of a key contradict each other.
+    :raises LoadError: if this user does not see all staged rows.
     """
     client, cluster = target.client, target.cluster.name
-    counted = client.query(merge_queries.render_count_unmergeable(staged, cluster, rule=rule))[0]
-    if nulls := counted["ch_s3_nulls"]:
-        condition = " OR ".join(f"{identifier(name)} IS NULL" for name in rule.columns)
+    condition = _is_unmergeable(target.spec, rule)
+    counted = client.query(merge_queries.render_count_unmergeable(staged, cluster, condition=condition))[0]
+    if unmergeable := counted["ch_s3_unmergeable"]:
         rows = client.query(
             check_queries.render_read_counted(
                 staged, cluster, columns=rule.columns, condition=condition, limit_rows=SHOWN_ROWS
             )
         )
-        raise LoadError(
-            f"{format_count(nulls)} of {count_of(counted['ch_s3_rows'], 'row')} from the files have NULL in"
-            f" {', '.join(rule.columns)}, for example {', '.join(map(describe_row, rows))}; {target.spec.name} was"
-            " not changed: correct the files, or leave those rows out with where"
+        raise CheckFailedError(
+            f"{format_count(unmergeable)} of {count_of(counted['ch_s3_rows'], 'row')} from the files have no value"
+            f" (NULL or NaN) in {', '.join(rule.columns)}, for example {', '.join(map(describe_row, rows))};"
+            f" {target.spec.name} was not changed: correct the files, or leave those rows out with where",
+            [],
         )
     check_all_seen(target, staged, seen=counted["ch_s3_rows"], unchecked="their keys cannot be compared")
     rows = client.query(
@@ -128,8 +132,18 @@ def check_staged_keys(target: Target, staged: TableName, rule: MergeRule) -> str
         if rule.version:
             what = "contain a key more than once in the same version with different values"
             remedy = "correct the files"
-        raise LoadError(
+        raise CheckFailedError(
             f"the files {what}, for example {', '.join(map(describe_row, rows))}, so that nobody can say which row is"
-            f" the newest; {target.spec.name} was not changed: {remedy}, or leave the others out with where"
+            f" the newest; {target.spec.name} was not changed: {remedy}, or leave the others out with where",
+            [],
         )
     return f"the newest row of each {', '.join(rule.key)} is known"
+
+
+def _is_unmergeable(target: TargetSpec, rule: MergeRule) -> str:
+    """Write the SQL condition that a row has no key or no version. NaN is no value: nothing is equal to it."""
+    types = target.column_types
+    floats = [name for name in rule.columns if base_type(types[name]) in FLOATS]
+    return " OR ".join(
+        [f"{identifier(name)} IS NULL" for name in rule.columns] + [f"isNaN({identifier(name)})" for name in floats]
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
+from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, LoadError, TargetError
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag, start_worker
 from tests.sandbox.few import die_before
@@ -185,11 +185,11 @@ def test_a_key_of_any_type(lab: Lab, kind: str) -> None:
             {"max_rewritten_bytes": 10}, LoadError, "would rewrite 1 partition with 1 row, .* of ", id="bytes"
         ),
         pytest.param(
-            {"where": "v != 'a'"}, LoadError, r"contain a key more than once, .*\(id=2, ch_s3", id="key-twice"
+            {"where": "v != 'a'"}, CheckFailedError, r"contain a key more than once, .*\(id=2, ch_s3", id="key-twice"
         ),
         pytest.param(
             {"where": "v != 'a'", "merge_version": "at"},
-            LoadError,
+            CheckFailedError,
             r"in the same version with different values, for example \(id=2, at=1, ch_s3_rows=2\)",
             id="version-twice",
         ),
@@ -205,11 +205,13 @@ def test_what_is_refused(lab: Lab, arguments: dict[str, Any], error: type[Except
     assert lab.left_overs() == []
 
 
-def test_null_in_a_key_is_refused(lab: Lab) -> None:
-    table = lab.create("t", "id Nullable(UInt32), v String")
-    lab.put("in/a.csv", b"1,a\n\\N,b\n")
-    arguments = {"structure": "id Nullable(UInt32), v String", "load_mode": "merge", "merge_key": ["id"]}
-    with pytest.raises(LoadError, match=r"1 of 2 rows from the files have NULL in id, for example \(id=None\)"):
+@pytest.mark.parametrize(("kind", "value"), [("Nullable(UInt32)", r"\N"), ("Float64", "nan")])
+def test_a_key_without_a_value_is_refused(lab: Lab, kind: str, value: str) -> None:
+    table = lab.create("t", f"id {kind}, v String")
+    lab.put("in/a.csv", f"1,a\n{value},b\n".encode())
+    arguments = {"structure": f"id {kind}, v String", "load_mode": "merge", "merge_key": ["id"]}
+    says = r"1 of 2 rows from the files have no value \(NULL or NaN\) in id, for example \(id=(None|nan)\)"
+    with pytest.raises(CheckFailedError, match=says):
         lab.load("in/*.csv", table, **arguments)
     assert lab.rows(table) == []
 
