@@ -37,6 +37,10 @@ log = logging.getLogger(__name__)
 
 SHOWN_ROWS = 5
 SHOWN_COLUMNS = 8
+_NO_OLD_ROWS = {
+    LoadMode.APPEND: "replaces none",
+    LoadMode.MERGE: "finds them only after the checks, when it compares the keys",
+}
 
 
 def try_checks(target: Target, request: LoadRequest) -> None:
@@ -49,10 +53,10 @@ def try_checks(target: Target, request: LoadRequest) -> None:
             continue
         argument = f"checks[{name!r}]"
         named = f"{argument}={check.expression!r}"
-        if old_calls(check) and request.load_mode is LoadMode.APPEND:
+        if old_calls(check) and (why := _NO_OLD_ROWS.get(request.load_mode)):
             raise ConfigError(
-                f"{named} compares with rows that are to be replaced, and load_mode='append' replaces none; use"
-                " Expect(…) to compare with earlier loads"
+                f"{named} compares with rows that are to be replaced, and load_mode={request.load_mode.value!r}"
+                f" {why}; use Expect(…) to compare with earlier loads"
             )
         kind = _try_expression(target, argument, replace_calls(check.expression, OLD, lambda call: call))
         if isinstance(check, Expect) and not is_number(kind):
@@ -124,10 +128,13 @@ def _may_change(named: str, why: str) -> ConfigError:
     )
 
 
-def run_checks(target: Target, staged: TableName, checks: Sequence[BoundCheck], *, rows: int) -> list[CheckResult]:
+def run_checks(
+    target: Target, staged: TableName, checks: Sequence[BoundCheck], *, rows: int, where: str = ""
+) -> list[CheckResult]:
     """Compute all checks with one statement over the staged rows of all nodes; returns what each found.
 
     :param rows: how many are staged; merges may have folded some since they were counted.
+    :param where: condition for the rows that are checked, if this user is known to see all staged rows.
     :raises CheckFailedError: if one is not fulfilled, and is not only a warning.
     :raises LoadError: if this user does not see all staged rows.
     :raises ServerError: if they cannot be computed.
@@ -138,6 +145,7 @@ def run_checks(target: Target, staged: TableName, checks: Sequence[BoundCheck], 
         staged,
         target.cluster.name,
         checks=[(bound.condition, bound.values) for bound in checks],
+        where=where,
     )
     try:
         (found,) = target.client.query(statement)
@@ -146,12 +154,13 @@ def run_checks(target: Target, staged: TableName, checks: Sequence[BoundCheck], 
         raise ServerError(
             f"cannot compute the checks {names} of the staged rows: {error}", code=error.code
         ) from error
-    check_all_seen(target, staged, seen=found["ch_s3_rows"], unchecked="they cannot be checked")
+    if not where:
+        check_all_seen(target, staged, seen=found["ch_s3_rows"], unchecked="they cannot be checked")
     results = [_result(n, bound, found) for n, bound in enumerate(checks, start=1)]
     for result in results:
         log.log(logging.INFO if result.passed else logging.WARNING, "%s", result.line)
     if failed := [result for result in results if result.is_failure]:
-        told = "; ".join(f"{one.name!r}: {one.verdict}{_examples(target, staged, one)}" for one in failed)
+        told = "; ".join(f"{one.name!r}: {one.verdict}{_examples(target, staged, one, where)}" for one in failed)
         raise CheckFailedError(
             f"{count_of(len(failed), 'check')} of the {count_of(rows, 'row')} staged for {target.spec.name} failed,"
             f" and nothing of them was committed: {told}; correct the files and clear the task, leave such rows"
@@ -177,7 +186,7 @@ def _result(number: int, bound: BoundCheck, found: Mapping[str, object]) -> Chec
     )
 
 
-def _examples(target: Target, staged: TableName, result: CheckResult) -> str:
+def _examples(target: Target, staged: TableName, result: CheckResult, where: str) -> str:
     """Show some rows that should not be there; '' if the check does not say which ones."""
     condition = find_counted(result.expression)
     if not condition:
@@ -186,7 +195,11 @@ def _examples(target: Target, staged: TableName, result: CheckResult) -> str:
     named = [name for name in dict.fromkeys(find_names(condition)) if name in columns]
     shown = [*named, *(name for name in columns if name not in named)][:SHOWN_COLUMNS]
     statement = check_queries.render_read_counted(
-        staged, target.cluster.name, columns=shown, condition=condition, limit_rows=SHOWN_ROWS
+        staged,
+        target.cluster.name,
+        columns=shown,
+        condition=f"({condition}) AND {where}" if where else condition,
+        limit_rows=SHOWN_ROWS,
     )
     try:
         rows = target.client.query(statement)

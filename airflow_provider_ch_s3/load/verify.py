@@ -36,6 +36,7 @@ from airflow_provider_ch_s3.rejects.stage import COUNTED, REJECTED
 from airflow_provider_ch_s3.rejects.summary import Rejects, check_rejects, read_rejects
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest
 from airflow_provider_ch_s3.table.bad_rows import reject_tables
+from airflow_provider_ch_s3.table.merge_rule import DELETED
 from airflow_provider_ch_s3.table.settle import SettleRule, judge_parts
 from airflow_provider_ch_s3.table.target import TableName
 
@@ -247,7 +248,8 @@ def verify_staged(
     if request.merge:
         checks.append(check_staged_keys(target, staged, request.merge))
     bound = bind_checks(target, request, attempt, partitions)
-    row_checks = run_checks(target, staged, bound, rows=sum(partitions.values()))
+    stays = f"NOT {DELETED}" if request.merge else ""
+    row_checks = run_checks(target, staged, bound, rows=sum(partitions.values()), where=stays)
     from_plan = {name: planned[name] for name in FROM_PLAN if name in planned}
     if request.rejects:
         report = dataclasses.replace(report, rows_written=sum(partitions.values()))

@@ -6,7 +6,6 @@ import signal
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, LoadError, TargetError
 from tests.marks import thorough
@@ -180,6 +179,12 @@ def test_a_key_of_any_type(lab: Lab, kind: str) -> None:
         ),
         pytest.param({"merge_deleted": "op"}, ConfigError, "merge_deleted='op' is a value of type String", id="text"),
         pytest.param({"merge_deleted": "op = 'D'; --"}, ConfigError, "merge_deleted: ", id="hostile"),
+        pytest.param(
+            {"checks": {"c": "count() < old.count()"}},
+            ConfigError,
+            "load_mode='merge' finds them only after the checks",
+            id="old",
+        ),
         pytest.param({"columns": ["day", "v"]}, ConfigError, "does not fill this column", id="not-filled"),
         pytest.param(
             {"max_rewritten_bytes": 10}, LoadError, "would rewrite 1 partition with 1 row, .* of ", id="bytes"
@@ -250,13 +255,17 @@ def test_computed_columns_and_rows_that_no_file_names_stay(lab: Lab) -> None:
 def test_checks_and_validation(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, BY_DAY)
     scatter(lab, table, row(1, v="old"))
-    put(lab, row(1, at=2, v="new"))
-    with pytest.raises(AirflowFailException, match="max"):
+    put(lab, row(1, at=2, v="new"), row(2, at=9, v="gone", op="D"))
+    with pytest.raises(CheckFailedError, match=r"max\(at\) < 2 is false \(2 < 2\)"):
         lab.load("in/*.csv", table, **VERSIONED, checks={"few": "max(at) < 2"})
-    report = lab.load("in/*.csv", table, try_number=2, **VERSIONED, validate_only=True)
+    with pytest.raises(CheckFailedError) as failed:
+        lab.load("in/*.csv", table, try_number=2, **VERSIONED, checks={"rows that stay": "countIf(at > 1) = 0"})
+    assert "(1 = 0), for example (at=2, id=1, " in str(failed.value)
+    assert "gone" not in str(failed.value)
+    report = lab.load("in/*.csv", table, try_number=3, **VERSIONED, validate_only=True)
     assert report["is_validated_only"]
     assert held(lab, table) == these(row(1, v="old"))
-    lab.load("in/*.csv", table, try_number=3, **VERSIONED)
+    lab.load("in/*.csv", table, try_number=4, **VERSIONED)
     assert held(lab, table) == these(row(1, at=2, v="new"))
 
 
