@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Collection
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type
+from airflow_provider_ch_s3.clickhouse.expressions import split_expressions
 from airflow_provider_ch_s3.common.text import count_of, format_count, show_name
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, ServerError, TargetError
 from airflow_provider_ch_s3.exactly_once.owner import Target
@@ -14,7 +15,7 @@ from airflow_provider_ch_s3.load.checks import check_all_seen
 from airflow_provider_ch_s3.load.replace_where import check_keepable
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import check_queries, merge_queries
-from airflow_provider_ch_s3.sql.filters import identifier
+from airflow_provider_ch_s3.sql.filters import identifier, short_identifier
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.row_check import describe_row
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
@@ -27,14 +28,14 @@ def check_merge(target: Target, request: LoadRequest) -> None:
     """Check, before anything is staged, that the table has these keys, and that its other rows can be kept.
 
     :raises ConfigError: if a key or a version is no stored column of the table, or cannot be compared.
-    :raises TargetError: if the engine folds rows, or this user does not see all rows of the table.
+    :raises TargetError: if the engine folds rows in another way, or this user does not see all rows of the table.
     :raises LoadError: if a change has not been written into the table's parts yet.
     """
     rule = request.merge
     if rule is None:
         return
-    _check_engine(target.spec)
     _check_columns(target.spec, rule)
+    _check_engine(target.spec, rule)
     try:
         target.client.query(merge_queries.render_try_merge_key(target.spec.local, rule=rule))
     except ServerError as error:
@@ -47,12 +48,30 @@ def check_merge(target: Target, request: LoadRequest) -> None:
     check_keepable(target, "load_mode='merge'")
 
 
-def _check_engine(target: TargetSpec) -> None:
+def _check_engine(target: TargetSpec, rule: MergeRule) -> None:
     engine = target.engine.removeprefix("Replicated").removeprefix("Shared")
     if engine not in ("MergeTree", "ReplacingMergeTree"):
         raise TargetError(
             f"{target.local} is a {target.engine} table, whose merges make other rows of those with the same sorting"
             " key, so that nobody can say which one is replaced; use load_mode='append', or a MergeTree table"
+        )
+    if engine == "MergeTree":
+        return
+    sorted_by = split_expressions(target.sorting_key)
+    if lacking := [name for name in map(short_identifier, rule.key) if name not in sorted_by]:
+        raise TargetError(
+            f"{target.local} is a {target.engine} table sorted by {target.sorting_key}, without {lacking[0]} of"
+            " merge_key, so that its own merges leave one row of several keys; give merge_key only columns of the"
+            " sorting key, or use a MergeTree table"
+        )
+    version = short_identifier(rule.version) if rule.version else ""
+    own = next(iter(target.engine_arguments), "")
+    if rule.collapses and version and own != version:
+        kept = f"the greatest {own}" if own else "the row that was written last"
+        raise TargetError(
+            f"{target.local} is a {target.engine} table, whose own merges keep {kept} of a key, and not the"
+            f" greatest {version}, perhaps while this load reads it; leave out merge_duplicates='collapse', and remove the rows"
+            f" that are too many with OPTIMIZE TABLE {target.local} FINAL"
         )
 
 
