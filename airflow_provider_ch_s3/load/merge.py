@@ -69,8 +69,8 @@ def _check_engine(target: TargetSpec, rule: MergeRule) -> None:
     if rule.collapses and version and own != version:
         kept = f"the greatest {own}" if own else "the row that was written last"
         raise TargetError(
-            f"{target.local} is a {target.engine} table, whose own merges keep {kept} of a key, and not the"
-            f" greatest {version}, perhaps while this load reads it; leave out merge_duplicates='collapse', and remove the rows"
+            f"{target.local} is a {target.engine} table, whose merges keep {kept} of a key, not the greatest"
+            f" {version}, perhaps while this load reads it; leave out merge_duplicates='collapse', and remove the rows"
             f" that are too many with OPTIMIZE TABLE {target.local} FINAL"
         )
 

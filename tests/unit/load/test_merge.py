@@ -81,12 +81,12 @@ def test_only_a_refused_type_is_final(message: str, code: int, raised: type[ChS3
         ),
         pytest.param(
             {"collapses": True},
-            "keep the row that was written last of a key, and not the greatest at",
+            "keep the row that was written last of a key, not the greatest at",
             id="no-version",
         ),
         pytest.param(
             {"collapses": True, "arguments": "ver"},
-            "keep the greatest ver of a key, and not the greatest at",
+            "keep the greatest ver of a key, not the greatest at",
             id="other-version",
         ),
         pytest.param({"sorted_by": "day, id"}, "", id="sorted-by-more"),
