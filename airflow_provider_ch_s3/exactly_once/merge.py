@@ -78,7 +78,7 @@ class SurvivorsOfMerge(Survivors):
                 self.staging.target,
                 cluster,
                 rule=self.rule,
-                columns=self._copied,
+                columns=self.rule.compared_of(self._copied),
                 shards=self._shards,
             ),
             query_id=self.next_query_id(),

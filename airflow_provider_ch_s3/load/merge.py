@@ -70,7 +70,7 @@ def _check_engine(target: TargetSpec, rule: MergeRule) -> None:
         kept = f"the greatest {own}" if own else "the row that was written last"
         raise TargetError(
             f"{target.local} is a {target.engine} table, whose merges keep {kept} of a key, not the greatest"
-            f" {version}, perhaps while this load reads it; leave out merge_duplicates='collapse', and remove the rows"
+            f" {version}, perhaps while this load reads it; leave out merge_duplicates='collapse', and remove rows"
             f" that are too many with OPTIMIZE TABLE {target.local} FINAL"
         )
 
@@ -142,7 +142,7 @@ def check_staged_keys(target: Target, staged: TableName, rule: MergeRule) -> str
             staged,
             cluster,
             rule=rule,
-            columns=[column.name for column in target.spec.columns if column.is_insertable],
+            columns=rule.compared_of([column.name for column in target.spec.columns if column.is_insertable]),
             limit_rows=SHOWN_ROWS,
         )
     )

@@ -245,10 +245,11 @@ def verify_staged(
     ]
     if request.replace_where:
         checks.append(check_staged_rows(target, staged, request.replace_where))
-    if request.merge:
-        checks.append(check_staged_keys(target, staged, request.merge))
+    rule = request.merge and dataclasses.replace(request.merge, compared=tuple(planned.get("filled", ())))
+    if rule:
+        checks.append(check_staged_keys(target, staged, rule))
     bound = bind_checks(target, request, attempt, partitions)
-    stays = f"NOT {DELETED}" if request.merge else ""
+    stays = f"NOT {DELETED}" if rule else ""
     row_checks = run_checks(target, staged, bound, rows=sum(partitions.values()), where=stays)
     from_plan = {name: planned[name] for name in FROM_PLAN if name in planned}
     if request.rejects:
@@ -270,7 +271,7 @@ def verify_staged(
         allow_empty=request.load_mode is not LoadMode.APPEND
         and EMPTY_SOURCE_SETTING in read_server_settings(target.client),
         replace_where=request.replace_where,
-        merge=request.merge,
+        merge=rule,
         keeps_all_rows=target.spec.keeps_all_rows,
         views=planned.get("views", {}),
         report=report.as_dict(),

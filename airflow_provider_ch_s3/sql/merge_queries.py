@@ -51,7 +51,7 @@ def render_find_changes(
 ) -> Statement:
     """Compare the staged rows with the target's rows of the same keys; the result goes to the first shard.
 
-    :param columns: of the target, all that are stored and not computed.
+    :param columns: of the target, those in which rows have to be equal to be the same.
     :param shards: node → its shard.
     """
     return render(

@@ -252,6 +252,24 @@ def test_computed_columns_and_rows_that_no_file_names_stay(lab: Lab) -> None:
     assert len(kept) == 75
 
 
+def test_a_default_that_is_another_in_each_load_changes_no_row(lab: Lab) -> None:
+    """Nor do two files with the same row contradict each other."""
+    table = lab.create(
+        "t", f"{COLUMNS}, loaded DateTime64(9) DEFAULT now64(9), made UUID DEFAULT generateUUIDv4()", BY_DAY
+    )
+    for key in ("in/a.csv", "in/b.csv"):
+        put(lab, row(1), row(2, op="D"), key=key)
+    lab.load("in/*.csv", table, **VERSIONED)
+    before = lab.rows(table)
+    again = lab.load("in/*.csv", table, task_id="again", **VERSIONED)
+    assert counts(again)[:3] == (0, 0, 0)
+    assert lab.rows(table) == before
+    put(lab, row(1, v="tie"), key="in/a.csv")
+    put(lab, row(1, v="tie"), key="in/b.csv")
+    assert counts(lab.load("in/*.csv", table, task_id="tie", **VERSIONED)) == (0, 1, 0, 0, 1)
+    assert lab.rows(table)[0]["made"] != before[0]["made"]
+
+
 def test_checks_and_validation(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, BY_DAY)
     scatter(lab, table, row(1, v="old"))
