@@ -50,11 +50,14 @@ def test_on_one_node(lab: Lab) -> None:
     lab.connect_one_node()
     table = lab.create("t", COLUMNS, BY_DAY)
     arguments = {**FILES, "structure": COLUMNS}
-    lab.query(f"INSERT INTO {table} VALUES (1, '2013-01-01', 1, 'old'), (2, '2013-01-01', 1, 'kept')")
-    lab.put("in/a.csv", b"1,2013-01-01,1,new\n3,2013-01-02,1,new\n")
+    old = "(1, '2013-01-01', 1, 'old'), (2, '2013-01-01', 1, 'kept'), (4, '2013-01-05', 1, 'moved')"
+    lab.query(f"INSERT INTO {table} VALUES {old}")
+    lab.put("in/a.csv", b"1,2013-01-01,1,new\n3,2013-01-02,1,new\n4,2013-01-02,1,new\n")
     report = lab.load("in/*.csv", table, **arguments)
-    assert held(lab, table) == these(row(1, v="new"), row(2, v="kept"), row(3, v="new", day=2))
-    assert counts(report) == (1, 1, 0, 0, 0)
+    new = (row(1, v="new"), row(3, v="new", day=2), row(4, v="new", day=2))
+    assert held(lab, table) == these(*new, row(2, v="kept"))
+    assert counts(report) == (1, 2, 0, 0, 0)
+    assert report["partitions"] == {"20130101": 1, "20130102": 2, "20130105": 0}
     assert lab.left_overs() == []
 
 
