@@ -4,5 +4,5 @@ SELECT
     toString((countIf(id < 3))) AS `ch_s3_side_1_1`,
     toString((0)) AS `ch_s3_side_1_2`
 FROM `it's`.`ch_s3_stage_52115f13b013_0123_2_7_7`
-WHERE (NOT ch_s3_deleted)
+WHERE (NOT (id = 3))
 SETTINGS max_execution_time = 0
