@@ -241,6 +241,15 @@ def test_into_a_table_that_replaces_by_itself(lab: Lab) -> None:
     assert counts(report) == (1, 1, 0, 0, 2)
 
 
+def test_a_deletion_with_a_date_that_has_expired_deletes(lab: Lab) -> None:
+    table = lab.create("t", COLUMNS, f"{BY_DAY} TTL day + INTERVAL 1 DAY SETTINGS merge_with_ttl_timeout = 0")
+    lab.query(f"INSERT INTO {table} VALUES (1, '2099-01-01', 1, 'old'), (2, '2099-01-01', 1, 'kept')")
+    put(lab, row(1, at=2, op="D"))
+    report = lab.load("in/*.csv", table, **VERSIONED, settle_before_commit=True)
+    assert counts(report) == (0, 0, 1, 0, 0)
+    assert [one["v"] for one in lab.rows(table)] == ["kept"]
+
+
 def test_computed_columns_and_rows_that_no_file_names_stay(lab: Lab) -> None:
     columns = f"{COLUMNS}, made DateTime64(9) MATERIALIZED now64(9), twice UInt32 ALIAS id * 2, d String DEFAULT 'd'"
     table = lab.create("t", columns, BY_DAY)
