@@ -34,7 +34,7 @@ COUNTED = ("inserted", "updated", "deleted", "unchanged", "late", "added", "drop
 def create_merge_staging(staging: Staging, table: StagingTable, like: TableName) -> TableName:
     """Create a staging table with the columns and keys of the target, and one that marks deletions.
 
-    Its merges keep every row, whatever those of the target do.
+    Its merges keep every row, whatever the engine and the TTL of the target remove.
     """
     columns = [
         *(NewColumn(name=one.name, type=str(one).removeprefix(f"{one.name} ")) for one in _columns(staging, like)),
@@ -78,7 +78,7 @@ class SurvivorsOfMerge(Survivors):
                 self.staging.target,
                 cluster,
                 rule=self.rule,
-                columns=self._copied,
+                columns=self.rule.compared_of(self._copied),
                 shards=self._shards,
             ),
             query_id=self.next_query_id(),
@@ -109,7 +109,7 @@ class SurvivorsOfMerge(Survivors):
         return self.staging.make(table, self.staging.target, render)
 
     def _check(self, changes: TableName, found: Mapping[str, Any]) -> None:
-        if self.keeps_all_rows and found["rows"] != self.staged_rows:
+        if found["rows"] != self.staged_rows:
             raise LoadError(
                 f"{changes} tells what becomes of {count_of(found['rows'], 'row')}, and"
                 f" {format_count(self.staged_rows)} are staged; nothing was committed: load again"

@@ -165,6 +165,7 @@ class ClickHouseS3Hook(DriverHook):
 
         :param nodes: their own names, ``hostName():tcpPort()``.
         :raises ConfigError: if the connection has no address of a node to which the statement must be sent.
+        :raises ClusterError: if a node did not answer where it was looked for, perhaps only for a moment.
         """
         chosen, settings = sorted(nodes), {}
         if self.ddl_mode is DdlMode.DATABASE:
@@ -173,7 +174,7 @@ class ClickHouseS3Hook(DriverHook):
                 DATABASE_SETTINGS,
             )
         if lacking := [node for node in chosen if node not in self._addresses]:
-            raise ConfigError(
+            raise (ClusterError if self.unanswered else ConfigError)(
                 f"this statement has to run on {', '.join(lacking)}, but the connection {self.get_conn_id()!r}"
                 f" reaches only {', '.join(sorted(self._addresses))}; list the host:port of every node in"
                 " http_endpoints"
@@ -239,6 +240,7 @@ class ClickHouseS3Hook(DriverHook):
         """The address of every node.
 
         :raises ConfigError: if the connection lists none, and one was not found.
+        :raises ClusterError: as :meth:`execute_on`.
         """
         if endpoints := self.declaration.http_endpoints:
             return endpoints

@@ -179,12 +179,13 @@ def check_reach(
     :param any_will_do: whether one node is enough.
     :param what: has to reach them.
     :raises ConfigError: if one is missing.
+    :raises ClusterError: if one did not answer where it was looked for, perhaps only for a moment.
     """
     nodes = {node.host for node in cluster.nodes}
     lacking = nodes - client.reachable
     if lacking and (lacking == nodes or not any_will_do()):
         tried = f" (tried in vain: {', '.join(client.unanswered)})" if client.unanswered else ""
-        raise ConfigError(
+        raise (ClusterError if client.unanswered else ConfigError)(
             f"{what} has to reach every node of the cluster {cluster.name!r}, and the connection has no"
             f" address of {', '.join(sorted(lacking))}{tried}; list the host:port of every node's HTTP interface in"
             " http_endpoints"

@@ -160,6 +160,12 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
     return f"{message}; {_other_remedy(code, message, endpoint)}"
 
 
+def is_about_expression(message: str) -> bool:
+    """Whether it says that an expression, or the types of its values, are wrong, which a retry would find again."""
+    code = _code_of(message)
+    return code in _EXPRESSION | _MISFIT or code.startswith(_OF_EXPRESSIONS)
+
+
 def explain_expression(
     argument: str, text: str, error: ServerError, columns: Collection[str], *, whose: str
 ) -> ConfigError | None:
@@ -170,8 +176,7 @@ def explain_expression(
     :param whose: what has these columns: ``the files``, or a table.
     """
     message = str(error)
-    code = _code_of(message)
-    if code not in _EXPRESSION | _MISFIT and not code.startswith(_OF_EXPRESSIONS):
+    if not is_about_expression(message):
         return None
     log.debug("%s=%r is refused: %s", argument, text, message)
     given = f"{argument}={text!r}"
@@ -187,7 +192,7 @@ def explain_expression(
         hint = f"did you mean {guess}()?" if guess else "correct its name"
         return ConfigError(f"{given} calls {name}(), which this server does not have; {hint}")
     reason = _AFTER_REASON.split(message.rpartition("DB::Exception: ")[2], maxsplit=1)[0].strip(" .")
-    return ConfigError(f"{given} is refused by the server: {reason} ({code}); correct it")
+    return ConfigError(f"{given} is refused by the server: {reason} ({_code_of(message)}); correct it")
 
 
 def _code_of(message: str) -> str:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, PlanError, TargetError, UnknownStateError
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
 from airflow_provider_ch_s3.exactly_once.owner import BROKEN, Target
@@ -293,7 +293,7 @@ def check_space(volumes: Sequence[Volume], staged_bytes: float, *, partition_cou
 
     :param volumes: those of each node together.
     :param staged_bytes: expected on each node.
-    :raises PlanError: if one has not; names its volumes.
+    :raises LoadError: if one has not; names its volumes.
     """
     merged_bytes = staged_bytes / max(1.0, partition_count)
     for (node, policy), found in groupby(volumes, key=lambda volume: (volume.node, volume.policy)):
@@ -303,7 +303,7 @@ def check_space(volumes: Sequence[Volume], staged_bytes: float, *, partition_cou
         free_bytes = sum(volume.free_bytes for volume in of_node)
         if free_bytes < staged_bytes + merged_bytes:
             names = ", ".join(f"{volume.name!r} ({format_bytes(volume.free_bytes)} free)" for volume in of_node)
-            raise PlanError(
+            raise LoadError(
                 f"{node} has too little room for this load: staging is expected to take {format_bytes(staged_bytes)}"
                 f" there, and merges up to {format_bytes(merged_bytes)} more, in the volumes {names} of the storage"
                 f" policy {policy!r}; free some space, or load fewer files"

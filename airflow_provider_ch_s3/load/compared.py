@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.table.row_check import FILE_BYTES, MIN_LOADS, ROWS, 
 OLD = "old"
 """Whose aggregates are those of the rows that will be replaced: ``old.count()``."""
 
+_BY_PARTITION = (LoadMode.REPLACE_PARTITIONS, LoadMode.MERGE)
 # A load takes two epochs, one to plan and one to commit.
 RECENT_EPOCHS = 2_000
 MAX_ATTEMPTS = 1_000
@@ -106,7 +107,7 @@ def _read_old(target: Target, request: LoadRequest, partitions: Mapping[str, int
         target.cluster.name,
         expressions=named,
         # No partition has an empty id, but IN needs a value if no row is staged.
-        partitions=[*partitions, ""] if request.load_mode is LoadMode.REPLACE_PARTITIONS else None,
+        partitions=[*partitions, ""] if request.load_mode in _BY_PARTITION else None,
         condition=request.replace_where,
     )
     (found,) = target.client.query(statement)

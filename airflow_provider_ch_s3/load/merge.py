@@ -5,36 +5,42 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection
 
+from airflow_provider_ch_s3.clickhouse.column_types import base_type
+from airflow_provider_ch_s3.clickhouse.expressions import split_expressions
 from airflow_provider_ch_s3.common.text import count_of, format_count, show_name
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, ServerError, TargetError
+from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, ServerError, TargetError
 from airflow_provider_ch_s3.exactly_once.owner import Target
+from airflow_provider_ch_s3.inspect.explain import is_about_expression
 from airflow_provider_ch_s3.load.checks import check_all_seen
 from airflow_provider_ch_s3.load.replace_where import check_keepable
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import check_queries, merge_queries
-from airflow_provider_ch_s3.sql.filters import identifier
+from airflow_provider_ch_s3.sql.filters import identifier, short_identifier
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.row_check import describe_row
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 SHOWN_ROWS = 5
+FLOATS = frozenset({"Float32", "Float64", "BFloat16"})
 
 
 def check_merge(target: Target, request: LoadRequest) -> None:
     """Check, before anything is staged, that the table has these keys, and that its other rows can be kept.
 
     :raises ConfigError: if a key or a version is no stored column of the table, or cannot be compared.
-    :raises TargetError: if the engine folds rows, or this user does not see all rows of the table.
+    :raises TargetError: if the engine folds rows in another way, or this user does not see all rows of the table.
     :raises LoadError: if a change has not been written into the table's parts yet.
     """
     rule = request.merge
     if rule is None:
         return
-    _check_engine(target.spec)
     _check_columns(target.spec, rule)
+    _check_engine(target.spec, rule)
     try:
         target.client.query(merge_queries.render_try_merge_key(target.spec.local, rule=rule))
     except ServerError as error:
+        if not is_about_expression(str(error)):
+            raise
         raise ConfigError(
             f"rows of {target.spec.name} cannot be compared by merge_key={list(rule.key)!r}"
             f" and merge_version={rule.version!r}: {error}; name columns of other types"
@@ -42,12 +48,30 @@ def check_merge(target: Target, request: LoadRequest) -> None:
     check_keepable(target, "load_mode='merge'")
 
 
-def _check_engine(target: TargetSpec) -> None:
+def _check_engine(target: TargetSpec, rule: MergeRule) -> None:
     engine = target.engine.removeprefix("Replicated").removeprefix("Shared")
     if engine not in ("MergeTree", "ReplacingMergeTree"):
         raise TargetError(
             f"{target.local} is a {target.engine} table, whose merges make other rows of those with the same sorting"
             " key, so that nobody can say which one is replaced; use load_mode='append', or a MergeTree table"
+        )
+    if engine == "MergeTree":
+        return
+    sorted_by = split_expressions(target.sorting_key)
+    if lacking := [name for name in map(short_identifier, rule.key) if name not in sorted_by]:
+        raise TargetError(
+            f"{target.local} is a {target.engine} table sorted by {target.sorting_key}, without {lacking[0]} of"
+            " merge_key, so that its own merges leave one row of several keys; give merge_key only columns of the"
+            " sorting key, or use a MergeTree table"
+        )
+    version = short_identifier(rule.version) if rule.version else ""
+    own = next(iter(target.engine_arguments), "")
+    if rule.collapses and version and own != version:
+        kept = f"the greatest {own}" if own else "the row that was written last"
+        raise TargetError(
+            f"{target.local} is a {target.engine} table, whose merges keep {kept} of a key, not the greatest"
+            f" {version}, perhaps while this load reads it; leave out merge_duplicates='collapse', and remove rows"
+            f" that are too many with OPTIMIZE TABLE {target.local} FINAL"
         )
 
 
@@ -94,21 +118,23 @@ def _hint(name: str, known: Collection[str]) -> str:
 def check_staged_keys(target: Target, staged: TableName, rule: MergeRule) -> str:
     """Check that the staged rows say which one of a key is the newest; returns what was checked.
 
-    :raises LoadError: if a row has no key or no version, or two rows of a key contradict each other.
+    :raises CheckFailedError: if a row has no key or no version, or two rows of a key contradict each other.
+    :raises LoadError: if this user does not see all staged rows.
     """
     client, cluster = target.client, target.cluster.name
-    counted = client.query(merge_queries.render_count_unmergeable(staged, cluster, rule=rule))[0]
-    if nulls := counted["ch_s3_nulls"]:
-        condition = " OR ".join(f"{identifier(name)} IS NULL" for name in rule.columns)
+    condition = _is_unmergeable(target.spec, rule)
+    counted = client.query(merge_queries.render_count_unmergeable(staged, cluster, condition=condition))[0]
+    if unmergeable := counted["ch_s3_unmergeable"]:
         rows = client.query(
             check_queries.render_read_counted(
                 staged, cluster, columns=rule.columns, condition=condition, limit_rows=SHOWN_ROWS
             )
         )
-        raise LoadError(
-            f"{format_count(nulls)} of {count_of(counted['ch_s3_rows'], 'row')} from the files have NULL in"
-            f" {', '.join(rule.columns)}, for example {', '.join(map(describe_row, rows))}; {target.spec.name} was"
-            " not changed: correct the files, or leave those rows out with where"
+        raise CheckFailedError(
+            f"{format_count(unmergeable)} of {count_of(counted['ch_s3_rows'], 'row')} from the files have no value"
+            f" (NULL or NaN) in {', '.join(rule.columns)}, for example {', '.join(map(describe_row, rows))};"
+            f" {target.spec.name} was not changed: correct the files, or leave those rows out with where",
+            [],
         )
     check_all_seen(target, staged, seen=counted["ch_s3_rows"], unchecked="their keys cannot be compared")
     rows = client.query(
@@ -116,7 +142,7 @@ def check_staged_keys(target: Target, staged: TableName, rule: MergeRule) -> str
             staged,
             cluster,
             rule=rule,
-            columns=[column.name for column in target.spec.columns if column.is_insertable],
+            columns=rule.compared_of([column.name for column in target.spec.columns if column.is_insertable]),
             limit_rows=SHOWN_ROWS,
         )
     )
@@ -125,8 +151,18 @@ def check_staged_keys(target: Target, staged: TableName, rule: MergeRule) -> str
         if rule.version:
             what = "contain a key more than once in the same version with different values"
             remedy = "correct the files"
-        raise LoadError(
+        raise CheckFailedError(
             f"the files {what}, for example {', '.join(map(describe_row, rows))}, so that nobody can say which row is"
-            f" the newest; {target.spec.name} was not changed: {remedy}, or leave the others out with where"
+            f" the newest; {target.spec.name} was not changed: {remedy}, or leave the others out with where",
+            [],
         )
     return f"the newest row of each {', '.join(rule.key)} is known"
+
+
+def _is_unmergeable(target: TargetSpec, rule: MergeRule) -> str:
+    """Write the SQL condition that a row has no key or no version. NaN is no value: nothing is equal to it."""
+    types = target.column_types
+    floats = [name for name in rule.columns if base_type(types[name]) in FLOATS]
+    return " OR ".join(
+        [f"{identifier(name)} IS NULL" for name in rule.columns] + [f"isNaN({identifier(name)})" for name in floats]
+    )

@@ -47,6 +47,7 @@ def describe_attempt(
         "rows": prepared.rows,
         "data_format": prepared.source.data_format,
         "is_pattern": prepared.source.is_pattern,
+        **({"filled": [column.target for column in prepared.mapping]} if prepared.merge else {}),
         # a filter on _path drops the rows of files with similar names after they have been read
         "is_filtered": bool(request.where or prepared.source.path_filter),
         "views": {f"{VIEW}{n}": (view.table.database, view.table.table) for n, view in enumerate(views)},

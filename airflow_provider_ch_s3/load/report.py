@@ -146,7 +146,8 @@ class LoadReport:
         (None if the result is NULL), and, if it is a comparison, ``left``, ``comparison`` and ``right`` with the two
         values as texts, and a ``note`` on what they are; of several chunks, that of the first that did not fulfil it.
     :param is_validated_only: the rows were checked and dropped (``validate_only=True``): nothing was committed.
-    :param partitions: partition id → staged rows; empty if there was nothing new to load, None without staging.
+    :param partitions: partition id → staged rows, 0 where rows only went; empty if there was nothing new to load,
+        None without staging.
     :param replaced: partition id → rows that the commit removed from the table; without partitions that had none.
     :param merge: of ``merge``, the rows of the files by what became of them: ``inserted``, ``updated``, ``deleted``,
         ``unchanged`` and ``late`` (the table or the files have a newer row of the key, or the files have the same row
@@ -212,6 +213,8 @@ class LoadReport:
     def of_commit(cls, detail: Mapping[str, Any]) -> LoadReport:
         """Build the report of a load from the ledger's event of its commit."""
         after = {name: detail[name] for name in ("replaced", "commit_seconds") if name in detail}
+        if touched := detail.get("touched"):
+            after["partitions"] = dict.fromkeys(touched, 0) | detail["report"]["partitions"]
         return cls.from_dict({**detail.get("report", {}), **after})
 
     @classmethod

@@ -125,12 +125,19 @@ def _may_change(named: str, why: str) -> ConfigError:
 
 
 def run_checks(
-    target: Target, staged: TableName, checks: Sequence[BoundCheck], *, rows: int, paths: Collection[str]
+    target: Target,
+    staged: TableName,
+    checks: Sequence[BoundCheck],
+    *,
+    rows: int,
+    paths: Collection[str],
+    where: str = "",
 ) -> list[CheckResult]:
     """Compute all checks with one statement over the staged rows of all nodes; returns what each found.
 
     :param rows: how many are staged; merges may have folded some since they were counted.
     :param paths: of the files that they are from.
+    :param where: condition for the rows that are checked, if this user is known to see all staged rows.
     :raises CheckFailedError: if one is not fulfilled, and is not only a warning.
     :raises LoadError: if this user does not see all staged rows.
     :raises ServerError: if they cannot be computed.
@@ -141,6 +148,7 @@ def run_checks(
         staged,
         target.cluster.name,
         checks=[(bound.condition, bound.values) for bound in checks],
+        where=where,
     )
     try:
         (found,) = target.client.query(statement)
@@ -149,12 +157,15 @@ def run_checks(
         raise ServerError(
             f"cannot compute the checks {names} of the staged rows: {error}", code=error.code
         ) from error
-    check_all_seen(target, staged, seen=found["ch_s3_rows"], unchecked="they cannot be checked")
+    if not where:
+        check_all_seen(target, staged, seen=found["ch_s3_rows"], unchecked="they cannot be checked")
     results = [_result(n, bound, found) for n, bound in enumerate(checks, start=1)]
     for result in results:
         log.log(logging.INFO if result.passed else logging.WARNING, "%s", result.line)
     if failed := [result for result in results if result.is_failure]:
-        told = "; ".join(f"{one.name!r}: {one.verdict}{_examples(target, staged, one, paths)}" for one in failed)
+        told = "; ".join(
+            f"{one.name!r}: {one.verdict}{_examples(target, staged, one, paths, where)}" for one in failed
+        )
         raise CheckFailedError(
             f"{count_of(len(failed), 'check')} of the {count_of(rows, 'row')} staged for {target.spec.name} failed,"
             f" and nothing of them was committed: {told}; correct the files and clear the task, leave such rows"
@@ -180,7 +191,7 @@ def _result(number: int, bound: BoundCheck, found: Mapping[str, object]) -> Chec
     )
 
 
-def _examples(target: Target, staged: TableName, result: CheckResult, paths: Collection[str]) -> str:
+def _examples(target: Target, staged: TableName, result: CheckResult, paths: Collection[str], where: str) -> str:
     """Show some rows that should not be there; '' if the check does not say which ones."""
     condition = find_counted(result.expression)
     if not condition:
@@ -189,7 +200,11 @@ def _examples(target: Target, staged: TableName, result: CheckResult, paths: Col
     named = [name for name in dict.fromkeys(find_names(condition)) if name in columns]
     shown = [*named, *(name for name in columns if name not in named)][:SHOWN_COLUMNS]
     statement = check_queries.render_read_counted(
-        staged, target.cluster.name, columns=shown, condition=condition, limit_rows=SHOWN_ROWS
+        staged,
+        target.cluster.name,
+        columns=shown,
+        condition=f"({condition}) AND {where}" if where else condition,
+        limit_rows=SHOWN_ROWS,
     )
     try:
         rows = target.client.query(statement)

@@ -36,6 +36,7 @@ from airflow_provider_ch_s3.rejects.stage import COUNTED, REJECTED
 from airflow_provider_ch_s3.rejects.summary import Rejects, check_rejects, read_rejects
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest
 from airflow_provider_ch_s3.table.bad_rows import reject_tables
+from airflow_provider_ch_s3.table.merge_rule import DELETED
 from airflow_provider_ch_s3.table.settle import SettleRule, judge_parts
 from airflow_provider_ch_s3.table.target import TableName
 
@@ -244,10 +245,12 @@ def verify_staged(
     ]
     if request.replace_where:
         checks.append(check_staged_rows(target, staged, request.replace_where))
-    if request.merge:
-        checks.append(check_staged_keys(target, staged, request.merge))
+    rule = request.merge and dataclasses.replace(request.merge, compared=tuple(planned.get("filled", ())))
+    if rule:
+        checks.append(check_staged_keys(target, staged, rule))
     bound = bind_checks(target, request, attempt, partitions)
-    row_checks = run_checks(target, staged, bound, rows=sum(partitions.values()), paths=manifest)
+    stays = f"NOT {DELETED}" if rule else ""
+    row_checks = run_checks(target, staged, bound, rows=sum(partitions.values()), paths=manifest, where=stays)
     from_plan = {name: planned[name] for name in FROM_PLAN if name in planned}
     if request.rejects:
         report = dataclasses.replace(report, rows_written=sum(partitions.values()))
@@ -268,7 +271,7 @@ def verify_staged(
         allow_empty=request.load_mode is not LoadMode.APPEND
         and EMPTY_SOURCE_SETTING in read_server_settings(target.client),
         replace_where=request.replace_where,
-        merge=request.merge,
+        merge=rule,
         keeps_all_rows=target.spec.keeps_all_rows,
         views=planned.get("views", {}),
         report=report.as_dict(),

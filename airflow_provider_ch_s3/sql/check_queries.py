@@ -20,13 +20,14 @@ def render_try_check(
 
 
 def render_run_checks(
-    staging: TableName, cluster: str | None, *, checks: Sequence[tuple[str, Sequence[str]]]
+    staging: TableName, cluster: str | None, *, checks: Sequence[tuple[str, Sequence[str]]], where: str = ""
 ) -> Statement:
     """Count all rows, and compute all checks for them.
 
     :param checks: the expression of each, and the two values that it compares, if it is a comparison.
+    :param where: only rows that it is true for; '' for all.
     """
-    return render("run_checks", staging=staging, cluster=cluster, checks=checks)
+    return render("run_checks", staging=staging, cluster=cluster, checks=checks, where=where)
 
 
 def render_read_old_values(

@@ -51,7 +51,7 @@ def render_find_changes(
 ) -> Statement:
     """Compare the staged rows with the target's rows of the same keys; the result goes to the first shard.
 
-    :param columns: of the target, all that are stored and not computed.
+    :param columns: of the target, those in which rows have to be equal to be the same.
     :param shards: node → its shard.
     """
     return render(
@@ -154,14 +154,17 @@ def render_insert_winners(
     )
 
 
-def render_count_unmergeable(staged: TableName, cluster: str | None, *, rule: MergeRule) -> Statement:
-    """Count the staged rows, and those without a key or a version."""
+def render_count_unmergeable(staged: TableName, cluster: str | None, *, condition: str) -> Statement:
+    """Count the staged rows, and those without a key or a version.
+
+    :param condition: holds for these.
+    """
     text = """
-        SELECT count() AS ch_s3_rows, countIf({% for name in rule.columns %}{{ name | identifier }} IS NULL{% if not loop.last %} OR {% endif %}{% endfor %}) AS ch_s3_nulls
+        SELECT count() AS ch_s3_rows, countIf({{ condition | expression }}) AS ch_s3_unmergeable
         FROM {{ cluster | all_shards(staged) }}
         SETTINGS max_execution_time = 0
-    """  # noqa: E501
-    return inline("count_unmergeable", text, staged=staged, cluster=cluster, rule=rule)
+    """
+    return inline("count_unmergeable", text, staged=staged, cluster=cluster, condition=condition)
 
 
 def render_read_ambiguous(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ class MergeRule:
     :param key: columns of the table.
     :param version: the column whose greatest value is the newest; '' if the rows of the files are newer than others.
     :param deleted: flat SQL condition over the columns of the files: such a row is a deletion; '' if none is.
+    :param compared: columns of the table in which rows have to be equal to be the same; none for all. A DEFAULT such
+        as ``now()`` may give the same row of a file another value in each load.
     :param collapses: a key that the table holds more than once is left once, if the files name it.
     :param max_rewritten_bytes: stored size of the partitions that may be rewritten; None for any.
     """
@@ -26,13 +28,19 @@ class MergeRule:
     key: tuple[str, ...]
     version: str = ""
     deleted: str = ""
+    compared: tuple[str, ...] = ()
     collapses: bool = False
     max_rewritten_bytes: int | None = None
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> MergeRule:
         """Read it from the plan of a commit."""
-        return decode(cls, {**values, "key": tuple(values["key"])})
+        lists = {name: tuple(values.get(name, ())) for name in ("key", "compared")}
+        return decode(cls, {**values, **lists})
+
+    def compared_of(self, columns: Sequence[str]) -> list[str]:
+        """Those of the columns of a table in which rows have to be equal to be the same."""
+        return [name for name in columns if not self.compared or name in self.compared]
 
     @property
     def names(self) -> dict[str, str]:

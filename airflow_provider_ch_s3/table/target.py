@@ -6,8 +6,10 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from airflow_provider_ch_s3.clickhouse.expressions import split_expressions
+from airflow_provider_ch_s3.clickhouse.tokens import TokenKind, tokenize
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, show_name
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
 
@@ -246,8 +248,34 @@ def plain_engine(engine_full: str, *, with_keys: bool) -> str:
     """
     match = _ENGINE.match(engine_full)
     placed = re.match("Replicated|Shared|", engine_full)
-    kept = engine_full[match.end() :] if match and with_keys else ""
+    kept = _without_ttl(engine_full[match.end() :]) if match and with_keys else ""
     return f"{placed[0] if placed else ''}MergeTree{kept}"
+
+
+def _without_ttl(clauses: str) -> str:
+    """Remove the TTL from the clauses that follow an engine."""
+    if " TTL " not in clauses:
+        return clauses
+    tokens = [token for token in tokenize(clauses) if not token.depth]
+    start = next(
+        (
+            token.start
+            for before, token in pairwise(tokens)
+            if clauses.startswith("TTL ", token.start)
+            and before.text != "by"
+            and before.kind is not TokenKind.OPERATOR
+        ),
+        len(clauses),
+    )
+    end = next(
+        (
+            token.start
+            for token, name, sign in zip(tokens, tokens[1:], tokens[2:], strict=False)
+            if token.start > start and token.text == "settings" and name.kind is TokenKind.WORD and sign.text == "="
+        ),
+        len(clauses),
+    )
+    return f"{clauses[:start]}{clauses[end:]}".rstrip()
 
 
 def _unquoted(text: str) -> str:

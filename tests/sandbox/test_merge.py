@@ -6,9 +6,8 @@ import signal
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
+from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, LoadError, TargetError
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag, start_worker
 from tests.sandbox.few import die_before
@@ -51,11 +50,14 @@ def test_on_one_node(lab: Lab) -> None:
     lab.connect_one_node()
     table = lab.create("t", COLUMNS, BY_DAY)
     arguments = {**FILES, "structure": COLUMNS}
-    lab.query(f"INSERT INTO {table} VALUES (1, '2013-01-01', 1, 'old'), (2, '2013-01-01', 1, 'kept')")
-    lab.put("in/a.csv", b"1,2013-01-01,1,new\n3,2013-01-02,1,new\n")
+    old = "(1, '2013-01-01', 1, 'old'), (2, '2013-01-01', 1, 'kept'), (4, '2013-01-05', 1, 'moved')"
+    lab.query(f"INSERT INTO {table} VALUES {old}")
+    lab.put("in/a.csv", b"1,2013-01-01,1,new\n3,2013-01-02,1,new\n4,2013-01-02,1,new\n")
     report = lab.load("in/*.csv", table, **arguments)
-    assert held(lab, table) == these(row(1, v="new"), row(2, v="kept"), row(3, v="new", day=2))
-    assert counts(report) == (1, 1, 0, 0, 0)
+    new = (row(1, v="new"), row(3, v="new", day=2), row(4, v="new", day=2))
+    assert held(lab, table) == these(*new, row(2, v="kept"))
+    assert counts(report) == (1, 2, 0, 0, 0)
+    assert report["partitions"] == {"20130101": 1, "20130102": 2, "20130105": 0}
     assert lab.left_overs() == []
 
 
@@ -185,11 +187,11 @@ def test_a_key_of_any_type(lab: Lab, kind: str) -> None:
             {"max_rewritten_bytes": 10}, LoadError, "would rewrite 1 partition with 1 row, .* of ", id="bytes"
         ),
         pytest.param(
-            {"where": "v != 'a'"}, LoadError, r"contain a key more than once, .*\(id=2, ch_s3", id="key-twice"
+            {"where": "v != 'a'"}, CheckFailedError, r"contain a key more than once, .*\(id=2, ch_s3", id="key-twice"
         ),
         pytest.param(
             {"where": "v != 'a'", "merge_version": "at"},
-            LoadError,
+            CheckFailedError,
             r"in the same version with different values, for example \(id=2, at=1, ch_s3_rows=2\)",
             id="version-twice",
         ),
@@ -205,11 +207,13 @@ def test_what_is_refused(lab: Lab, arguments: dict[str, Any], error: type[Except
     assert lab.left_overs() == []
 
 
-def test_null_in_a_key_is_refused(lab: Lab) -> None:
-    table = lab.create("t", "id Nullable(UInt32), v String")
-    lab.put("in/a.csv", b"1,a\n\\N,b\n")
-    arguments = {"structure": "id Nullable(UInt32), v String", "load_mode": "merge", "merge_key": ["id"]}
-    with pytest.raises(LoadError, match=r"1 of 2 rows from the files have NULL in id, for example \(id=None\)"):
+@pytest.mark.parametrize(("kind", "value"), [("Nullable(UInt32)", r"\N"), ("Float64", "nan")])
+def test_a_key_without_a_value_is_refused(lab: Lab, kind: str, value: str) -> None:
+    table = lab.create("t", f"id {kind}, v String")
+    lab.put("in/a.csv", f"1,a\n{value},b\n".encode())
+    arguments = {"structure": f"id {kind}, v String", "load_mode": "merge", "merge_key": ["id"]}
+    says = r"1 of 2 rows from the files have no value \(NULL or NaN\) in id, for example \(id=(None|nan)\)"
+    with pytest.raises(CheckFailedError, match=says):
         lab.load("in/*.csv", table, **arguments)
     assert lab.rows(table) == []
 
@@ -231,6 +235,15 @@ def test_into_a_table_that_replaces_by_itself(lab: Lab) -> None:
     assert counts(report) == (1, 1, 0, 0, 2)
 
 
+def test_a_deletion_with_a_date_that_has_expired_deletes(lab: Lab) -> None:
+    table = lab.create("t", COLUMNS, f"{BY_DAY} TTL day + INTERVAL 1 DAY SETTINGS merge_with_ttl_timeout = 0")
+    lab.query(f"INSERT INTO {table} VALUES (1, '2099-01-01', 1, 'old'), (2, '2099-01-01', 1, 'kept')")
+    put(lab, row(1, at=2, op="D"))
+    report = lab.load("in/*.csv", table, **VERSIONED, settle_before_commit=True)
+    assert counts(report) == (0, 0, 1, 0, 0)
+    assert [one["v"] for one in lab.rows(table)] == ["kept"]
+
+
 def test_computed_columns_and_rows_that_no_file_names_stay(lab: Lab) -> None:
     columns = f"{COLUMNS}, made DateTime64(9) MATERIALIZED now64(9), twice UInt32 ALIAS id * 2, d String DEFAULT 'd'"
     table = lab.create("t", columns, BY_DAY)
@@ -245,16 +258,38 @@ def test_computed_columns_and_rows_that_no_file_names_stay(lab: Lab) -> None:
     assert len(kept) == 75
 
 
+def test_a_default_that_is_another_in_each_load_changes_no_row(lab: Lab) -> None:
+    """Nor do two files with the same row contradict each other."""
+    table = lab.create(
+        "t", f"{COLUMNS}, loaded DateTime64(9) DEFAULT now64(9), made UUID DEFAULT generateUUIDv4()", BY_DAY
+    )
+    for key in ("in/a.csv", "in/b.csv"):
+        put(lab, row(1), row(2, op="D"), key=key)
+    lab.load("in/*.csv", table, **VERSIONED)
+    before = lab.rows(table)
+    again = lab.load("in/*.csv", table, task_id="again", **VERSIONED)
+    assert counts(again)[:3] == (0, 0, 0)
+    assert lab.rows(table) == before
+    put(lab, row(1, v="tie"), key="in/a.csv")
+    put(lab, row(1, v="tie"), key="in/b.csv")
+    assert counts(lab.load("in/*.csv", table, task_id="tie", **VERSIONED)) == (0, 1, 0, 0, 1)
+    assert lab.rows(table)[0]["made"] != before[0]["made"]
+
+
 def test_checks_and_validation(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, BY_DAY)
     scatter(lab, table, row(1, v="old"))
-    put(lab, row(1, at=2, v="new"))
-    with pytest.raises(AirflowFailException, match="max"):
+    put(lab, row(1, at=2, v="new"), row(2, at=9, v="gone", op="D"))
+    with pytest.raises(CheckFailedError, match=r"max\(at\) < 2 is false \(2 < 2\)"):
         lab.load("in/*.csv", table, **VERSIONED, checks={"few": "max(at) < 2"})
-    report = lab.load("in/*.csv", table, try_number=2, **VERSIONED, validate_only=True)
+    with pytest.raises(CheckFailedError) as failed:
+        lab.load("in/*.csv", table, try_number=2, **VERSIONED, checks={"rows that stay": "countIf(at > 1) = 0"})
+    assert "(1 = 0), for example (at=2, id=1, " in str(failed.value)
+    assert "gone" not in str(failed.value)
+    report = lab.load("in/*.csv", table, try_number=3, **VERSIONED, validate_only=True)
     assert report["is_validated_only"]
     assert held(lab, table) == these(row(1, v="old"))
-    lab.load("in/*.csv", table, try_number=3, **VERSIONED)
+    lab.load("in/*.csv", table, try_number=4, **VERSIONED)
     assert held(lab, table) == these(row(1, at=2, v="new"))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.errors import ClusterError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from tests.sandbox.balancer import balancer
 from tests.sandbox.conftest import Lab, bag
@@ -73,6 +73,6 @@ def test_those_that_do_not_answer_are_named(lab: Lab) -> None:
     with ExitStack() as stack:
         port = listen(stack, lab, give_hosts(lab)[:2])
         lab.connect_clickhouse({"http_endpoints": None}, port=port)
-        with pytest.raises(ConfigError) as caught:
+        with pytest.raises(ClusterError) as caught:
             lab.load("in/*.csv", table)
     assert f"(tried in vain: 127.0.0.3:{port}); list the host:port of every node's HTTP" in str(caught.value)

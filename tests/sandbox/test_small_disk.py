@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_provider_ch_s3.errors import PlanError
+from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from tests.sandbox.conftest import lab_in
@@ -48,6 +48,6 @@ def test_the_refusal_names_node_and_volume(full_sandbox: Sandbox, monkeypatch: p
     how = {"structure": "n UInt32", "data_format": "CSV"}
     lab.load("in/*.csv", f"{lab.database}.default", task_id="roomy", **how)
     node = f":{full_sandbox.tcp_ports[1]}"
-    with pytest.raises(PlanError, match=rf"{node} has too little room .* volumes 'tiny' \(0 B free\) .* 'full'"):
+    with pytest.raises(LoadError, match=rf"{node} has too little room .* volumes 'tiny' \(0 B free\) .* 'full'"):
         lab.load("in/*.csv", f"{lab.database}.full", **how)
     assert lab.left_overs() == []

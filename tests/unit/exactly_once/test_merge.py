@@ -46,7 +46,9 @@ def server(**changes: list[list[dict[str, Any]]]) -> Server:
     return Server(answers={**answers, **changes})
 
 
-def merge(client: Server, *, shards: int = 1, **rule: Any) -> tuple[list[str], dict[str, int]]:
+def merge(
+    client: Server, *, shards: int = 1, keeps_all_rows: bool = True, **rule: Any
+) -> tuple[list[str], dict[str, int]]:
     target = TableName(database="d", table="t")
     nodes = [NodeSpec(host=f"n{n}", shard=n, vcpus=1, memory_bytes=1) for n in range(1, shards + 1)]
     replicas = Replicas(client=client, cluster=None, nodes=nodes, exist=False)
@@ -56,7 +58,7 @@ def merge(client: Server, *, shards: int = 1, **rule: Any) -> tuple[list[str], d
         staging=Staging(client=client, cluster="c" if shards > 1 else None, target=target, replicas=replicas),
         attempt=ATTEMPT,
         epoch=8,
-        keeps_all_rows=True,
+        keeps_all_rows=keeps_all_rows,
         allow_empty=True,
         next_query_id=lambda: f"q-{next(ids)}",
         rule=MergeRule(key=("id",), version="at", **rule),
@@ -123,7 +125,7 @@ def test_a_key_that_is_there_twice_is_left_once() -> None:
         ),
         pytest.param(
             {"sum_changes": [[{**SUM, "rows": 2}]]},
-            {},
+            {"keeps_all_rows": False},
             "_changes tells what becomes of 2 rows, and 3 are staged; nothing was committed",
             id="a-row-was-left-out",
         ),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.common.arguments import parse_count
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, PlanError, TargetError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, TargetError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.inspect.table import Volume
 from airflow_provider_ch_s3.load.checks import check_mode, check_space
@@ -166,5 +166,5 @@ def test_room_on_the_disks(volumes: list[Volume], staged_mib: int, partition_cou
     if not expected:
         check_space(volumes, staged_mib * MIB, partition_count=partition_count)
         return
-    with pytest.raises(PlanError, match=f"^{expected} has too little room.* the volumes 'hot' .* policy 'p'; free"):
+    with pytest.raises(LoadError, match=f"^{expected} has too little room.* the volumes 'hot' .* policy 'p'; free"):
         check_space(volumes, staged_mib * MIB, partition_count=partition_count)

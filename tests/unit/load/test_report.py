@@ -546,6 +546,12 @@ def test_the_ledger_s_commit_tells_what_it_replaced() -> None:
     assert LoadReport.of_commit(detail) == dataclasses.replace(COMMITTED, commit_seconds=0.5, replaced={"a": 7})
 
 
+def test_partitions_that_only_lost_rows_are_told_too() -> None:
+    committed = dataclasses.replace(COMMITTED, partitions={"b": 4})
+    detail = {"report": committed.as_dict(), "touched": ["a", "b"]}
+    assert LoadReport.of_commit(detail).partitions == {"a": 0, "b": 4}
+
+
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [

@@ -27,6 +27,7 @@ CASES: dict[str, Statement] = {
         TARGET, columns=["id", "tail`num"], expression=CHECKS[1][0], sides=()
     ),
     **at_both("run_checks_cluster", check_queries.render_run_checks, STAGING, checks=CHECKS),
+    "run_checks_where": check_queries.render_run_checks(STAGING, None, checks=CHECKS[:1], where="NOT (id = 3)"),
     **at_both(
         "read_old_values_cluster",
         check_queries.render_read_old_values,

@@ -16,6 +16,7 @@ from airflow_provider_ch_s3.table.target import (
     engine_of,
     parse_distribution,
     parse_table,
+    plain_engine,
     short_hash,
 )
 
@@ -193,3 +194,22 @@ def test_short_hash(database: str, table: str, expected: str) -> None:
 )
 def test_engine_of(engine_full: str, expected: str) -> None:
     assert engine_of(engine_full) == expected
+
+
+@pytest.mark.parametrize(
+    ("engine_full", "with_keys", "expected"),
+    [
+        ("MergeTree ORDER BY id", False, "MergeTree"),
+        ("ReplicatedReplacingMergeTree('/p', '{replica}', v) ORDER BY id", True, "ReplicatedMergeTree ORDER BY id"),
+        ("MergeTree PARTITION BY TTL % 2 ORDER BY 'x TTL ' SETTINGS a = 1", True, None),
+        ("MergeTree ORDER BY ttl TTL ttl + toIntervalDay(1)", True, "MergeTree ORDER BY ttl"),
+        (
+            "MergeTree PARTITION BY TTL ORDER BY (settings, TTL) TTL TTL + toIntervalDay(1) WHERE settings = 1,"
+            " TTL + toIntervalDay(9) GROUP BY settings SET id = max(id) SETTINGS index_granularity = 10, x = 'p'",
+            True,
+            "MergeTree PARTITION BY TTL ORDER BY (settings, TTL) SETTINGS index_granularity = 10, x = 'p'",
+        ),
+    ],
+)
+def test_a_plain_engine_keeps_all_rows(engine_full: str, with_keys: bool, expected: str | None) -> None:
+    assert plain_engine(engine_full, with_keys=with_keys) == (expected or engine_full)
