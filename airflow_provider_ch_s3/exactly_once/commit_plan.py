@@ -52,8 +52,12 @@ class CommitPlan:
         return asdict(self)
 
     def as_done(self, commit_seconds: float) -> dict[str, Any]:
-        """The same for a finished commit, without what only a process that resumes it needs."""
-        done = replace(self, before={}).as_dict() | {"commit_seconds": commit_seconds}
+        """The same for a finished commit, without what only a process that resumes it needs.
+
+        Its partitions are all that have changed: those that only lost rows, too.
+        """
+        partitions = dict.fromkeys(self.touched, 0) | dict(self.partitions)
+        done = replace(self, before={}, partitions=partitions).as_dict() | {"commit_seconds": commit_seconds}
         return {name: value for name, value in done.items() if name != "is_untouched"}
 
     @classmethod

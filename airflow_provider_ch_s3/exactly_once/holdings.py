@@ -36,7 +36,7 @@ class CommittedAttempt:
     """An attempt whose rows went into the table.
 
     :param target: the name that the table had then.
-    :param partitions: rows of each partition, over all nodes.
+    :param partitions: rows of each partition, over all nodes; 0 in those that only lost rows.
     """
 
     id: AttemptId
@@ -44,6 +44,11 @@ class CommittedAttempt:
     committed_at: Moment
     load_mode: str
     partitions: Mapping[str, int]
+
+    @property
+    def filled(self) -> list[str]:
+        """Partitions that got rows of it."""
+        return [partition for partition, rows in self.partitions.items() if rows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,13 +233,13 @@ def _last_replaced(replaced: Mapping[str, Moment], partition: str) -> Moment:
 
 def _is_held(one: CommittedAttempt, replaced: Mapping[str, Moment]) -> bool:
     """Whether any of its partitions was not replaced since; of an attempt without rows, whether the table was not."""
-    partitions = one.partitions or [WHOLE_TABLE]
+    partitions = one.filled or [WHOLE_TABLE]
     return any(one.committed_at >= _last_replaced(replaced, partition) for partition in partitions)
 
 
 def _replaced_of(one: CommittedAttempt, replaced: Mapping[str, Moment]) -> list[str]:
     """Those of its partitions that have been replaced since it was committed."""
-    return sorted(p for p in one.partitions if one.committed_at < _last_replaced(replaced, p))
+    return sorted(p for p in one.filled if one.committed_at < _last_replaced(replaced, p))
 
 
 def _check_whole(rows: Sequence[Mapping[str, Any]], held: Mapping[tuple[str, int], HeldAttempt]) -> None:
@@ -267,7 +272,7 @@ def _sum_up(found: Sequence[CommittedAttempt], partition: str) -> tuple[int, lis
             rows = 0
         if one.load_mode != LoadMode.MERGE.value:
             rows += one.partitions[partition]
-    return rows, loads
+    return rows, [one for one in loads if one.partitions[partition]]
 
 
 def _check_known(row: Mapping[str, Any]) -> None:

@@ -212,9 +212,7 @@ class LoadReport:
     @classmethod
     def of_commit(cls, detail: Mapping[str, Any]) -> LoadReport:
         """Build the report of a load from the ledger's event of its commit."""
-        after = {name: detail[name] for name in ("replaced", "commit_seconds") if name in detail}
-        if touched := detail.get("touched"):
-            after["partitions"] = dict.fromkeys(touched, 0) | detail["report"]["partitions"]
+        after = {name: detail[name] for name in ("partitions", "replaced", "commit_seconds") if name in detail}
         return cls.from_dict({**detail.get("report", {}), **after})
 
     @classmethod

@@ -369,6 +369,19 @@ def test_a_retry_with_another_key_stages_again(lab: Lab) -> None:
     assert len([one for one in lab.inserts() if one.endswith("-insert")]) == 2
 
 
+def test_a_partition_that_lost_rows_holds_fewer_of_earlier_loads(lab: Lab) -> None:
+    table = lab.create("t", COLUMNS, BY_DAY)
+    put(lab, *(row(n) for n in range(4)), key="day1/a.csv")
+    append = {"structure": f"{COLUMNS}, op String", "data_format": "CSV", "on_new_columns": "ignore"}
+    lab.load("day1/*.csv", table, **append)
+    put(lab, *(row(n, day=2) for n in range(3)))
+    lab.load("in/*.csv", table, task_id="moved", **{**FILES, "on_new_columns": "ignore"})
+    lab.query(f"INSERT INTO {table} VALUES (9, '2013-01-01', 1, 'by hand')")
+    with pytest.raises(LoadError, match=r"partition 20130101 of .* holds 2 rows that no load in the ledger wrote"):
+        lab.load("day1/*.csv", table, task_id="again", **append, load_mode="replace_partitions")
+    assert len(lab.rows(table)) == 5
+
+
 def test_files_that_were_merged_are_merged_again_and_appended_no_more(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, BY_DAY)
     put(lab, row(1), row(2))

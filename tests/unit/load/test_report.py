@@ -548,7 +548,7 @@ def test_the_ledger_s_commit_tells_what_it_replaced() -> None:
 
 def test_partitions_that_only_lost_rows_are_told_too() -> None:
     committed = dataclasses.replace(COMMITTED, partitions={"b": 4})
-    detail = {"report": committed.as_dict(), "touched": ["a", "b"]}
+    detail = {"report": committed.as_dict(), "partitions": {"a": 0, "b": 4}}
     assert LoadReport.of_commit(detail).partitions == {"a": 0, "b": 4}
 
 
