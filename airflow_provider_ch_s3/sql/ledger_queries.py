@@ -93,8 +93,19 @@ def render_read_attempt_files(
 
     :param attempt: the id of its load, and its number.
     """
-    return render(
+    text = """
+        SELECT DISTINCT path, etag, size_bytes
+        FROM {{ cluster | all_replicas(ledger) }}
+        WHERE target = {{ target | literal }}
+            AND (load_id, attempt) IN ({{ attempts | tuples }})
+            AND path > {{ after | literal }}
+        ORDER BY path
+        LIMIT {{ limit | literal }}
+        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+    """
+    return inline(
         "read_attempt_files",
+        text,
         ledger=ledger,
         cluster=cluster,
         target=target,
@@ -125,8 +136,28 @@ def render_read_last_files(
 
     :param before: only paths before this one; '' for all.
     """
-    return render(
-        "read_last_files", ledger=ledger, cluster=cluster, target=target, prefix=prefix, before=before, limit=limit
+    text = """
+        {# In the order of the primary key, from its end: no more is read than asked for. #}
+        SELECT path
+        FROM {{ cluster | all_replicas(ledger) }}
+        WHERE target = {{ target | literal }}
+            AND startsWith(path, {{ prefix | literal }})
+        {% if before %}
+            AND path < {{ before | literal }}
+        {% endif %}
+        ORDER BY target DESC, path DESC
+        LIMIT {{ limit | literal }}
+        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+    """
+    return inline(
+        "read_last_files",
+        text,
+        ledger=ledger,
+        cluster=cluster,
+        target=target,
+        prefix=prefix,
+        before=before,
+        limit=limit,
     )
 
 
@@ -228,8 +259,20 @@ def render_read_planned_by(
 
     :param attempts: for each the id of its load, and its number.
     """
-    return render(
+    text = """
+        {# The details of old attempts may have been forgotten; then nobody knows whose they were. #}
+        SELECT DISTINCT load_id, generation, attempt
+        FROM {{ cluster | all_replicas(ledger) }}
+        WHERE target {{ targets | is_among }}
+            AND event = 'planned'
+            AND (load_id, attempt) IN ({{ attempts | tuples }})
+            AND JSONExtractString(detail, 'dag') = {{ dag | literal }}
+            AND JSONExtractString(detail, 'task') = {{ task | literal }}
+        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+    """
+    return inline(
         "read_planned_by",
+        text,
         ledger=ledger,
         cluster=cluster,
         targets=targets,
@@ -553,8 +596,20 @@ def render_prune_ledger(
     is_last: bool,
 ) -> Statement:
     """Remove how some attempts of a target began; if last, how they ended."""
-    return render(
+    text = """
+        {# The last epoch is always kept: no epoch may be used twice. #}
+        ALTER TABLE {{ ledger | table_name }}{{ cluster | on_cluster }}
+        DELETE WHERE target = {{ target | literal }} AND epoch < {{ last_epoch | literal }}
+        {% if is_last %}
+            AND event NOT IN ('locked', 'alive') AND (load_id, attempt) IN ({{ attempts | tuples }})
+        {% else %}
+            AND event IN ('planned', 'committing') AND (load_id, attempt) IN ({{ attempts | tuples }})
+        {% endif %}
+        SETTINGS mutations_sync = 2
+    """
+    return inline(
         "prune_ledger",
+        text,
         ledger=ledger,
         cluster=cluster,
         target=target,

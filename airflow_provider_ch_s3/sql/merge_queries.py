@@ -87,7 +87,21 @@ def render_copy_changes(
 
 def render_sum_changes(changes: TableName) -> Statement:
     """Count what becomes of the staged rows, and name the partitions."""
-    return render("sum_changes", changes=changes)
+    text = """
+        SELECT
+            sum(ch_s3_staged_rows) AS rows,
+            countIf(ch_s3_outcome = 'inserted') AS inserted,
+            countIf(ch_s3_outcome = 'updated') AS updated,
+            countIf(ch_s3_outcome = 'deleted') AS deleted,
+            countIf(ch_s3_outcome = 'unchanged') AS unchanged,
+            sum(ch_s3_staged_rows) - countIf(ch_s3_outcome != 'late') AS late,
+            countIf(ch_s3_held_rows > 1) AS doubled,
+            countIf(ch_s3_source != '') AS added,
+            sumIf(ch_s3_held_rows, ch_s3_drops) AS dropped
+        FROM {{ changes | table_name }}
+        SETTINGS max_execution_time = 0
+    """
+    return inline("sum_changes", text, changes=changes)
 
 
 def render_read_doubled(changes: TableName, *, rule: MergeRule, limit_rows: int) -> Statement:
@@ -171,7 +185,20 @@ def render_read_ambiguous(
     staged: TableName, cluster: str | None, *, rule: MergeRule, columns: Sequence[str], limit_rows: int
 ) -> Statement:
     """Read some keys whose newest row is unclear: several staged rows may be."""
-    return render("read_ambiguous", staged=staged, cluster=cluster, rule=rule, columns=columns, limit_rows=limit_rows)
+    text = """
+        SELECT {{ rule.columns | identifiers }}, count() AS ch_s3_rows
+        FROM {{ cluster | all_shards(staged) }}
+        GROUP BY {{ rule.columns | identifiers }}
+        HAVING ch_s3_rows > 1
+        {% if rule.version %}
+            AND uniqExact(ch_s3_deleted, sipHash128(formatRow('RowBinary', {{ columns | identifiers }}))) > 1
+        {% endif %}
+        LIMIT {{ limit_rows | literal }}
+        SETTINGS max_execution_time = 0
+    """
+    return inline(
+        "read_ambiguous", text, staged=staged, cluster=cluster, rule=rule, columns=columns, limit_rows=limit_rows
+    )
 
 
 def render_try_merge_key(target: TableName, *, rule: MergeRule) -> Statement:

@@ -110,7 +110,22 @@ def render_partition_changes(tables: Sequence[TableName], cluster: str | None) -
 
     The partition is '' for changes that concern all partitions.
     """
-    return render("partition_changes", tables=tables, cluster=cluster)
+    text = """
+        {# A change without a new part, such as a change of columns, concerns all partitions. #}
+        SELECT
+            {{ node_name }} AS node,
+            database,
+            table,
+            splitByChar('_', new_part_name)[1] AS partition_id,
+            count() AS queued_changes,
+            maxIf(dateDiff('second', create_time, now()), last_exception != '') AS failing_seconds,
+            argMinIf(last_exception, create_time, last_exception != '') AS failure
+        FROM {{ cluster | all_nodes("system.replication_queue") }}
+        WHERE {{ tables | are_tables("table") }}
+        GROUP BY node, database, table, partition_id
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("partition_changes", text, tables=tables, cluster=cluster)
 
 
 def render_read_part_changes(uuids: Sequence[str], cluster: str | None) -> Statement:

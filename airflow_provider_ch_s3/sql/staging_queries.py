@@ -130,7 +130,22 @@ def render_alter_staging(
 
 def render_read_idle_seconds(table: TableName, cluster: str | None) -> Statement:
     """Read how long ago, by the servers' clocks, anything last happened to a table on any node."""
-    return render("read_idle_seconds", table=table, cluster=cluster)
+    text = """
+        {# Since a table was created or renamed, and since its last part was written or merged. #}
+        SELECT min(idle_seconds) AS idle_seconds
+        FROM
+        (
+            SELECT toFloat64(now()) - toFloat64(metadata_modification_time) AS idle_seconds
+            FROM {{ cluster | all_nodes("system.tables") }}
+            WHERE database = {{ table.database | literal }} AND name = {{ table.table | literal }}
+            UNION ALL
+            SELECT toFloat64(now()) - toFloat64(modification_time) AS idle_seconds
+            FROM {{ cluster | all_nodes("system.parts") }}
+            WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
+        )
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("read_idle_seconds", text, table=table, cluster=cluster)
 
 
 def render_move_partitions(staging: TableName, target: TableName, *, partitions: Sequence[str]) -> Statement:

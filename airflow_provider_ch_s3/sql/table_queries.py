@@ -68,7 +68,14 @@ def render_count_nulls(source: SourceSpec, cluster: str | None, settings: Mappin
 
 def render_check_types(types: Sequence[str]) -> Statement:
     """Fails if there is no such type."""
-    return render("check_types", types=types)
+    text = """
+        SELECT
+        {% for type in types %}
+            defaultValueOfTypeName({{ type | literal }}) IS NULL{% if not loop.last %},{% endif %}
+
+        {% endfor %}
+    """
+    return inline("check_types", text, types=types)
 
 
 def render_create_table(table: NewTable, cluster: str | None) -> Statement:

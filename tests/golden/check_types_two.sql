@@ -1,1 +1,3 @@
-SELECT defaultValueOfTypeName('UInt8') IS NULL, defaultValueOfTypeName('Enum8(\'it\\\'s\' = 1)') IS NULL
+SELECT
+    defaultValueOfTypeName('UInt8') IS NULL,
+    defaultValueOfTypeName('Enum8(\'it\\\'s\' = 1)') IS NULL
