@@ -70,7 +70,7 @@ class CommitTables:
         return ("", *self.plan.views)
 
     def _before(self, role: str) -> Iterator[tuple[Place, Before]]:
-        for node, partitions in self.plan.before[role].items():
+        for node, partitions in self.plan.before.get(role, {}).items():
             for partition, before in partitions.items():
                 yield (node, partition), before
 
@@ -439,12 +439,13 @@ class Commit(CommitTables):
         }
         if True not in arrived.values() and None in arrived.values():
             node, partition = next(place for place, has in arrived.items() if has is None)
+            beginning, *_ = str(self._staged()).rpartition("_")  # each owner has its own epoch at the end
             raise UnknownStateError(
                 f"the commit of {self.attempt.query_id} was interrupted, others have changed partition {partition} of"
                 f" {self.staging.target} on {node} since, and whether it had been replaced by then can no longer be"
-                f" determined; compare it with {self._staged(MERGED)}, which is what the commit puts there: if it was"
-                f" replaced, replace the others of {', '.join(self.plan.touched)} by hand; then drop"
-                f" {self._staged(MERGED)} and {self._staged()} on every node, and load again"
+                f" determined; compare it with the table {beginning}…{MERGED}, which is what the commit puts there:"
+                f" if it was replaced, replace the others of {', '.join(self.plan.touched)} by hand; then drop all"
+                f" tables {beginning}… on every node, and load again"
             )
         return any(arrived.values())
 

@@ -165,7 +165,17 @@ class Attempt:
     @property
     def committing_uuids(self) -> Sequence[str]:
         """UUIDs of the table that its commit began to change."""
-        return list(self.detail(EventKind.COMMITTING).get("table_uuids", ()))
+        return list(self.commit_plan.get("table_uuids", ()))
+
+    @property
+    def commit_plan(self) -> Mapping[str, Any]:
+        """The plan of its commit, as it was written last; empty if that has not begun.
+
+        An owner that sets rows aside writes its plan without what the tables held, and then again with it. That one
+        counts, whatever the servers' clocks say.
+        """
+        written = [event for event in reversed(self.events) if event.kind is EventKind.COMMITTING]
+        return max(written, key=lambda e: (e.epoch, bool(e.detail.get("before")))).detail if written else {}
 
     @property
     def committed_uuids(self) -> Sequence[str]:

@@ -96,7 +96,7 @@ class Watch:
         self._timing = timing
         self._pace = timing.pace()
         self._began = self._looked = self._since = timing.now()
-        self._token = ""
+        self._epoch = 0
         self._sign: object = None
 
     def log(self, owner: str, target: TableName) -> None:
@@ -105,15 +105,15 @@ class Watch:
             waited = format_seconds(self._timing.now() - self._began)
             log.info("waiting for %s, which has locked %s; waited for %s so far", owner, target, waited)
 
-    def is_look_due(self, token: str, *, is_next: bool) -> bool:
+    def is_look_due(self, epoch: int, *, is_next: bool) -> bool:
         """Whether to look for signs of life: an owner that has the lease for a moment needs to give none.
 
-        :param token: identifies the owner.
+        :param epoch: of the lease.
         :param is_next: nobody else goes first; the others look less often, in case that who is next is dead, too.
         """
         now = self._timing.now()
-        if token != self._token:
-            self._token, self._looked = token, now
+        if epoch != self._epoch:
+            self._epoch, self._looked = epoch, now
         return now - self._looked > self._timing.lease_patience_seconds / (4 if is_next else 1)
 
     def is_silent(self, sign: object) -> bool:
@@ -302,7 +302,7 @@ class Lease:
 
     def _is_silent(self, owner: ClaimTable, watch: Watch, *, is_next: bool) -> bool:
         """Whether the owner has given no sign of life for so long that it is considered dead."""
-        if not watch.is_look_due(owner.claim.token, is_next=is_next):
+        if not watch.is_look_due(owner.number, is_next=is_next):
             return False
         history = self.ledger.read()
         # The owner may be working on its own commit, or on one that another load left unfinished.
@@ -312,7 +312,7 @@ class Lease:
             for attempt in (owner.claim.attempt_id, *busy)
         )
         written = sum(event.epoch == owner.number for event in history.events)
-        return watch.is_silent((owner.claim.token, written, running and self.timing.now()))
+        return watch.is_silent((owner.number, written, running and self.timing.now()))
 
     def is_anything_left(self) -> bool:
         """Whether a lease, a place in the line or a staging table of the target is there."""

@@ -48,6 +48,8 @@ class Line:
         :param is_free: nobody has the lease.
         :raises OvertakenError: if a newer process of this load stands in line.
         """
+        if self.place in line and line[self.place].claim.token != self._claim.token:
+            self.place = 0  # it was removed, and is another one's now
         others = {place: table.claim for place, table in line.items() if place != self.place}
         gone = [place for place, claim in others.items() if self._claim.outranks(claim, self._target)]
         ahead = sorted(place for place in others.keys() - gone if place < self.place or not self.place)
@@ -80,16 +82,22 @@ class Line:
         """
         # Not all at the same moments: processes that wait for the same lease would keep colliding.
         pause = self._timing.lease_poll_seconds * random.uniform(0.3, 0.7) * (1 + ahead)
-        return min(pause, self._timing.lease_patience_seconds / 4)
+        return min(pause, self._longest_pause)
+
+    @property
+    def _longest_pause(self) -> float:
+        return self._timing.lease_patience_seconds / 4
 
     def _is_stuck(self, ahead: list[int]) -> bool:
         now = self._timing.now()
         first = min(ahead, default=None)
         if first != self._first:
             self._first, self._since = first, now
-        # Who is behind waits longer: so the first one that is alive goes first, and removes only dead ones.
-        patience = self._timing.lease_patience_seconds + self._timing.lease_poll_seconds * len(ahead)
-        return first is not None and now - self._since > patience
+        # Who is behind waits longer, by more than a pause: so the first one that is alive goes first.
+        return (
+            first is not None
+            and now - self._since > self._timing.lease_patience_seconds + self._longest_pause * len(ahead)
+        )
 
     def _drop(self, place: int, node: str = "") -> None:
         try:

@@ -130,14 +130,19 @@ def has_arrived(parts: Sequence[Part], target: Iterable[Part], before: Before) -
     :param target: all parts of the target, active or not.
     :returns: None if that can no longer be determined.
     """
-    target = tuple(target)
-    if not any(part.is_active and part.rows for part in parts):
-        return before.rows > 0 and not any(part.is_active and part.rows for part in target)
+    target, rows = tuple(target), _count(part for part in parts if part.is_active)
+    held = [part for part in target if part.is_active and part.rows]
+    # A REPLACE removes everything that was there, whoever writes afterwards.
+    is_all_new = before.rows > 0 and not any(part.first_block <= before.last_block for part in held)
+    if not rows:
+        return is_all_new
     new = _new_parts(target, before)
     digests = {part.digest for part in parts if part.is_active}
     if any(part.digest in digests for part in new):
         return True
-    return False if _shows_all(new, digests) else None
+    if _shows_all(new, digests):
+        return False
+    return True if is_all_new and _count(held) >= rows else None
 
 
 def _new_parts(target: Iterable[Part], before: Before) -> list[Part]:

@@ -381,7 +381,7 @@ class Owner:
         :raises LoadError: if that fails: then no other load may proceed before it.
         """
         log.warning("finishing the interrupted commit of %s", attempt.id.query_id)
-        commit = self._commit_of(attempt.id, CommitPlan.from_dict(attempt.detail(EventKind.COMMITTING)))
+        commit = self._commit_of(attempt.id, CommitPlan.from_dict(attempt.commit_plan))
         if self.staging.is_gone(attempt.id) or not commit.is_possible():
             self.history = self.ledger.read()
             if self.history.attempt(attempt.id).state is not EventKind.COMMITTING:
@@ -394,7 +394,7 @@ class Owner:
         commit.plan = replace(commit.plan, is_untouched=commit.has_changed_nothing())
         if commit.sets_rows_aside and commit.plan.is_untouched:
             # Parts that others wrote since are set aside, too: they must never look as if they had been put there.
-            commit.plan = replace(commit.plan, before={})
+            commit.plan = replace(commit.plan, before={}, replaced={})
             self._write(EventKind.COMMITTING, attempt.id, commit.plan.as_dict())
         try:
             commit.resume()

@@ -92,7 +92,7 @@ _VALUES = (
     r"Cannot parse string '(?P<value>[^']*)'",
 )
 # As the load's own SQL says it.
-_OTHER_FOLDER = re.compile(r"'the value (?P<value>[^']*?) is not that in the path (?P<path>[^']*)'")
+_OTHER_FOLDER = re.compile(r"'the value (?P<value>.*?) is not that in the path (?P<path>.*?)' as")
 _ROW = r"\(at row (?P<row>\d+)\)"
 _FILE = r"in file/uri (?P<file>.+?)\): "
 
@@ -138,7 +138,8 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
     if other := _OTHER_FOLDER.search(message):
         return (
             f"a column has the value {other['value']!r} in {other['path']!r}, and the name of its folder says"
-            f" another: {message}; move the file to the folder of its value, or to one that is not named so"
+            f" another: {message}; move the file to the folder of its value, or give structure to load what is in the"
+            " file"
         )
     if code == "THERE_IS_NO_COLUMN" or "Unknown field found" in message:
         return f"{message}; {_DIFFERENT_FILES}"

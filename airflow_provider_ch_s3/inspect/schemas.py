@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSp
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.table.file_schema import FileSchema, check_structure, join_schemas
-from airflow_provider_ch_s3.table.path_columns import is_plain, path_column_names
+from airflow_provider_ch_s3.table.path_columns import folder_names, is_plain, path_column_names
 from airflow_provider_ch_s3.table.target import TargetSpec
 from airflow_provider_ch_s3.tuning.rule import SettingValue
 
@@ -62,7 +62,7 @@ def compare_files(
     if request.structure:
         check_structure(source.columns, schemas)
         return source
-    only_in_path = _only_in_path(in_path, schemas)
+    only_in_path, in_folders = _only_in_path(in_path, schemas), folder_names(source.files)
     in_files = join_schemas(
         schemas,
         is_used=partial(_is_used, request, target),
@@ -72,7 +72,7 @@ def compare_files(
     return replace(
         source,
         columns=(
-            *(replace(one, repeats_folder=one.name in in_path and is_plain(one.type)) for one in in_files),
+            *(replace(one, repeats_folder=one.name in in_folders and is_plain(one.type)) for one in in_files),
             *(FileColumn(name=name, in_path=True) for name in sorted(only_in_path)),
         ),
     )

@@ -44,7 +44,7 @@ def bind_checks(
     """Read what the checks of a request compare with, and return them with these values.
 
     :param attempt: whose rows are staged.
-    :param partitions: the ones that get new rows.
+    :param partitions: the ones that get new rows, with their number.
     """
     old = _read_old(target, request, partitions)
     earlier: Sequence[EarlierLoad] = ()
@@ -52,7 +52,7 @@ def bind_checks(
         earlier = _read_earlier(target, attempt)
     size_bytes = attempt.detail(EventKind.PLANNED).get("bytes", 0)
     return [
-        _bind_expected(name, check, earlier, old, size_bytes)
+        _bind_expected(name, check, earlier, old, rows=sum(partitions.values()), size_bytes=size_bytes)
         if isinstance(check, Expect)
         else _bind(name, check, old)
         for name, check in request.checks.items()
@@ -173,12 +173,18 @@ def _add(one: EarlierLoad, other: EarlierLoad) -> EarlierLoad:
 
 
 def _bind_expected(
-    name: str, check: Expect, earlier: Sequence[EarlierLoad], old: Mapping[str, OldValue], size_bytes: int
+    name: str,
+    check: Expect,
+    earlier: Sequence[EarlierLoad],
+    old: Mapping[str, OldValue],
+    *,
+    rows: int,
+    size_bytes: int,
 ) -> BoundCheck:
-    """:param size_bytes: of the files."""
+    """:param rows: that are staged; ``size_bytes``: of the files."""
     value = replace_calls(check.expression, OLD, lambda call: old[call].sql)
-    if check.expression == FILE_BYTES:
-        value = str(size_bytes)
+    # As the ledger counts them: those that delete in a merge, too, and those that an engine has folded since.
+    value = {ROWS: str(rows), FILE_BYTES: str(size_bytes)}.get(check.expression, value)
     known = [one for one in (load.value_of(check.expression) for load in earlier) if one is not None][: check.loads]
     if len(known) < MIN_LOADS:
         note = f"which nothing was compared with: {count_of(len(known), 'earlier load')} of this task into the table"

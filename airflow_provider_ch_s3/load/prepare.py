@@ -39,7 +39,7 @@ from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.table.mapping import MappedColumn, map_columns
 from airflow_provider_ch_s3.table.merge_rule import DELETED, MergeRule
 from airflow_provider_ch_s3.table.new_table import NewTable
-from airflow_provider_ch_s3.table.path_columns import path_column_names, type_path_columns
+from airflow_provider_ch_s3.table.path_columns import folder_names, type_path_columns
 from airflow_provider_ch_s3.table.target import TableName, TableSize, TargetSpec
 from airflow_provider_ch_s3.table.text_columns import read_text_strictly
 from airflow_provider_ch_s3.tuning import (
@@ -411,7 +411,7 @@ def _facts(
         takes_all_columns=request.takes_all_columns,
         may_lack_columns=request.may_lack_columns,
         reads_other_files=bool(source.path_filter),
-        has_path_columns=bool(path_column_names(source.files)),
+        has_path_columns=bool(folder_names(source.files)),
         uses_server_role=source.access.uses_server_role,
         parses_times=not source.format.is_typed and any("Date" in column.type for column in target.columns),
         timeout_seconds=request.timeout_seconds,

@@ -28,6 +28,11 @@ def path_column_names(files: Sequence[SourceFile]) -> frozenset[str]:
     return frozenset(name for name, _ in _folders(files[0].key))
 
 
+def folder_names(files: Iterable[SourceFile]) -> frozenset[str]:
+    """Return the names in ``name=value/`` folders of any file."""
+    return frozenset(name for file in files for name, _ in _folders(file.key))
+
+
 def is_plain(kind: str) -> bool:
     """Whether values of a type have one form, so that a folder's text tells whether it is the same value.
 

@@ -358,8 +358,8 @@ def test_a_column_that_folders_and_text_files_have(lab: Lab, name: str, body: by
 
 
 def test_a_column_that_folders_and_typed_files_have(lab: Lab) -> None:
-    """The files' value counts: it is exact."""
-    lab.put_parquet("in/dt=2013-01-30/a.parquet", {"dt": [date(2013, 5, 1)], "n": [1]})
+    """The files' type counts: it is exact."""
+    lab.put_parquet("in/dt=2013-05-01/a.parquet", {"dt": [date(2013, 5, 1)], "n": [1]})
     lab.load("in/**", "made", create_table="auto", load_mode="replace_partitions")
     assert lab.query(f"SELECT n, dt FROM {lab.database}.made") == [{"n": 1, "dt": "2013-05-01"}]
     assert "PARTITION BY dt" in definition(lab, "made_local")

@@ -201,3 +201,14 @@ def test_is_needed(events: list[Event], expected: bool) -> None:
 )
 def test_the_first_attempt_that_is_open(events: list[Event | list[Event]], expected: int) -> None:
     assert history(*events).first_open == expected
+
+
+def test_the_plan_of_a_commit_is_the_last_one_that_says_what_the_tables_held() -> None:
+    """Of one owner, whatever order the servers' clocks give its events."""
+    first, empty, again = ({"": {"n1": {"p": {"rows": 1}}}}, {}, {"": {"n1": {"p": {"rows": 2}}}})
+    planned, begun = event(PLANNED, 1), event(COMMITTING, 1, 2, before=first)
+    aside, resumed = event(COMMITTING, 1, 3, before=empty), event(COMMITTING, 1, 3, before=again)
+    assert Attempt(id=attempt_id(1), events=[planned]).commit_plan == {}
+    assert Attempt(id=attempt_id(1), events=[planned, begun, aside]).commit_plan == {"before": empty}
+    for order in ([aside, resumed], [resumed, aside]):
+        assert Attempt(id=attempt_id(1), events=[planned, begun, *order]).commit_plan == {"before": again}

@@ -88,7 +88,7 @@ def test_who_came_earlier_goes_first(server: Server) -> None:
 def test_all_that_leave_a_free_lease_untaken_are_removed_together(server: Server) -> None:
     line = line_of(server, place=3)
     line.find_ahead(OTHERS, is_free=True)
-    server.now += 10.9
+    server.now += 14.9
     assert line.find_ahead(OTHERS, is_free=True) == [1, 2]
     server.now += 0.2
     assert line.find_ahead(OTHERS, is_free=True) == []

@@ -139,8 +139,11 @@ def test_a_partition_that_did_not_exist() -> None:
         pytest.param(STAGED, [*OLD, part("x", 8)], False, id="others-wrote"),
         pytest.param(STAGED, [part("s1", 6), part("o2", 7)], False, id="equal-parts-that-were-there-before"),
         pytest.param(STAGED, [part("m", 6, 9, rows=40)], None, id="hidden-by-a-merge"),
+        pytest.param(STAGED, [part("m", 8, 10, rows=30)], True, id="hidden-and-all-old-ones-are-gone"),
+        pytest.param(STAGED, [part("m", 8, 9, rows=20)], None, id="hidden-and-fewer-rows-than-came"),
         pytest.param([], OLD, False, id="not-yet-emptied"),
         pytest.param([part("s1", 1, rows=0)], [part("o1", 6, **MERGED_AWAY)], True, id="emptied"),
+        pytest.param([], [part("x", 8)], True, id="emptied-and-others-wrote"),
     ],
 )
 def test_has_arrived(parts: list[Part], target: list[Part], expected: bool | None) -> None:

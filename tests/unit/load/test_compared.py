@@ -61,8 +61,8 @@ THREE = [row(1, 10), row(2, 20), row(3, 60)]
 
 def test_a_median_has_bounds() -> None:
     bound = bind(Expect.rows(within=0.5), *THREE)
-    assert bound.condition == "(count()) BETWEEN 10.0 AND 30.0"
-    assert bound.values == ("count()", "concat('10', ' AND ', '30')")
+    assert bound.condition == "(5) BETWEEN 10.0 AND 30.0"
+    assert bound.values == ("5", "concat('10', ' AND ', '30')")
     assert bound.note == "around 20, the median of 3 earlier loads"
     assert bind(Expect.bytes(within=0.1), *THREE).condition == "(1000) BETWEEN 180.0 AND 220.0"
 
