@@ -54,7 +54,7 @@ class CommitPlan:
     def as_done(self, commit_seconds: float) -> dict[str, Any]:
         """The same for a finished commit, without what only a process that resumes it needs.
 
-        Its partitions include those that only lost rows, with 0 rows.
+        Its partitions include the ones that only lost rows, with 0 rows.
         """
         partitions = dict.fromkeys(self.touched, 0) | dict(self.partitions)
         done = replace(self, before={}, partitions=partitions).as_dict() | {"commit_seconds": commit_seconds}

@@ -36,7 +36,7 @@ class CommittedAttempt:
     """An attempt whose rows went into the table.
 
     :param target: the name that the table had then.
-    :param partitions: rows of each partition, over all nodes; 0 in those that only lost rows.
+    :param partitions: rows of each partition, over all nodes; 0 if it only lost rows.
     """
 
     id: AttemptId

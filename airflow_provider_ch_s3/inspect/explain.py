@@ -138,8 +138,7 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
     if other := _OTHER_FOLDER.search(message):
         return (
             f"a column has the value {other['value']!r} in {other['path']!r}, and the name of its folder says"
-            f" another: {message}; move the file to the folder of its value, or give structure to load what is in the"
-            " file"
+            f" another: {message}; move the file to the folder of its value, or to one that is not named so"
         )
     if code == "THERE_IS_NO_COLUMN" or "Unknown field found" in message:
         return f"{message}; {_DIFFERENT_FILES}"

@@ -183,7 +183,7 @@ def _bind_expected(
 ) -> BoundCheck:
     """:param rows: that are staged; ``size_bytes``: of the files."""
     value = replace_calls(check.expression, OLD, lambda call: old[call].sql)
-    # As the ledger counts them: those that delete in a merge, too, and those that an engine has folded since.
+    # As the ledger counts them: also rows that delete in a merge, and rows that an engine has folded since.
     value = {ROWS: str(rows), FILE_BYTES: str(size_bytes)}.get(check.expression, value)
     known = [one for one in (load.value_of(check.expression) for load in earlier) if one is not None][: check.loads]
     if len(known) < MIN_LOADS:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.topologies import topologies
 
@@ -171,19 +172,21 @@ def test_on_one_node(lab: Lab, drawn: list[Batches]) -> None:
     run(lab, drawn, "", has_versions=True)
 
 
-@pytest.mark.parametrize("sharding_key", ["rand()", "cityHash64(id, day)"])
+@pytest.mark.parametrize("sharding_key", ["rand()", thorough("cityHash64(id, day)")])
 @RANDOM
 @given(drawn=sequences(has_versions=True))
 def test_on_three_shards(lab: Lab, sharding_key: str, drawn: list[Batches]) -> None:
     run(lab, drawn, sharding_key, has_versions=True)
 
 
+@pytest.mark.thorough
 @RANDOM
 @given(drawn=sequences(has_versions=False))
 def test_without_versions(lab: Lab, drawn: list[Batches]) -> None:
     run(lab, drawn, "rand()", has_versions=False)
 
 
+@pytest.mark.thorough
 @topologies("on-cluster")
 @RANDOM
 @given(drawn=sequences(has_versions=True))

@@ -25,7 +25,7 @@ WIDEN = "widen the column, convert the value with select={'v': '…'}, or leave 
             r"Code: 6. DB::Exception: Cannot parse string 'the value O\'B is not that in the path b/v=a/1.parquet' as"
             " UInt8: syntax error at begin of string. (CANNOT_PARSE_TEXT)",
             r"""a column has the value "O\\'B" in 'b/v=a/1.parquet', and the name of its folder says another: Code""",
-            "move the file to the folder of its value, or give structure to load what is in the file",
+            "move the file to the folder of its value, or to one that is not named so",
             id="folder",
         ),
         pytest.param(
