@@ -253,7 +253,7 @@ def test_the_page_shows_loads_locks_and_files(
     assert states == ["running", "abandoned", "committed"]
     cells = loads.locator("tbody tr").last.locator("td").all_inner_texts()
     assert (cells[0], cells[2:6]) == (TABLE, ["append", "committed", "9", "7,900"])
-    shown.get_by_role("region", name="Open attempts").get_by_text("loads_page.stays").wait_for()
+    shown.get_by_role("region", name="Running loads").get_by_text("loads_page.stays").wait_for()
     shown.get_by_role("region", name="Locks").get_by_text("loads_page.stays of run by hand").wait_for()
     with page.expect_request("**/api/loads?*", timeout=10_000):
         pass  # while a load is running, the page looks again by itself
