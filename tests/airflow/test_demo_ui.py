@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 from urllib.request import urlopen
 
+import psutil
 import pytest
 
 from airflow_provider_ch_s3.cli.demo_ui import format_guide
 from airflow_provider_ch_s3.sandbox.info import Sandbox
-from tests.airflow.conftest import ROOT, AirflowApi
+from tests.airflow.conftest import ROOT, AirflowApi, wait_for
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
@@ -32,6 +34,22 @@ def test_the_guide_has_a_page_for_queries_and_one_of_merges_for_each_node(ch_s3_
         assert read(f"{address}/?query=SELECT+hostName()||':'||tcpPort()").strip() == name, number
         assert "<html" in read(f"{address}/play")
         assert "system.part_log" in read(f"{address}/merges")
+
+
+@pytest.mark.usefixtures("airflow_api")
+def test_airflow_is_in_reach_of_this_machine_only() -> None:
+    """The UI, and the logs of the tasks that scheduler and triggerer serve."""
+
+    def listening() -> list[Any]:
+        children = psutil.Process().children(recursive=True)
+        airflow = [
+            one for child in children if "standalone" in child.cmdline() for one in child.children(recursive=True)
+        ]
+        sockets = {one.laddr for process in airflow for one in process.net_connections() if one.status == "LISTEN"}
+        return sorted(sockets)
+
+    assert wait_for(lambda: len(found := listening()) >= 3 and found, "the servers of Airflow")
+    assert {address.ip for address in listening()} == {"127.0.0.1"}
 
 
 @pytest.fixture
