@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Any
 from urllib.request import urlopen
 
 import psutil
@@ -40,16 +40,15 @@ def test_the_guide_has_a_page_for_queries_and_one_of_merges_for_each_node(ch_s3_
 def test_airflow_is_in_reach_of_this_machine_only() -> None:
     """The UI, and the logs of the tasks that scheduler and triggerer serve."""
 
-    def listening() -> list[Any]:
-        children = psutil.Process().children(recursive=True)
-        airflow = [
-            one for child in children if "standalone" in child.cmdline() for one in child.children(recursive=True)
-        ]
-        sockets = {one.laddr for process in airflow for one in process.net_connections() if one.status == "LISTEN"}
-        return sorted(sockets)
+    own = [one for one in psutil.process_iter(["ppid", "cmdline"]) if one.info["ppid"] == os.getpid()]
+    (standalone,) = (one for one in own if "standalone" in (one.info["cmdline"] or ()))
 
-    assert wait_for(lambda: len(found := listening()) >= 3 and found, "the servers of Airflow")
-    assert {address.ip for address in listening()} == {"127.0.0.1"}
+    def listening() -> set[tuple[str, int]]:
+        parts = {process.pid for process in standalone.children(recursive=True)}
+        return {one.laddr for one in psutil.net_connections() if one.status == "LISTEN" and one.pid in parts}
+
+    wait_for(lambda: len(listening()) >= 3, "the servers of Airflow")
+    assert {address for address, _ in listening()} == {"127.0.0.1"}
 
 
 @pytest.fixture
