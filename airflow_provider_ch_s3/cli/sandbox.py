@@ -43,17 +43,17 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="default: 60%% of the available memory, shared",
     )
     end = up.add_mutually_exclusive_group()
-    end.add_argument("--detach", action="store_true", help="return when it is ready; `down` stops it")
+    end.add_argument("--detach", action="store_true", help="return when it is ready; ch-s3 sandbox down stops it")
     end.add_argument("--until-eof", action="store_true", help="also stop it when standard input ends")
     up.set_defaults(run=run_up)
 
     for name, run, text in (
         ("status", run_status, "show whether a sandbox is running in a directory"),
         ("down", run_down, "stop the sandbox of a directory"),
-        ("env", run_env, "print the Airflow connections of a running sandbox, for `eval`"),
+        ("env", run_env, "print the Airflow connections of a running sandbox, for eval"),
     ):
         action = actions.add_parser(name, help=text)
-        action.add_argument("--dir", type=Path, required=True, help="the directory given to `up`, or printed by it")
+        action.add_argument("--dir", type=Path, required=True, help="the directory given to up, or printed by it")
         action.set_defaults(run=run)
 
 

@@ -57,6 +57,7 @@ class Expect(Check):
     """A value that has to be near the median of earlier loads of the same task into the table.
 
     :param expression: flat SQL expression that aggregates the columns of the table into a number.
+    :param on_failure: ``fail`` the load before the commit, or commit and ``warn``.
     :param within: by how much the value may differ from the median, as a share of it: 0.5 for half of it.
     :param loads: how many loads count: the last ones that were committed.
     :param is_absolute: ``within`` is the difference itself, not a share of the median.
@@ -68,19 +69,19 @@ class Expect(Check):
 
     @classmethod
     def rows(cls, *, within: float, loads: int = 20, on_failure: str = OnFailure.FAIL.value) -> Expect:
-        """Expect as many rows."""
+        """Expect as many rows as usual."""
         return cls(ROWS, within=within, loads=loads, on_failure=on_failure)
 
     @classmethod
     def bytes(cls, *, within: float, loads: int = 20, on_failure: str = OnFailure.FAIL.value) -> Expect:
-        """Expect files that are as large."""
+        """Expect files as large as usual, by their stored size."""
         return cls(FILE_BYTES, within=within, loads=loads, on_failure=on_failure)
 
     @classmethod
     def ratio_of_nulls(
         cls, column: str, *, within: float, loads: int = 20, on_failure: str = OnFailure.FAIL.value
     ) -> Expect:
-        """Expect as large a share of NULLs in a column; ``within=0.05`` allows five percentage points of difference.
+        """Expect the usual share of NULLs in a column; ``within=0.05`` allows 5 percentage points of difference.
 
         :param column: as it is written in SQL.
         """

@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
 from airflow_provider_ch_s3.request import CommitAt, LoadRequest
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.table.new_table import CreateTable
-from airflow_provider_ch_s3.table.row_check import Check, OnFailure
+from airflow_provider_ch_s3.table.row_check import Check, Expect, OnFailure
 from airflow_provider_ch_s3.table.settle import NodeParts
 from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
@@ -65,9 +65,11 @@ EXAMPLES = {
     "expression": '"count() > 1000"',
     "external_id": '"partner-7"',
     "header": "True",
+    "is_absolute": "True",
     "hmac_conn_id": '"gcs_hmac"',
     "list_after_loaded": "True",
     "load_mode": '"replace_partitions"',
+    "loads": "7",
     "materialized_views": '"replay"',
     "max_bad_ratio": "0.001",
     "max_bad_rows": "100",
@@ -125,6 +127,7 @@ EXAMPLES = {
     "validate_only": "True",
     "wasb_conn_id": '"wasb_data"',
     "where": '"fare > 0"',
+    "within": "0.1",
 }
 # Where the same name means something else.
 OWN_EXAMPLES = {
@@ -134,6 +137,7 @@ OWN_EXAMPLES = {
     (HttpToClickHouseOperator, "source"): '"https://data.example.com/{{ ds }}/{0..23}.csv.gz"',
     (S3QueryOperator, "source"): '"s3://flights/dt={{ ds }}/*.parquet"',
     (ClickHouseToS3Operator, "partition_by"): '{"dt": "toDate(time)"}',
+    (Expect, "expression"): '"avg(fare)"',
     (CreateTable, "settings"): '{"storage_policy": "tiered"}',
 }
 
@@ -180,6 +184,17 @@ Raises:
 `airflow_provider_ch_s3.table.row_check.Check`, or a dict of its fields: see [Checks](checks.md).
 
 {check}
+
+### Expect
+
+`airflow_provider_ch_s3.table.row_check.Expect`, or a dict of its fields: see
+[Checks](checks.md#compared-with-earlier-loads).
+
+{expect}
+
+Class methods that make one of what is compared most often:
+
+{expect_constructors}
 
 ## Export operator
 
@@ -282,6 +297,8 @@ def render_page() -> str:
         create_table=_options(CreateTable),
         csv_dialect=_options(CsvDialect),
         check=_options(Check),
+        expect=_options(Expect),
+        expect_constructors=_methods(Expect, ("rows", "bytes", "ratio_of_nulls")),
         hook=_methods(ClickHouseS3Hook, ("run_ddl", "query", "execute", "cluster_spec")),
         export=_arguments(ClickHouseToS3Operator),
         export_returns=_parse_returns(ClickHouseToS3Operator),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -9,11 +10,12 @@ import sys
 from collections.abc import Iterator
 from urllib.request import urlopen
 
+import psutil
 import pytest
 
 from airflow_provider_ch_s3.cli.demo_ui import format_guide
 from airflow_provider_ch_s3.sandbox.info import Sandbox
-from tests.airflow.conftest import ROOT, AirflowApi
+from tests.airflow.conftest import ROOT, AirflowApi, wait_for
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
@@ -32,6 +34,21 @@ def test_the_guide_has_a_page_for_queries_and_one_of_merges_for_each_node(ch_s3_
         assert read(f"{address}/?query=SELECT+hostName()||':'||tcpPort()").strip() == name, number
         assert "<html" in read(f"{address}/play")
         assert "system.part_log" in read(f"{address}/merges")
+
+
+@pytest.mark.usefixtures("airflow_api")
+def test_airflow_is_in_reach_of_this_machine_only() -> None:
+    """The UI, and the logs of the tasks that scheduler and triggerer serve."""
+
+    own = [one for one in psutil.process_iter(["ppid", "cmdline"]) if one.info["ppid"] == os.getpid()]
+    (standalone,) = (one for one in own if "standalone" in (one.info["cmdline"] or ()))
+
+    def listening() -> set[tuple[str, int]]:
+        parts = {process.pid for process in standalone.children(recursive=True)}
+        return {one.laddr for one in psutil.net_connections() if one.status == "LISTEN" and one.pid in parts}
+
+    wait_for(lambda: len(listening()) >= 3, "the servers of Airflow")
+    assert {address for address, _ in listening()} == {"127.0.0.1"}
 
 
 @pytest.fixture

@@ -27,7 +27,8 @@ from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
 from airflow_provider_ch_s3.sandbox.supervisor import free_ports
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
-from tests.airflow.conftest import AirflowApi, take_pictures, wait_for
+from tests.airflow.conftest import ROOT, AirflowApi, take_pictures, wait_for
+from tests.airflow.recording_secrets import RecordingBackend
 from tests.sandbox import gates as gates_module
 from tests.sandbox.gates import Gate, watch_statements
 
@@ -48,6 +49,8 @@ CANARY = "canary-fe1f7c0b52"
 DOWN = "clickhouse_down"
 OTHER_TYPE = "not_clickhouse"
 QUOTED = "clickhouse_quotes_its_password"
+ASKED = "asked.txt"
+"""A file of the ids for which the secrets backend of ``strict_address`` was asked."""
 
 
 @pytest.fixture(scope="module")
@@ -124,17 +127,19 @@ def copy_ledger(sandbox: Sandbox) -> None:
 
 @pytest.fixture(scope="module")
 def strict_address(served_airflow: LocalAirflow) -> Iterator[str]:
-    """An API server beside the other one, for which users have to log in; there is one viewer."""
+    """An API server beside the other one, with a secrets backend, for which users log in; there is one viewer."""
     (port,) = free_ports(1)
     environment = {
         **served_airflow.environment,
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "somebody:viewer",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(served_airflow.home / "passwords.json"),
+        "AIRFLOW__SECRETS__BACKEND": f"{RecordingBackend.__module__}.RecordingBackend",
+        "AIRFLOW__SECRETS__BACKEND_KWARGS": json.dumps({"path": str(served_airflow.home / ASKED)}),
     }
     (served_airflow.home / "passwords.json").write_text('{"somebody": "their password"}')
     command = served_airflow.command("api-server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1")
     with (served_airflow.home / "api-server.log").open("w") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True)
     try:
         address = f"http://127.0.0.1:{port}"
         wait_for(lambda: process.poll() is not None or is_there(f"{address}/api/v2/version"), "an API server", 240)
@@ -187,6 +192,19 @@ def test_every_route_needs_a_login(strict_address: str) -> None:
     assert ask(strict_address, "openapi.json")[0] == 404
     status, text = ask(strict_address, "loads", token=log_in(strict_address), ledger=LEDGER)
     assert (status, "loads_page" in text) == (200, True)
+
+
+@pytest.mark.usefixtures("run_id")
+def test_no_secrets_backend_is_asked_for_what_a_viewer_may_not_see(
+    strict_address: str, served_airflow: LocalAirflow
+) -> None:
+    token = log_in(strict_address)
+    for conn_id in ("made_up", DOWN):  # the second one is there, and no load has used it
+        status, text = ask(strict_address, "loads", token=token, conn_id=conn_id)
+        sentence = f"no load has used a connection '{conn_id}' to ClickHouse, and you may not read one of this id"
+        assert (status, sentence in text) == (404, True), text
+    assert ask(strict_address, "loads", token=token, ledger=LEDGER)[0] == 200
+    assert set((served_airflow.home / ASKED).read_text().split()) == {"clickhouse_s3_default"}
 
 
 @pytest.mark.usefixtures("run_id")
@@ -253,7 +271,7 @@ def test_the_page_shows_loads_locks_and_files(
     assert states == ["running", "abandoned", "committed"]
     cells = loads.locator("tbody tr").last.locator("td").all_inner_texts()
     assert (cells[0], cells[2:6]) == (TABLE, ["append", "committed", "9", "7,900"])
-    shown.get_by_role("region", name="Open attempts").get_by_text("loads_page.stays").wait_for()
+    shown.get_by_role("region", name="Running loads").get_by_text("loads_page.stays").wait_for()
     shown.get_by_role("region", name="Locks").get_by_text("loads_page.stays of run by hand").wait_for()
     with page.expect_request("**/api/loads?*", timeout=10_000):
         pass  # while a load is running, the page looks again by itself

@@ -52,7 +52,7 @@ SIMILAR = {
     Kind.DROPPED_LEDGER,  # TestDroppedLedger in test_exactly_once.py
     Kind.HOSTILE_PROFILE,  # test_hostile_profile.py
     Kind.NEW_VIEW,  # test_views.py
-    Kind.DENIED_DISPOSAL,  # test_arrivals.py
+    Kind.DENIED_DISPOSAL,  # test_after_load.py
 }
 
 

@@ -65,11 +65,16 @@ class TestNoFiles:
         lab.load("in/*.csv", table, load_mode=mode, on_no_files="succeed", **where)
         assert numbers(lab, table) == [7]
 
-    def test_nothing_new_is_a_success_or_a_skip(self, lab: Lab, table: str) -> None:
+    def test_nothing_new_is_a_success_or_a_skip(self, lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
         put(lab, 1)
         lab.load("in/*.csv", table, task_id="first", skip_downstream_if_nothing_new=True)
         # Files that the table holds are files: on_no_files is not about them.
-        assert lab.load("in/*.csv", table, on_no_files="skip")["files_skipped"] == 1
+        with caplog.at_level(logging.INFO):
+            assert lab.load("in/*.csv", table, on_no_files="skip")["files_skipped"] == 1
+        logged = [text for record in caplog.records if "nothing new" in (text := record.getMessage())]
+        assert logged == [
+            f"nothing new for {table}: the table already holds 1 listed file, in this version or another"
+        ]
         said, _ = skip(lab, table, skip_downstream_if_nothing_new=True)
         assert said.endswith("the table already holds 1 listed file, in this version or another")
         assert numbers(lab, table) == [1]

@@ -283,6 +283,7 @@ def test_an_open_quote_that_no_line_can_close(lab: Lab) -> None:
             LoadError,
             "not closed in line 2, and one in line 4",
             id="two-quotes-in-the-first-line",
+            marks=pytest.mark.every_case,
         ),
         pytest.param(
             ('a,b\n"start,1\nx,y\nend",5" disk\n',),
@@ -297,6 +298,7 @@ def test_an_open_quote_that_no_line_can_close(lab: Lab) -> None:
             LoadError,
             r"in/101.csv' has a quote that is not closed in line 2, and one in line 4",
             id="beside-more-frequent-reasons",
+            marks=pytest.mark.every_case,
         ),
         pytest.param(("a\rb\r",), "n UInt8", SourceError, "no line of CSV", id="old-line-ends"),
     ],

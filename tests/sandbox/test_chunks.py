@@ -14,8 +14,9 @@ from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from tests.marks import thorough
-from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag, start_worker
+from tests.sandbox.conftest import WAIT_SECONDS, Freeze, Lab, bag, start_worker
 from tests.sandbox.few import EVEN_AND_ODD, die_before, is_clean
+from tests.sandbox.gates import Gate
 
 pytestmark = pytest.mark.sandbox
 
@@ -104,6 +105,23 @@ def test_a_killed_task_goes_on_with_its_chunk(
     # at most the chunk that was at work is loaded again
     assert done >= 1
     assert len(lab.inserts()) <= 4
+    assert is_clean(lab)
+
+
+def test_a_chunk_that_the_ledger_has_lost_is_not_loaded_again(lab: Lab, table: str, freeze: Freeze) -> None:
+    """Somebody empties the ledger between two chunks."""
+    gate = freeze(Gate("drop_lock", 2), "in/*.csv", table, **CHUNKS_OF_3)
+    for name in ("ch_s3_ledger", "ch_s3_ledger_files"):
+        lab.everywhere(f"TRUNCATE TABLE {lab.database}.{name}")
+    error = gate.wake()
+    assert isinstance(error, LoadError)
+    (insert,) = lab.inserts()
+    assert str(error) == (
+        f"{insert} has just been committed into {table}, but the ledger {lab.database}.ch_s3_ledger does not have it"
+        " as a part of this load; stopping, so that its rows are not loaded again: they are in the table; check that"
+        " nobody has emptied the ledger, and report this"
+    )
+    assert bag(lab.rows(table)) == bag(ROWS[:9])
     assert is_clean(lab)
 
 

@@ -1,4 +1,7 @@
-"""``ch-s3 doctor`` on a real cluster: each thing that a load needs, there and missing."""
+"""``ch-s3 doctor`` on a real cluster: each thing that a load needs, there and missing.
+
+``tests/unit/load/test_doctor.py`` has what no sandbox can lack: clocks that agree, and room on its disks.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ import json
 import pytest
 
 from airflow_provider_ch_s3.cli import main
+from airflow_provider_ch_s3.files.regions import Region
+from airflow_provider_ch_s3.load import base
 from tests.sandbox.conftest import Lab
 from tests.sandbox.few import EVEN_AND_ODD, FEW, put_numbers
+from tests.sandbox.topologies import only_on
 
 pytestmark = pytest.mark.sandbox
 
@@ -42,6 +48,7 @@ def test_all_is_there(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) 
         "ch_s3_ledger, in the database of each table",
         "1 file, 80 B, listed by this machine",
         f"{table} (MergeTree) on 3 nodes",
+        " of memory per node",
         "3 nodes can read 'in/a.csv'",
     ):
         assert words in said
@@ -72,3 +79,73 @@ def test_a_store_that_refuses_and_a_table_that_one_node_lacks(
     found = examine(capsys, *lab.arguments(table))
     assert {check for check, (state, _) in found.items() if state == "failed"} == {"table"}
     assert f"{table} " in found["table"][1]
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        pytest.param(
+            "t",
+            "{database}.t is not a ledger of this package; rename it, or name another table in the connection's field"
+            " ledger_table",
+            id="another-table",
+        ),
+        pytest.param(
+            "nowhere.ledger",
+            "cannot create the ledger nowhere.ledger: there is no database 'nowhere'; create it, or correct the"
+            " connection's field ledger_table",
+            id="no-database",
+        ),
+    ],
+)
+@pytest.mark.every_case
+def test_what_cannot_be_the_ledger(
+    lab: Lab, table: str, named: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab.connect_clickhouse({"ledger_table": named})
+    found = examine(capsys, "--conn-id", "ch")
+    assert found.pop("ledger") == ("failed", said.format(database=lab.database))
+    assert {state for state, _ in found.values()} == {"ok"}
+
+
+def test_a_plan_that_is_not_possible(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = examine(capsys, *lab.arguments(table, "--select", "n=fare"))
+    assert {check: found[check] for check in ("reading", "disk")} == dict.fromkeys(
+        ("reading", "disk"), ("skipped", "not checked without plan")
+    )
+    assert found["plan"][0] == "failed"
+    assert "select['n']='fare' names fare, which is no column of the files" in found["plan"][1]
+
+
+def test_files_in_another_region(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The regions are made up: nothing here is in one."""
+    regions = Region(cloud="AWS", name="eu-central-1"), Region(cloud="AWS", name="us-east-1")
+    lab.monkeypatch.setattr(base, "find_apart", lambda *_: regions)
+    found = examine(capsys, *lab.arguments(table))
+    assert found["reading"] == (
+        "ok",
+        "3 nodes can read 'in/a.csv'; the cluster is in AWS eu-central-1, and the files are in AWS us-east-1",
+    )
+
+
+@only_on("on-cluster")
+def test_a_missing_right_is_shown_as_its_grant(replicated_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab = replicated_lab
+    table = lab.create("t", "n UInt32", EVEN_AND_ODD)
+    put_numbers(lab, "in/a.csv", FEW)
+    user = f"lacks_{lab.database}"
+    for statement in (
+        f"CREATE USER {user} IDENTIFIED BY 'secret of {user}'",
+        f"GRANT CURRENT GRANTS ON *.* TO {user}",
+        f"REVOKE ALTER SETTINGS, INSERT ON {lab.database}.* FROM {user}",
+    ):
+        lab.everywhere(statement)
+    lab.connect_clickhouse(login=user, password=f"secret of {user}")
+    found = examine(capsys, *lab.arguments(table))
+    rights = f"INSERT, ALTER SETTINGS ON {lab.database}.*"
+    assert found["rights"] == (
+        "failed",
+        f"user '{user}' may not {rights.replace('ON', 'on')}, and nothing was changed; have an administrator run"
+        f" GRANT {rights} TO {user} on every node (`ch-s3 docs permissions` lists all rights)",
+    )
+    assert {state for check, (state, _) in found.items() if check != "rights"} == {"ok"}

@@ -48,7 +48,7 @@ export function Now({ page: { open, locks } }) {
   }
   return html`
     <${Section} title="Now" note="the next load into a table finishes or removes what nobody continues">
-      ${open.length > 0 && html`<${Table} label="Open attempts" head=${OPEN_HEAD} rows=${openRows} />`}
+      ${open.length > 0 && html`<${Table} label="Running loads" head=${OPEN_HEAD} rows=${openRows} />`}
       ${locks.length > 0 && html`<${Table} label="Locks" head=${LOCK_HEAD} rows=${lockRows} />`}
     <//>`;
 }

@@ -293,6 +293,9 @@ def test_parse_structure() -> None:
         pytest.param("a-b UInt8", "structure holds 'a-b UInt8'; write", id="name-with-a-dash"),
         pytest.param("a Array(UInt8", "lacks a closing ')'", id="open-bracket"),
         pytest.param("a String DEFAULT 'x'", "is more than a name and a type", id="default"),
+        pytest.param(
+            "a UInt8 DEFAULT toUInt8(file('/etc/hostname'))", "is more than a name and a type", id="default-from-file"
+        ),
         pytest.param("a DEFAULT file('/etc/hostname')", "is more than a name and a type", id="default-without-type"),
         pytest.param("a UInt8 MATERIALIZED toUInt8(b)", "is more than a name and a type", id="materialized"),
         pytest.param("a Nullable(UInt8) ALIAS (1)", "is more than a name and a type", id="alias"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from airflow_provider_ch_s3.errors import ServerError
@@ -168,7 +170,13 @@ def test_explain(message: str, what: str, remedy: str) -> None:
         pytest.param(499, "Code: 499. DB::Exception: Access Denied. (S3_ERROR)", None, id="not-of-the-expression"),
     ],
 )
-def test_what_is_wrong_with_an_expression(code: int, message: str, said: str | None) -> None:
+def test_what_is_wrong_with_an_expression(
+    code: int, message: str, said: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What the server said about it is left to the log's DEBUG."""
     error = ServerError(message, code=code)
-    explained = explain_expression("where", "…", error, ["carrier", "a b"], whose="the files")
+    with caplog.at_level(logging.DEBUG):
+        explained = explain_expression("where", "…", error, ["carrier", "a b"], whose="the files")
     assert (explained and str(explained)) == said
+    logged = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert logged == ([("DEBUG", f"where='…' is refused: {message}")] if said else [])

@@ -85,7 +85,9 @@ def test_what_is_going_on_now(scripts: Scripts) -> None:
         table="d.t", epoch=7, load_id="x", owner="dag.load", try_number=2, age_seconds=None, silent_seconds=1.5
     )
     page = {"open": [row(state="planned", is_open=True)], "locks": [dataclasses.asdict(lock)]}
-    shown = text_of(scripts.call("loads_lists.js", "Now", {"page": page}))
+    made = scripts.call("loads_lists.js", "Now", {"page": page})
+    assert [made.count(f'aria-label="{label}"') for label in ("Running loads", "Locks")] == [1, 1]
+    shown = text_of(made)
     assert "ch-s3-1-0-7-insert 1 min 30 s dag.load run 1 d.t running 1 1,200" in shown
     assert "d.t ? 1.50 s ago dag.load 2" in shown
     nothing = scripts.call("loads_lists.js", "Now", {"page": {"open": [], "locks": []}})
