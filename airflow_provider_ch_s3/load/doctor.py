@@ -6,6 +6,7 @@ Each check returns what it found in a sentence, or raises the error with which a
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,9 +16,10 @@ from itertools import islice
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, resolve_ddl_mode
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_estimate, format_seconds
-from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ErrorCode, ServerError, SourceError
+from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerError, SourceError
 from airflow_provider_ch_s3.exactly_once.ledger import DEFAULT_LEDGER, Ledger, ledger_name
 from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, check_reach, detect_cluster, read_server
+from airflow_provider_ch_s3.inspect.table import read_volumes
 from airflow_provider_ch_s3.load import checks
 from airflow_provider_ch_s3.load.arrivals import Arrivals
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions
@@ -221,7 +223,7 @@ def check_files(subject: Subject) -> str:
 
 
 def check_plan(subject: Subject) -> str:
-    """The connected server can read the files, they fit the table, and the load fits the memory."""
+    """The connected server can read the files, they fit the table, and the disks have room for them."""
     expected = subject.prepared.plan.prediction
     return (
         f"{format_estimate(expected.load_seconds)} to load, {format_bytes(expected.peak_memory_bytes)} of"
@@ -248,19 +250,17 @@ def check_reading(subject: Subject) -> str:
 
 
 def check_disk(subject: Subject) -> str:
-    """The disks have room for what is staged and merged: twice the size of the files is a guess on the safe side."""
-    try:
-        rows = subject.client.query(table_queries.render_read_free_space(subject.cluster.name))
-    except ServerError as error:
-        if error.code != ErrorCode.ACCESS_DENIED:
-            raise
-        return "unknown: this user may not read system.disks"
-    fullest = min(rows, key=lambda row: row["free_bytes"])
-    wanted = 2 * subject.prepared.source.size_bytes / len(subject.cluster.nodes) if subject.find_load else 0
-    free = f"{format_bytes(fullest['free_bytes'])} are free on {fullest['node']}"
-    if fullest["free_bytes"] < wanted:
-        raise ClusterError(f"only {free}, and the load may take {format_bytes(wanted)} per node; make room")
-    return f"{free}, and no less on any other" if len(rows) > 1 else free
+    """Where new parts of the table go; *plan* fails if a node has no room for the load."""
+    volumes = read_volumes(subject.client, subject.prepared.target, subject.cluster.name)
+    if not volumes:
+        return "unknown: this user may not read system.storage_policies and system.disks"
+    if any(volume.is_remote for volume in volumes):
+        return "new parts may go to an object store"
+    free: Counter[str] = Counter()
+    for volume in volumes:
+        free[volume.node] += volume.free_bytes
+    node, free_bytes = min(free.items(), key=lambda item: item[1])
+    return f"{format_bytes(free_bytes)} are free on {node}{', and no less on any other' if len(free) > 1 else ''}"
 
 
 CONNECTION_CHECKS = (

@@ -156,15 +156,3 @@ def render_read_clocks(cluster: str | None) -> Statement:
         SETTINGS skip_unavailable_shards = 0
     """
     return inline("read_clocks", text, cluster=cluster)
-
-
-def render_read_free_space(cluster: str | None) -> Statement:
-    """Read the free space of the disks of each node."""
-    text = """
-        SELECT {{ node_name }} AS node, sum(unreserved_space) AS free_bytes
-        FROM {{ cluster | all_nodes("system.disks") }}
-        GROUP BY node
-        ORDER BY node
-        SETTINGS skip_unavailable_shards = 0
-    """
-    return inline("read_free_space", text, cluster=cluster)

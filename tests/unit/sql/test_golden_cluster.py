@@ -14,7 +14,6 @@ from airflow_provider_ch_s3.sql.table_queries import (
     render_detect_nodes,
     render_read_clocks,
     render_read_ddl_entry,
-    render_read_free_space,
     render_read_node,
     render_read_server,
 )
@@ -27,7 +26,6 @@ CASES: dict[str, Statement] = {
     "show_queries": render_show_queries("ch-s3-'a-0-", "it's"),
     **at_both("detect_nodes_cluster", render_detect_nodes),
     **at_both("read_clocks_cluster", render_read_clocks),
-    **at_both("read_free_space_cluster", render_read_free_space),
 }
 
 
