@@ -1,6 +1,6 @@
 """``ch-s3 doctor`` on a real cluster: each thing that a load needs, there and missing.
 
-``tests/unit/load/test_doctor.py`` has what no sandbox can lack, clocks that agree, and ``test_small_disk.py`` a full disk.
+``tests/unit/load/test_doctor.py`` tests clocks that differ, and ``test_small_disk.py`` a full disk.
 """
 
 from __future__ import annotations
