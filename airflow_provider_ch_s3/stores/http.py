@@ -108,7 +108,7 @@ class HttpFileStore:
             return None
         if not response.ok and status != HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # an empty file has no range
             remedy = (
-                "the server is busy or broken: load again later"
+                "the server is busy or broken: clear the task when it answers again"
                 if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS
                 else "only files that everybody may read can be loaded over HTTP: check the address, or have the"
                 " server allow it"

@@ -516,7 +516,7 @@ class TestHttp:
         ("status", "message"),
         [
             pytest.param(403, "answers with 403 .* only files that everybody may read", id="refused"),
-            thorough(503, "answers with 503 .* busy or broken: load again later", id="busy"),
+            thorough(503, "answers with 503 .* busy or broken: clear the task when", id="busy"),
         ],
     )
     def test_a_server_that_refuses(self, lab: Lab, web: WebServer, table: str, status: int, message: str) -> None:
