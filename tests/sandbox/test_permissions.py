@@ -101,7 +101,7 @@ def use_all(lab: Lab, table: str, name: str) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1800)
-@topologies("on-cluster")
+@only_on("on-cluster")
 def test_none_of_them_is_too_many(replicated_lab: Lab, table: str, grants: list[str]) -> None:
     lab = replicated_lab
     unused = []
