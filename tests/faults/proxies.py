@@ -184,7 +184,8 @@ class Proxy:
 
     async def _spoil(self, request: bytes, writer: asyncio.StreamWriter) -> bool:
         """Answer a request in place of the server, if trouble is due."""
-        if self._troubled_requests <= 0:
+        has_no_body = self._trouble == "truncated" and request.startswith(b"HEAD")
+        if self._troubled_requests <= 0 or has_no_body:
             return False
         self._troubled_requests -= 1
         match self._trouble:
