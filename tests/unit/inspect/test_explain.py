@@ -175,7 +175,7 @@ def test_what_is_wrong_with_an_expression(
 ) -> None:
     """What the server said about it is left to the log's DEBUG."""
     error = ServerError(message, code=code)
-    with caplog.at_level(logging.DEBUG):
+    with caplog.at_level(logging.DEBUG, logger="airflow_provider_ch_s3.inspect.explain"):
         explained = explain_expression("where", "…", error, ["carrier", "a b"], whose="the files")
     assert (explained and str(explained)) == said
     logged = [(record.levelname, record.getMessage()) for record in caplog.records]
