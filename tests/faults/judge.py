@@ -21,8 +21,7 @@ from tests.faults.runners import OVER
 from tests.faults.scene import Scene, read_lines, wait_for
 from tests.sandbox.processes import all_answer
 
-# ClickHouse asks a web server ten times for the rest of a truncated answer: minutes for each of four tries.
-END_SECONDS = 600.0
+END_SECONDS = 240.0
 LEFTOVER_SECONDS = 5.0
 FIRST_VERSIONS = dict.fromkeys(range(oracle.FILES), 0)
 REMEDY = ("clear the task", "then", "use ", "give ", "check", "correct", "look", "raise", "wait", "restore", "allow")
