@@ -19,7 +19,6 @@ from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_es
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerError, SourceError
 from airflow_provider_ch_s3.exactly_once.ledger import DEFAULT_LEDGER, Ledger, ledger_name
 from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, check_reach, detect_cluster, read_server
-from airflow_provider_ch_s3.inspect.table import read_volumes
 from airflow_provider_ch_s3.load import checks
 from airflow_provider_ch_s3.load.arrivals import Arrivals
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions
@@ -251,7 +250,7 @@ def check_reading(subject: Subject) -> str:
 
 def check_disk(subject: Subject) -> str:
     """Where new parts of the table go; *plan* fails if a node has no room for the load."""
-    volumes = read_volumes(subject.client, subject.prepared.target, subject.cluster.name)
+    volumes = subject.prepared.volumes
     if not volumes:
         return "unknown: this user may not read system.storage_policies and system.disks"
     if any(volume.is_remote for volume in volumes):

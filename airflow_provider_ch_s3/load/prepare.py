@@ -25,7 +25,7 @@ from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.files import check_condition, read_select_types, read_source, with_delimiter
-from airflow_provider_ch_s3.inspect.table import read_size, read_volumes
+from airflow_provider_ch_s3.inspect.table import Volume, read_size, read_volumes
 from airflow_provider_ch_s3.load import measure
 from airflow_provider_ch_s3.load.checks import check_space
 from airflow_provider_ch_s3.load.merge import check_filled
@@ -75,6 +75,7 @@ class PreparedLoad:
     :param reduction: how far the load is reduced.
     :param merge: how rows are merged by their keys; None in the other modes.
     :param held: what the table holds now, if rows are merged.
+    :param volumes: where new parts of the table go; empty where this user may not know.
     :param line_format: how lines become rows, where bad rows are set aside; None to read the format as it is.
     :param new_table: the target, if it does not exist yet.
     """
@@ -91,6 +92,7 @@ class PreparedLoad:
     chunk: Chunk = field(default_factory=Chunk)
     merge: MergeRule | None = None
     held: TableSize | None = None
+    volumes: tuple[Volume, ...] = ()
     line_format: LineFormat | None = None
     new_table: NewTable | None = None
 
@@ -223,6 +225,7 @@ def prepare_load(
         sharing=sharing,
         merge=request.merge,
         held=read_size(client, target.local, cluster.name) if request.merge else None,
+        volumes=volumes,
         reduction=find_facts(source, sharing).reduction,
         line_format=line_format,
     )

@@ -25,7 +25,7 @@ ENCODED_DEFAULT_PARTITION = DEFAULT_PARTITION.replace("_", "%5F", 1)
 
 def path_column_names(files: Sequence[SourceFile]) -> frozenset[str]:
     """Return the names in ``name=value/`` folders, which the server adds as columns."""
-    return frozenset(name for name, _ in _folders(files[0].key))
+    return folder_names(files[:1])
 
 
 def folder_names(files: Iterable[SourceFile]) -> frozenset[str]:
