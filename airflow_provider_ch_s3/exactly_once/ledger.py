@@ -265,19 +265,27 @@ class Ledger:
         """Read the files of an attempt: path → ETag."""
         manifest: dict[str, str] = {}
         while True:
-            statement = ledger_queries.render_read_attempt_files(
-                self.files_name,
-                self.cluster,
-                target=str(self.target),
-                attempt=attempt.key,
-                after=next(reversed(manifest), ""),
-                limit=FILES_PER_STATEMENT,
+            rows = self._read_attempt_files(
+                attempt.key, after=next(reversed(manifest), ""), limit=FILES_PER_STATEMENT
             )
-            rows = self.client.query(statement)
             manifest |= ((row["path"], row["etag"]) for row in rows)
             if len(rows) < FILES_PER_STATEMENT:
                 return manifest
             del rows  # before the next ones arrive
+
+    def read_first_path(self, attempt: tuple[str, int]) -> str:
+        """Read the first file of an attempt; '' if nothing is recorded of its files.
+
+        :param attempt: its key.
+        """
+        return next((row["path"] for row in self._read_attempt_files(attempt, after="", limit=1)), "")
+
+    def _read_attempt_files(self, attempt: tuple[str, int], *, after: str, limit: int) -> list[dict[str, Any]]:
+        render, files = ledger_queries.render_read_attempt_files, self.files_name
+        target = str(self.target)
+        return self.client.query(
+            render(files, self.cluster, target=target, attempt=attempt, after=after, limit=limit)
+        )
 
     def of(self, target: TableName) -> Ledger:
         """The same ledger, of the table under another name."""

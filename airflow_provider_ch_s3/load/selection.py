@@ -11,14 +11,17 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
-from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT
+from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
+from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.arrivals import Arrivals
 from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits
+from airflow_provider_ch_s3.load.compared import RECENT_EPOCHS
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnChangedFiles
+from airflow_provider_ch_s3.sql import ledger_queries
 
 
 @dataclass(kw_only=True)
@@ -170,6 +173,25 @@ def last_loaded_key(holdings: Holdings, pattern: SourcePattern) -> str:
     (prefix,) = pattern.prefixes
     path = holdings.last_path(pattern.path(prefix), pattern.covers)
     return path.removeprefix(pattern.path(""))
+
+
+def find_earlier_file(
+    ledger: Ledger, identity: LoadIdentity, store: ObjectStore, pattern: SourcePattern
+) -> SourceFile | None:
+    """Find a file of the last load of the same task that is still in the store; None if there is none."""
+    earlier = ledger.look_up(
+        ledger_queries.render_read_earlier_loads,
+        dag=identity.dag_id,
+        task=identity.task_id,
+        load_id=identity.load_id,
+        since=max(0, ledger.last_epoch - RECENT_EPOCHS),
+        limit=1,
+    )
+    path = next((ledger.read_first_path((row["load_id"], row["attempt"])) for row in earlier), "")
+    if not path.startswith(start := pattern.path("")):
+        return None
+    key = path.removeprefix(start)
+    return next((file for file in store.list_files(replace(pattern, globs=(key,))) if file.key == key), None)
 
 
 def list_chunk(store: ObjectStore, request: LoadRequest, chunk: Chunk) -> Iterator[SourceFile]:

@@ -86,6 +86,7 @@ from airflow_provider_ch_s3.load.row_checks import check_chunk, try_checks
 from airflow_provider_ch_s3.load.selection import (
     ChunkSelection,
     are_still_new,
+    find_earlier_file,
     last_loaded_key,
     list_chunk,
     select_chunk,
@@ -359,6 +360,7 @@ class LoadRun(TaskLoad):
     def _check_arguments(self, example: SourceFile | None) -> None:
         """Find mistakes in the arguments when there is nothing to load, too, as far as files of earlier loads tell.
 
+        :param example: one that is listed; None to look for one of the task's last load.
         :raises ConfigError: for the first one.
         """
         request = self.request
@@ -367,14 +369,17 @@ class LoadRun(TaskLoad):
         check_given_settings(
             read_server_settings(self.client), operator=request.settings, connection=request.connection_settings
         )
-        if example is None:
-            return
         try:
-            self._prepare_chunk(Chunk(), (example,), {})
+            example = example or find_earlier_file(self.target.ledger, self.identity, self.store, request.pattern)
+            if example is not None:
+                self._prepare_chunk(Chunk(), (example,), {})
+                return
+            reason = "no file of an earlier load of this task is there"
         except ConfigError:
             raise
         except ChS3Error as error:  # of the file, which is not to be loaded
-            log.info("select and where could not be checked with %r: %s", example.key, error)
+            reason = str(error)
+        log.info("cannot check where and select without new files: %s", reason)
 
     def _prepare_chunk(
         self,

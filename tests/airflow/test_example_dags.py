@@ -123,6 +123,7 @@ def test_rows_are_checked_before_the_commit(examples: LocalAirflow, flights_sand
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(900)
 def test_nightly_replaces_its_day_and_keeps_the_others(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
     for night, rows in (("2013-01-03", 943), ("2013-01-04", 943 + 914), ("2013-01-03", 943 + 914)):
         examples.run("dags", "test", "nightly_flights", f"{night}T02:00:00")

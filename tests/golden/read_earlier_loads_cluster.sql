@@ -1,6 +1,7 @@
 SELECT
     load_id,
     generation,
+    attempt,
     arraySum(mapValues(partition_rows)) AS rows,
     JSONExtractUInt(committed, 'report', 'size_bytes') AS size_bytes,
     JSONExtractRaw(committed, 'report', 'row_checks') AS row_checks

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -205,6 +206,31 @@ def test_mistakes_are_found_when_there_is_nothing_new(lab: Lab, table: str) -> N
     assert report["files_skipped"] == 1
 
 
+def load_day(lab: Lab, glob: str, table: str, day: int, **arguments: Any) -> dict[str, Any]:
+    """Load as the run of a day; all are of one task."""
+    lab.started += timedelta(days=1)
+    operator = lab.operator(glob, table, **CSV, **arguments)
+    context = lab.context(operator)
+    context["ti"].run_id = f"run {day}"
+    with own_errors():
+        report = operator.execute(context)
+    assert report is not None
+    return report
+
+
+def test_mistakes_are_found_on_a_day_without_files(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
+    put_rows(lab, "dt=1/a", 1)
+    load_day(lab, "in/dt=1/*.csv", table, 1)
+    empty = partial(load_day, lab, "in/dt=2/*.csv", table, 2, on_no_files="succeed")
+    with pytest.raises(ConfigError, match="names carier, which is no column of the files; did you mean carrier"):
+        empty(where="carier = 'UA'")
+    empty(where="n > 0 AND dt = 1")
+    assert "cannot check where" not in caplog.text
+    lab.s3.delete_object(Bucket=lab.bucket, Key="in/dt=1/a.csv")
+    empty(where="carier = 'UA'")
+    assert "cannot check where and select without new files: no file of an earlier load of this task" in caplog.text
+
+
 def test_each_chunk_is_checked_by_itself(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
     put_rows(lab, "a", 1, 2)
     put_rows(lab, "b", -3)
@@ -230,38 +256,31 @@ EXPECTED: dict[str, Any] = {
 
 
 def test_a_load_is_compared_with_earlier_ones_of_its_task(lab: Lab, table: str) -> None:
-    def load_day(day: int, *numbers: int, **arguments: Any) -> dict[str, str]:
+    def compare(day: int, *numbers: int, **arguments: Any) -> dict[str, str]:
         put_rows(lab, str(day), *numbers)
-        # one run for each day, of one task
-        lab.started += timedelta(days=1)
-        operator = lab.operator("in/*.csv", table, **CSV, **{"checks": EXPECTED, **arguments})
-        context = lab.context(operator)
-        context["ti"].run_id = f"run {day}"
-        with own_errors():
-            report = operator.execute(context)
-        assert report is not None
+        report = load_day(lab, "in/*.csv", table, day, **{"checks": EXPECTED, **arguments})
         return {
             one["name"]: f"{one['left']} {one['comparison']} {one['right']}, {one['note']}"
             for one in report["row_checks"]
         }
 
     few = "which nothing was compared with: {} of this task into the table, and 3 are needed"
-    assert load_day(1, 10, 10, checks={"rows": Expect.rows(within=0)}) == {
+    assert compare(1, 10, 10, checks={"rows": Expect.rows(within=0)}) == {
         "rows": f"2  None, {few.format('0 earlier loads')}"
     }
-    load_day(2, 9, 11, 10, checks={"mean": EXPECTED["mean"]})
-    load_day(3, 10, 10, 10, checks={"mean": EXPECTED["mean"]})
-    assert load_day(4, 10, 10, 10, 10) == {
+    compare(2, 9, 11, 10, checks={"mean": EXPECTED["mean"]})
+    compare(3, 10, 10, 10, checks={"mean": EXPECTED["mean"]})
+    assert compare(4, 10, 10, 10, 10) == {
         "rows": "4 BETWEEN 1.5 AND 4.5, around 3, the median of 3 earlier loads",
         "bytes": "68 BETWEEN 25 AND 75, around 50, the median of 3 earlier loads",
         "nulls": f"0  None, {few.format('0 earlier loads')}",
         "mean": f"10  None, {few.format('2 earlier loads')}",
     }
-    found = load_day(5, 10, 10, 10)
+    found = compare(5, 10, 10, 10)
     assert found["rows"] == "3 BETWEEN 1.5 AND 4.5, around 3, the median of 4 earlier loads"
     assert found["mean"] == "10 BETWEEN 9 AND 11, around 10, the median of 3 earlier loads"
     with pytest.raises(CheckFailedError) as failed:
-        load_day(6, 12)
+        compare(6, 12)
     assert "'rows': count() is false (1 BETWEEN 1.5 AND 4.5), around 3, the median of 5 earlier loads" in str(
         failed.value
     )
