@@ -14,10 +14,11 @@ from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferr
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, LoadError
 from airflow_provider_ch_s3.table.row_check import Check, Expect
 from airflow_provider_ch_s3.transfers import files_to_clickhouse
+from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.failures import own_errors
 from tests.sandbox.conftest import Lab, bag, wait_until
 from tests.sandbox.few import is_clean
-from tests.sandbox.topologies import only_on
+from tests.sandbox.topologies import only_on, topologies
 
 pytestmark = pytest.mark.sandbox
 
@@ -337,13 +338,17 @@ def test_nothing_is_replaced_in_append(lab: Lab, table: str) -> None:
 
 
 @pytest.mark.thorough
-def test_a_deferred_load_is_checked_when_it_has_ended(lab: Lab, table: str) -> None:
-    put_rows(lab, "a", -1)
-    operator = lab.operator("in/*.csv", table, deferrable=True, **CSV, checks=SANE)
+def defer(lab: Lab, table: str, **arguments: Any) -> tuple[S3ToClickHouseOperator, dict[str, Any]]:
+    """Load until the INSERT runs; returns the operator of the process that resumes, and the event that resumes it."""
+    operator, again = (lab.operator("in/*.csv", table, deferrable=True, **CSV, **arguments) for _ in range(2))
     with pytest.raises(TaskDeferred) as deferred:
         operator.execute(lab.context(operator))
-    event = {"status": "over", "query_id": deferred.value.trigger.query_id, "deadline": None}
-    again = lab.operator("in/*.csv", table, deferrable=True, **CSV, checks=SANE)
+    return again, {"status": "over", "query_id": deferred.value.trigger.query_id, "deadline": None}
+
+
+def test_a_deferred_load_is_checked_when_it_has_ended(lab: Lab, table: str) -> None:
+    put_rows(lab, "a", -1)
+    again, event = defer(lab, table, checks=SANE)
     with pytest.raises(AirflowFailException, match="no negative n"):
         again.execute_complete(lab.context(again), event)
     assert again._lineage is not None  # Airflow asks for it when a task has failed, too
@@ -389,7 +394,7 @@ def test_without_staging_there_is_nothing_to_check(lab: Lab, table: str) -> None
 
 @pytest.mark.thorough
 @pytest.mark.every_case
-@only_on("old")
+@topologies("old")
 def test_checks_on_replicas(replicated_lab: Lab) -> None:
     lab = replicated_lab
     table = lab.create("t", COLUMNS, BY_DAY)
@@ -400,6 +405,9 @@ def test_checks_on_replicas(replicated_lab: Lab) -> None:
     assert [one["passed"] for one in report["row_checks"]] == [True] * 4
     put_rows(lab, "bad", -1)
     assert "(n=-1," in fail(lab, table, SANE, task_id="next")
+    again, event = defer(lab, table, task_id="deferred", checks=SANE)
+    with pytest.raises(AirflowFailException, match=re.escape("(n=-1,")):
+        again.execute_complete(lab.context(again), event)
     with pytest.raises(ConfigError, match="its result may be different"):
         lab.load("in/*.csv", table, task_id="third", **CSV, checks={"new": "max(day) <= today()"})
     assert bag(lab.rows(table, columns="n")) == bag({"n": n} for n in range(40))
@@ -489,12 +497,7 @@ def test_what_only_validates_is_refused_where_it_would_change_something(lab: Lab
 @pytest.mark.thorough
 def test_a_deferred_load_may_only_validate(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
-    given: dict[str, Any] = {**CSV, "deferrable": True, "validate_only": True}
-    operator = lab.operator("in/*.csv", table, **given)
-    with pytest.raises(TaskDeferred) as deferred:
-        operator.execute(lab.context(operator))
-    again = lab.operator("in/*.csv", table, **given)
-    event = {"status": "over", "query_id": deferred.value.trigger.query_id, "deadline": None}
+    again, event = defer(lab, table, validate_only=True)
     report = again.execute_complete(lab.context(again), event)
     assert report is not None
     assert report["is_validated_only"] is True
