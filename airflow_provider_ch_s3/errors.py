@@ -7,7 +7,8 @@ Those marked with a dot are final: no retry can change them, so Airflow does not
     ChS3Error
     ├── ConfigError ·          a connection field or an argument has an invalid value
     ├── SourceError            the files cannot be listed, read or understood
-    │   └── MisfitError ·      a value of the files does not fit its column
+    │   ├── MisfitError ·      a value of the files does not fit its column
+    │   └── SnapshotError ·    the snapshots of a lake's table cannot be loaded as files
     ├── TargetError ·          the table does not fit the load, the files, or the rights of the user
     │   ├── TargetChangingError     it is missing on a node, or differs between nodes, perhaps only for a moment
     │   │   └── ColumnsDifferError      its columns differ
@@ -83,6 +84,12 @@ class MisfitError(SourceError):
 
     Text that cannot be parsed is another error: its file may still be written.
     """
+
+    is_final = True
+
+
+class SnapshotError(SourceError):
+    """The snapshots of a lake's table cannot be loaded as files: the rows would be others than those of the table."""
 
     is_final = True
 

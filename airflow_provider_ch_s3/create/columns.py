@@ -70,7 +70,7 @@ def read_new_columns(
         found = _choose_typed(client, source, in_files, request, cluster)
     else:
         found = _choose_text(client, source, in_files, request)
-    in_path = path_column_names(files)
+    in_path = path_column_names(files, source.pattern.scheme)
     columns = [NewColumn(name=name, type=kind, in_path=name in in_path) for name, kind in found.items()]
     columns += _folder_columns(source, found)
     chosen = _with_selected(client, source, columns, request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import NoneType
 
@@ -39,6 +39,7 @@ class Scheme:
     :param example: an address.
     :param lists_folders: a listing contains all objects that begin like a glob; otherwise only its matches.
     :param is_reliable: an object arrives whole, or its reader fails.
+    :param has_path_columns: folders named ``name=value/`` hold the values of a column.
     :param unsafe: characters of a key that the servers do not take literally.
     :param read_bucket: brings a bucket into its usual form; ``read_glob``: a glob into that of the keys of a listing.
     """
@@ -51,6 +52,7 @@ class Scheme:
     example: str
     lists_folders: bool = True
     is_reliable: bool = True
+    has_path_columns: bool = True
     unsafe: re.Pattern[str] = UNSAFE_IN_PATH
     read_bucket: Callable[[str], str] = _as_it_is
     read_glob: Callable[[str], str] = _as_it_is
@@ -95,6 +97,9 @@ HTTP = Scheme(
     read_bucket=read_host,
     read_glob=read_url_glob,
 )
+DELTA = replace(S3, store="Delta", operator="DeltaToClickHouseOperator", example="s3://bucket/folder/of/the/table")
+# What its files do not say, their folders do not say either: they are named by transforms, and by texts of their own.
+ICEBERG = replace(DELTA, store="Iceberg", operator="IcebergToClickHouseOperator", has_path_columns=False)
 SCHEMES = (S3, GCS, AZURE, HTTP)
 
 
@@ -190,6 +195,20 @@ def parse_source(source: str | Sequence[str], scheme: Scheme = S3) -> SourcePatt
             " task for each (dynamic task mapping does that)"
         )
     return SourcePattern(bucket=buckets.pop(), globs=tuple(globs), scheme=scheme)
+
+
+def parse_location(source: object, scheme: Scheme) -> SourcePattern:
+    """Parse the address of a lake's table: a folder, in which all of it is.
+
+    :raises ConfigError: if it is malformed, or names more than one.
+    """
+    if not isinstance(source, str):
+        raise refuse_argument("source", source, f"give the location of one table, such as {scheme.example!r}")
+    pattern = parse_source(source.rstrip("/"), scheme)
+    (folder,) = pattern.globs
+    if WILDCARD.search(folder):
+        raise ConfigError(f"source={source!r} has wildcards; give the location of one table")
+    return replace(pattern, globs=(f"{folder}/**",))
 
 
 def find_scheme(address: str) -> Scheme:

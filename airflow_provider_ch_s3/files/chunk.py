@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ch_s3.common.text import format_bytes
+from airflow_provider_ch_s3.files.snapshots import SnapshotRange
+from airflow_provider_ch_s3.files.source import SourceFile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +23,7 @@ class Chunk:
     :param bytes_before: of the files of the chunks before it.
     :param seconds_before: of the INSERTs and commits of those chunks.
     :param bytes_total: of the files of all chunks, as the first one found them.
+    :param snapshots: which snapshots the listing is of, if the source is a lake's table.
     """
 
     number: int = 1
@@ -30,6 +33,17 @@ class Chunk:
     bytes_before: int = 0
     seconds_before: float = 0.0
     bytes_total: int = 0
+    snapshots: SnapshotRange | None = None
+
+    @property
+    def records(self) -> tuple[SourceFile, ...]:
+        """What the ledger records besides the files."""
+        return (self.snapshots.record(is_whole=self.is_last),) if self.snapshots else ()
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What people want to know of the snapshots; empty if the source is no lake's table."""
+        return self.snapshots.facts if self.snapshots else {}
 
     @property
     def is_last(self) -> bool:

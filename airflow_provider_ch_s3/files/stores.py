@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.snapshots import SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
 
 # To one store, by one load: as many as the connections in the pool of an S3 client.
@@ -70,6 +71,30 @@ class RegionalStore(ObjectStore, Protocol):
 
     def region_of(self, bucket: str) -> str:
         """Name of the bucket's region; '' if the store does not tell it."""
+
+
+@runtime_checkable
+class SnapshotStore(ObjectStore, Protocol):
+    """The data files of a lake's table: of the wanted snapshot, until the load is pinned to some."""
+
+    @property
+    def record_key(self) -> str:
+        """The key under which the ledger has the snapshots that are loaded."""
+
+    def pin(self, held: Set[str]) -> SnapshotRange:
+        """Choose what to load: what all processes of the load read then, whatever is written meanwhile.
+
+        :param held: the ledger's records of the snapshots that the ClickHouse table holds.
+        :raises SnapshotError: if it is unknown which rows of the snapshot the ClickHouse table lacks.
+        """
+
+    def at(self, snapshots: SnapshotRange) -> ObjectStore:
+        """The same store, with the files of these snapshots."""
+
+
+def at_snapshots(store: ObjectStore, snapshots: SnapshotRange | None) -> ObjectStore:
+    """Return the store with the files that a load is to see, if it was pinned to snapshots."""
+    return store.at(snapshots) if snapshots and isinstance(store, SnapshotStore) else store
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,7 +57,7 @@ def read_source(
         compression=compression,
         columns=(),
     )
-    in_path = path_column_names(files)
+    in_path = path_column_names(files, request.pattern.scheme)
     if in_path and access.function is TableFunction.URL:
         for file in files:
             check_folders_of_url(file)
@@ -252,7 +252,7 @@ def _in_file_and_folder(source: SourceSpec, error: ServerError) -> str:
         r"Unknown field found (?:in format header: '(.+?)' at|while parsing \w+ format: (.+?): )", str(error)
     )
     name = (match[1] or match[2]) if match else ""
-    return name if name in path_column_names(source.files) else ""
+    return name if name in path_column_names(source.files, source.pattern.scheme) else ""
 
 
 def unreadable(source: SourceSpec, error: ServerError, target: TargetSpec | None = None) -> SourceError:

@@ -51,7 +51,8 @@ def compare_files(
     """
     footers = read_footers(query, source, cluster, request.settings) if source.format.has_footers else None
     source = replace(source, rows=footers.row_count if footers else None)
-    in_path = path_column_names(source.files)
+    scheme = source.pattern.scheme
+    in_path = path_column_names(source.files, scheme)
     try:
         schemas = read_schemas(query, replace(source, columns=()), footers, request.settings)
     except SourceError as error:
@@ -62,7 +63,8 @@ def compare_files(
     if request.structure:
         check_structure(source.columns, schemas)
         return source
-    only_in_path, in_folders = _only_in_path(in_path, schemas), folder_names(source.files)
+    only_in_path = _only_in_path(in_path, schemas)
+    in_folders = folder_names(source.files) if scheme.has_path_columns else frozenset()
     in_files = join_schemas(
         schemas,
         is_used=partial(_is_used, request, target),

@@ -100,6 +100,7 @@ class Arrivals:
     Empty objects are folder markers and ``_SUCCESS`` files: they contain nothing to load.
 
     :param after: a key after which the listing begins; '' for all of it.
+    :param goes_on: the listing is of what came after what is loaded, so that nothing in it is nothing new.
     :param is_sorted: whether the keys have come in order so far.
     :param missed_count: objects that begin like a glob and do not match it, for the message.
     :param folders: folders with matching files; filled only if markers are expected.
@@ -109,6 +110,7 @@ class Arrivals:
     store: ObjectStore
     request: LoadRequest
     after: str = ""
+    goes_on: bool = False
     is_sorted: bool = field(default=True, init=False)
     ready_count: int = field(default=0, init=False)
     young_count: int = field(default=0, init=False)
@@ -164,7 +166,7 @@ class Arrivals:
             ``min_files``, if an expected file is missing, or if files are too young and cannot be left out.
         """
         request = self.request
-        if self.after and not (self.ready_count or self.young_count):
+        if (self.after or self.goes_on) and not (self.ready_count or self.young_count):
             return
         if self.folders or request.after_load in (AfterLoad.KEEP, AfterLoad.TAG):
             check_markers(self.store, request, folders=self.folders, listed=self.markers, after=self.after)

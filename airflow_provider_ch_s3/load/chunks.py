@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind, History
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.files.snapshots import SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile, list_keys
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.report import LoadReport, join_reports
@@ -86,6 +87,7 @@ class CommittedChunks:
             bytes_before=before.bytes_before + before.size_bytes,
             seconds_before=round(sum(one.seconds + one.commit_seconds for one in self._reports), 3),
             bytes_total=before.bytes_total,
+            snapshots=before.snapshots,
         )
 
     @cached_property
@@ -162,7 +164,9 @@ class ChunkFiles:
 
 def chunk_of(attempt: Attempt) -> Chunk:
     """Read which chunk an attempt is to load."""
-    return decode(Chunk, attempt.detail(EventKind.PLANNED).get("chunk", {}))
+    written = attempt.detail(EventKind.PLANNED).get("chunk", {})
+    snapshots = written.get("snapshots")
+    return decode(Chunk, {**written, "snapshots": snapshots and decode(SnapshotRange, snapshots)})
 
 
 def changed_arguments(attempt: Attempt, request: LoadRequest) -> list[str]:

@@ -12,6 +12,7 @@ from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.files.file_format import file_extension, is_compressed
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.load.report import describe_snapshot
 from airflow_provider_ch_s3.tuning import Setting
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ def format_plan(prepared: PreparedLoad, *, show_all: bool = False) -> str:
     )
     lines = [
         *([] if prepared.chunk.is_only else [f"chunk     {prepared.chunk.describe_share()}"]),
+        *([f"snapshot  {describe_snapshot(prepared.chunk.facts)}"] if prepared.chunk.snapshots else []),
         f"table     {prepared.target.name} ({prepared.target.engine}), {count_of(len(prepared.mapping), 'column')}",
         *_describe_merge(prepared),
         f"cluster   {prepared.cluster.node_count} x {count_of(node.vcpus, 'core')},"

@@ -43,6 +43,7 @@ def describe_attempt(
         "files": len(selection.files),
         **selection.left_out.counts,
         "chunk": prepared.chunk.as_dict(),
+        **({"snapshot": prepared.chunk.facts} if prepared.chunk.snapshots else {}),
         "bytes": prepared.source.size_bytes,
         "rows": prepared.rows,
         "data_format": prepared.source.data_format,

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from airflow_provider_ch_s3.common.codec import as_plain, decode
@@ -129,6 +130,9 @@ class LoadReport:
         more than a guard that has the servers' own value.
     :param left_out_settings: computed setting that the server does not accept → the reason.
     :param data_format: format of the files; '' where no plan is known.
+    :param snapshot: of a lake's table its ``table_uuid``, and ``id``, ``time``, ``operation``, ``schema_id`` of the
+        snapshot that was loaded; ``after``: id of the one that the table held, '' if all rows of the snapshot were
+        loaded. Empty if the source is no lake's table.
     :param volume_bytes: size of the written rows in the server's memory; 0 if the table's engine has no parts.
     :param predicted: what the plan expected, a :class:`Prediction`; empty where no plan is known.
     :param load_mode: mode of the load, as the operator names it; ``append`` without staging.
@@ -182,6 +186,7 @@ class LoadReport:
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     left_out_settings: Mapping[str, str] = field(default_factory=dict)
     data_format: str = ""
+    snapshot: Mapping[str, str] = field(default_factory=dict)
     volume_bytes: int = _reported(_sum)
     predicted: Mapping[str, Any] = _reported(lambda _: {}, {})
     load_mode: str = "append"
@@ -217,13 +222,22 @@ class LoadReport:
 
     @classmethod
     def nothing_new(
-        cls, table: str, *, files_skipped: int = 0, files_too_young: int = 0, after_key: str = ""
+        cls,
+        table: str,
+        *,
+        files_skipped: int = 0,
+        files_too_young: int = 0,
+        after_key: str = "",
+        snapshot: Mapping[str, str] = MappingProxyType({}),
     ) -> LoadReport:
         """Build the report of a load without files, or whose files were all loaded before or are too young.
 
+        :param snapshot: of a lake's table, as the report has it.
         :param after_key: the last key that the table holds, if only keys after it were listed.
         """
         reasons = [f"the table holds all files up to {after_key!r}, and none is after it"] if after_key else []
+        if snapshot.get("after"):
+            reasons.append(f"snapshot {snapshot['id']} has no files that were added after {snapshot['after']}")
         if files_skipped:
             reasons.append(
                 f"the table already holds {count_of(files_skipped, 'listed file')}, in this version or another"
@@ -241,6 +255,7 @@ class LoadReport:
             files_too_young=files_too_young,
             checks=tuple(reasons) or ("no file matches the source",),
             partitions={},
+            snapshot=dict(snapshot),
         )
 
     @property
@@ -309,6 +324,7 @@ class LoadReport:
             *([f"  blocks and threads: {Reduction(**self.reduction)}"] if self.reduction else []),
             *(f"  checked: {check}" for check in self.checks),
             *(f"  {decode(CheckResult, one)}" for one in self.row_checks),
+            *([f"  snapshot: {describe_snapshot(self.snapshot)}"] if self.snapshot else []),
             *([f"  rejected: {count_of(self.rows_rejected, 'row')}"] if self.rows_rejected else []),
             *([f"  columns added: {', '.join(self.columns_added)}"] if self.columns_added else []),
             *([f"  skipped: {count_of(self.files_skipped, 'file')}"] if self.files_skipped else []),
@@ -336,6 +352,13 @@ class LoadReport:
             partitions = count_of(len(self.replaced), "partition")
             lines.append(f"  replaced: {rows} in {partitions}: {describe_partitions(self.replaced)}")
         return lines
+
+
+def describe_snapshot(facts: Mapping[str, str]) -> str:
+    """Describe what of a lake's table was loaded: ``7 (append, 2026-11-25T…), what was added after 5``."""
+    about = ", ".join(filter(None, (facts["operation"], facts["time"])))
+    what = f"what was added after {facts['after']}" if facts["after"] else "all of its rows"
+    return f"{facts['id']}{f' ({about})' if about else ''}, {what}"
 
 
 def describe_partitions(rows: Mapping[str, int]) -> str:

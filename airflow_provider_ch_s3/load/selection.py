@@ -14,8 +14,9 @@ from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.files.snapshots import SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.files.stores import ObjectStore
+from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore, at_snapshots
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.arrivals import Arrivals
 from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits
@@ -132,7 +133,12 @@ def select_chunk(
     :raises SourceError: as :func:`select_files` and :class:`Arrivals`, or if the store lists its keys in no order
         and they are too many for one chunk.
     """
-    arrivals = Arrivals(store=store, request=request, after=start.after)
+    arrivals = Arrivals(
+        store=at_snapshots(store, start.snapshots),
+        request=request,
+        after=start.after,
+        goes_on=bool(start.snapshots and start.snapshots.after),
+    )
     taken = ChunkFiles(limits=limits, pattern=request.pattern)
     left_out = LeftOut()
     last, bytes_after = "", 0
@@ -168,6 +174,18 @@ def select_chunk(
     )
 
 
+def pin_snapshots(holdings: Holdings, store: ObjectStore, request: LoadRequest, chunk: Chunk) -> SnapshotRange | None:
+    """Choose which snapshots a load reads, if its source is a lake's table: those of its earlier chunks, or new ones.
+
+    :raises SnapshotError: if it is unknown which of their rows the table lacks.
+    """
+    if chunk.snapshots or not isinstance(store, SnapshotStore):
+        return chunk.snapshots
+    path = request.pattern.path(store.record_key)
+    held = holdings.versions({path}).get(path, set()) if request.skips_loaded else set()
+    return store.pin(held)
+
+
 def last_loaded_key(holdings: Holdings, pattern: SourcePattern) -> str:
     """Find the last key of a source, in their order, that the table holds; '' if there is none."""
     (prefix,) = pattern.prefixes
@@ -195,20 +213,25 @@ def find_earlier_file(
 
 
 def list_chunk(store: ObjectStore, request: LoadRequest, chunk: Chunk) -> Iterator[SourceFile]:
-    """List the objects among which the files of a chunk are."""
-    for file in store.list_files(request.pattern, after=chunk.after):
+    """List the objects among which the files of a chunk are, and what the ledger records besides them."""
+    yield from chunk.records
+    for file in at_snapshots(store, chunk.snapshots).list_files(request.pattern, after=chunk.after):
         if chunk.last and file.key > chunk.last:
             return
         if file.key > chunk.after:
             yield file
 
 
-def are_still_new(holdings: Holdings, files: tuple[SourceFile, ...], request: LoadRequest) -> bool:
-    """Whether the table still holds none of the files selected earlier.
+def are_still_new(holdings: Holdings, selection: ChunkSelection, request: LoadRequest, *, since: int) -> bool:
+    """Whether the table still holds none of the files selected earlier, and nothing more of a lake's table.
 
+    :param since: the epoch at which they were selected.
     :raises SourceError: as :func:`select_files`.
     """
-    groups = batches(files, FILES_PER_STATEMENT)
+    records = {request.pattern.path(record.key) for record in selection.chunk.records}
+    if records and request.skips_loaded and holdings.versions(records, after=since):
+        return False
+    groups = batches(selection.files, FILES_PER_STATEMENT)
     read_versions = partial(holdings.versions, whole=request.skips_loaded)
     return all(_select_new(read_versions, group, request).files == group for group in groups)
 

@@ -89,6 +89,7 @@ from airflow_provider_ch_s3.load.selection import (
     find_earlier_file,
     last_loaded_key,
     list_chunk,
+    pin_snapshots,
     select_chunk,
 )
 from airflow_provider_ch_s3.load.verify import verify_staged, wait_until_settled
@@ -321,6 +322,8 @@ class LoadRun(TaskLoad):
             start = done.next(self.request)
             if done.last is None and self.request.list_after_loaded:
                 start = Chunk(after=last_loaded_key(self.target.holdings, self.request.pattern))
+            snapshots = pin_snapshots(self.target.holdings, self.store, self.request, start)
+            start = dataclasses.replace(start, snapshots=snapshots)
             self.chunk_number = start.number
             past = self._read_past(history)
             read_versions = partial(self.target.holdings.versions, whole=self.request.skips_loaded)
@@ -436,7 +439,8 @@ class LoadRun(TaskLoad):
             check_unbroken(target, self.request, owner.history, selection.files)
             chunks = self._committed_chunks(owner.history)
             if not chunks.is_same(done) or (
-                owner.has_news(history) and not are_still_new(target.holdings, selection.files, self.request)
+                owner.has_news(history)
+                and not are_still_new(target.holdings, selection, self.request, since=history.epoch)
             ):
                 return Begin(owner.history, chunks)
             if prepared is None:
@@ -465,8 +469,9 @@ class LoadRun(TaskLoad):
         stage = None
         if prepared.line_format is not None:
             stage = LineStage(line_format=prepared.line_format, tables=self.reject_tables).create
+        files = (*selection.files, *selection.chunk.records)
         create = create_merge_staging if self.request.merge else Staging.create
-        staging = owner.plan(attempt, selection.files, self.request.pattern, detail, self.views, stage, create)
+        staging = owner.plan(attempt, files, self.request.pattern, detail, self.views, stage, create)
         return Submit(attempt, prepared.insert(self.identity, into=staging))
 
     def _report_without(self, chunks: CommittedChunks, selection: ChunkSelection) -> LoadReport:
@@ -477,7 +482,9 @@ class LoadRun(TaskLoad):
         if chunks.last is None:
             counts = selection.left_out.counts
             after_key = "" if any(counts.values()) else selection.chunk.after
-            return LoadReport.nothing_new(self.request.table, **counts, after_key=after_key)
+            return LoadReport.nothing_new(
+                self.request.table, **counts, after_key=after_key, snapshot=selection.chunk.facts
+            )
         if chunks.rows < self.request.min_rows:
             raise LoadError(
                 f"the chunks of this load have {count_of(chunks.rows, 'row')}, fewer than"

@@ -200,6 +200,7 @@ FROM_PLAN = (
     "files_skipped",
     "files_too_young",
     "data_format",
+    "snapshot",
     "settings",
     "left_out_settings",
     "predicted",

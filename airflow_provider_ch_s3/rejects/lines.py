@@ -170,7 +170,7 @@ def _check_folders(files: tuple[SourceFile, ...], target: TargetSpec, source: So
 
     :raises SourceError: if they are not.
     """
-    in_path = path_column_names(files)
+    in_path = path_column_names(files, source.pattern.scheme)
     folders = [FileColumn(name=name, in_path=True) for name in sorted(in_path)]
     typed = type_path_columns(folders, files, target.columns)
     columns = {column.name for column in target.columns}

@@ -57,6 +57,8 @@ class S3FileStore:
     without_connection = "use the own roles of the worker and the servers"
     cannot = "the rows are committed, but after_load cannot"
     """How the message begins when the store refuses a change."""
+    why_read = "it tells which files a table has"
+    """What a small object is for, if it cannot be read."""
 
     def __init__(
         self,
@@ -179,6 +181,22 @@ class S3FileStore:
             log.debug("no region of bucket %r: %s", bucket, error)
             return ""
         return str(answer["ResponseMetadata"].get("HTTPHeaders", {}).get("x-amz-bucket-region", ""))
+
+    def read(self, bucket: str, key: str) -> SmallObject | None:
+        """Read a small object; None if there is none.
+
+        :raises SourceError: if the store refuses.
+        """
+        try:
+            answer = self._client.get_object(Bucket=bucket, Key=key)
+            return SmallObject(body=answer["Body"].read(), etag=answer["ETag"].strip('"'))
+        except (BotoCoreError, ClientError) as error:
+            if isinstance(error, ClientError) and error.response.get("Error", {}).get("Code") == "NoSuchKey":
+                return None
+            raise SourceError(
+                f"cannot read {key!r} in bucket {bucket!r} with {self._who}: {error}; {self.why_read}: allow these"
+                " credentials to read and list there (s3:GetObject, s3:ListBucket)"
+            ) from error
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
         """Read the last bytes of an object, or all of a smaller one.
@@ -335,22 +353,7 @@ class S3ExportStore(S3FileStore):
     """The prefixes of one S3 endpoint; arguments as those of :class:`S3FileStore`."""
 
     cannot = "cannot"
-
-    def read(self, bucket: str, key: str) -> SmallObject | None:
-        """Read a small object; None if there is none.
-
-        :raises SourceError: if the store refuses.
-        """
-        try:
-            answer = self._client.get_object(Bucket=bucket, Key=key)
-            return SmallObject(body=answer["Body"].read(), etag=answer["ETag"].strip('"'))
-        except (BotoCoreError, ClientError) as error:
-            if isinstance(error, ClientError) and error.response.get("Error", {}).get("Code") == "NoSuchKey":
-                return None
-            raise SourceError(
-                f"cannot read {key!r} in bucket {bucket!r} with {self._who}: {error}; it tells whether an export is"
-                " complete: allow these credentials to read and list there (s3:GetObject, s3:ListBucket)"
-            ) from error
+    why_read = "it tells whether an export is complete"
 
     def write(self, bucket: str, key: str, body: bytes, *, instead_of: SmallObject | None) -> bool:
         """Write a small object if the one that is there is still the given one; returns whether it was.

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, integer_range
 from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.files.addresses import Scheme
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile
 from airflow_provider_ch_s3.table.target import TableColumn
 
@@ -23,9 +24,9 @@ DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 ENCODED_DEFAULT_PARTITION = DEFAULT_PARTITION.replace("_", "%5F", 1)
 
 
-def path_column_names(files: Sequence[SourceFile]) -> frozenset[str]:
+def path_column_names(files: Sequence[SourceFile], scheme: Scheme) -> frozenset[str]:
     """Return the names in ``name=value/`` folders, which the server adds as columns."""
-    return folder_names(files[:1])
+    return folder_names(files[:1]) if scheme.has_path_columns else frozenset()
 
 
 def folder_names(files: Iterable[SourceFile]) -> frozenset[str]:

@@ -63,9 +63,19 @@ class LoadLineage:
 
         namespace, checks = self.pattern.address("").rstrip("/"), self._assertions()
         return [
-            InputDataset(namespace=namespace, name=folder.rstrip("/") or "/", inputFacets=checks)
+            InputDataset(
+                namespace=namespace, name=folder.rstrip("/") or "/", facets=self._version(), inputFacets=checks
+            )
             for folder in sorted(self.pattern.folders)
         ]
+
+    def _version(self) -> dict[str, Any]:
+        """Which snapshot of a lake's table was read."""
+        from openlineage.client.facet_v2 import dataset_version_dataset
+
+        snapshot = self.report.snapshot.get("id")
+        version = dataset_version_dataset.DatasetVersionDatasetFacet
+        return {"version": version(datasetVersion=snapshot)} if snapshot else {}
 
     def _assertions(self) -> dict[str, Any]:
         """What the checks found, as a facet of what was checked: the rows of the files."""

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import S3Access
-from airflow_provider_ch_s3.files.addresses import SourcePattern, parse_source
+from airflow_provider_ch_s3.files.addresses import S3, SourcePattern, parse_source
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.table.path_columns import path_column_names
@@ -270,7 +270,7 @@ def test_nobody_knows_the_names_of_the_parameters_before() -> None:
     ],
 )
 def test_path_columns(key: str, expected: set[str]) -> None:
-    assert path_column_names([file(key)]) == expected
+    assert path_column_names([file(key)], S3) == expected
 
 
 def test_parse_structure() -> None:

@@ -1,0 +1,234 @@
+"""Delta tables: the log's commits are JSON, and deltalake reads its checkpoints, from a copy of the log."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import unquote
+
+from deltalake import DeltaTable as DeltaLakeTable
+from deltalake.exceptions import DeltaError
+
+from airflow_provider_ch_s3.errors import SnapshotError, SourceError
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE
+from airflow_provider_ch_s3.lakes.table import LakeFiles, Snapshot, removes_rows, show_time
+from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_values
+
+_COMMIT = re.compile(r"(?P<version>\d{20})\.json")
+_CHECKPOINT = re.compile(r"(?P<version>\d{20})\.checkpoint\..*(parquet|json)")
+_PURGE = "rewrite those files (Spark: REORG TABLE … APPLY (PURGE)), and load with load_mode='replace_table'"
+
+# What does not change how data files are read.
+HARMLESS_FEATURES = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+
+
+class DeltaTable:
+    """A table as its log has it."""
+
+    def __init__(self, files: LakeFiles, bucket: str, location: str) -> None:
+        self._files = files
+        self._bucket = bucket
+        self._location = location
+        self._commits: dict[int, str] = {}
+        self._checkpoints: dict[int, list[str]] = {}
+        self._sidecars: list[str] = []
+        self._list_log()
+
+    @property
+    def _log(self) -> str:
+        return f"{self._location}/_delta_log/"
+
+    @property
+    def _address(self) -> str:
+        return f"s3://{self._bucket}/{self._location}"
+
+    def _list_log(self) -> None:
+        for file in self._files.list_files(SourcePattern(bucket=self._bucket, globs=(f"{self._log}**",))):
+            name = file.key.removeprefix(self._log)
+            if match := _COMMIT.fullmatch(name):
+                self._commits[int(match["version"])] = file.key
+            elif match := _CHECKPOINT.fullmatch(name):
+                self._checkpoints.setdefault(int(match["version"]), []).append(file.key)
+            elif name.startswith("_sidecars/"):
+                self._sidecars.append(file.key)
+        if not self._commits:
+            raise SourceError(
+                f"s3://{self._bucket}/{self._log} has no commit (*.json), so {self._address} is not the location of a"
+                " Delta table; correct source"
+            )
+
+    @property
+    def _latest(self) -> int:
+        return max(self._commits)
+
+    @cached_property
+    def uuid(self) -> str:
+        """The table's id, which a re-created one does not have."""
+        return str(self._table.metadata().id)
+
+    @cached_property
+    def _table(self) -> DeltaLakeTable:
+        """The latest version."""
+        with self._opened(self._latest) as table:
+            return table
+
+    @contextmanager
+    def _opened(self, version: int) -> Iterator[DeltaLakeTable]:
+        """Open one version in a copy of the log, as far as it is needed.
+
+        :raises SnapshotError: if the log is too short for it, or deltalake cannot read it.
+        """
+        begins = max((one for one in self._checkpoints if one <= version), default=0)
+        keys = [*self._checkpoints.get(begins, ()), *(self._sidecars if begins else ())]
+        keys += [key for number, key in self._commits.items() if begins <= number <= version]
+        with TemporaryDirectory() as folder:
+            log = Path(folder) / "_delta_log"
+            (log / "_sidecars").mkdir(parents=True)
+            for key, body in self._read_all(keys).items():
+                (log / key.removeprefix(self._log)).write_bytes(body)
+            try:
+                yield DeltaLakeTable(folder, version=version)
+            except DeltaError as error:
+                raise SnapshotError(
+                    f"deltalake cannot read version {version} of {self._address}: {error}; load a newer snapshot if"
+                    " its log was cleaned up"
+                ) from error
+
+    def _read_all(self, keys: Sequence[str]) -> dict[str, bytes]:
+        with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+            found = pool.map(lambda key: self._files.read(self._bucket, key), keys)
+            return {key: one.body for key, one in zip(keys, found, strict=True) if one is not None}
+
+    def _check_features(self, table: DeltaLakeTable) -> None:
+        """:raises SnapshotError: if plain Parquet files are not what the table means by them."""
+        if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
+            raise SnapshotError(
+                f"{self._address} maps its columns (delta.columnMapping.mode), so that their names in the files may"
+                " be others, and plain Parquet files are read by names; it cannot be loaded as files"
+            )
+        unknown = set(table.protocol().reader_features or ()) - HARMLESS_FEATURES - {"columnMapping"}
+        if unknown:
+            raise SnapshotError(
+                f"readers of {self._address} need the feature {sorted(unknown)[0]!r}, which plain Parquet files do"
+                " not have; it cannot be loaded as files"
+            )
+
+    def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
+        """Find a version.
+
+        :raises SnapshotError: if there is none.
+        """
+        version: int | None = self._latest
+        if isinstance(wanted, int):
+            version = wanted if wanted <= self._latest else None
+        elif isinstance(wanted, datetime.datetime):
+            until = wanted.timestamp() * 1000
+            newest_first = sorted(self._commits, reverse=True)
+            version = next((one for one in newest_first if self._info(one).get("timestamp", 0) <= until), None)
+        if version is None:
+            raise SnapshotError(f"{self._address} has no version {wanted}; the latest is {self._latest}")
+        info = self._info(version) if version in self._commits else {}
+        time = show_time(info["timestamp"]) if "timestamp" in info else ""
+        return Snapshot(id=str(version), time=time, operation=str(info.get("operation", "")))
+
+    def line(self, snapshot: str) -> Iterator[str]:
+        """Versions from one downwards, down to the last one whose next commit was cleaned up."""
+        version = int(snapshot)
+        yield str(version)
+        while version in self._commits and version > 0:
+            version -= 1
+            yield str(version)
+
+    def files_of(self, snapshot: str) -> Sequence[SourceFile]:
+        """The data files of a version.
+
+        :raises SnapshotError: if it has deletion vectors.
+        """
+        with self._opened(int(snapshot)) as table:
+            self._check_features(table)
+            if "deletionVectors" in (table.protocol().reader_features or ()) and _has_vectors(table):
+                raise SnapshotError(
+                    f"version {snapshot} of {self._address} has deletion vectors, which say that rows of its data"
+                    f" files are deleted, and plain Parquet files do not know them: {_PURGE}"
+                )
+            actions = table.get_add_actions()
+            paths, sizes = (actions.column(name).to_pylist() for name in ("path", "size_bytes"))
+            partitions: Any = [{}] * len(paths)
+            if table.metadata().partition_columns:
+                partitions = actions.column("partition").to_pylist()
+        return list(map(self._as_file, paths, sizes, partitions))
+
+    def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
+        """The data files that versions after one have added.
+
+        :raises SnapshotError: if one of them has removed rows.
+        """
+        if after == snapshot:
+            return []
+        self._check_features(self._table)
+        added = []
+        for version in range(int(after) + 1, int(snapshot) + 1):
+            for action in self._actions(version):
+                removed, file = action.get("remove"), action.get("add")
+                if removed and removed.get("dataChange", True):
+                    raise removes_rows(
+                        f"version {version} of {self._info(version).get('operation', 'an unknown operation')} removed"
+                        f" rows, such as those of {unquote(removed['path'])}"
+                    )
+                if file and file.get("deletionVector"):
+                    raise removes_rows(f"version {version} deleted rows of {unquote(file['path'])}")
+                if file and file.get("dataChange", True):
+                    added.append(self._as_file(file["path"], file["size"], file.get("partitionValues") or {}))
+        return added
+
+    def _actions(self, version: int) -> Sequence[Mapping[str, Any]]:
+        found = self._files.read(self._bucket, f"{self._log}{version:020}.json")
+        if found is None:
+            raise SnapshotError(
+                f"version {version} of {self._address} was cleaned up while it was read; clear the task"
+            )
+        return [json.loads(line) for line in found.body.splitlines() if line.strip()]
+
+    def _info(self, version: int) -> Mapping[str, Any]:
+        return next((one["commitInfo"] for one in self._actions(version) if "commitInfo" in one), {})
+
+    def _as_file(self, path: str, size_bytes: int, partition: Mapping[str, Any]) -> SourceFile:
+        """:raises SnapshotError: if the file is elsewhere, or its folders do not have the values of its partition."""
+        key = unquote(path)
+        if "://" in key or key.startswith("/"):
+            raise SnapshotError(
+                f"{path} is outside of {self._address}, as in a shallow clone; load the clone's source"
+            )
+        folders = {name: unquote(value) for name, value in folder_values(key).items()}
+        for name, value in partition.items():
+            folder = folders.get(name)
+            expected = DEFAULT_PARTITION if value in (None, "") else _text_of(value)
+            if folder is None or expected not in (None, folder):
+                raise SnapshotError(
+                    f"the file {key!r} belongs to the partition {name}={value}, and its folder does not say so, while"
+                    " the values of partition columns are read from folders (name=value/); it cannot be loaded as a"
+                    " file"
+                )
+        return SourceFile(key=f"{self._location}/{key}", etag=str(size_bytes), size_bytes=size_bytes)
+
+
+def _has_vectors(table: DeltaLakeTable) -> bool:
+    return bool(table.deletion_vectors().read_all().num_rows)
+
+
+def _text_of(value: object) -> str | None:
+    """The text of a partition's value; None of types whose values have several forms."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    is_plain = isinstance(value, (str, int, datetime.date)) and not isinstance(value, datetime.datetime)
+    return str(value) if is_plain else None

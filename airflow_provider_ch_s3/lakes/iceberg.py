@@ -1,0 +1,274 @@
+"""Iceberg tables: pyiceberg reads the metadata, through the same store as the load."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
+from urllib.parse import urlsplit
+
+from pyiceberg.io import FileIO, InputFile, OutputFile
+from pyiceberg.manifest import DataFile, FileFormat, ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
+from pyiceberg.schema import Schema, index_by_name
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table import snapshots
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Operation
+
+from airflow_provider_ch_s3.errors import SnapshotError, SourceError
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE
+from airflow_provider_ch_s3.lakes.table import LakeFiles, Snapshot, removes_rows, show_time
+
+_METADATA = re.compile(r"v?(?P<version>\d+)(-[^/]*)?(\.gz)?\.metadata\.json(\.gz)?")
+_COMPACT = "compact the lake's table (Spark: rewrite_data_files), which writes its rows as they are now"
+
+
+class StoreInput(InputFile):
+    """A small object of the store, as pyiceberg reads it."""
+
+    def __init__(self, location: str, store: LakeFiles) -> None:
+        super().__init__(location)
+        self._store = store
+
+    @cached_property
+    def _body(self) -> bytes | None:
+        found = self._store.read(*split_location(self.location))
+        return found.body if found else None
+
+    def __len__(self) -> int:
+        return len(self._body or b"")
+
+    def exists(self) -> bool:
+        """Whether the store has it."""
+        return self._body is not None
+
+    def open(self, seekable: bool = True) -> io.BytesIO:
+        """Open it.
+
+        :raises SnapshotError: if it is gone.
+        """
+        if self._body is None:
+            raise SnapshotError(
+                f"{self.location} does not exist, so its snapshot has expired, or the table is damaged; load a newer"
+                " snapshot"
+            )
+        return io.BytesIO(self._body)
+
+
+class StoreIO(FileIO):
+    """The store, as pyiceberg reads metadata."""
+
+    def __init__(self, store: LakeFiles) -> None:
+        super().__init__()
+        self._store = store
+
+    def new_input(self, location: str) -> StoreInput:
+        """One object."""
+        return StoreInput(location, self._store)
+
+    def new_output(self, location: str) -> OutputFile:
+        """Not for reading."""
+        raise NotImplementedError(location)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        """Not for reading."""
+        raise NotImplementedError(location)
+
+
+def split_location(location: str) -> tuple[str, str]:
+    """Split an address in the metadata into bucket and key.
+
+    :raises SnapshotError: if it is not in S3.
+    """
+    scheme, bucket, path, *_ = urlsplit(location.replace("#", "%23").replace("?", "%3F"))
+    if scheme not in ("s3", "s3a", "s3n"):
+        raise SnapshotError(f"{location!r} is not in S3, where this operator reads tables; load it as files")
+    return bucket, path.lstrip("/").replace("%23", "#").replace("%3F", "?")
+
+
+class IcebergTable:
+    """A table as its newest metadata file describes it."""
+
+    def __init__(self, files: LakeFiles, bucket: str, location: str) -> None:
+        self._io = StoreIO(files)
+        self._bucket = bucket
+        self._location = location
+        self._metadata: TableMetadata = FromInputFile.table_metadata(
+            self._io.new_input(f"s3://{bucket}/{_find_metadata(files, bucket, location)}")
+        )
+
+    @property
+    def uuid(self) -> str:
+        return str(self._metadata.table_uuid)
+
+    def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
+        """Find a snapshot.
+
+        :raises SnapshotError: if there is none.
+        """
+        line = list(self._ancestors(self._metadata.current_snapshot_id))
+        if isinstance(wanted, int):
+            found = self._metadata.snapshot_by_id(wanted)
+        elif isinstance(wanted, datetime.datetime):
+            found = next((one for one in line if one.timestamp_ms <= wanted.timestamp() * 1000), None)
+        else:
+            found = next(iter(line), None)
+        if found is None:
+            known = ", ".join(f"{one.snapshot_id} ({show_time(one.timestamp_ms)})" for one in line[:5])
+            raise SnapshotError(
+                f"s3://{self._bucket}/{self._location} has no snapshot {wanted}; the last ones are {known}"
+                if known
+                else f"s3://{self._bucket}/{self._location} has no snapshot yet, so there is nothing to load"
+            )
+        return Snapshot(
+            id=str(found.snapshot_id),
+            time=show_time(found.timestamp_ms),
+            operation=_operation(found),
+            schema_id="" if found.schema_id is None else str(found.schema_id),
+        )
+
+    def line(self, snapshot: str) -> Iterator[str]:
+        """Ids of a snapshot and of those before it; the first one that has expired ends the line."""
+        for one in self._ancestors(int(snapshot)):
+            yield str(one.snapshot_id)
+            if one.parent_snapshot_id is not None and self._metadata.snapshot_by_id(one.parent_snapshot_id) is None:
+                yield str(one.parent_snapshot_id)
+
+    def _ancestors(self, snapshot_id: int | None) -> Iterable[snapshots.Snapshot]:
+        found = self._metadata.snapshot_by_id(snapshot_id) if snapshot_id is not None else None
+        return snapshots.ancestors_of(found, self._metadata)
+
+    def files_of(self, snapshot: str) -> Sequence[SourceFile]:
+        """The data files of a snapshot.
+
+        :raises SnapshotError: if it has delete files, or files that plain Parquet does not describe.
+        """
+        found = self._metadata.snapshot_by_id(int(snapshot))
+        if found is None:
+            raise SnapshotError(f"snapshot {snapshot} has expired since the load began; clear the task")
+        entries = []
+        for manifest, listed in self._read_manifests(found.manifests(self._io)):
+            if manifest.content is ManifestContent.DELETES and listed:
+                raise SnapshotError(
+                    f"snapshot {snapshot} has delete files, such as {listed[0].data_file.file_path}, which say that"
+                    f" rows of its data files are deleted, and plain Parquet files do not know them: {_COMPACT}, and"
+                    " load again"
+                )
+            entries += listed
+        return self._as_files(entries, snapshot)
+
+    def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
+        """The data files that snapshots after one have added.
+
+        :raises SnapshotError: if one of them has removed rows.
+        """
+        entries: list[ManifestEntry] = []
+        for one in self._ancestors(int(snapshot)):
+            if str(one.snapshot_id) == after:
+                break
+            if _operation(one) != Operation.REPLACE.value:  # which has the same rows in other files
+                entries += self._added_by(one)
+        return self._as_files(entries, snapshot)
+
+    def _added_by(self, snapshot: snapshots.Snapshot) -> Iterator[ManifestEntry]:
+        own = [one for one in snapshot.manifests(self._io) if one.added_snapshot_id == snapshot.snapshot_id]
+        for manifest, listed in self._read_manifests(own, with_removed=True):
+            for entry in listed:
+                if entry.snapshot_id != snapshot.snapshot_id or entry.status is ManifestEntryStatus.EXISTING:
+                    continue
+                if manifest.content is ManifestContent.DELETES or entry.status is ManifestEntryStatus.DELETED:
+                    raise removes_rows(
+                        f"snapshot {snapshot.snapshot_id} of {show_time(snapshot.timestamp_ms)}"
+                        f" ({_operation(snapshot)}) removed rows, such as by {entry.data_file.file_path}"
+                    )
+                yield entry
+
+    def _read_manifests(
+        self, manifests: Sequence[ManifestFile], *, with_removed: bool = False
+    ) -> Iterator[tuple[ManifestFile, list[ManifestEntry]]]:
+        with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+            read = partial(ManifestFile.fetch_manifest_entry, io=self._io, discard_deleted=not with_removed)
+            yield from zip(manifests, pool.map(read, manifests), strict=True)
+
+    def _as_files(self, entries: Sequence[ManifestEntry], snapshot: str) -> list[SourceFile]:
+        for added_by in {entry.snapshot_id for entry in entries}:
+            self._check_columns(added_by, snapshot)
+        return [self._as_file(entry.data_file) for entry in entries]
+
+    def _as_file(self, file: DataFile) -> SourceFile:
+        bucket, key = split_location(file.file_path)
+        what = ""
+        if file.file_format is not FileFormat.PARQUET:
+            what = f"is an {file.file_format.value} file, and only Parquet files are loaded"
+        elif bucket != self._bucket or not key.startswith(f"{self._location}/"):
+            what = f"is outside of s3://{self._bucket}/{self._location}, and one load reads one location"
+        elif file.key_metadata:
+            what = "is encrypted"
+        if what:
+            raise SnapshotError(f"{file.file_path} {what}; load the table by other means, or {_COMPACT}")
+        return SourceFile(key=key, etag=str(file.file_size_in_bytes), size_bytes=file.file_size_in_bytes)
+
+    def _check_columns(self, added_by: int | None, snapshot: str) -> None:
+        """Check that each column has the same name in files as in the snapshot: files are read by names, not by ids.
+
+        :raises SnapshotError: if one has not.
+        """
+        wanted = self._metadata.snapshot_by_id(int(snapshot))
+        now = self._schema(wanted.schema_id if wanted else None)
+        adder = self._metadata.snapshot_by_id(added_by) if added_by is not None else None
+        then = [self._schema(adder.schema_id)] if adder else self._metadata.schemas
+        names = {number: name for name, number in index_by_name(now).items()}
+        for schema in then:
+            for name, number in index_by_name(schema).items():
+                if names.get(number) == name:
+                    continue
+                change = f"renamed to {names[number]!r}" if number in names else "dropped"
+                raise SnapshotError(
+                    f"files that snapshot {added_by} added have a column {name!r} that was {change} before snapshot"
+                    f" {snapshot}, and plain Parquet files are read by names: {_COMPACT}, and load with"
+                    " load_mode='replace_table'; or load the snapshots before and after that change one after the"
+                    " other (snapshot=…)"
+                )
+        filled = [field.name for field in now.fields if field.initial_default is not None]
+        if filled:
+            raise SnapshotError(
+                f"the column {filled[0]!r} has an initial default for rows that were written before it was added,"
+                f" which plain Parquet files do not have: {_COMPACT}, and load with load_mode='replace_table'"
+            )
+
+    def _schema(self, schema_id: int | None) -> Schema:
+        wanted = self._metadata.current_schema_id if schema_id is None else schema_id
+        return next(one for one in self._metadata.schemas if one.schema_id == wanted)
+
+
+def _operation(snapshot: snapshots.Snapshot) -> str:
+    return str(snapshot.summary.operation.value) if snapshot.summary else ""
+
+
+def _find_metadata(files: LakeFiles, bucket: str, location: str) -> str:
+    """Find the key of the newest metadata file.
+
+    :raises SourceError: if there is none, or more than one that may be it.
+    """
+    folder = f"{location}/metadata/"
+    found: dict[int, list[str]] = {}
+    for file in files.list_files(SourcePattern(bucket=bucket, globs=(f"{folder}*",))):
+        if match := _METADATA.fullmatch(file.key.removeprefix(folder)):
+            found.setdefault(int(match["version"]), []).append(file.key)
+    if not found:
+        raise SourceError(
+            f"s3://{bucket}/{folder} has no metadata file (*.metadata.json), so s3://{bucket}/{location} is not the"
+            " location of an Iceberg table; correct source"
+        )
+    newest = found[max(found)]
+    if len(newest) > 1:
+        raise SourceError(
+            f"two writers have left metadata files with the same number, {' and '.join(sorted(newest)[:2])}, and only"
+            " the table's catalog knows which of them counts; load again after the next commit to the table"
+        )
+    return newest[0]

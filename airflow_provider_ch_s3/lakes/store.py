@@ -1,0 +1,113 @@
+"""The data files of a lake's table as a store: what the load's own path lists, plans, reads and records."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.access import StoreAccess
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.globs import before_wildcards
+from airflow_provider_ch_s3.files.snapshots import RECORD_NAME, SnapshotRange
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.stores import ObjectStore, RegionalStore
+from airflow_provider_ch_s3.lakes.choose import choose_range
+from airflow_provider_ch_s3.lakes.table import LakeFiles, LakeTable, Snapshot, parse_wanted
+
+
+class ReadableStore(LakeFiles, ObjectStore, Protocol):
+    """A store that metadata can be read from."""
+
+
+class OpenTable(Protocol):
+    """Reads the metadata of the table at a location, a folder of a bucket without its last slash."""
+
+    def __call__(self, files: LakeFiles, bucket: str, location: str) -> LakeTable: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class LakeStore:
+    """One table of a lake; its metadata are read when they are first needed, and once.
+
+    :param files: the store that the table is in.
+    :param pattern: of the table's location.
+    :param snapshot: ``latest``, an id, or a time with its zone.
+    :param pinned: the snapshots of a load; None for all rows of the wanted one.
+    """
+
+    files: ReadableStore
+    pattern: SourcePattern
+    open_table: OpenTable
+    snapshot: str
+    pinned: SnapshotRange | None = None
+
+    @property
+    def account(self) -> str:
+        return self.files.account
+
+    @property
+    def location(self) -> str:
+        """The folder of the table, without its last slash."""
+        return before_wildcards(self.pattern.globs[0]).rstrip("/")
+
+    @property
+    def record_key(self) -> str:
+        """The key under which the ledger has the snapshots that are loaded."""
+        return f"{self.location}/{RECORD_NAME}"
+
+    @cached_property
+    def table(self) -> LakeTable:
+        """The table."""
+        return self.open_table(self.files, self.pattern.bucket, self.location)
+
+    @cached_property
+    def _wanted(self) -> Snapshot:
+        return self.table.find(parse_wanted(self.snapshot))
+
+    def pin(self, held: Set[str]) -> SnapshotRange:
+        """Choose what to load.
+
+        :raises SnapshotError: as :func:`choose_range`.
+        """
+        self.__dict__.pop("table", None)  # what was read for an earlier attempt may be old
+        self.__dict__.pop("_wanted", None)
+        return choose_range(self.table, self._wanted, held, record_key=self.record_key)
+
+    def at(self, snapshots: SnapshotRange) -> LakeStore:
+        """The same table, with the files of these snapshots."""
+        found = dataclasses.replace(self, pinned=snapshots)
+        if "table" in self.__dict__:
+            found.__dict__["table"] = self.table
+        return found
+
+    def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
+        """List the data files in the order of their keys.
+
+        :raises SnapshotError: if the rows, read as plain files, are others than those of the lake's table.
+        """
+        pinned = self.pinned
+        if pinned and pinned.after:
+            found = self.table.files_after(pinned.after, pinned.id)
+        else:
+            found = self.table.files_of(pinned.id if pinned else self._wanted.id)
+        yield from (file for file in sorted(found) if file.key > after and pattern.matches(file.key))
+
+    def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
+        """:raises ConfigError: always, because a snapshot is complete."""
+        raise ConfigError("min_file_age has no effect on a lake's table, whose snapshots are complete; remove it")
+
+    def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
+        """Read the last bytes of a data file."""
+        return self.files.read_tail(bucket, key, size_bytes)
+
+    def access(self) -> StoreAccess:
+        """How the ClickHouse servers reach the same files."""
+        return self.files.access()
+
+    def region_of(self, bucket: str) -> str:
+        """Name of the bucket's region; '' if the store does not tell it."""
+        return self.files.region_of(bucket) if isinstance(self.files, RegionalStore) else ""

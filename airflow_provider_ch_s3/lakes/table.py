@@ -1,0 +1,104 @@
+"""What a load asks of a lake's table, whatever its format."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.stores import SmallObject
+
+LATEST = "latest"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """One snapshot of a table; the fields are those of ``SnapshotRange``."""
+
+    id: str
+    time: str = ""
+    operation: str = ""
+    schema_id: str = ""
+
+
+class LakeTable(Protocol):
+    """A table as its metadata had it when they were read."""
+
+    @property
+    def uuid(self) -> str:
+        """Distinguishes it from other tables, whatever their location."""
+
+    def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
+        """Find a snapshot by its id, or the last one at a time, or ``LATEST``.
+
+        :raises SnapshotError: if there is none.
+        """
+
+    def line(self, snapshot: str) -> Iterable[str]:
+        """Ids of a snapshot and those before it, newest first, as far back as is known what came after each."""
+
+    def files_of(self, snapshot: str) -> Sequence[SourceFile]:
+        """The data files with the rows of a snapshot.
+
+        :raises SnapshotError: if their rows, read as plain files, are others than those of the snapshot.
+        """
+
+    def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
+        """The data files that were added after a snapshot, up to another one.
+
+        :raises SnapshotError: if rows were removed in between, or as :meth:`files_of`.
+        """
+
+
+class LakeFiles(Protocol):
+    """The store that a table is in."""
+
+    def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterable[SourceFile]:
+        """As :meth:`ObjectStore.list_files`."""
+
+    def read(self, bucket: str, key: str) -> SmallObject | None:
+        """Read a small object; None if there is none.
+
+        :raises SourceError: if the store refuses.
+        """
+
+
+def parse_wanted(text: str) -> str | int | datetime.datetime:
+    """Parse the argument ``snapshot``: ``latest``, an id, or a time with its zone.
+
+    :raises ConfigError: if it is none of these.
+    """
+    if text == LATEST:
+        return text
+    if text.isdecimal():
+        return int(text)
+    try:
+        time = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise ConfigError(
+            f"snapshot={text!r} is no snapshot; give 'latest', a snapshot's id (Delta: a version), or a time with its"
+            " zone, such as '{{ data_interval_end }}'; branches and tags are not supported"
+        )
+    return time
+
+
+def show_time(milliseconds: int) -> str:
+    """Show a time that a lake records, in UTC."""
+    return datetime.datetime.fromtimestamp(milliseconds / 1000, datetime.UTC).isoformat(timespec="milliseconds")
+
+
+def removes_rows(what: str) -> SnapshotError:
+    """Build the error for a snapshot that takes away rows which may have been loaded.
+
+    :param what: which one, and what it did.
+    """
+    return SnapshotError(
+        f"{what}, so that adding files to the ClickHouse table would leave rows there that the lake's table no longer"
+        " has; load the whole snapshot once with load_mode='replace_table', after which 'append' goes on from there"
+    )

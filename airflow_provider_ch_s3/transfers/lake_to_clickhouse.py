@@ -1,0 +1,91 @@
+"""What the operators have in common that load tables of a lake in S3."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_ch_s3.common.arguments import check_text
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.addresses import SourcePattern, parse_location
+from airflow_provider_ch_s3.files.stores import ObjectStore
+from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+
+if TYPE_CHECKING:
+    from airflow_provider_ch_s3.lakes.store import LakeStore, OpenTable
+
+# Arguments about files that somebody delivers into a folder, each with the value that asks for nothing.
+OF_FOLDERS = {
+    "data_format": None,
+    "compression": None,
+    "structure": None,
+    "csv_dialect": None,
+    "on_bad_rows": "fail",
+    "on_changed_files": "fail",
+    "min_file_age": 0,
+    "expected_files": None,
+    "list_after_loaded": False,
+    "after_load": "keep",
+    "staging": True,
+}
+
+
+class LakeToClickHouseOperator(S3ToClickHouseOperator):
+    """Load a table of a lake in S3 into a ClickHouse table, by snapshots; the base of one operator for each format.
+
+    The snapshot is chosen once, and all of the load reads that one. ``append`` adds the files that were added to the
+    lake's table since the snapshot that the ClickHouse table holds; files of a compaction add nothing; snapshots
+    that removed rows are refused. The other modes load all rows of the snapshot. The files are read as plain Parquet
+    files, so that tables whose rows would be others then are refused.
+
+    All further arguments are those of :class:`S3ToClickHouseOperator`, but for those about files in a folder, such as
+    ``min_file_age``, and ``staging``.
+
+    :param source: location of the table, ``s3://bucket/folder/of/the/table``. (templated)
+    :param snapshot: ``latest``; the id of a snapshot, or a version; or a time with its zone, such as
+        ``"{{ data_interval_end }}"``: the last snapshot of that time. (templated)
+    """
+
+    template_fields = (*S3ToClickHouseOperator.template_fields, "snapshot")
+
+    def __init__(self, *, source: str, snapshot: str = "latest", **kwargs: Any) -> None:
+        super().__init__(source=source, **kwargs)
+        self.snapshot = snapshot
+
+    def load_reader(self) -> OpenTable:
+        """Import what reads the table's metadata.
+
+        :raises ImportError: if it is not installed.
+        """
+        raise NotImplementedError
+
+    def open_store(self) -> LakeStore:  # type: ignore[override]
+        """Open the table in S3 with the connection.
+
+        :raises ConfigError: if an argument is wrong, or the library of the format is not installed.
+        """
+        from airflow_provider_ch_s3.lakes.store import LakeStore
+
+        check_text("snapshot", self.snapshot)
+        for name, unset in OF_FOLDERS.items():
+            if getattr(self, name) != unset:
+                raise ConfigError(
+                    f"{name}={getattr(self, name)!r} has no meaning for a table of a lake, whose snapshots say which"
+                    " files it has and what they contain; remove it"
+                )
+        try:
+            open_table = self.load_reader()
+        except ImportError as error:
+            extra = self.scheme.store.lower()
+            raise ConfigError(
+                f"loading {self.scheme.store} tables needs a library ({error}); on the workers, pip install"
+                f" 'airflow-provider-ch-s3[{extra}]'"
+            ) from error
+        pattern = parse_location(self.source, self.scheme)
+        return LakeStore(files=super().open_store(), pattern=pattern, open_table=open_table, snapshot=self.snapshot)
+
+    def read_source(self, store: ObjectStore) -> SourcePattern:
+        """Parse ``source``.
+
+        :raises ConfigError: if it is no location.
+        """
+        return parse_location(self.source, self.scheme)
