@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from airflow_provider_ch_s3.errors import SnapshotError
+from airflow_provider_ch_s3.sandbox.s3_server import S3Server
+from tests.failures import own_errors
+from tests.lakes import LAKES, Lake, orders
 from tests.sandbox.conftest import Lab, bag
-from tests.sandbox.lakes import LAKES, Lake, load_lake, orders
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
 
+LOCATION = "lake/orders"
+
+
+@pytest.fixture
+def server(lab: Lab) -> S3Server:
+    connection = json.loads(lab.sandbox.airflow_conn_aws)
+    endpoint, key, secret = connection["extra"]["endpoint_url"], connection["login"], connection["password"]
+    return S3Server(endpoint_url=endpoint, access_key=key, secret_key=secret)
+
+
 @pytest.fixture(params=LAKES)
-def lake(request: pytest.FixtureRequest, lab: Lab, tmp_path: Path) -> Lake:
-    return LAKES[request.param](lab, tmp_path)
+def lake(request: pytest.FixtureRequest, lab: Lab, server: S3Server, tmp_path: Path) -> Lake:
+    return LAKES[request.param](server, lab.uri(LOCATION), tmp_path)
+
+
+def load_lake(lab: Lab, lake: Lake, table: str, **arguments: Any) -> dict[str, Any]:
+    """Load the lake's table; returns the report."""
+    given = {"task_id": "load", "clickhouse_conn_id": "ch", "aws_conn_id": "aws", "poll_interval": 0.25}
+    operator = lake.operator(source=lab.uri(LOCATION), table=table, **{**given, **arguments})
+    operator.timing = lab.timing
+    with own_errors():
+        report = operator.execute(lab.context(operator))
+    assert report is not None
+    return report
 
 
 def make_table(lab: Lab) -> str:
@@ -97,7 +121,7 @@ def test_an_older_snapshot_and_then_the_latest(lab: Lab, lake: Lake) -> None:
 
 
 def test_another_table_at_the_same_location_is_refused(
-    lab: Lab, lake: Lake, tmp_path: Path, request: pytest.FixtureRequest
+    lab: Lab, lake: Lake, server: S3Server, tmp_path: Path
 ) -> None:
     table = make_table(lab)
     lake.append(orders(1))
@@ -105,7 +129,7 @@ def test_another_table_at_the_same_location_is_refused(
     listed = lab.s3.list_objects_v2(Bucket=lab.bucket, Prefix="lake/")["Contents"]
     for found in listed:
         lab.s3.delete_object(Bucket=lab.bucket, Key=found["Key"])
-    other = type(lake)(lab, tmp_path)  # type: ignore[call-arg]
+    other = type(lake)(server, lab.uri(LOCATION), tmp_path)
     other.append(orders(2))
     with pytest.raises(SnapshotError, match=r"is another one than .*replace_table"):
         load_lake(lab, other, table, task_id="b")

@@ -1,0 +1,75 @@
+"""Load a lake's table into a list of rows, as the ledger and the servers would, but for their being right."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+
+from airflow_provider_ch_s3.files.addresses import parse_location
+from airflow_provider_ch_s3.files.snapshots import SnapshotRange
+from airflow_provider_ch_s3.lakes.store import LakeStore
+from airflow_provider_ch_s3.sandbox.s3_server import S3Server
+from airflow_provider_ch_s3.stores.s3 import S3FileStore
+from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_values
+from tests.lakes import Lake
+
+
+def bag(rows: Iterable[Mapping[str, Any]]) -> Counter[frozenset[tuple[str, Any]]]:
+    return Counter(frozenset(row.items()) for row in rows)
+
+
+def open_lake(lake: Lake, uri: str, snapshot: str = "latest") -> LakeStore:
+    scheme = lake.operator.scheme
+    reader = lake.operator.load_reader(None)  # type: ignore[arg-type]
+    files = S3FileStore(aws_conn_id="lake")
+    return LakeStore(files=files, pattern=parse_location(uri, scheme), open_table=reader, snapshot=snapshot)
+
+
+@dataclass
+class Copy:
+    """A table that is filled from a lake, with what the ledger would have of it."""
+
+    server: S3Server
+    uri: str
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    records: set[str] = field(default_factory=set)
+    keys: set[str] = field(default_factory=set)
+
+    def append(self, lake: Lake, *, snapshot: str = "latest") -> SnapshotRange:
+        store = open_lake(lake, self.uri, snapshot)
+        pinned = store.pin(self.records)
+        self._add(store, pinned)
+        return pinned
+
+    def replace(self, lake: Lake) -> SnapshotRange:
+        store = open_lake(lake, self.uri)
+        pinned = store.pin(set())
+        files = list(store.at(pinned).list_files(store.pattern))
+        assert files == sorted(files)
+        self.rows, self.records, self.keys = [], set(), set()
+        self._add(store, pinned)
+        return pinned
+
+    def _add(self, store: LakeStore, pinned: SnapshotRange) -> None:
+        for file in list(store.at(pinned).list_files(store.pattern)):
+            if file.key not in self.keys:
+                self.rows += self._read(store, file.key)
+                self.keys.add(file.key)
+        self.records.add(pinned.record(is_whole=True).etag)
+
+    def _read(self, store: LakeStore, key: str) -> list[dict[str, Any]]:
+        body = self.server.client().get_object(Bucket=store.pattern.bucket, Key=key)["Body"].read()
+        rows: list[dict[str, Any]] = pq.ParquetFile(io.BytesIO(body)).read().to_pylist()
+        if not store.pattern.scheme.has_path_columns:
+            return rows
+        folders = {
+            name: None if value == DEFAULT_PARTITION else unquote(value)
+            for name, value in folder_values(key.removeprefix(store.location)).items()
+        }
+        return [{**row, **folders} for row in rows]
