@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import _dataframe_to_data_files
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestWriterV2
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Summary
-from pyiceberg.table.update.snapshot import _OverwriteFiles
+from pyiceberg.table.update.snapshot import _FastAppendFiles, _OverwriteFiles
+from pyiceberg.typedef import Record
 
 from airflow_provider_ch_s3.sandbox.s3_server import S3_REGION, S3Server
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
@@ -52,6 +56,25 @@ class _RewriteFiles(_OverwriteFiles):
         return Summary(Operation.REPLACE, **summary.additional_properties)
 
 
+class _DeletesWriter(ManifestWriterV2):
+    """Writes a manifest of delete files."""
+
+    def content(self) -> ManifestContent:
+        return ManifestContent.DELETES
+
+    @property
+    def _meta(self) -> dict[str, str]:
+        return {**super()._meta, "content": "deletes"}
+
+
+class _AddDeletes(_FastAppendFiles):
+    """Merge-on-read, as Spark writes: deleted rows stay in their files, and a delete file names them."""
+
+    def new_manifest_writer(self, spec: PartitionSpec) -> ManifestWriterV2:
+        output = self.new_manifest_output()
+        return _DeletesWriter(spec, self.schema(), output, self.snapshot_id, "gzip")
+
+
 class IcebergLake:
     operator = IcebergToClickHouseOperator
 
@@ -86,6 +109,28 @@ class IcebergLake:
                     update.append_data_file(file)
                 for file in old:
                     update.delete_data_file(file)
+
+    def delete_by_position(self, *positions: int) -> None:
+        """Delete rows of the only data file by a file that names their positions."""
+        (task,) = self.table.scan().plan_files()
+        deleted = pa.table({"file_path": [task.file.file_path] * len(positions), "pos": positions})
+        location = f"{self.table.location()}/data/deletes.parquet"
+        with self.table.io.new_output(location).create() as out:
+            pq.write_table(deleted.cast(pa.schema([("file_path", pa.string()), ("pos", pa.int64())])), out)
+        file = DataFile.from_args(
+            content=DataFileContent.POSITION_DELETES,
+            file_path=location,
+            file_format=FileFormat.PARQUET,
+            partition=Record(),
+            record_count=len(positions),
+            file_size_in_bytes=len(self.table.io.new_input(location)),
+        )
+        file.spec_id = self.table.spec().spec_id
+        with (
+            self.table.transaction() as change,
+            _AddDeletes(operation=Operation.DELETE, transaction=change, io=self.table.io) as update,
+        ):
+            update.append_data_file(file)
 
     def rows(self) -> Rows:
         return self.table.scan().to_arrow().to_pylist()

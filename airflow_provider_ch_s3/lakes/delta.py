@@ -182,11 +182,9 @@ class DeltaTable:
                 removed, file = action.get("remove"), action.get("add")
                 if removed and removed.get("dataChange", True):
                     raise removes_rows(
-                        f"version {version} of {self._info(version).get('operation', 'an unknown operation')} removed"
-                        f" rows, such as those of {unquote(removed['path'])}"
+                        f"version {version} ({self._info(version).get('operation', 'unknown')}) of {self._address}"
+                        f" removed rows, such as those of {unquote(removed['path'])}"
                     )
-                if file and file.get("deletionVector"):
-                    raise removes_rows(f"version {version} deleted rows of {unquote(file['path'])}")
                 if file and file.get("dataChange", True):
                     added.append(self._as_file(file["path"], file["size"], file.get("partitionValues") or {}))
         return added

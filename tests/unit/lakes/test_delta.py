@@ -1,0 +1,184 @@
+"""Delta tables whose rows plain Parquet files do not have are refused by name."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyroaring import BitMap64
+
+from airflow_provider_ch_s3.errors import SnapshotError, SourceError
+from airflow_provider_ch_s3.sandbox.s3_server import S3Server
+from tests.lakes import COLUMNS, DeltaLake, orders
+from tests.unit.lakes.reading import Copy, bag, open_lake
+
+FOLDER = "lake/t"
+LOG = f"{FOLDER}/_delta_log/"
+Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+
+@pytest.fixture
+def uri(bucket: str) -> str:
+    return f"s3://{bucket}/{FOLDER}"
+
+
+@pytest.fixture
+def lake(server: S3Server, uri: str, tmp_path: Path) -> DeltaLake:
+    return DeltaLake(server, uri, tmp_path)
+
+
+@pytest.fixture
+def copy(server: S3Server, uri: str) -> Copy:
+    return Copy(server, uri)
+
+
+def commit(server: S3Server, bucket: str, version: int, *actions: dict[str, Any]) -> None:
+    """Write a commit by hand, as other writers do."""
+    body = "\n".join(map(json.dumps, actions)).encode()
+    server.client().put_object(Bucket=bucket, Key=f"{LOG}{version:020}.json", Body=body)
+
+
+def read(server: S3Server, bucket: str, version: int) -> list[dict[str, Any]]:
+    body = server.client().get_object(Bucket=bucket, Key=f"{LOG}{version:020}.json")["Body"].read()
+    return [json.loads(line) for line in body.splitlines()]
+
+
+def z85(body: bytes) -> str:
+    numbers = (number for (number,) in struct.iter_unpack(">I", body + b"\0" * (-len(body) % 4)))
+    return "".join(Z85[number // 85**place % 85] for number in numbers for place in (4, 3, 2, 1, 0))
+
+
+def deletion_vector(*positions: int) -> dict[str, Any]:
+    body = struct.pack("<I", 1681511377) + BitMap64(positions).serialize()
+    return {
+        "storageType": "i",
+        "pathOrInlineDv": z85(body),
+        "sizeInBytes": len(body),
+        "cardinality": len(positions),
+    }
+
+
+def delete_by_vector(server: S3Server, bucket: str, version: int, *positions: int) -> None:
+    """Delete rows of the file that a version has added by a deletion vector."""
+    (add,) = [action["add"] for action in read(server, bucket, version) if "add" in action]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    commit(
+        server,
+        bucket,
+        version + 1,
+        {"commitInfo": {"timestamp": 1, "operation": "DELETE"}},
+        {"protocol": {**protocol, **features}},
+        {"remove": {"path": add["path"], "deletionTimestamp": 1, "dataChange": True}},
+        {"add": {**add, "deletionVector": deletion_vector(*positions)}},
+    )
+
+
+def test_deletion_vectors_are_refused(server: S3Server, bucket: str, lake: DeltaLake, copy: Copy) -> None:
+    lake.append(orders(*range(5)))
+    copy.append(lake)
+    delete_by_vector(server, bucket, 1, 1, 3)
+    with pytest.raises(SnapshotError, match=r"version 2 \(DELETE\) of .* removed rows"):
+        copy.append(lake)
+    with pytest.raises(SnapshotError, match=r"version 2 of .* has deletion vectors.*REORG TABLE"):
+        copy.replace(lake)
+
+
+def test_partitions_are_read_from_folders(server: S3Server, uri: str, tmp_path: Path, copy: Copy) -> None:
+    lake = DeltaLake(server, uri, tmp_path, partition_by=["city"])
+    rows = [*orders(1, 2), {"id": 3, "city": "Mo i Rana/Ø%=", "amount": 1.0}, {"id": 4, "city": None, "amount": 2.0}]
+    lake.append(rows)
+    copy.append(lake)
+    assert bag(copy.rows) == bag(rows)
+    lake.append(orders(5))
+    copy.append(lake)
+    assert bag(copy.rows) == bag(lake.rows())
+
+
+def test_a_partition_that_no_folder_says_is_refused(server: S3Server, bucket: str, uri: str, tmp_path: Path) -> None:
+    lake = DeltaLake(server, uri, tmp_path, partition_by=["city"])
+    lake.append(orders(1))
+    (add,) = [action["add"] for action in read(server, bucket, 1) if "add" in action]
+    commit(server, bucket, 2, {"add": {**add, "path": "flat.parquet"}})
+    with pytest.raises(SnapshotError, match=r"'flat.parquet' belongs to the partition city=Bergen"):
+        Copy(server, uri).append(lake)
+
+
+def test_mapped_columns_are_refused(server: S3Server, bucket: str, lake: DeltaLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    (metadata,) = [action["metaData"] for action in read(server, bucket, 0) if "metaData" in action]
+    mapped = {**metadata, "configuration": {"delta.columnMapping.mode": "name"}}
+    schema = json.loads(metadata["schemaString"])
+    for number, one in enumerate(schema["fields"], 1):
+        one["metadata"] = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": one["name"]}
+    mapped["schemaString"] = json.dumps(schema)
+    commit(server, bucket, 2, {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}, {"metaData": mapped})
+    with pytest.raises(SnapshotError, match="maps its columns"):
+        copy.append(lake)
+
+
+def test_a_checkpoint_without_the_commits_before_it(
+    server: S3Server, bucket: str, lake: DeltaLake, copy: Copy
+) -> None:
+    for n in range(3):
+        lake.append(orders(n))
+    copy.append(lake, snapshot="1")
+    lake.table.create_checkpoint()
+    lake.append(orders(3))
+    for version in range(3):
+        server.client().delete_object(Bucket=bucket, Key=f"{LOG}{version:020}.json")
+    with pytest.raises(SnapshotError, match=r"holds the rows of snapshot 1.*its log was cleaned up"):
+        copy.append(lake)
+    copy.replace(lake)
+    assert bag(copy.rows) == bag(lake.rows())
+    lake.append(orders(4))
+    copy.append(lake)
+    assert bag(copy.rows) == bag(lake.rows())
+
+
+def test_a_version_by_its_time(server: S3Server, bucket: str, lake: DeltaLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    (info,) = [action["commitInfo"] for action in read(server, bucket, 1) if "commitInfo" in action]
+    lake.append(orders(2))
+    time = datetime.datetime.fromtimestamp(info["timestamp"] / 1000, datetime.UTC)
+    assert copy.append(lake, snapshot=str(time)).id == "1"
+    with pytest.raises(SnapshotError, match="has no version 7; the latest is 2"):
+        copy.append(lake, snapshot="7")
+
+
+def test_a_restored_table_is_refused(lake: DeltaLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    lake.append(orders(2))
+    copy.append(lake)
+    # in another process: it holds Python's lock while it waits for the server in this one
+    restore = (
+        f"from deltalake import DeltaTable; DeltaTable({lake.uri!r}, storage_options={lake.options!r}).restore(1)"
+    )
+    subprocess.run([sys.executable, "-c", restore], check=True)
+    with pytest.raises(SnapshotError, match=r"\(RESTORE\) of .* removed rows"):
+        copy.append(lake)
+    copy.replace(lake)
+    assert bag(copy.rows) == bag(lake.rows())
+
+
+def test_no_table(lake: DeltaLake, bucket: str) -> None:
+    with pytest.raises(SourceError, match=r"nowhere/_delta_log/ has no commit"):
+        open_lake(lake, f"s3://{bucket}/nowhere").pin(set())
+
+
+def test_typed_partitions(server: S3Server, uri: str, tmp_path: Path, copy: Copy) -> None:
+    schema = pa.schema([*COLUMNS, ("day", pa.date32()), ("hour", pa.int64()), ("paid", pa.bool_())])
+    lake = DeltaLake(server, uri, tmp_path, schema=schema, partition_by=["day", "hour", "paid"])
+    more = {"day": datetime.date(2026, 11, 25), "hour": 7, "paid": True}
+    lake.append([{**orders(1)[0], **more}, {**orders(2)[0], **dict.fromkeys(more)}])
+    pinned = copy.append(lake)
+    texts = {name: str(value).lower() for name, value in more.items()}
+    assert bag(copy.rows) == bag([{**orders(1)[0], **texts}, {**orders(2)[0], **dict.fromkeys(more)}])
+    assert (pinned.id, pinned.operation) == ("1", "WRITE")

@@ -1,0 +1,198 @@
+"""Iceberg tables whose rows plain Parquet files do not have are refused by name."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
+from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
+
+from airflow_provider_ch_s3.errors import SnapshotError, SourceError
+from airflow_provider_ch_s3.sandbox.s3_server import S3Server
+from tests.lakes import IcebergLake, orders
+from tests.unit.lakes.reading import Copy, bag, open_lake
+
+
+@pytest.fixture
+def uri(bucket: str) -> str:
+    return f"s3://{bucket}/lake/t"
+
+
+@pytest.fixture
+def lake(server: S3Server, uri: str, tmp_path: Path) -> IcebergLake:
+    return IcebergLake(server, uri, tmp_path)
+
+
+@pytest.fixture
+def copy(server: S3Server, uri: str) -> Copy:
+    return Copy(server, uri)
+
+
+def test_delete_files_are_refused(lake: IcebergLake, copy: Copy) -> None:
+    lake.append(orders(*range(5)))
+    copy.append(lake)
+    lake.delete_by_position(1, 3)
+    assert [row["id"] for row in lake.rows()] == [0, 2, 4]
+    with pytest.raises(SnapshotError, match=r"snapshot \d+ of 20.*\(delete\) removed rows.*deletes\.parquet"):
+        copy.append(lake)
+    with pytest.raises(SnapshotError, match=r"has delete files, such as .*deletes\.parquet.*rewrite_data_files"):
+        copy.replace(lake)
+
+
+def test_a_renamed_column_is_refused_where_files_have_its_old_name(lake: IcebergLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    with lake.table.update_schema() as change:
+        change.rename_column("city", "town")
+    lake.append([{"id": 2, "town": "Voss", "amount": 0.5}])
+    with pytest.raises(SnapshotError, match="a column 'city' that was renamed to 'town' before snapshot"):
+        copy.append(lake)
+
+
+def test_what_is_added_after_a_rename_is_loaded(lake: IcebergLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    copy.append(lake)
+    with lake.table.update_schema() as change:
+        change.rename_column("city", "town")
+    new = {"id": 2, "town": "Voss", "amount": 0.5}
+    lake.append([new])
+    copy.append(lake)
+    assert copy.rows == [*orders(1), new]
+
+
+def test_a_column_that_was_dropped_and_added_again_is_another_one(lake: IcebergLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    with lake.table.update_schema() as change:
+        change.delete_column("city")
+    with lake.table.update_schema() as change:
+        change.add_column("city", StringType())
+    lake.append(orders(2))
+    assert [row["city"] for row in lake.rows()] == ["Oslo", None]
+    with pytest.raises(SnapshotError, match="a column 'city' that was dropped before snapshot"):
+        copy.append(lake)
+
+
+def edit_metadata(server: S3Server, lake: IcebergLake, edit: Callable[[dict[str, Any]], None]) -> None:
+    """Commit a change that pyiceberg cannot make."""
+    bucket, _, key = lake.table.metadata_location.removeprefix("s3://").partition("/")
+    metadata = json.loads(server.client().get_object(Bucket=bucket, Key=key)["Body"].read())
+    edit(metadata)
+    folder = key.rpartition("/")[0]
+    body = json.dumps(metadata).encode()
+    server.client().put_object(Bucket=bucket, Key=f"{folder}/00099-edited.metadata.json", Body=body)
+
+
+def test_the_snapshot_that_is_loaded_may_expire(server: S3Server, lake: IcebergLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    loaded = int(copy.append(lake).id)
+    lake.append(orders(2))
+
+    def expire(metadata: dict[str, Any]) -> None:  # as Spark does: the next one still names its parent
+        metadata["snapshots"] = [one for one in metadata["snapshots"] if one["snapshot-id"] != loaded]
+
+    edit_metadata(server, lake, expire)
+    copy.append(lake)
+    assert bag(copy.rows) == bag(lake.rows())
+
+
+def test_a_gap_in_the_history_is_refused(lake: IcebergLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    expired = [int(copy.append(lake).id)]
+    lake.append(orders(2))
+    expired.append(int(lake.snapshot))
+    lake.append(orders(3))
+    lake.table.maintenance.expire_snapshots().by_ids(expired).commit()
+    with pytest.raises(SnapshotError, match=rf"holds the rows of snapshot {expired[0]}.*has expired.*replace_table"):
+        copy.append(lake)
+
+
+def test_a_rolled_back_table_is_refused(lake: IcebergLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    back_to = int(lake.snapshot)
+    lake.append(orders(2))
+    copy.append(lake)
+    lake.table.manage_snapshots().rollback_to_snapshot(back_to).commit()
+    lake.append(orders(3))
+    with pytest.raises(SnapshotError, match="the table was rolled back"):
+        copy.append(lake)
+    copy.replace(lake)
+    assert bag(copy.rows) == bag(lake.rows())
+
+
+def test_a_snapshot_by_its_time(lake: IcebergLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    first = lake.table.current_snapshot()
+    lake.append(orders(2))
+    time = datetime.datetime.fromtimestamp(first.timestamp_ms / 1000, datetime.UTC)
+    assert copy.append(lake, snapshot=str(time)).id == str(first.snapshot_id)
+    with pytest.raises(SnapshotError, match="has no snapshot 2000-01-01"):
+        copy.append(lake, snapshot="2000-01-01T00:00:00Z")
+    with pytest.raises(SnapshotError, match=rf"has no snapshot 77; the last ones are {lake.snapshot}"):
+        copy.append(lake, snapshot="77")
+
+
+def test_hidden_partitions(server: S3Server, uri: str, tmp_path: Path, copy: Copy) -> None:
+    schema = Schema(
+        NestedField(1, "id", LongType()),
+        NestedField(2, "city", StringType()),
+        NestedField(3, "amount", DoubleType()),
+        NestedField(4, "at", TimestamptzType()),
+    )
+    spec = PartitionSpec(
+        PartitionField(4, 1000, DayTransform(), "at_day"),
+        PartitionField(1, 1001, BucketTransform(4), "id_bucket"),
+        PartitionField(2, 1002, IdentityTransform(), "city"),
+    )
+    lake = IcebergLake(server, uri, tmp_path, schema=schema, partition_spec=spec)
+    days = [datetime.datetime(2026, 11, 1 + n % 3, tzinfo=datetime.UTC) for n in range(10)]
+    rows = [{**row, "at": day} for row, day in zip(orders(*range(10)), days, strict=True)]
+    lake.append([*rows, {"id": 10, "city": None, "amount": None, "at": None}])
+    copy.append(lake)
+    assert bag(copy.rows) == bag(lake.rows())
+
+
+def test_two_newest_metadata_files_are_refused(server: S3Server, lake: IcebergLake, uri: str, bucket: str) -> None:
+    lake.append(orders(1))
+    key = lake.table.metadata_location.removeprefix(f"s3://{bucket}/")
+    twin = key.replace(".metadata.json", "0.metadata.json")
+    server.client().copy_object(Bucket=bucket, Key=twin, CopySource={"Bucket": bucket, "Key": key})
+    with pytest.raises(SourceError, match="only the table's catalog knows"):
+        open_lake(lake, uri).pin(set())
+
+
+def test_no_table(lake: IcebergLake, bucket: str) -> None:
+    with pytest.raises(SourceError, match=r"nowhere/metadata/ has no metadata file"):
+        open_lake(lake, f"s3://{bucket}/nowhere").pin(set())
+
+
+def test_a_table_without_a_snapshot(lake: IcebergLake, uri: str) -> None:
+    with pytest.raises(SnapshotError, match="has no snapshot yet"):
+        open_lake(lake, uri).pin(set())
+
+
+def test_a_default_for_earlier_rows_is_refused(server: S3Server, lake: IcebergLake, copy: Copy) -> None:
+    lake.append(orders(1))
+
+    def set_default(metadata: dict[str, Any]) -> None:
+        metadata["schemas"][0]["fields"][1]["initial-default"] = "Oslo"
+
+    edit_metadata(server, lake, set_default)
+    with pytest.raises(SnapshotError, match="the column 'city' has an initial default"):
+        copy.append(lake)
+
+
+def test_widened_types_are_loaded(lake: IcebergLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    with lake.table.update_schema() as change:
+        change.add_column("note", StringType())
+    data = pa.Table.from_pylist([{**orders(2)[0], "note": "new"}], schema=lake.table.schema().as_arrow())
+    lake.table.append(data)
+    copy.append(lake)
+    assert bag({"note": None, **row} for row in copy.rows) == bag(lake.rows())
