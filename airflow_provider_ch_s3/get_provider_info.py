@@ -16,6 +16,8 @@ _SOURCES = {
     "Google Cloud Storage (GCS)": "gcs",
     "Microsoft Azure Blob Storage": "azure_blob",
     "Hypertext Transfer Protocol (HTTP)": "http",
+    "Apache Iceberg": "iceberg",
+    "Delta Lake": "delta",
 }
 
 

@@ -28,7 +28,7 @@ def choose_range(table: LakeTable, wanted: Snapshot, held: Set[str], *, record_k
     chosen = wanted
     after = next((one for one in line if one in whole), None)
     if after is None and any(wanted.id in table.line(one) for one in whole):
-        after = wanted.id  # an earlier one than those that are loaded
+        after = wanted.id  # earlier than what is loaded
     if after is None and (partly := known.partly_of(uuid)):
         begun = next((one for one in line if one in partly), None)
         if begun is None:

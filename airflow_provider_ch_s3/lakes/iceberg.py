@@ -253,7 +253,7 @@ def _operation(snapshot: snapshots.Snapshot) -> str:
 def _find_metadata(files: LakeFiles, bucket: str, location: str) -> str:
     """Find the key of the newest metadata file.
 
-    :raises SourceError: if there is none, or more than one that may be it.
+    :raises SourceError: if there is none, or more than one with the highest number.
     """
     folder = f"{location}/metadata/"
     found: dict[int, list[str]] = {}

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 class DeltaToClickHouseOperator(LakeToClickHouseOperator):
     """Load a Delta table into a ClickHouse table; needs the extra ``delta``.
 
-    All arguments are those of :class:`LakeToClickHouseOperator`.
+    All further arguments are those of :class:`LakeToClickHouseOperator`.
+
+    :param source: location of the table, ``s3://bucket/folder/of/the/table``. (templated)
+    :param snapshot: ``latest``, a version, or a time with its zone: the last version of that time. It is chosen once,
+        and all of the load reads that one. (templated)
     """
 
     scheme = DELTA

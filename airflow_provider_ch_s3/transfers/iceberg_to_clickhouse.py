@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 class IcebergToClickHouseOperator(LakeToClickHouseOperator):
     """Load an Iceberg table into a ClickHouse table; needs the extra ``iceberg``.
 
-    All arguments are those of :class:`LakeToClickHouseOperator`.
+    All further arguments are those of :class:`LakeToClickHouseOperator`.
+
+    :param source: location of the table, ``s3://bucket/folder/of/the/table``. (templated)
+    :param snapshot: ``latest``, the id of a snapshot, or a time with its zone: the last snapshot of that time. It is
+        chosen once, and all of the load reads that one. (templated)
     """
 
     scheme = ICEBERG

@@ -22,9 +22,11 @@ from airflow_provider_ch_s3.table.row_check import Check, Expect, OnFailure
 from airflow_provider_ch_s3.table.settle import NodeParts
 from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
+from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from airflow_provider_ch_s3.transfers.gcs_to_clickhouse import GCSToClickHouseOperator
 from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouseOperator
+from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from airflow_provider_ch_s3.tuning import EXPORT_RULES, IN_PLACE_RULES, Prediction
 from airflow_provider_ch_s3.tuning.rule import Rule, SettingValue
@@ -36,6 +38,8 @@ OPERATORS = (
     GCSToClickHouseOperator,
     AzureBlobStorageToClickHouseOperator,
     HttpToClickHouseOperator,
+    IcebergToClickHouseOperator,
+    DeltaToClickHouseOperator,
 )
 # Its default is what Airflow is configured to.
 CONFIGURED = {"deferrable": "`operators.default_deferrable` of Airflow"}
@@ -114,6 +118,7 @@ EXAMPLES = {
     "sharding_key": '"cityHash64(airline)"',
     "skip_downstream_if_nothing_new": "True",
     "skip_lines": "2",
+    "snapshot": '"{{ data_interval_end }}"',
     "source": "",
     "sql": '"SELECT count() FROM {files}"',
     "stable_seconds": "30",
@@ -135,6 +140,8 @@ OWN_EXAMPLES = {
     (GCSToClickHouseOperator, "source"): '"gs://flights/dt={{ ds }}/*.parquet"',
     (AzureBlobStorageToClickHouseOperator, "source"): '"az://flights/dt={{ ds }}/*.parquet"',
     (HttpToClickHouseOperator, "source"): '"https://data.example.com/{{ ds }}/{0..23}.csv.gz"',
+    (IcebergToClickHouseOperator, "source"): '"s3://lake/warehouse/sales/orders"',
+    (DeltaToClickHouseOperator, "source"): '"s3://lake/delta/events"',
     (S3QueryOperator, "source"): '"s3://flights/dt={{ ds }}/*.parquet"',
     (ClickHouseToS3Operator, "partition_by"): '{"dt": "toDate(time)"}',
     (Expect, "expression"): '"avg(fare)"',

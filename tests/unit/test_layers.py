@@ -12,7 +12,7 @@ import airflow_provider_ch_s3
 
 PACKAGE = "airflow_provider_ch_s3"
 ROOT = Path(airflow_provider_ch_s3.__file__).parent
-MOST_MODULES, MOST_FOLDERS = 6, 26
+MOST_MODULES, MOST_FOLDERS = 6, 27
 
 GROUND = {"errors", "common"}
 LANGUAGE = GROUND | {"clickhouse"}
@@ -41,6 +41,7 @@ MAY_IMPORT = {
     "records": PURE,
     "export": PURE,
     "stores": GROUND | {"files"},
+    "lakes": VALUES,
     "sandbox": GROUND,
     "bench.measurement": PURE,
     "bench.measure": PURE | {"bench.measurement"},

@@ -52,7 +52,13 @@ def test_the_pure_part_imports_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "operator", ["transfers.s3_to_clickhouse", "transfers.clickhouse_to_s3", "operators.s3_query"]
+    "operator",
+    [
+        "transfers.s3_to_clickhouse",
+        "transfers.iceberg_to_clickhouse",
+        "transfers.clickhouse_to_s3",
+        "operators.s3_query",
+    ],
 )
 def test_a_dag_file_imports_no_s3_client(operator: str) -> None:
     """A DAG file is imported every few seconds; only a running task lists files."""

@@ -1,0 +1,100 @@
+"""Where a load begins, by the snapshots that the ClickHouse table holds."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
+from airflow_provider_ch_s3.files.snapshots import HeldSnapshots, SnapshotRange
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.lakes.choose import choose_range
+from airflow_provider_ch_s3.lakes.table import Snapshot, parse_wanted
+
+
+@dataclass(frozen=True)
+class Table:
+    """Snapshots 1 <- 2 <- 3 <- 4, and 5 of a branch at 2."""
+
+    uuid: str = "u"
+
+    def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
+        return Snapshot(id=str(wanted))
+
+    def line(self, snapshot: str) -> Iterable[str]:
+        return {"5": "521", "9": ""}.get(snapshot, "4321"[4 - int(snapshot) :] if snapshot < "5" else "")
+
+    def files_of(self, snapshot: str) -> Sequence[SourceFile]:
+        return ()
+
+    def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
+        return ()
+
+
+def choose(held: set[str], wanted: str = "4") -> tuple[str, str]:
+    found = choose_range(Table(), Snapshot(id=wanted), held, record_key="k")
+    return found.after, found.id
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted", "expected"),
+    [
+        pytest.param(set(), "4", ("", "4"), id="nothing-yet"),
+        pytest.param({"u/2"}, "4", ("2", "4"), id="what-came-since"),
+        pytest.param({"u/1", "u/3", "u/2"}, "4", ("3", "4"), id="since-the-newest"),
+        pytest.param({"u/4"}, "4", ("4", "4"), id="all-of-it"),
+        pytest.param({"u/4"}, "2", ("2", "2"), id="an-older-one"),
+        pytest.param({"u/2/part"}, "4", ("", "2"), id="complete-a-first-load"),
+        pytest.param({"u/2/part", "u/2"}, "4", ("2", "4"), id="completed"),
+        pytest.param({"u/1", "u/3/part"}, "4", ("1", "4"), id="a-later-load-in-part"),
+        pytest.param({"other/1", "u/3"}, "4", ("3", "4"), id="another-table-replaced-before"),
+    ],
+)
+def test_a_range(held: set[str], wanted: str, expected: tuple[str, str]) -> None:
+    assert choose(held, wanted) == expected
+
+
+@pytest.mark.parametrize(
+    ("held", "message"),
+    [
+        pytest.param(
+            {"u/5"}, "holds the rows of snapshot 5, which is not known to come before snapshot 4", id="branch"
+        ),
+        pytest.param({"u/9"}, "has expired", id="expired"),
+        pytest.param({"u/9/part"}, "has expired", id="expired-in-part"),
+        pytest.param({"other/1"}, "table u is another one than other", id="another-table"),
+    ],
+)
+def test_a_refusal(held: set[str], message: str) -> None:
+    with pytest.raises(SnapshotError, match=message):
+        choose(held)
+
+
+def test_records_are_read_as_they_are_written() -> None:
+    found = SnapshotRange(record_key="k", table_uuid="u", id="7")
+    records = [found.record(is_whole=is_whole).etag for is_whole in (True, False)]
+    assert HeldSnapshots.parse(records) == HeldSnapshots(
+        whole=frozenset({("u", "7")}), partly=frozenset({("u", "7")})
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("latest", "latest"),
+        ("8027658604211071520", 8027658604211071520),
+        ("2026-11-25 00:00:00+00:00", datetime.datetime(2026, 11, 25, tzinfo=datetime.UTC)),
+        ("2026-11-25T01:00:00+01:00", datetime.datetime(2026, 11, 25, tzinfo=datetime.UTC)),
+    ],
+)
+def test_a_snapshot_is_parsed(text: str, expected: object) -> None:
+    assert parse_wanted(text) == expected
+
+
+@pytest.mark.parametrize("text", ["main", "2026-11-25", "", "-1"])
+def test_no_snapshot(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"is no snapshot; give 'latest'.*branches and tags are not supported"):
+        parse_wanted(text)
