@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Field, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestWriterV2
@@ -17,6 +17,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update.snapshot import _FastAppendFiles, _OverwriteFiles
 from pyiceberg.typedef import Record
+from pyiceberg.types import StringType
 
 from airflow_provider_ch_s3.sandbox.s3_server import S3_REGION, S3Server
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
@@ -40,7 +41,14 @@ class Lake(Protocol):
 
     def delete(self, condition: str) -> None: ...
 
+    def overwrite(self, rows: Rows) -> None: ...
+
     def compact(self) -> None: ...
+
+    def add_column(self, name: str) -> None: ...
+
+    def expire(self, loaded: str) -> bool:
+        """Forget all that the last snapshot does not need; returns whether what came after a snapshot is known."""
 
     def rows(self) -> Rows: ...
 
@@ -100,6 +108,19 @@ class IcebergLake:
     def delete(self, condition: str) -> None:
         self.table.delete(condition)
 
+    def overwrite(self, rows: Rows) -> None:
+        self.table.overwrite(pa.Table.from_pylist(rows, schema=self.table.schema().as_arrow()))
+
+    def add_column(self, name: str) -> None:
+        with self.table.update_schema() as change:
+            change.add_column(name, StringType())
+
+    def expire(self, loaded: str) -> bool:
+        old = [one.snapshot_id for one in self.table.snapshots() if str(one.snapshot_id) != self.snapshot]
+        if old:
+            self.table.maintenance.expire_snapshots().by_ids(old).commit()
+        return loaded == self.snapshot
+
     def compact(self) -> None:
         """Write all rows into one file, as Spark's rewrite_data_files does."""
         with self.table.transaction() as change:
@@ -146,7 +167,7 @@ class DeltaLake:
     def __init__(
         self, server: S3Server, uri: str, folder: Path, *, schema: pa.Schema = COLUMNS, **given: Any
     ) -> None:
-        self.uri, self.schema = uri, schema
+        self.uri, self.schema, self.client = uri, schema, server.client()
         self.options = {
             "AWS_ENDPOINT_URL": server.endpoint_url,
             "AWS_ACCESS_KEY_ID": server.access_key,
@@ -161,12 +182,25 @@ class DeltaLake:
     def table(self) -> DeltaTable:
         return DeltaTable(self.uri, storage_options=self.options)
 
-    def append(self, rows: Rows, **given: Any) -> None:
-        data = pa.Table.from_pylist(rows, schema=self.schema)
-        write_deltalake(self.table, data, mode="append", **given)
+    def append(self, rows: Rows, *, mode: Literal["append", "overwrite"] = "append") -> None:
+        write_deltalake(self.table, pa.Table.from_pylist(rows, schema=self.schema), mode=mode)
 
     def delete(self, condition: str) -> None:
         self.table.delete(condition)
+
+    def overwrite(self, rows: Rows) -> None:
+        self.append(rows, mode="overwrite")
+
+    def add_column(self, name: str) -> None:
+        self.schema = self.schema.append(pa.field(name, pa.string()))
+        self.table.alter.add_columns([Field(name, "string")])
+
+    def expire(self, loaded: str) -> bool:
+        self.table.create_checkpoint()
+        bucket, _, folder = self.uri.removeprefix("s3://").partition("/")
+        for version in range(self.table.version()):
+            self.client.delete_object(Bucket=bucket, Key=f"{folder}/_delta_log/{version:020}.json")
+        return int(loaded) >= self.table.version() - 1
 
     def compact(self) -> None:
         self.table.optimize.compact()

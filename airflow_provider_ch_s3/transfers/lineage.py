@@ -71,11 +71,11 @@ class LoadLineage:
 
     def _version(self) -> dict[str, Any]:
         """Which snapshot of a lake's table was read."""
-        from openlineage.client.facet_v2 import dataset_version_dataset
+        if not self.report.snapshot:
+            return {}
+        from openlineage.client.generated import dataset_version_dataset as version
 
-        snapshot = self.report.snapshot.get("id")
-        version = dataset_version_dataset.DatasetVersionDatasetFacet
-        return {"version": version(datasetVersion=snapshot)} if snapshot else {}
+        return {"version": version.DatasetVersionDatasetFacet(datasetVersion=self.report.snapshot["id"])}
 
     def _assertions(self) -> dict[str, Any]:
         """What the checks found, as a facet of what was checked: the rows of the files."""

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import datetime
+import io
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from airflow.providers.common.compat.sdk import TaskDeferred
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import BucketTransform, IdentityTransform
+from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
-from airflow_provider_ch_s3.errors import SnapshotError
+from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, SnapshotError
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
-from tests.failures import own_errors
-from tests.lakes import LAKES, Lake, orders
-from tests.sandbox.conftest import Lab, bag
+from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
+from tests.lakes import COLUMNS, LAKES, Lake, orders
+from tests.sandbox.conftest import Freeze, Lab, bag
+from tests.sandbox.gates import Gate
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
@@ -29,18 +40,21 @@ def server(lab: Lab) -> S3Server:
 
 @pytest.fixture(params=LAKES)
 def lake(request: pytest.FixtureRequest, lab: Lab, server: S3Server, tmp_path: Path) -> Lake:
-    return LAKES[request.param](server, lab.uri(LOCATION), tmp_path)
+    made = LAKES[request.param](server, lab.uri(LOCATION), tmp_path)
+    load_by(lab, made)
+    return made
 
 
-def load_lake(lab: Lab, lake: Lake, table: str, **arguments: Any) -> dict[str, Any]:
-    """Load the lake's table; returns the report."""
-    given = {"task_id": "load", "clickhouse_conn_id": "ch", "aws_conn_id": "aws", "poll_interval": 0.25}
-    operator = lake.operator(source=lab.uri(LOCATION), table=table, **{**given, **arguments})
-    operator.timing = lab.timing
-    with own_errors():
-        report = operator.execute(lab.context(operator))
-    assert report is not None
-    return report
+def load_by(lab: Lab, lake: Lake) -> None:
+    """Have the lab load by the lake's operator."""
+
+    def operator(location: str, table: str, **arguments: Any) -> LakeToClickHouseOperator:
+        given = {"task_id": "load", "clickhouse_conn_id": "ch", "aws_conn_id": "aws", "poll_interval": 0.25}
+        made = lake.operator(source=lab.uri(location), table=table, **{**given, **arguments})
+        made.timing = lab.timing
+        return made
+
+    lab.monkeypatch.setattr(lab, "operator", operator)
 
 
 def make_table(lab: Lab) -> str:
@@ -55,7 +69,7 @@ def test_each_row_of_each_snapshot_is_loaded_once(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     lake.append(orders(*range(10)))
     lake.append(orders(*range(10, 15)))
-    first = load_lake(lab, lake, table, task_id="first")
+    first = lab.load(LOCATION, table, task_id="first")
     assert first["rows_written"] == 15
     assert first["snapshot"]["id"] == lake.snapshot
     assert first["snapshot"]["after"] == ""
@@ -64,13 +78,13 @@ def test_each_row_of_each_snapshot_is_loaded_once(lab: Lab, lake: Lake) -> None:
     lake.append(orders(*range(15, 20)))
     lake.compact()
     lake.append(orders(20))
-    second = load_lake(lab, lake, table, task_id="second")
+    second = lab.load(LOCATION, table, task_id="second")
     assert second["rows_written"] == 6
     assert second["snapshot"]["after"] == first["snapshot"]["id"]
     assert bag(loaded(lab)) == bag(lake.rows())
 
     for again in ("second", "third"):  # the same task, cleared, and another one
-        load_lake(lab, lake, table, task_id=again)
+        lab.load(LOCATION, table, task_id=again)
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
@@ -78,9 +92,9 @@ def test_a_compaction_adds_nothing(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     for n in range(3):
         lake.append(orders(n))
-    load_lake(lab, lake, table, task_id="first")
+    lab.load(LOCATION, table, task_id="first")
     lake.compact()
-    report = load_lake(lab, lake, table, task_id="second")
+    report = lab.load(LOCATION, table, task_id="second")
     assert (report["query_id"], report["snapshot"]["id"]) == ("", lake.snapshot)
     assert "no files that were added after" in report["checks"][0]
 
@@ -89,23 +103,23 @@ def test_a_compacted_table_is_loaded_as_a_whole(lab: Lab, lake: Lake) -> None:
     for n in range(3):
         lake.append(orders(n))
     lake.compact()
-    load_lake(lab, lake, make_table(lab))
+    lab.load(LOCATION, make_table(lab))
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
 def test_removed_rows_are_refused_until_the_table_is_replaced(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     lake.append(orders(*range(6)))
-    load_lake(lab, lake, table, task_id="first")
+    lab.load(LOCATION, table, task_id="first")
     lake.delete("id = 3")
     lake.append(orders(7))
     with pytest.raises(SnapshotError, match=r"removed rows.*load_mode='replace_table'"):
-        load_lake(lab, lake, table, task_id="second")
+        lab.load(LOCATION, table, task_id="second")
     assert len(loaded(lab)) == 6
-    load_lake(lab, lake, table, task_id="third", load_mode="replace_table")
+    lab.load(LOCATION, table, task_id="third", load_mode="replace_table")
     assert bag(loaded(lab)) == bag(lake.rows())
     lake.append(orders(8, 9))
-    assert load_lake(lab, lake, table, task_id="fourth")["rows_written"] == 2
+    assert lab.load(LOCATION, table, task_id="fourth")["rows_written"] == 2
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
@@ -114,9 +128,9 @@ def test_an_older_snapshot_and_then_the_latest(lab: Lab, lake: Lake) -> None:
     lake.append(orders(1))
     older = lake.snapshot
     lake.append(orders(2))
-    assert load_lake(lab, lake, table, task_id="a", snapshot=older)["rows_written"] == 1
-    assert load_lake(lab, lake, table, task_id="b")["rows_written"] == 1
-    assert load_lake(lab, lake, table, task_id="c", snapshot=older)["query_id"] == ""
+    assert lab.load(LOCATION, table, task_id="a", snapshot=older)["rows_written"] == 1
+    assert lab.load(LOCATION, table, task_id="b")["rows_written"] == 1
+    assert lab.load(LOCATION, table, task_id="c", snapshot=older)["query_id"] == ""
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
@@ -125,39 +139,163 @@ def test_another_table_at_the_same_location_is_refused(
 ) -> None:
     table = make_table(lab)
     lake.append(orders(1))
-    load_lake(lab, lake, table, task_id="a")
+    lab.load(LOCATION, table, task_id="a")
     listed = lab.s3.list_objects_v2(Bucket=lab.bucket, Prefix="lake/")["Contents"]
     for found in listed:
         lab.s3.delete_object(Bucket=lab.bucket, Key=found["Key"])
     other = type(lake)(server, lab.uri(LOCATION), tmp_path)
     other.append(orders(2))
     with pytest.raises(SnapshotError, match=r"is another one than .*replace_table"):
-        load_lake(lab, other, table, task_id="b")
+        lab.load(LOCATION, table, task_id="b")
 
 
 def test_chunks_of_one_snapshot(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     for n in range(5):
         lake.append(orders(n))
-    report = load_lake(lab, lake, table, max_files_per_chunk=2)
+    report = lab.load(LOCATION, table, max_files_per_chunk=2)
     assert (report["chunks"], report["rows_written"]) == (3, 5)
     assert bag(loaded(lab)) == bag(lake.rows())
+
+
+def first_id(lab: Lab) -> int:
+    """The id in the first file that is not loaded, of files with one row: what the first of several chunks loads."""
+    held = {row["id"] for row in loaded(lab)}
+    listed = lab.s3.list_objects_v2(Bucket=lab.bucket, Prefix=f"{LOCATION}/")["Contents"]
+    for key in sorted(one["Key"] for one in listed if one["Key"].endswith(".parquet")):
+        body = lab.s3.get_object(Bucket=lab.bucket, Key=key)["Body"].read()
+        (number,) = pq.ParquetFile(io.BytesIO(body)).read().column("id").to_pylist()
+        if number not in held:
+            return int(number)
+    raise AssertionError("all files are loaded")
 
 
 def test_a_first_load_that_broke_off_is_completed_before_newer_snapshots(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     for n in range(4):
         lake.append(orders(n))
-    begun = lake.snapshot
-    checks = {"no 2": "countIf(id >= 2) = 0"}
-    with pytest.raises(Exception, match="no 2"):
-        load_lake(lab, lake, table, task_id="a", max_files_per_chunk=1, checks=checks)
-    held = len(loaded(lab))
-    if held == 0:
-        pytest.skip("the first chunk had the row that fails")
+    begun, first = lake.snapshot, first_id(lab)
+    checks = {"only the first": f"countIf(id != {first}) = 0"}
+    with pytest.raises(CheckFailedError, match="only the first"):
+        lab.load(LOCATION, table, task_id="a", max_files_per_chunk=1, checks=checks)
+    assert [row["id"] for row in loaded(lab)] == [first]
     lake.compact()
     lake.append(orders(9))
-    report = load_lake(lab, lake, table, task_id="b")
-    assert report["snapshot"]["id"] == begun
-    load_lake(lab, lake, table, task_id="c")
+    report = lab.load(LOCATION, table, task_id="b")
+    assert (report["snapshot"]["id"], report["rows_written"]) == (begun, 3)
+    lab.load(LOCATION, table, task_id="c")
     assert bag(loaded(lab)) == bag(lake.rows())
+
+
+def test_the_retry_of_a_load_in_chunks_reads_the_snapshot_of_its_first_chunk(lab: Lab, lake: Lake) -> None:
+    table = make_table(lab)
+    lake.append(orders(100))
+    lab.load(LOCATION, table, task_id="before")
+    for n in range(4):
+        lake.append(orders(n))
+    pinned = lake.snapshot
+    chunks = {"max_files_per_chunk": 1, "max_tries": 1}
+    first = first_id(lab)
+    with pytest.raises(CheckFailedError):
+        lab.load(LOCATION, table, **chunks, checks={"only the first": f"countIf(id != {first}) = 0"})
+    for n in range(4, 8):  # of which some have keys before those of the first chunk
+        lake.append(orders(n))
+    report = lab.load(LOCATION, table, try_number=2, **chunks)
+    assert (report["snapshot"]["id"], report["chunks"]) == (pinned, 4)
+    lab.load(LOCATION, table, task_id="after")
+    assert bag(loaded(lab)) == bag(lake.rows())
+
+
+@pytest.mark.parametrize(
+    ("name", "nth"), [pytest.param("write_claim", 1, id="planning"), pytest.param("read_partitions", 1, id="staged")]
+)
+def test_two_first_loads_with_a_compaction_in_between(
+    lab: Lab, lake: Lake, freeze: Freeze, name: str, nth: int
+) -> None:
+    """The files of one are not those of the other, and the rows are the same."""
+    table = make_table(lab)
+    for n in range(3):
+        lake.append(orders(n))
+    gate = freeze(Gate(name, nth), LOCATION, table, task_id="slow")
+    lake.compact()
+    lab.load(LOCATION, table, task_id="fast")
+    assert gate.wake() is None
+    assert bag(loaded(lab)) == bag(lake.rows())
+
+
+def test_a_deferred_load_reads_the_snapshot_of_its_start(lab: Lab, lake: Lake) -> None:
+    table = make_table(lab)
+    lake.append(orders(*range(5)))
+    pinned, rows = lake.snapshot, lake.rows()
+    operator, again = (lab.operator(LOCATION, table, deferrable=True) for _ in range(2))
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.execute(lab.context(operator))
+    lake.append(orders(5))
+    event = {"status": "over", "query_id": deferred.value.trigger.query_id, "deadline": None}
+    report = again.execute_complete(lab.context(again), event)
+    assert report["snapshot"]["id"] == pinned
+    assert bag(loaded(lab)) == bag(rows)
+
+
+def test_a_new_table_with_partitions_of_the_lake(lab: Lab, server: S3Server, tmp_path: Path) -> None:
+    schema = pa.schema(
+        [
+            *COLUMNS,
+            ("day", pa.date32()),
+            ("at", pa.timestamp("us", tz="UTC")),
+            ("price", pa.decimal128(12, 2)),
+            ("tags", pa.list_(pa.string())),
+            ("box", pa.struct([("w", pa.int32()), ("h", pa.int32())])),
+        ]
+    )
+    lake = LAKES["delta"](server, lab.uri(LOCATION), tmp_path, schema=schema, partition_by=["day", "city"])
+    load_by(lab, lake)
+    at = datetime.datetime(2026, 11, 25, 1, 2, 3, 456789, tzinfo=datetime.UTC)
+    rows = [
+        {**row, "city": "Mo i Rana/Ø", "day": at.date(), "at": at, "price": Decimal("1.25"), "tags": ["a", "b"]}
+        for row in orders(1, 2, 3)
+    ]
+    lake.append([{**row, "box": {"w": 1, "h": 2}} for row in rows])
+    lab.load(LOCATION, f"{lab.database}.new", create_table="auto")
+    shown = "id, city, toString(day) AS d, toString(at, 'UTC') AS a, toString(price) AS p, tags[2] AS t, box.h AS h"
+    expected = {"city": "Mo i Rana/Ø", "d": "2026-11-25", "a": "2026-11-25 01:02:03.456789", "p": "1.25", "t": "b"}
+    assert bag(lab.rows(f"{lab.database}.new", columns=shown)) == bag(
+        {"id": n, "h": 2, **expected} for n in (1, 2, 3)
+    )
+
+
+def test_hidden_partitions_are_no_columns(lab: Lab, server: S3Server, tmp_path: Path) -> None:
+    schema = Schema(
+        NestedField(1, "id", LongType()), NestedField(2, "city", StringType()), NestedField(3, "amount", DoubleType())
+    )
+    spec = PartitionSpec(
+        PartitionField(1, 1000, BucketTransform(4), "id_bucket"), PartitionField(2, 1001, IdentityTransform(), "city")
+    )
+    lake = LAKES["iceberg"](server, lab.uri(LOCATION), tmp_path, schema=schema, partition_spec=spec)
+    load_by(lab, lake)
+    rows = [*orders(*range(8)), {"id": 8, "city": None, "amount": 0.0}, {"id": 9, "city": "a b/Ø+%", "amount": 0.0}]
+    lake.append(rows)
+    lab.load(LOCATION, f"{lab.database}.t", create_table="auto")
+    assert bag(loaded(lab)) == bag(rows)
+
+
+@pytest.mark.parametrize("mode", ["replace_where", "merge"])
+def test_other_modes_load_all_rows_of_the_snapshot(lab: Lab, lake: Lake, mode: str) -> None:
+    table = make_table(lab)
+    lake.append(orders(*range(4)))
+    lab.load(LOCATION, table, task_id="first")
+    lake.append(orders(4))
+    how = {"merge": {"merge_key": ["id"]}, "replace_where": {"replace_where": "id >= 0"}}[mode]
+    lab.load(LOCATION, table, task_id="second", load_mode=mode, **how)
+    assert bag(loaded(lab)) == bag(lake.rows())
+    lake.append(orders(5))
+    assert lab.load(LOCATION, table, task_id="third")["rows_written"] == 1
+    assert bag(loaded(lab)) == bag(lake.rows())
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"staging": False}, {"min_file_age": 60}, {"after_load": "delete"}, {"expected_files": "_SUCCESS"}]
+)
+def test_arguments_about_folders_are_refused(lab: Lab, lake: Lake, arguments: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"has no meaning for a table of a lake.*remove it"):
+        lab.load(LOCATION, make_table(lab), **arguments)

@@ -33,13 +33,17 @@ def open_lake(lake: Lake, uri: str, snapshot: str = "latest") -> LakeStore:
 
 @dataclass
 class Copy:
-    """A table that is filled from a lake, with what the ledger would have of it."""
+    """A table that is filled from a lake, with what the ledger would have of it.
+
+    :param loaded: id of the last snapshot that is recorded.
+    """
 
     server: S3Server
     uri: str
     rows: list[dict[str, Any]] = field(default_factory=list)
     records: set[str] = field(default_factory=set)
     keys: set[str] = field(default_factory=set)
+    loaded: str = ""
 
     def append(self, lake: Lake, *, snapshot: str = "latest") -> SnapshotRange:
         store = open_lake(lake, self.uri, snapshot)
@@ -52,16 +56,18 @@ class Copy:
         pinned = store.pin(set())
         files = list(store.at(pinned).list_files(store.pattern))
         assert files == sorted(files)
-        self.rows, self.records, self.keys = [], set(), set()
+        self.rows, self.records, self.keys, self.loaded = [], set(), set(), ""
         self._add(store, pinned)
         return pinned
 
     def _add(self, store: LakeStore, pinned: SnapshotRange) -> None:
-        for file in list(store.at(pinned).list_files(store.pattern)):
-            if file.key not in self.keys:
-                self.rows += self._read(store, file.key)
-                self.keys.add(file.key)
-        self.records.add(pinned.record(is_whole=True).etag)
+        new = [file for file in store.at(pinned).list_files(store.pattern) if file.key not in self.keys]
+        for file in new:
+            self.rows += self._read(store, file.key)
+            self.keys.add(file.key)
+        if new:  # a load without files commits nothing
+            self.records.add(pinned.record(is_whole=True).etag)
+            self.loaded = pinned.id
 
     def _read(self, store: LakeStore, key: str) -> list[dict[str, Any]]:
         body = self.server.client().get_object(Bucket=store.pattern.bucket, Key=key)["Body"].read()
