@@ -5,26 +5,31 @@ from __future__ import annotations
 import datetime
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import Any
 from urllib.parse import urlsplit
 
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import NoSuchIdentifierError, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.manifest import DataFile, FileFormat, ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.schema import Schema, index_by_name
 from pyiceberg.serializers import FromInputFile
-from pyiceberg.table import snapshots
+from pyiceberg.table import Table, snapshots
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation
 
-from airflow_provider_ch_s3.errors import SnapshotError, SourceError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE
 from airflow_provider_ch_s3.lakes.table import LakeFiles, Snapshot, removes_rows, show_time
 
 _METADATA = re.compile(r"v?(?P<version>\d+)(-[^/]*)?(\.gz)?\.metadata\.json(\.gz)?")
+STORE = "ch-s3-store"
 _COMPACT = "compact the lake's table (Spark: rewrite_data_files), which writes its rows as they are now"
 
 
@@ -61,11 +66,14 @@ class StoreInput(InputFile):
 
 
 class StoreIO(FileIO):
-    """The store, as pyiceberg reads metadata."""
+    """The store, as pyiceberg reads metadata.
 
-    def __init__(self, store: LakeFiles) -> None:
+    :param properties: those of a catalog, with the store under ``STORE``.
+    """
+
+    def __init__(self, properties: Mapping[str, Any]) -> None:
         super().__init__()
-        self._store = store
+        self._store: LakeFiles = properties[STORE]
 
     def new_input(self, location: str) -> StoreInput:
         """One object."""
@@ -92,14 +100,17 @@ def split_location(location: str) -> tuple[str, str]:
 
 
 class IcebergTable:
-    """A table as its newest metadata file describes it."""
+    """A table as its newest metadata file describes it.
 
-    def __init__(self, files: LakeFiles, bucket: str, location: str) -> None:
-        self._io = StoreIO(files)
+    :param key: of that file, if a catalog has said it; '' to find it.
+    """
+
+    def __init__(self, files: LakeFiles, bucket: str, location: str, *, key: str = "") -> None:
+        self._io = StoreIO({STORE: files})
         self._bucket = bucket
         self._location = location
         self._metadata: TableMetadata = FromInputFile.table_metadata(
-            self._io.new_input(f"s3://{bucket}/{_find_metadata(files, bucket, location)}")
+            self._io.new_input(f"s3://{bucket}/{key or _find_metadata(files, bucket, location)}")
         )
 
     @property
@@ -246,6 +257,60 @@ class IcebergTable:
         return next(one for one in self._metadata.schemas if one.schema_id == wanted)
 
 
+@dataclass(frozen=True, kw_only=True)
+class CatalogTable:
+    """A table that a catalog knows by its name.
+
+    :param name: with its namespace, ``sales.orders``.
+    :param conn_id: the connection of the catalog, for messages.
+    :param properties: what pyiceberg needs to connect to it; they contain secrets.
+    """
+
+    name: str
+    conn_id: str
+    properties: Mapping[str, Any] = field(repr=False)
+
+    def locate(self, files: LakeFiles) -> str:
+        """Ask for the location.
+
+        :raises ConfigError: if there is no such catalog or table.
+        :raises SourceError: if the catalog does not answer.
+        """
+        return self._load(files).metadata.location
+
+    def open(self, files: LakeFiles, bucket: str, location: str) -> IcebergTable:
+        """Ask for the newest metadata file, and read it.
+
+        :raises SourceError: as :meth:`locate`; ConfigError as well.
+        """
+        _, key = split_location(self._load(files).metadata_location)
+        return IcebergTable(files, bucket, location, key=key)
+
+    def _load(self, files: LakeFiles) -> Table:
+        # a SQL catalog knows its tables by its own name, too
+        given = {"name": self.conn_id, **self.properties}
+        own = {"py-io-impl": f"{StoreIO.__module__}.{StoreIO.__name__}", STORE: files}
+        try:
+            return load_catalog(**{**given, **own}).load_table(self.name)
+        except (NoSuchTableError, NoSuchNamespaceError, NoSuchIdentifierError) as error:
+            raise ConfigError(
+                f"the catalog of connection {self.conn_id!r} has no table {self.name!r}; correct source, which is"
+                " namespace.table with catalog_conn_id"
+            ) from error
+        except ValueError:  # its text has the properties
+            raise ConfigError(
+                f"the connection {self.conn_id!r} does not describe an Iceberg catalog; give its address as the host,"
+                " or pyiceberg's properties (type, uri, …) as the extra"
+            ) from None
+        except ChS3Error:
+            raise
+        except Exception as error:  # of whatever the catalog is made of
+            raise SourceError(
+                f"the catalog of connection {self.conn_id!r} does not answer for {self.name!r}"
+                f" ({type(error).__name__}); check its address and credentials"
+            ) from None
+
+
 def _operation(snapshot: snapshots.Snapshot) -> str:
     return str(snapshot.summary.operation.value) if snapshot.summary else ""
 
@@ -269,6 +334,6 @@ def _find_metadata(files: LakeFiles, bucket: str, location: str) -> str:
     if len(newest) > 1:
         raise SourceError(
             f"two writers have left metadata files with the same number, {' and '.join(sorted(newest)[:2])}, and only"
-            " the table's catalog knows which of them counts; load again after the next commit to the table"
+            " the table's catalog knows which counts; give catalog_conn_id, or load again after the next commit"
         )
     return newest[0]

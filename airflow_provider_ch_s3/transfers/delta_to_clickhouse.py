@@ -9,6 +9,7 @@ from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouse
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.lakes.store import OpenTable
+    from airflow_provider_ch_s3.lakes.table import LakeFiles
 
 
 class DeltaToClickHouseOperator(LakeToClickHouseOperator):
@@ -23,8 +24,8 @@ class DeltaToClickHouseOperator(LakeToClickHouseOperator):
 
     scheme = DELTA
 
-    def load_reader(self) -> OpenTable:
-        """Import deltalake."""
+    def find_table(self, source: str, files: LakeFiles) -> tuple[str, OpenTable]:
+        """Import deltalake; the source is the location."""
         from airflow_provider_ch_s3.lakes.delta import DeltaTable
 
-        return DeltaTable
+        return source, DeltaTable

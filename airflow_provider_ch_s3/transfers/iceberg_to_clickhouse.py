@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
+
+from airflow_provider_ch_s3.common.arguments import check_text
+from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import ICEBERG
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.lakes.store import OpenTable
+    from airflow_provider_ch_s3.lakes.table import LakeFiles
 
 
 class IcebergToClickHouseOperator(LakeToClickHouseOperator):
@@ -16,15 +22,55 @@ class IcebergToClickHouseOperator(LakeToClickHouseOperator):
 
     All further arguments are those of :class:`LakeToClickHouseOperator`.
 
-    :param source: location of the table, ``s3://bucket/folder/of/the/table``. (templated)
+    :param source: location of the table, ``s3://bucket/folder/of/the/table``; with ``catalog_conn_id`` its name,
+        ``namespace.table``. (templated)
+    :param catalog_conn_id: connection of a catalog that knows the table, such as one of type ``iceberg``: its host is
+        the address of a REST catalog, its login and password are the client's id and secret, and its extra has
+        further properties of pyiceberg, such as ``{"type": "sql", "name": "prod", "uri": …}``; None: the newest
+        metadata file in the location counts. (templated)
     :param snapshot: ``latest``, the id of a snapshot, or a time with its zone: the last snapshot of that time. It is
         chosen once, and all of the load reads that one. (templated)
     """
 
     scheme = ICEBERG
+    template_fields = (*LakeToClickHouseOperator.template_fields, "catalog_conn_id")
 
-    def load_reader(self) -> OpenTable:
-        """Import pyiceberg."""
-        from airflow_provider_ch_s3.lakes.iceberg import IcebergTable
+    def __init__(
+        self, *, source: str, catalog_conn_id: str | None = None, snapshot: str = "latest", **kwargs: Any
+    ) -> None:
+        super().__init__(source=source, snapshot=snapshot, **kwargs)
+        self.catalog_conn_id = catalog_conn_id
 
-        return IcebergTable
+    def find_table(self, source: str, files: LakeFiles) -> tuple[str, OpenTable]:
+        """Import pyiceberg, and ask the catalog for the location, if there is one.
+
+        :raises ConfigError: if the connection is missing, or the catalog does not know the table.
+        """
+        from airflow_provider_ch_s3.lakes.iceberg import CatalogTable, IcebergTable
+
+        check_text("catalog_conn_id", self.catalog_conn_id, is_optional=True)
+        if self.catalog_conn_id is None:
+            return source, IcebergTable
+        properties = _read_properties(self.catalog_conn_id)
+        table = CatalogTable(name=source, conn_id=self.catalog_conn_id, properties=properties)
+        return table.locate(files), table.open
+
+
+def _read_properties(conn_id: str) -> Mapping[str, Any]:
+    """Read pyiceberg's properties of a catalog from its connection.
+
+    :raises ConfigError: if there is no such connection.
+    """
+    try:
+        connection = BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException as error:
+        raise ConfigError(
+            f"Airflow has no connection {conn_id!r}; create it, correct catalog_conn_id, or give the table's location"
+            " as source instead"
+        ) from error
+    properties = dict(connection.extra_dejson)
+    if connection.host:
+        properties.setdefault("uri", connection.host)
+    if connection.login:
+        properties.setdefault("credential", f"{connection.login}:{connection.password or ''}")
+    return properties

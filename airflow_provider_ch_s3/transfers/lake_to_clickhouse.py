@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_ch_s3.common.arguments import check_text
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import SourcePattern, parse_location
-from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.lakes.store import LakeStore, OpenTable
+    from airflow_provider_ch_s3.lakes.table import LakeFiles
 
 # Arguments about files that somebody delivers into a folder, each with the value that asks for nothing.
 OF_FOLDERS = {
@@ -51,10 +51,10 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
         super().__init__(source=source, **kwargs)
         self.snapshot = snapshot
 
-    def load_reader(self) -> OpenTable:
-        """Import what reads the table's metadata.
+    def find_table(self, source: str, files: LakeFiles) -> tuple[str, OpenTable]:
+        """Find the location of the table, and import what reads its metadata.
 
-        :raises ImportError: if it is not installed.
+        :raises ImportError: if that is not installed.
         """
         raise NotImplementedError
 
@@ -65,6 +65,7 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
         """
         from airflow_provider_ch_s3.lakes.store import LakeStore
 
+        check_text("source", self.source)
         check_text("snapshot", self.snapshot)
         for name, unset in OF_FOLDERS.items():
             if getattr(self, name) != unset:
@@ -72,20 +73,18 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
                     f"{name}={getattr(self, name)!r} has no meaning for a table of a lake, whose snapshots say which"
                     " files it has and what they contain; remove it"
                 )
+        files = super().open_store()
         try:
-            open_table = self.load_reader()
+            location, open_table = self.find_table(str(self.source), files)
         except ImportError as error:
             extra = self.scheme.store.lower()
             raise ConfigError(
                 f"loading {self.scheme.store} tables needs a library ({error}); on the workers, pip install"
                 f" 'airflow-provider-ch-s3[{extra}]'"
             ) from error
-        pattern = parse_location(self.source, self.scheme)
-        return LakeStore(files=super().open_store(), pattern=pattern, open_table=open_table, snapshot=self.snapshot)
+        pattern = parse_location(location, self.scheme)
+        return LakeStore(files=files, pattern=pattern, open_table=open_table, snapshot=self.snapshot)
 
-    def read_source(self, store: ObjectStore) -> SourcePattern:
-        """Parse ``source``.
-
-        :raises ConfigError: if it is no location.
-        """
-        return parse_location(self.source, self.scheme)
+    def read_source(self, store: LakeStore) -> SourcePattern:  # type: ignore[override]
+        """Return the files in the table's location."""
+        return store.pattern

@@ -51,6 +51,7 @@ CHOICES = {
 EXAMPLES = {
     "after_load": '"move"',
     "aws_conn_id": '"aws_data"',
+    "catalog_conn_id": '"iceberg_catalog"',
     "checks": '{"no negative fare": "countIf(fare < 0) = 0"}',
     "clickhouse_conn_id": '"clickhouse_eu"',
     "columns": '["time", "fare"]',

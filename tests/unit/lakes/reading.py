@@ -11,8 +11,10 @@ from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
-from airflow_provider_ch_s3.files.addresses import parse_location
+from airflow_provider_ch_s3.files.addresses import ICEBERG, parse_location
 from airflow_provider_ch_s3.files.snapshots import SnapshotRange
+from airflow_provider_ch_s3.lakes.delta import DeltaTable
+from airflow_provider_ch_s3.lakes.iceberg import IcebergTable
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
@@ -26,9 +28,9 @@ def bag(rows: Iterable[Mapping[str, Any]]) -> Counter[frozenset[tuple[str, Any]]
 
 def open_lake(lake: Lake, uri: str, snapshot: str = "latest") -> LakeStore:
     scheme = lake.operator.scheme
-    reader = lake.operator.load_reader(None)  # type: ignore[arg-type]
     files = S3FileStore(aws_conn_id="lake")
-    return LakeStore(files=files, pattern=parse_location(uri, scheme), open_table=reader, snapshot=snapshot)
+    pattern, reader = parse_location(uri, scheme), IcebergTable if scheme is ICEBERG else DeltaTable
+    return LakeStore(files=files, pattern=pattern, open_table=reader, snapshot=snapshot)
 
 
 @dataclass
