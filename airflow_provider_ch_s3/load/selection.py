@@ -84,6 +84,11 @@ class ChunkSelection:
     files: tuple[SourceFile, ...] = ()
     left_out: LeftOut = field(default_factory=LeftOut)
 
+    @property
+    def recorded(self) -> tuple[SourceFile, ...]:
+        """What the ledger records of them: of a lake's table, also which of its snapshots they are of."""
+        return (*self.files, *self.chunk.records)
+
     def sampled(self, count: int) -> ChunkSelection:
         """Take so many of the files, spread from the first to the last."""
         files = self.files[:: max(1, math.ceil(len(self.files) / count))]
@@ -213,8 +218,7 @@ def find_earlier_file(
 
 
 def list_chunk(store: ObjectStore, request: LoadRequest, chunk: Chunk) -> Iterator[SourceFile]:
-    """List the objects among which the files of a chunk are, and what the ledger records besides them."""
-    yield from chunk.records
+    """List the objects among which the files of a chunk are."""
     for file in at_snapshots(store, chunk.snapshots).list_files(request.pattern, after=chunk.after):
         if chunk.last and file.key > chunk.last:
             return

@@ -436,7 +436,7 @@ class LoadRun(TaskLoad):
             for earlier in owner.history.of_load(self.identity.load_id):
                 if earlier.is_open:
                     owner.abandon(earlier.id)
-            check_unbroken(target, self.request, owner.history, selection.files)
+            check_unbroken(target, self.request, owner.history, selection.recorded)
             chunks = self._committed_chunks(owner.history)
             if not chunks.is_same(done) or (
                 owner.has_news(history)
@@ -469,9 +469,8 @@ class LoadRun(TaskLoad):
         stage = None
         if prepared.line_format is not None:
             stage = LineStage(line_format=prepared.line_format, tables=self.reject_tables).create
-        files = (*selection.files, *selection.chunk.records)
         create = create_merge_staging if self.request.merge else Staging.create
-        staging = owner.plan(attempt, files, self.request.pattern, detail, self.views, stage, create)
+        staging = owner.plan(attempt, selection.recorded, self.request.pattern, detail, self.views, stage, create)
         return Submit(attempt, prepared.insert(self.identity, into=staging))
 
     def _report_without(self, chunks: CommittedChunks, selection: ChunkSelection) -> LoadReport:

@@ -9,6 +9,7 @@ import dataclasses
 import logging
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
@@ -229,7 +230,7 @@ def verify_staged(
     :param verifying: tells how long this has taken.
     :raises LoadError: if something differs, or a check is not fulfilled.
     """
-    planned = attempt.detail(EventKind.PLANNED)
+    planned, chunk = attempt.detail(EventKind.PLANNED), chunk_of(attempt)
     staged = target.staged(attempt.id)
     partitions = target.partition_rows(staged)
     rejects = Rejects()
@@ -242,7 +243,7 @@ def verify_staged(
         report = _count_lines(report, accepted_rows=sum(partitions.values()), rejects=rejects)
     checks = [
         *_verify_rows(target, request, attempt, report, sum(partitions.values()), rejects, rows_before),
-        verify_files(manifest, list_chunk(store, request, chunk_of(attempt)), request.pattern),
+        verify_files(manifest, chain(chunk.records, list_chunk(store, request, chunk)), request.pattern),
     ]
     if request.replace_where:
         checks.append(check_staged_rows(target, staged, request.replace_where))

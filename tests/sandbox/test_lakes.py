@@ -22,6 +22,7 @@ from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, Snapsho
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
 from tests.lakes import COLUMNS, LAKES, Lake, orders
+from tests.marks import thorough
 from tests.sandbox.conftest import Freeze, Lab, bag
 from tests.sandbox.gates import Gate
 
@@ -33,6 +34,10 @@ LOCATION = "lake/orders"
 
 @pytest.fixture
 def server(lab: Lab) -> S3Server:
+    return server_of(lab)
+
+
+def server_of(lab: Lab) -> S3Server:
     connection = json.loads(lab.sandbox.airflow_conn_aws)
     endpoint, key, secret = connection["extra"]["endpoint_url"], connection["login"], connection["password"]
     return S3Server(endpoint_url=endpoint, access_key=key, secret_key=secret)
@@ -299,3 +304,19 @@ def test_other_modes_load_all_rows_of_the_snapshot(lab: Lab, lake: Lake, mode: s
 def test_arguments_about_folders_are_refused(lab: Lab, lake: Lake, arguments: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"has no meaning for a table of a lake.*remove it"):
         lab.load(LOCATION, make_table(lab), **arguments)
+
+
+@pytest.mark.parametrize("replicated_sandbox", ["on-cluster", thorough("old")], indirect=True)
+@pytest.mark.parametrize("kind", LAKES)
+def test_replicas_on_older_servers(replicated_lab: Lab, kind: str, tmp_path: Path) -> None:
+    lab = replicated_lab
+    lake = LAKES[kind](server_of(lab), lab.uri(LOCATION), tmp_path)
+    load_by(lab, lake)
+    table = make_table(lab)
+    lake.append(orders(*range(10)))
+    lake.append(orders(10))
+    lab.load(LOCATION, table, task_id="first")
+    lake.compact()
+    lake.append(orders(11, 12))
+    assert lab.load(LOCATION, table, task_id="second")["rows_written"] == 2
+    assert bag(loaded(lab)) == bag(lake.rows())
