@@ -11,8 +11,6 @@ import pyarrow as pa
 import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
-from airflow_provider_ch_s3.common.timing import Pace
-from airflow_provider_ch_s3.triggers import load as load_trigger
 from airflow_provider_ch_s3.triggers.load import LoadTrigger
 from tests.logs import unfolded
 from tests.sandbox.conftest import Lab, wait_until
@@ -84,7 +82,6 @@ def defer(lab: Lab, table: str) -> LoadTrigger:
 def test_a_trigger_says_how_far_the_load_is(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
     put_files(lab, UNEVEN)
     trigger = defer(lab, table)
-    lab.monkeypatch.setattr(load_trigger, "Pace", lambda: Pace(seconds=0.5))
 
     async def wait() -> list[Any]:
         return [event.payload async for event in trigger.run()]
