@@ -254,7 +254,7 @@ def _check_whole(rows: Sequence[Mapping[str, Any]], held: Mapping[tuple[str, int
     for path, (number, load_id) in sorted(last.items()):
         if replaced := held[load_id, number].replaced:
             raise LoadError(
-                f"nobody knows whether the table still holds {path!r}: attempt {number} of {load_id} loaded it, and"
+                f"cannot tell whether the table still holds {path!r}: attempt {number} of {load_id} loaded it, and"
                 f" of that attempt's partitions {', '.join(replaced[:3])}{', …' if len(replaced) > 3 else ''} were"
                 " replaced since, others not; nothing was changed: load those files with"
                 " load_mode='replace_partitions', too, name only other files in source,"

@@ -72,7 +72,7 @@ class LedgerView:
     def page(self, selection: Selection) -> LoadsPage:
         """Read a page of the history, and what is going on now.
 
-        :raises ConfigError: if the ledger does not exist, or ``after`` is no place in it.
+        :raises ConfigError: if the ledger does not exist, or ``after`` is not a place in it.
         """
         latest, still_open = self._latest(selection), self._latest(Selection(states=OPEN, limit=MAX_OPEN))
         found = self._histories([*latest, *still_open])
@@ -120,7 +120,7 @@ class LedgerView:
         :param table: ``database.table``, as the ledger has it.
         :param prefix: with which their paths begin.
         :param after: as :attr:`TableFiles.next` says; '' for the start.
-        :raises ConfigError: if the ledger does not exist, has no load into the table, or ``after`` is no place in it.
+        :raises ConfigError: if the ledger does not exist, has no load into the table, or ``after`` is not a place in it.
         """
         if not self._latest(Selection(table=table, limit=1)):
             raise ConfigError(
@@ -297,7 +297,7 @@ def _place_of(row: Mapping[str, Any], names: Sequence[str]) -> str:
 def _parse_place(text: str, types: tuple[type, ...]) -> Any:
     """Parse where a page begins; None for ''.
 
-    :raises ConfigError: if the text is no such place.
+    :raises ConfigError: if the text is not such a place.
     """
     if not text:
         return None

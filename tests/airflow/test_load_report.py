@@ -288,7 +288,7 @@ def test_a_sensor_shows_what_it_waits_for_and_the_merges(page: Page, running: Ru
 @pytest.mark.thorough
 def test_another_task_has_no_report(page: Page, run: Run) -> None:
     report = run.open_tab(page, "other")
-    report.get_by_text("This task is no load into ClickHouse: it has no report.").wait_for()
+    report.get_by_text("This task does not load files into ClickHouse, so it has no report.").wait_for()
     take_pictures(page, report, "other")
 
 

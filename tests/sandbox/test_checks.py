@@ -183,16 +183,16 @@ def test_mistakes_are_found_when_there_is_nothing_new(lab: Lab, table: str) -> N
     mistakes: dict[str, tuple[dict[str, Any], str]] = {
         "checks": (
             {"checks": {"known": "countIf(carier = 'UA') = 0"}},
-            f"checks['known']=\"countIf(carier = 'UA') = 0\" names carier, which is no column of {table};"
+            f"checks['known']=\"countIf(carier = 'UA') = 0\" names carier, which is not a column of {table};"
             " did you mean carrier?",
         ),
         "where": (
             {"where": "carier = 'UA'"},
-            "where=\"carier = 'UA'\" names carier, which is no column of the files; did you mean carrier?",
+            "where=\"carier = 'UA'\" names carier, which is not a column of the files; did you mean carrier?",
         ),
         "select": (
             {"select": {"n": "nn + 1"}},
-            "select['n']='nn + 1' names nn, which is no column of the files; did you mean n?",
+            "select['n']='nn + 1' names nn, which is not a column of the files; did you mean n?",
         ),
         "settings": (
             {"settings": {"max_threads": "abc"}},
@@ -223,7 +223,7 @@ def test_mistakes_are_found_on_a_day_without_files(lab: Lab, table: str, caplog:
     put_rows(lab, "dt=1/a", 1)
     load_day(lab, "in/dt=1/*.csv", table, 1)
     empty = partial(load_day, lab, "in/dt=2/*.csv", table, 2, on_no_files="succeed")
-    with pytest.raises(ConfigError, match="names carier, which is no column of the files; did you mean carrier"):
+    with pytest.raises(ConfigError, match="names carier, which is not a column of the files; did you mean carrier"):
         empty(where="carier = 'UA'")
     empty(where="n > 0 AND dt = 1")
     assert "cannot check where" not in caplog.text
@@ -331,7 +331,7 @@ def test_nothing_is_replaced_in_append(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
     with pytest.raises(ConfigError, match="compares with rows that are to be replaced, and load_mode='append'"):
         lab.load("in/*.csv", table, **CSV, checks={"more": "count() > old.count()"})
-    with pytest.raises(ConfigError, match=r"names nn, which is no column of .*; did you mean n\?"):
+    with pytest.raises(ConfigError, match=r"names nn, which is not a column of .*; did you mean n\?"):
         lab.load("in/*.csv", table, **CSV, load_mode="replace_table", checks={"more": "sum(n) > old.sum(nn)"})
     with pytest.raises(ConfigError, match="is a value of type String, and no number"):
         lab.load("in/*.csv", table, **CSV, checks={"more": Expect("toString(sum(n))", within=0.1)})
