@@ -160,7 +160,7 @@ def check_staged_keys(target: Target, staged: TableName, rule: MergeRule) -> str
 
 
 def _is_unmergeable(target: TargetSpec, rule: MergeRule) -> str:
-    """Write the SQL condition that a row has no key or no version. NaN does not count as one: nothing is equal to it."""
+    """Write the SQL condition that a row has no key or no version. NaN is neither: nothing is equal to it."""
     types = target.column_types
     floats = [name for name in rule.columns if base_type(types[name]) in FLOATS]
     return " OR ".join(

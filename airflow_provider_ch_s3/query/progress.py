@@ -103,8 +103,8 @@ class _Part:
 class ProgressPace:
     """Decides when to log the progress of a query.
 
-    First at once; then after each quarter of the load, and whenever it has been running for twice as long as at the line
-    before: about ten lines in three hours, and four in a few seconds.
+    First at once; then after each quarter of the load, and whenever it has been running for twice as long as at the
+    line before: about ten lines in three hours, and four in a few seconds.
     """
 
     def __init__(self) -> None:
