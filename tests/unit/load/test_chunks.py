@@ -164,9 +164,7 @@ class TestCommittedChunks:
         assert read().next(request()) == Chunk()
         abandoned = attempt(2, SECOND, EventKind.ABANDONED, seconds=900.0)
         chunks = read(attempt(1, FIRST, seconds=60.0), abandoned, attempt(3, SECOND, seconds=30.0))
-        third = Chunk(
-            number=3, after="d", bytes_before=70, rows_before=40, seconds_before=90.0, bytes_total=100
-        )
+        third = Chunk(number=3, after="d", bytes_before=70, rows_before=40, seconds_before=90.0, bytes_total=100)
         assert chunks.next(request()) == third
 
     @pytest.mark.parametrize(
