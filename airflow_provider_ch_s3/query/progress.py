@@ -10,12 +10,13 @@ from typing import Any
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count, format_estimate, with_facts
-from airflow_provider_ch_s3.common.timing import LOG_SECONDS
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.sql import load_queries
 
 LOGGED_SHARES = 4
+FIRST_SECONDS = 5.0
+GROWTH = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,8 +104,8 @@ class _Part:
 class ProgressPace:
     """Decides when to log the progress of a query.
 
-    First at once; then after each quarter of the load, and whenever it has been running for twice as long as at the
-    line before: about ten lines in three hours, and four in a few seconds.
+    First at once; then after each quarter of the load, and whenever it has been running for three times as long as at
+    the line before: ten lines in three hours, and four in a few seconds.
     """
 
     def __init__(self) -> None:
@@ -117,7 +118,7 @@ class ProgressPace:
         seconds = progress.total_seconds
         if share <= self._share and seconds < self._next_seconds:
             return False
-        self._share, self._next_seconds = share, max(LOG_SECONDS, 2 * seconds)
+        self._share, self._next_seconds = share, max(FIRST_SECONDS, GROWTH * seconds)
         return True
 
 
