@@ -99,7 +99,7 @@ class Holdings:
     def loaders(
         self, etags: Mapping[str, str], *, dag: str, task: str, find_whole: Callable[[Mapping[str, int]], Set[str]]
     ) -> dict[str, AttemptId]:
-        """Find those of some versions of files that a task has loaded, and whose rows are certainly all in the table.
+        """Find which of some versions of files a task has loaded, and whose rows are certainly all in the table.
 
         :param etags: path → ETag.
         :param find_whole: takes partitions with the rows that loads have added to them, and returns those that have
@@ -119,7 +119,7 @@ class Holdings:
             added = self.rows_of_partitions({partition for key in own for partition in held[key].commit.filled})
             there = find_whole({partition: count for partition, (count, _) in added.items()})
             found.update(
-                (path, own[key]) for path, key in rows if key in own and there.issuperset(held[key].commit.filled)
+                (path, own[key]) for path, key in rows if key in own and there >= set(held[key].commit.filled)
             )
         return found
 
