@@ -102,8 +102,8 @@ class Holdings:
         """Find which of some versions of files a task has loaded, and whose rows are certainly all in the table.
 
         :param etags: path → ETag.
-        :param find_whole: takes partitions with the rows that loads have added to them, and returns the ones that have
-            as many: rows may have been removed by hand.
+        :param find_whole: takes partitions with the rows that loads have added to them, and returns the ones
+            that have as many: rows may have been removed by hand.
         :returns: path → the attempt that loaded it.
         """
         found: dict[str, AttemptId] = {}
