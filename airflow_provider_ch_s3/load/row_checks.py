@@ -217,6 +217,6 @@ def _examples(target: Target, staged: TableName, result: CheckResult, paths: Col
 
 
 def _sides(expression: str) -> Sequence[str]:
-    """The two values that a condition compares; none if it is no comparison."""
+    """The two values that a condition compares; none if it does not compare."""
     comparison = split_comparison(expression)
     return (comparison[0], comparison[2]) if comparison else ()
