@@ -139,6 +139,7 @@ def _read_earlier(target: Target, attempt: Attempt) -> list[EarlierLoad]:
         ledger_queries.render_read_earlier_loads,
         dag=str(planned.get("dag", "")),
         task=str(planned.get("task", "")),
+        map_index=planned.get("map_index", -1),
         load_id=attempt.id.load_id,
         since=max(0, attempt.id.number - RECENT_EPOCHS),
         limit=MAX_ATTEMPTS,
