@@ -230,12 +230,12 @@ def test_mistakes_are_found_when_there_is_nothing_new(lab: Lab, table: str) -> N
         lab.load("in/*.csv", table, task_id="connection", **CSV)
 
 
-def load_day(lab: Lab, glob: str, table: str, day: int, **arguments: Any) -> dict[str, Any]:
+def load_day(lab: Lab, glob: str, table: str, day: int, *, map_index: int = -1, **arguments: Any) -> dict[str, Any]:
     """Load as the run of a day; all are of one task."""
     lab.started += timedelta(days=1)
     operator = lab.operator(glob, table, **CSV, **arguments)
     context = lab.context(operator)
-    context["ti"].run_id = f"run {day}"
+    context["ti"].run_id, context["ti"].map_index = f"run {day}", map_index
     with own_errors():
         report = operator.execute(context)
     assert report is not None
@@ -318,6 +318,12 @@ def test_a_load_is_compared_with_earlier_ones_of_its_task(lab: Lab, table: str) 
     put_rows(lab, "7", 99)
     report = lab.load("in/7.csv", table, task_id="other", **CSV, checks={"rows": Expect.rows(within=0)})
     assert report["row_checks"][0]["note"] == few.format("0 earlier loads")
+    # and so has each sibling of a mapped one
+    for day, map_index, count in ((8, 0, "0 earlier loads"), (8, 1, "0 earlier loads"), (9, 0, "1 earlier load")):
+        put_rows(lab, f"{day}-{map_index}", 5)
+        glob, checks = f"in/{day}-{map_index}.csv", {"rows": Expect.rows(within=0)}
+        report = load_day(lab, glob, table, day, map_index=map_index, checks=checks)
+        assert report["row_checks"][0]["note"] == few.format(count)
 
 
 def test_a_chunk_is_not_compared_with_whole_loads(lab: Lab, table: str) -> None:
