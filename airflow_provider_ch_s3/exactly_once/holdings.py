@@ -119,7 +119,7 @@ class Holdings:
             added = self.rows_of_partitions({partition for key in own for partition in held[key].commit.filled})
             there = find_whole({partition: count for partition, (count, _) in added.items()})
             found.update(
-                (path, own[key]) for path, key in rows if key in own and there.issuperset(held[key].commit.filled)
+                (path, own[key]) for path, key in rows if key in own and there >= set(held[key].commit.filled)
             )
         return found
 

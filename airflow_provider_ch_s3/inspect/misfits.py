@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.common.text import format_count
 from airflow_provider_ch_s3.errors import ChS3Error, ServerError
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.inspect.explain import is_misfit, named_column
-from airflow_provider_ch_s3.sql.load_queries import render_convert_rows, render_count_rows, render_show_value
+from airflow_provider_ch_s3.sql.load_queries import render_count_rows, render_read_rows, render_read_rows_value
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TargetSpec
 from airflow_provider_ch_s3.tuning import SettingValue
@@ -98,7 +98,7 @@ class _File:
         """Whether a value of some rows does not fit; ``first`` from 0."""
         types = [self.types[column.target] for column in columns]
         try:
-            self._query(render_convert_rows, columns, types, where=self.where, first=first, count=count)
+            self._query(render_read_rows, columns, types, where=self.where, first=first, count=count)
         except ServerError as error:
             if is_misfit(str(error), is_typed=True):
                 return True
@@ -113,7 +113,7 @@ class _File:
             half = count // 2
             first, count = (first, half) if self.has_misfit(columns, first, half) else (first + half, count - half)
         column = next(column for column in columns if self.has_misfit([column], first, 1))
-        return first, column.target, self._query(render_show_value, column, row=first)[0]["value"]
+        return first, column.target, self._query(render_read_rows_value, column, row=first)[0]["value"]
 
     def _query(self, render: Callable[..., Statement], *what: object, **how: object) -> list[dict[str, Any]]:
         if (left := self.left()) <= 0:

@@ -157,7 +157,7 @@ def render_sample_partitions(
     )
 
 
-def render_convert_rows(
+def render_read_rows(
     source: SourceSpec,
     mapping: Sequence[MappedColumn],
     types: Sequence[str],
@@ -167,7 +167,7 @@ def render_convert_rows(
     count: int,
     settings: Mapping[str, SettingValue],
 ) -> Statement:
-    """Convert some rows of a file as the load does; fails if a value does not fit.
+    """Read some rows of a file and convert them as the load does; fails if a value does not fit.
 
     :param types: of the columns in the table.
     :param where: the load's condition: rows for which it is not true are not converted.
@@ -178,7 +178,7 @@ def render_convert_rows(
     return _render_read("read_rows", source, mapping, where="", settings=settings, **rows)
 
 
-def render_show_value(
+def render_read_rows_value(
     source: SourceSpec, column: MappedColumn, *, row: int, settings: Mapping[str, SettingValue]
 ) -> Statement:
     """A column's value in one row of a file, as it is there; ``row`` from 0."""

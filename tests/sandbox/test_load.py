@@ -605,7 +605,7 @@ class TestRefusedBeforeTheInsert:
             pytest.param(
                 ConfigError,
                 {"settings": {"max_threads": "abc"}},
-                "^the operator sets 'max_threads' to 'abc', which is not a number; give one$",
+                "^the operator sets 'max_threads' to 'abc'; it takes a number$",
                 id="setting-that-is-no-number",
             ),
             pytest.param(

@@ -196,7 +196,7 @@ CASES: dict[str, Statement] = {
     "sample_files_server_role": load_queries.render_sample_files(
         source(ROLE), PLAIN, numbered=(), where="", limit_rows=100, settings={"max_threads": 4}
     ),
-    "read_rows_converted_keys": load_queries.render_convert_rows(
+    "read_rows_keys": load_queries.render_read_rows(
         source(KEYS),
         MIXED,
         ["UInt16", "String", "Date"],
@@ -205,7 +205,7 @@ CASES: dict[str, Statement] = {
         count=10,
         settings={"max_threads": 4, "max_execution_time": 30},
     ),
-    "read_rows_value_keys": load_queries.render_show_value(source(KEYS), MIXED[0], row=5, settings={}),
+    "read_rows_value_keys": load_queries.render_read_rows_value(source(KEYS), MIXED[0], row=5, settings={}),
     "sample_partitions_keys": load_queries.render_sample_partitions(
         source(KEYS), MIXED, partition_key="toYYYYMM(dt), id % 4", seconds=1, settings={"max_threads": 4}
     ),
