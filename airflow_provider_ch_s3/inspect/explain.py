@@ -53,6 +53,8 @@ _EXPRESSION = frozenset(
         "NO_COMMON_TYPE",
         "TYPE_MISMATCH",
         "ILLEGAL_AGGREGATION",
+        "SIZES_OF_ARRAYS_DONT_MATCH",
+        "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO",
     }
 )
 _OF_EXPRESSIONS = ("CANNOT_PARSE", "ILLEGAL_", "BAD_ARGUMENTS", "UNKNOWN_TYPE", "TOO_FEW_ARG", "TOO_MANY_ARG")
@@ -191,8 +193,13 @@ def explain_expression(
         guess = _first((_GUESS,), message)
         hint = f"did you mean {guess}()?" if guess else "correct its name"
         return ConfigError(f"{given} calls {name}(), which this server does not have; {hint}")
+    return ConfigError(f"{given} is refused by the server: {reason_of(message)}; correct it")
+
+
+def reason_of(message: str) -> str:
+    """What is wrong, with the name of the error, without the query and the place in it."""
     reason = _AFTER_REASON.split(message.rpartition("DB::Exception: ")[2], maxsplit=1)[0].strip(" .")
-    return ConfigError(f"{given} is refused by the server: {reason} ({_code_of(message)}); correct it")
+    return f"{reason} ({_code_of(message)})"
 
 
 def _code_of(message: str) -> str:

@@ -19,6 +19,18 @@ def render_try_check(
     return render("try_check", target=target, columns=columns, expression=expression, sides=sides)
 
 
+def render_describe_check(target: TableName, *, columns: Sequence[str], expression: str) -> Statement:
+    """Find the type of a check without computing it."""
+    text = """
+        DESCRIBE TABLE
+        (
+            SELECT ({{ expression | expression }}) AS ch_s3_result
+            FROM (SELECT {{ columns | identifiers }} FROM {{ target | table_name }})
+        )
+    """
+    return inline("describe_check", text, target=target, columns=columns, expression=expression)
+
+
 def render_run_checks(
     staging: TableName, cluster: str | None, *, checks: Sequence[tuple[str, Sequence[str]]], where: str = ""
 ) -> Statement:
