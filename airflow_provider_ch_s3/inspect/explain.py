@@ -188,7 +188,7 @@ def explain_expression(
         shown = [short_identifier(one) for one in columns][:MAX_NAMED_COLUMNS]
         more = ", …" if len(columns) > MAX_NAMED_COLUMNS else ""
         hint = f"did you mean {near[0]}?" if near else f"the columns are {', '.join(shown)}{more}"
-        return ConfigError(f"{given} names {name}, which is no column of {whose}; {hint}")
+        return ConfigError(f"{given} names {name}, which is not a column of {whose}; {hint}")
     if error.code == ErrorCode.UNKNOWN_FUNCTION and (name := _first(_FUNCTIONS, message)):
         guess = _first((_GUESS,), message)
         hint = f"did you mean {guess}()?" if guess else "correct its name"

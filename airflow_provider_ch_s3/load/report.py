@@ -297,7 +297,7 @@ class LoadReport:
         did = "validated" if self.is_validated_only else "loaded"
         lines = [
             f"{did} {count_of(self.rows_written, 'row')} from {count_of(self.files_read, 'file')}{pieces}"
-            f" into {self.table} in {format_seconds(self.seconds)}: {count_of(self.rows_per_second, 'row')}/s,"
+            f" into {self.table}: INSERT {format_seconds(self.seconds)}, {count_of(self.rows_per_second, 'row')}/s,"
             f" {format_bytes(self.read_bytes)} read, {count_of(self.requests, 'request')},"
             f" {count_of(self.initial_parts, 'initial part')}",
             *(

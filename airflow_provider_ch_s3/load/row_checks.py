@@ -270,6 +270,6 @@ def _examples(target: Target, staged: TableName, bound: BoundCheck, paths: Colle
 
 
 def _sides(expression: str) -> Sequence[str]:
-    """The two values that a condition compares; none if it is no comparison."""
+    """The two values that a condition compares; none if it does not compare."""
     comparison = split_comparison(expression)
     return (comparison[0], comparison[2]) if comparison else ()

@@ -12,7 +12,7 @@ from airflow_provider_ch_s3.table.target import TableName
 def render_try_check(
     target: TableName, *, columns: Sequence[str], expression: str, sides: Sequence[str]
 ) -> Statement:
-    """Compute a check for no row; fails if it is no SQL over the columns, or not repeatable.
+    """Compute a check for no row; fails if it is not SQL over the columns, or not repeatable.
 
     :param sides: the two values that it compares, if it is a comparison.
     """

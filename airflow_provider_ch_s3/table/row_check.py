@@ -141,7 +141,7 @@ class BoundCheck:
     """A check as SQL over the staged rows alone: what it compares them with is known.
 
     :param condition: flat SQL condition.
-    :param values: flat SQL expressions of what it compares, left and right, to be shown; none if it is no comparison.
+    :param values: flat SQL expressions of what it compares, left and right, to be shown; none if it does not compare.
     :param comparison: how it compares them.
     :param note: see :class:`CheckResult`.
     """

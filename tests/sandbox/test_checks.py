@@ -200,16 +200,16 @@ def test_mistakes_are_found_when_there_is_nothing_new(lab: Lab, table: str) -> N
     mistakes: dict[str, tuple[dict[str, Any], str]] = {
         "checks": (
             {"checks": {"known": "countIf(carier = 'UA') = 0"}},
-            f"checks['known']=\"countIf(carier = 'UA') = 0\" names carier, which is no column of {table};"
+            f"checks['known']=\"countIf(carier = 'UA') = 0\" names carier, which is not a column of {table};"
             " did you mean carrier?",
         ),
         "where": (
             {"where": "carier = 'UA'"},
-            "where=\"carier = 'UA'\" names carier, which is no column of the files; did you mean carrier?",
+            "where=\"carier = 'UA'\" names carier, which is not a column of the files; did you mean carrier?",
         ),
         "select": (
             {"select": {"n": "nn + 1"}},
-            "select['n']='nn + 1' names nn, which is no column of the files; did you mean n?",
+            "select['n']='nn + 1' names nn, which is not a column of the files; did you mean n?",
         ),
         "settings": (
             {"settings": {"max_threads": "abc"}},
@@ -371,7 +371,7 @@ def test_nothing_is_replaced_in_append(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
     with pytest.raises(ConfigError, match="compares with rows that are to be replaced, and load_mode='append'"):
         lab.load("in/*.csv", table, **CSV, checks={"more": "count() > old.count()"})
-    with pytest.raises(ConfigError, match=r"names nn, which is no column of .*; did you mean n\?"):
+    with pytest.raises(ConfigError, match=r"names nn, which is not a column of .*; did you mean n\?"):
         lab.load("in/*.csv", table, **CSV, load_mode="replace_table", checks={"more": "sum(n) > old.sum(nn)"})
     with pytest.raises(ConfigError, match="is a value of type String, and no number"):
         lab.load("in/*.csv", table, **CSV, checks={"more": Expect("toString(sum(n))", within=0.1)})
