@@ -156,7 +156,7 @@ def test_explain(message: str, what: str, remedy: str) -> None:
             47,
             "Code: 47. DB::Exception: Unknown expression or function identifier `x`. In scope SELECT f(x)."
             " (UNKNOWN_IDENTIFIER)",
-            "where='…' names x, which is no column of the files; the columns are carrier, `a b`",
+            "where='…' names x, which is not a column of the files; the columns are carrier, `a b`",
             id="after-26.7",
         ),
         pytest.param(
