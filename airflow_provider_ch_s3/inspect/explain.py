@@ -73,7 +73,7 @@ _MEMORY_OF_THE_QUERY = "raise max_memory_usage, or lower ingest_memory_ratio in 
 _AFTER_REASON = re.compile(
     r":? In scope |\.? in scope |: [Ww]hile |\. Maybe you meant|\. Required columns| \([A-Z][A-Z0-9_]+\)"
 )
-_NAMES = (r"identifier [`']?(?P<name>.+?)[`']? in scope", r"Missing columns: '(?P<name>.+?)'")
+_NAMES = (r"identifier [`']?(?P<name>.+?)[`']?\.? [Ii]n scope", r"Missing columns: '(?P<name>.+?)'")
 _FUNCTIONS = (r"[Ff]unction(?: with name)? [`'](?P<name>.+?)[`']", r"Unknown function (?P<name>\w+)")
 _GUESS = r"Maybe you meant: \['(?P<name>\w+)'"
 MAX_NAMED_COLUMNS = 20

@@ -153,6 +153,13 @@ def test_explain(message: str, what: str, remedy: str) -> None:
             id="nothing-near",
         ),
         pytest.param(
+            47,
+            "Code: 47. DB::Exception: Unknown expression or function identifier `x`. In scope SELECT f(x)."
+            " (UNKNOWN_IDENTIFIER)",
+            "where='…' names x, which is not a column of the files; the columns are carrier, `a b`",
+            id="after-26.7",
+        ),
+        pytest.param(
             46,
             "Code: 46. DB::Exception: Function with name `lenght` does not exist. In scope SELECT lenght(a). Maybe"
             " you meant: ['length']. (UNKNOWN_FUNCTION)",
