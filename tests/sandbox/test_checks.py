@@ -146,7 +146,7 @@ def test_null_is_not_fulfilled(lab: Lab, table: str) -> None:
 
 def test_a_check_that_cannot_be_computed_is_not_fulfilled(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
-    numbers = "max(toInt32(carrier)) > 0"
+    numbers = "max(toInt32(assumeNotNull(carrier))) > 0"
     message = fail(lab, table, {**SANE, "numbers": numbers}, max_tries=3)
     assert "1 check of the 1 row staged" in message
     assert f"'numbers': {numbers} could not be computed: Cannot parse string 'UA' as Int32" in message
@@ -155,7 +155,9 @@ def test_a_check_that_cannot_be_computed_is_not_fulfilled(lab: Lab, table: str) 
     report = lab.load("in/*.csv", table, task_id="next", **CSV, checks={**SANE, "numbers": warn})
     assert [(one["passed"], bool(one["error"])) for one in report["row_checks"]] == [(True, False), (None, True)]
     assert numbers_in(lab, table) == [1]
-    with pytest.raises(ConfigError, match=r"old.max\(toInt32\(carrier\)\), which cannot be computed for the rows"):
+    with pytest.raises(
+        ConfigError, match=r"old.max\(toInt32\(assumeNotNull\(carrier\)\)\), which cannot be computed for the rows"
+    ):
         lab.load("in/*.csv", table, **CSV, load_mode="replace_table", checks={"old": f"old.{numbers}"})
 
 
@@ -225,8 +227,8 @@ def test_mistakes_are_found_when_there_is_nothing_new(lab: Lab, table: str) -> N
     wrong: dict[str, Any] = {"settings": {"max_threads": "abc"}, "staging": False, "on_no_files": "succeed"}
     with pytest.raises(ConfigError, match="the operator sets 'max_threads' to 'abc'"):
         lab.load("none/*.csv", table, task_id="direct", **CSV, **wrong)
-    lab.connect_clickhouse({"settings": {"max_threads": "abc"}})
-    with pytest.raises(ConfigError, match="the connection sets 'max_threads' to 'abc'"):
+    lab.connect_clickhouse({"session_settings": {"no_such_setting": 1}})
+    with pytest.raises(ConfigError, match="the connection sets 'no_such_setting', which does not exist"):
         lab.load("in/*.csv", table, task_id="connection", **CSV)
 
 
