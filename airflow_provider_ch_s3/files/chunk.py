@@ -44,7 +44,7 @@ class Chunk:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What people want to know of the snapshots; empty if the source is no lake's table."""
+        """What people want to know of the snapshots; empty unless the source is a lake's table."""
         return self.snapshots.facts if self.snapshots else {}
 
     @property

@@ -132,7 +132,7 @@ class LoadReport:
     :param data_format: format of the files; '' where no plan is known.
     :param snapshot: of a lake's table its ``table_uuid``, and ``id``, ``time``, ``operation``, ``schema_id`` of the
         snapshot that was loaded; ``after``: id of the one that the table held, '' if all rows of the snapshot were
-        loaded. Empty if the source is no lake's table.
+        loaded. Empty unless the source is a lake's table.
     :param volume_bytes: size of the written rows in the server's memory; 0 if the table's engine has no parts.
     :param predicted: what the plan expected, a :class:`Prediction`; empty where no plan is known.
     :param load_mode: mode of the load, as the operator names it; ``append`` without staging.
