@@ -82,8 +82,8 @@ def parse_wanted(text: str) -> str | int | datetime.datetime:
         time = None
     if time is None or time.tzinfo is None:
         raise ConfigError(
-            f"snapshot={text!r} does not name a snapshot; give 'latest', a snapshot's id (Delta: a version), or a time with its"
-            " zone, such as '{{ data_interval_end }}'; branches and tags are not supported"
+            f"snapshot={text!r} does not name a snapshot; give 'latest', a snapshot's id (Delta: a version), or a"
+            " time with its zone, such as '{{ data_interval_end }}'; branches and tags are not supported"
         )
     return time
 

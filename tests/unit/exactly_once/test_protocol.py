@@ -34,6 +34,7 @@ from airflow_provider_ch_s3.exactly_once.staging import Staging
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
+from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.table import read_definition
 from airflow_provider_ch_s3.load import kill, staged
@@ -71,6 +72,10 @@ OBJECTS = {
     "in/b": {"1": ["b1"]},
     "in/c": {"1": ["c1"], "2": ["c2"]},
     "in/z": {"9": ["z1"]},
+    # for lakes: compactions, and what comes after them
+    "in/ab": {"1": ["a1", "a2", "b1"], "2": ["a3"]},
+    "in/abc": {"1": ["a1", "a2", "b1", "c1"], "2": ["a3", "c2"]},
+    "in/d": {"2": ["d1"]},
 }
 BEFORE = {"0": ["old0", "old1"], "1": ["old2"]}
 BEFORE_REPLACE_WHERE = {"0": ["kept0", "old1"], "1": ["old2", "kept2"], "2": ["kept3"]}
@@ -164,12 +169,17 @@ class Load:
             on_loaded_files=self.on_loaded_files,
         )
 
+    def store(self, cluster: Cluster) -> ObjectStore:
+        return ModelStore()
+
     def rows(self, partition: str) -> Counter[str]:
         return Counter(row for key in self.keys for row in OBJECTS[key].get(partition, ()))
 
 
 class ModelStore:
     """An object store whose objects never change."""
+
+    account = ""
 
     def list_files(self, pattern: SourcePattern, *, after: str = "") -> list[SourceFile]:
         return [SourceFile(key=key, etag=f"etag-{key}", size_bytes=1) for key in pattern.globs if key > after]
@@ -317,15 +327,19 @@ class Play:
             self._run_quietly(load, load.last_life)
         mode = self.loads[0].mode
         other = LoadMode.APPEND if mode is LoadMode.REPLACE_WHERE else mode  # it would replace what is to be checked
-        self._run_quietly(Load("other", ("in/z",), other), Life(0, 1))
+        self._run_quietly(self.make_other(other), Life(0, 1))
         self._check_rest()
+
+    def make_other(self, mode: LoadMode) -> Load:
+        """The load that comes after all others."""
+        return Load("other", ("in/z",), mode)
 
     def _launch(self, load: Load, life: Life) -> Process:
         def main(process: Process) -> LoadReport:
             client = ModelClient(process)
             load_run = staged.LoadRun(
                 client=client,
-                store=ModelStore(),
+                store=load.store(self.cluster),
                 declaration=ClusterDeclaration(cluster="c"),
                 request=load.request,
                 identity=load.identity(life),

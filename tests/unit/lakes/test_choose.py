@@ -96,5 +96,7 @@ def test_a_snapshot_is_parsed(text: str, expected: object) -> None:
 
 @pytest.mark.parametrize("text", ["main", "2026-11-25", "", "-1"])
 def test_no_snapshot(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"does not name a snapshot; give 'latest'.*branches and tags are not supported"):
+    with pytest.raises(
+        ConfigError, match=r"does not name a snapshot; give 'latest'.*branches and tags are not supported"
+    ):
         parse_wanted(text)

@@ -1,0 +1,138 @@
+"""The protocol with a lake's table as the source, which is compacted and appended to while loads run.
+
+As :mod:`.test_protocol`; the files of a compaction have the rows of others, so that no comparison of files would show
+that the table holds them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_ch_s3.files.addresses import DELTA, parse_location
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.lakes.store import LakeStore
+from airflow_provider_ch_s3.lakes.table import LATEST, LakeFiles, Snapshot
+from airflow_provider_ch_s3.request import LoadMode, LoadRequest
+from tests.unit.exactly_once.cluster_model import Cluster, Fault
+from tests.unit.exactly_once.test_protocol import (
+    EXAMPLES,
+    FAULTS,
+    LIVES,
+    OBJECTS,
+    ONE_CHUNK,
+    Life,
+    Load,
+    ModelStore,
+    Play,
+    model,
+)
+
+__all__ = ["model"]
+
+PATTERN = parse_location("s3://bucket/in", DELTA)
+# version → the files with its rows, and the ones that it has added; 2 and 4 are compactions
+VERSIONS = {
+    1: (("in/a", "in/b"), ("in/a", "in/b")),
+    2: (("in/ab",), ()),
+    3: (("in/ab", "in/c"), ("in/c",)),
+    4: (("in/abc",), ()),
+    5: (("in/abc", "in/d"), ("in/d",)),
+}
+
+
+def files(keys: tuple[str, ...]) -> list[SourceFile]:
+    return [SourceFile(key=key, etag="1", size_bytes=1) for key in keys]
+
+
+@dataclass(frozen=True)
+class ModelTable:
+    """A table whose latest version depends on the time.
+
+    :param steps: of the cluster's, for which a version is the latest; 0: the last version is.
+    """
+
+    cluster: Cluster
+    steps: int
+    uuid: str = "u"
+
+    def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
+        latest = min(5, 1 + self.cluster.steps // self.steps) if self.steps else 5
+        return Snapshot(id=str(latest if wanted == LATEST else wanted))
+
+    def line(self, snapshot: str) -> Iterator[str]:
+        yield from map(str, range(int(snapshot), 0, -1))
+
+    def files_of(self, snapshot: str) -> list[SourceFile]:
+        return files(VERSIONS[int(snapshot)][0])
+
+    def files_after(self, after: str, snapshot: str) -> list[SourceFile]:
+        return [file for version in range(int(after) + 1, int(snapshot) + 1) for file in files(VERSIONS[version][1])]
+
+
+@dataclass(frozen=True)
+class LakeLoad(Load):
+    """A load of the latest version."""
+
+    steps: int = 0
+
+    @property
+    def request(self) -> LoadRequest:
+        return dataclasses.replace(super().request, pattern=PATTERN)
+
+    def store(self, cluster: Cluster) -> LakeStore:
+        def open_table(_: LakeFiles, bucket: str, location: str) -> ModelTable:
+            assert (bucket, location) == ("bucket", "in")
+            return ModelTable(cluster, self.steps)
+
+        return LakeStore(files=ModelStore(), pattern=PATTERN, open_table=open_table, snapshot=LATEST)  # type: ignore[arg-type]
+
+
+class LakePlay(Play):
+    """At its end, the table has the rows of the last version."""
+
+    def make_other(self, mode: LoadMode) -> Load:
+        return LakeLoad("other", (), mode)
+
+    def _expected(self, partition: str, committed: object) -> Counter[str]:
+        rows = Counter(row for key in VERSIONS[5][0] for row in OBJECTS[key].get(partition, ()))
+        return Counter(self.before.get(partition, ())) + rows
+
+
+@pytest.mark.timeout(300 + 2 * EXAMPLES)
+@settings(
+    max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=False
+)
+@given(
+    lives=st.lists(LIVES, min_size=1, max_size=3),
+    faults=FAULTS,
+    max_files_per_chunk=st.sampled_from([1, ONE_CHUNK]),
+    nodes=st.integers(2, 3),
+    steps=st.sampled_from([50, 150, 400]),
+    switch_ratio=st.sampled_from([0.02, 0.1, 0.4]),
+    seed=st.integers(0, 2**32),
+)
+def test_every_interleaving_ends_with_each_row_of_the_lake_once(
+    lives: list[tuple[Life, ...]],
+    faults: list[Fault],
+    max_files_per_chunk: int,
+    nodes: int,
+    steps: int,
+    switch_ratio: float,
+    seed: int,
+) -> None:
+    cluster = Cluster(nodes, OBJECTS, random.Random(seed))
+    cluster.faults = [dataclasses.replace(fault) for fault in faults]
+    loads = tuple(
+        LakeLoad(name, (), LoadMode.APPEND, life, max_files_per_chunk, steps=steps)
+        for name, life in zip("xyz", lives, strict=False)
+    )
+    LakePlay(cluster, loads, switch_ratio).run()
