@@ -179,16 +179,23 @@ def select_chunk(
     )
 
 
-def pin_snapshots(holdings: Holdings, store: ObjectStore, request: LoadRequest, chunk: Chunk) -> SnapshotRange | None:
+def read_records(holdings: Holdings, store: ObjectStore, request: LoadRequest) -> Set[str]:
+    """Read which snapshots the table holds of a lake's table, if the source is one and they decide what is loaded."""
+    if not isinstance(store, SnapshotStore) or not request.skips_loaded:
+        return frozenset()
+    path = request.pattern.path(store.record_key)
+    return frozenset(holdings.versions({path}).get(path, ()))
+
+
+def pin_snapshots(store: ObjectStore, chunk: Chunk, records: Set[str]) -> SnapshotRange | None:
     """Choose which snapshots a load reads, if its source is a lake's table: those of its earlier chunks, or new ones.
 
+    :param records: of the snapshots that the table holds.
     :raises SnapshotError: if it is unknown which of their rows the table lacks.
     """
     if chunk.snapshots or not isinstance(store, SnapshotStore):
         return chunk.snapshots
-    path = request.pattern.path(store.record_key)
-    held = holdings.versions({path}).get(path, set()) if request.skips_loaded else set()
-    return store.pin(held)
+    return store.pin(records)
 
 
 def last_loaded_key(holdings: Holdings, pattern: SourcePattern) -> str:
@@ -230,16 +237,12 @@ def list_chunk(store: ObjectStore, request: LoadRequest, chunk: Chunk) -> Iterat
             yield file
 
 
-def are_still_new(holdings: Holdings, selection: ChunkSelection, request: LoadRequest, *, since: int) -> bool:
-    """Whether the table still holds none of the files selected earlier, and nothing more of a lake's table.
+def are_still_new(holdings: Holdings, files: tuple[SourceFile, ...], request: LoadRequest) -> bool:
+    """Whether the table still holds none of the files selected earlier.
 
-    :param since: the epoch at which they were selected.
     :raises SourceError: as :func:`select_files`.
     """
-    records = {request.pattern.path(record.key) for record in selection.chunk.records}
-    if records and request.skips_loaded and holdings.versions(records, after=since):
-        return False
-    groups = batches(selection.files, FILES_PER_STATEMENT)
+    groups = batches(files, FILES_PER_STATEMENT)
     read_versions = partial(holdings.versions, whole=request.skips_loaded)
     return all(_select_new(read_versions, group, request).files == group for group in groups)
 

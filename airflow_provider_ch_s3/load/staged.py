@@ -90,6 +90,7 @@ from airflow_provider_ch_s3.load.selection import (
     last_loaded_key,
     list_chunk,
     pin_snapshots,
+    read_records,
     select_chunk,
 )
 from airflow_provider_ch_s3.load.verify import verify_staged, wait_until_settled
@@ -322,7 +323,8 @@ class LoadRun(TaskLoad):
             start = done.next(self.request)
             if done.last is None and self.request.list_after_loaded:
                 start = Chunk(after=last_loaded_key(self.target.holdings, self.request.pattern))
-            snapshots = pin_snapshots(self.target.holdings, self.store, self.request, start)
+            records = read_records(self.target.holdings, self.store, self.request)
+            snapshots = pin_snapshots(self.store, start, records)
             start = dataclasses.replace(start, snapshots=snapshots)
             self.chunk_number = start.number
             past = self._read_past(history)
@@ -340,7 +342,7 @@ class LoadRun(TaskLoad):
                     raise
                 self._add_columns(selection.files, error.columns)
                 return Recover()
-            return self._stage(history, done, selection, prepared, planning)
+            return self._stage(history, done, selection, prepared, planning, records)
 
     def _plan(self, selection: ChunkSelection, past: Mapping[str, PastLoad]) -> PreparedLoad | None:
         """Inspect the files, and compute the settings; None if all files are loaded already."""
@@ -427,8 +429,12 @@ class LoadRun(TaskLoad):
         selection: ChunkSelection,
         prepared: PreparedLoad | None,
         planning: TimedStep,
+        records: Set[str],
     ) -> Step:
-        """Record the plan and create the staging table, unless the ledger says that something else has to be done."""
+        """Record the plan and create the staging table, unless the ledger says that something else has to be done.
+
+        :param records: of the snapshots that the table held when the files were selected.
+        """
         target = self.target
         step: Step
         with target.owned() as owner:
@@ -442,7 +448,10 @@ class LoadRun(TaskLoad):
             chunks = self._committed_chunks(owner.history)
             if not chunks.is_same(done) or (
                 owner.has_news(history)
-                and not are_still_new(target.holdings, selection, self.request, since=history.epoch)
+                and (
+                    read_records(target.holdings, self.store, self.request) != records
+                    or not are_still_new(target.holdings, selection.files, self.request)
+                )
             ):
                 return Begin(owner.history, chunks)
             if prepared is None:
