@@ -12,4 +12,5 @@ FROM
 ) AS `ch_s3_files`
 WHERE id > 0
 SETTINGS
-    max_threads = 1, max_execution_time = 30, input_format_parquet_preserve_order = 1
+    max_threads = 1, max_execution_time = 30, timeout_overflow_mode = 'throw',
+    input_format_parquet_preserve_order = 1
