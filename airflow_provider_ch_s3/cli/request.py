@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
     from airflow_provider_ch_s3.load.staged import LoadRun
     from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
+    from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
     from airflow_provider_ch_s3.tuning import SettingValue
 
 
@@ -44,6 +45,12 @@ def add_load_arguments(parser: argparse.ArgumentParser, *, is_optional: bool = F
         required=not is_optional,
         help="s3://bucket/key, gs://bucket/key, az://container/path or https://host/path, with globs; repeatable",
     )
+    parser.add_argument("--lake", choices=("iceberg", "delta"), help="the source is the location of such a table")
+    parser.add_argument(
+        "--catalog-conn-id",
+        help="with --lake iceberg: Airflow connection of a catalog; the source is then namespace.table",
+    )
+    parser.add_argument("--snapshot", default="latest", help="with --lake: an id, a version, or a time with its zone")
     parser.add_argument("--table", required=not is_optional, help="table or database.table, local or Distributed")
     parser.add_argument(
         "--create-table",
@@ -156,6 +163,15 @@ def _make_operator(args: argparse.Namespace, more: Mapping[str, Any]) -> FilesTo
     given: dict[str, Any] = {name: getattr(args, name) for name in names}
     given |= {"task_id": "plan", "columns": args.columns or None}
     given |= {"select": dict(args.select), "settings": dict(args.setting), **more}
+    of_s3 = {
+        "aws_conn_id": args.aws_conn_id or None,
+        "named_collection": args.named_collection,
+        "role_arn": args.role_arn,
+        "external_id": args.external_id,
+        "requester_pays": args.requester_pays,
+    }
+    if args.lake:
+        return _make_lake_operator(args, {**given, **of_s3})
     scheme = find_scheme(args.source[0])
     if scheme is HTTP:
         return HttpToClickHouseOperator(**given)
@@ -164,13 +180,18 @@ def _make_operator(args: argparse.Namespace, more: Mapping[str, Any]) -> FilesTo
         return AzureBlobStorageToClickHouseOperator(wasb_conn_id=args.wasb_conn_id, **given)
     if scheme is GCS:
         return GCSToClickHouseOperator(hmac_conn_id=args.hmac_conn_id or None, **given)
-    return S3ToClickHouseOperator(
-        aws_conn_id=args.aws_conn_id or None,
-        role_arn=args.role_arn,
-        external_id=args.external_id,
-        requester_pays=args.requester_pays,
-        **given,
-    )
+    return S3ToClickHouseOperator(**{**given, **of_s3})
+
+
+def _make_lake_operator(args: argparse.Namespace, given: Mapping[str, Any]) -> LakeToClickHouseOperator:
+    from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
+    from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
+
+    given = {name: value for name, value in given.items() if value is not None or name == "aws_conn_id"}
+    given |= {"source": args.source[0] if len(args.source) == 1 else args.source, "snapshot": args.snapshot}
+    if args.lake == "delta":
+        return DeltaToClickHouseOperator(**given)
+    return IcebergToClickHouseOperator(catalog_conn_id=args.catalog_conn_id, **given)
 
 
 def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook, *, run_id: str = "RUN", **more: Any) -> LoadRun:

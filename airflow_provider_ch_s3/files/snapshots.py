@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.files.source import SourceFile
 
 # Sorts after the names of all data files, so that the first file of a manifest is one.
 RECORD_NAME = "~snapshot"
-_PART = "part"
+_PART, _MIXED = "part", "mixed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +23,7 @@ class SnapshotRange:
     :param time: when the last one was committed, in ISO format.
     :param operation: what committed it, in the lake's own words.
     :param schema_id: of its schema; of Delta, which has no such id, ''.
+    :param is_mixed: the ClickHouse table then has some rows of the last one, and keeps others.
     """
 
     record_key: str
@@ -32,14 +33,15 @@ class SnapshotRange:
     time: str = ""
     operation: str = ""
     schema_id: str = ""
+    is_mixed: bool = False
 
     def record(self, *, is_whole: bool) -> SourceFile:
         """Return what the ledger records of it, besides the files.
 
         :param is_whole: all files of the range are loaded then, not only those of a chunk.
         """
-        part = () if is_whole else (_PART,)
-        return SourceFile(key=self.record_key, etag="/".join((self.table_uuid, self.id, *part)), size_bytes=0)
+        kind = (_MIXED,) if self.is_mixed else () if is_whole else (_PART,)
+        return SourceFile(key=self.record_key, etag="/".join((self.table_uuid, self.id, *kind)), size_bytes=0)
 
     @property
     def facts(self) -> dict[str, str]:
@@ -50,31 +52,29 @@ class SnapshotRange:
 
 @dataclass(frozen=True, kw_only=True)
 class HeldSnapshots:
-    """Which snapshots a ClickHouse table holds, according to the ledger's records.
+    """Which snapshots of one table a ClickHouse table holds, according to the ledger's records.
 
-    :param whole: table UUID and id of each that is loaded as a whole; ``partly``: in part.
+    :param whole: ids of those that are loaded as a whole; ``partly``: in part; ``mixed``: whose rows replaced some.
+    :param others: UUIDs of the tables that were loaded from the same location, if this one was not.
     """
 
-    whole: frozenset[tuple[str, str]] = frozenset()
-    partly: frozenset[tuple[str, str]] = frozenset()
+    whole: frozenset[str] = frozenset()
+    partly: frozenset[str] = frozenset()
+    mixed: frozenset[str] = frozenset()
+    others: frozenset[str] = frozenset()
 
     @classmethod
-    def parse(cls, etags: Iterable[str]) -> HeldSnapshots:
-        """Parse the records."""
-        parts = [tuple(etag.split("/")) for etag in etags]
+    def parse(cls, etags: Iterable[str], table_uuid: str) -> HeldSnapshots:
+        """Parse the records, as far as they are of one table."""
+        parts = [etag.split("/") for etag in etags]
+        own: dict[str, set[str]] = {"": set(), _PART: set(), _MIXED: set()}
+        for uuid, snapshot, *kind in parts:
+            if uuid == table_uuid:
+                own.get("/".join(kind), own[_MIXED]).add(snapshot)
+        is_known = any(own.values())
         return cls(
-            whole=frozenset((one[0], one[1]) for one in parts if len(one) == 2),
-            partly=frozenset((one[0], one[1]) for one in parts if len(one) > 2),
+            whole=frozenset(own[""]),
+            partly=frozenset(own[_PART]),
+            mixed=frozenset(own[_MIXED]),
+            others=frozenset() if is_known else frozenset(uuid for uuid, *_ in parts),
         )
-
-    def whole_of(self, table_uuid: str) -> Set[str]:
-        """Ids of those of one table that are loaded as a whole."""
-        return {snapshot for uuid, snapshot in self.whole if uuid == table_uuid}
-
-    def partly_of(self, table_uuid: str) -> Set[str]:
-        """Ids of those of one table that are loaded in part."""
-        return {snapshot for uuid, snapshot in self.partly if uuid == table_uuid}
-
-    @property
-    def table_uuids(self) -> Set[str]:
-        return {uuid for uuid, _ in self.whole | self.partly}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -90,6 +90,9 @@ class SnapshotStore(ObjectStore, Protocol):
 
     def at(self, snapshots: SnapshotRange) -> ObjectStore:
         """The same store, with the files of these snapshots."""
+
+    def count_rows(self, files: Sequence[SourceFile]) -> int | None:
+        """Sum up the rows that the metadata count in some of its files; None if they do not."""
 
 
 def at_snapshots(store: ObjectStore, snapshots: SnapshotRange | None) -> ObjectStore:

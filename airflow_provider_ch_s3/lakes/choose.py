@@ -14,50 +14,62 @@ log = logging.getLogger(__name__)
 _REMEDY = "load the whole snapshot once with load_mode='replace_table', after which 'append' goes on from there"
 
 
-def choose_range(table: LakeTable, wanted: Snapshot, held: Set[str], *, record_key: str) -> SnapshotRange:
+def choose_range(
+    table: LakeTable, wanted: Snapshot, held: Set[str], *, record_key: str, is_latest: bool
+) -> SnapshotRange:
     """Choose where the load begins: after the newest snapshot before the wanted one that is loaded as a whole.
 
-    A first load of the whole table that ended between two chunks is completed before anything newer is loaded: a
+    A first load of the whole table that ended between two chunks is completed before anything else is loaded: a
     compaction in the meantime would have put the same rows into other files.
 
     :param held: the ledger's records.
+    :param is_latest: no snapshot of the table comes after the wanted one.
     :raises SnapshotError: if the table holds rows of snapshots that are not on the way to the wanted one.
     """
-    known, uuid = HeldSnapshots.parse(held), table.uuid
-    whole, line = known.whole_of(uuid), list(table.line(wanted.id))
-    chosen = wanted
-    after = next((one for one in line if one in whole), None)
-    if after is None and any(wanted.id in table.line(one) for one in whole):
+    uuid, line = table.uuid, list(table.line(wanted.id))
+    known = HeldSnapshots.parse(held, uuid)
+    if known.others:
+        raise SnapshotError(
+            f"the lake's table {uuid} is another one than {', '.join(sorted(known.others))}, which was loaded from"
+            f" the same location before and whose rows the ClickHouse table holds; {_REMEDY}"
+        )
+    if known.mixed:
+        raise SnapshotError(
+            f"rows of snapshot {_names(known.mixed)} have replaced some of the ClickHouse table's"
+            " (load_mode='replace_where' or 'replace_partitions'), so that nobody knows which of its other rows are"
+            f" of which snapshot; {_REMEDY}, or replace what is missing in the same way"
+        )
+    chosen, after = wanted, next((one for one in line if one in known.whole), "")
+    if not after and known.whole:
+        if is_latest or not any(wanted.id in table.line(one) for one in known.whole):
+            raise _is_elsewhere(wanted, known.whole)
         after = wanted.id  # earlier than what is loaded
-    if after is None and (partly := known.partly_of(uuid)):
-        begun = next((one for one in line if one in partly), None)
-        if begun is None:
-            raise _is_elsewhere(wanted, partly)
+    elif not after and known.partly:
+        begun = next((one for one in line if one in known.partly), "")
+        begun = begun or next((one for one in sorted(known.partly) if wanted.id in table.line(one)), "")
+        if not begun:
+            raise _is_elsewhere(wanted, known.partly)
         if begun != wanted.id:
             log.info("snapshot %s is loaded in part: completing it, the next load adds what came after it", begun)
             chosen = table.find(int(begun))
-    elif after is None and whole:
-        raise _is_elsewhere(wanted, whole)
-    elif after is None and known.table_uuids:
-        raise SnapshotError(
-            f"the lake's table {uuid} is another one than {', '.join(sorted(known.table_uuids))}, which was loaded"
-            f" from the same location before and whose rows the ClickHouse table holds; {_REMEDY}"
-        )
     return SnapshotRange(
         record_key=record_key,
         table_uuid=uuid,
         id=chosen.id,
-        after=after or "",
+        after=after,
         time=chosen.time,
         operation=chosen.operation,
         schema_id=chosen.schema_id,
     )
 
 
+def _names(snapshots: Set[str]) -> str:
+    return ", ".join(sorted(snapshots, key=int))
+
+
 def _is_elsewhere(wanted: Snapshot, held: Set[str]) -> SnapshotError:
-    names = ", ".join(sorted(held, key=int))
     return SnapshotError(
-        f"the ClickHouse table holds the rows of snapshot {names}, which is not known to come before snapshot"
+        f"the ClickHouse table holds the rows of snapshot {_names(held)}, which is not known to come before snapshot"
         f" {wanted.id}: it has expired (or its log was cleaned up), the table was rolled back, or it is of a branch;"
         f" {_REMEDY}, and keep snapshots for longer than the time between two loads"
     )

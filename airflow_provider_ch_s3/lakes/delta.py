@@ -21,12 +21,16 @@ from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE
-from airflow_provider_ch_s3.lakes.table import LakeFiles, Snapshot, removes_rows, show_time
+from airflow_provider_ch_s3.lakes.table import LakeFiles, Snapshot, data_file, removes_rows, show_time
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_values
 
 _COMMIT = re.compile(r"(?P<version>\d{20})\.json")
 _CHECKPOINT = re.compile(r"(?P<version>\d{20})\.checkpoint\..*(parquet|json)")
+# Columns of deltalake's list of files that tables may lack.
+_IF_GIVEN = ("num_records", "partition")
 _PURGE = "rewrite those files (Spark: REORG TABLE … APPLY (PURGE)), and load with load_mode='replace_table'"
+
+_COMMITTED_AT = "inCommitTimestamp"
 
 # What does not change how data files are read.
 HARMLESS_FEATURES = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
@@ -106,11 +110,16 @@ class DeltaTable:
 
     def _read_all(self, keys: Sequence[str]) -> dict[str, bytes]:
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
-            found = pool.map(lambda key: self._files.read(self._bucket, key), keys)
-            return {key: one.body for key, one in zip(keys, found, strict=True) if one is not None}
+            return dict(zip(keys, pool.map(self._read, keys), strict=True))
+
+    def _read(self, key: str) -> bytes:
+        found = self._files.read(self._bucket, key)
+        if found is None:
+            raise SourceError(f"s3://{self._bucket}/{key} was cleaned up while the log was read; load again")
+        return found.body
 
     def _check_features(self, table: DeltaLakeTable) -> None:
-        """:raises SnapshotError: if plain Parquet files are not what the table means by them."""
+        """:raises SnapshotError: if plain Parquet files in their folders are not what the table means by them."""
         if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
             raise SnapshotError(
                 f"{self._address} maps its columns (delta.columnMapping.mode), so that their names in the files may"
@@ -122,6 +131,12 @@ class DeltaTable:
                 f"readers of {self._address} need the feature {sorted(unknown)[0]!r}, which plain Parquet files do"
                 " not have; it cannot be loaded as files"
             )
+        for one in table.schema().fields:
+            if one.name in table.metadata().partition_columns and "timestamp" in str(one.type):
+                raise SnapshotError(
+                    f"{self._address} is partitioned by {one.name!r}, a timestamp, and the text of its folders has no"
+                    " time zone; it cannot be loaded as files"
+                )
 
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
         """Find a version.
@@ -134,12 +149,25 @@ class DeltaTable:
         elif isinstance(wanted, datetime.datetime):
             until = wanted.timestamp() * 1000
             newest_first = sorted(self._commits, reverse=True)
-            version = next((one for one in newest_first if self._info(one).get("timestamp", 0) <= until), None)
+            version = next((one for one in newest_first if self._committed_at(one) <= until), None)
         if version is None:
             raise SnapshotError(f"{self._address} has no version {wanted}; the latest is {self._latest}")
         info = self._info(version) if version in self._commits else {}
-        time = show_time(info["timestamp"]) if "timestamp" in info else ""
-        return Snapshot(id=str(version), time=time, operation=str(info.get("operation", "")))
+        time = info.get(_COMMITTED_AT, info.get("timestamp"))
+        return Snapshot(
+            id=str(version),
+            time="" if time is None else show_time(time),
+            operation=str(info.get("operation", "")),
+        )
+
+    def _committed_at(self, version: int) -> float:
+        info = self._info(version)
+        time = info.get(_COMMITTED_AT, info.get("timestamp"))
+        if time is None:
+            raise SnapshotError(
+                f"version {version} of {self._address} does not say when it was committed; give a version as snapshot"
+            )
+        return float(time)
 
     def line(self, snapshot: str) -> Iterator[str]:
         """Versions from one downwards, down to the last one whose next commit was cleaned up."""
@@ -156,17 +184,15 @@ class DeltaTable:
         """
         with self._opened(int(snapshot)) as table:
             self._check_features(table)
-            if "deletionVectors" in (table.protocol().reader_features or ()) and _has_vectors(table):
-                raise SnapshotError(
-                    f"version {snapshot} of {self._address} has deletion vectors, which say that rows of its data"
-                    f" files are deleted, and plain Parquet files do not know them: {_PURGE}"
-                )
+            has_feature = "deletionVectors" in (table.protocol().reader_features or ())
+            if has_feature and table.deletion_vectors().read_all().num_rows:
+                raise self._has_vectors(int(snapshot))
             actions = table.get_add_actions()
             paths, sizes = (actions.column(name).to_pylist() for name in ("path", "size_bytes"))
-            partitions: Any = [{}] * len(paths)
-            if table.metadata().partition_columns:
-                partitions = actions.column("partition").to_pylist()
-        return list(map(self._as_file, paths, sizes, partitions))
+            nothing: Any = [None] * len(paths)
+            given = {name: actions.column(name).to_pylist() for name in actions.schema.names if name in _IF_GIVEN}
+            rows, partitions = (given.get(name, nothing) for name in _IF_GIVEN)
+        return list(map(self._as_file, paths, sizes, rows, partitions))
 
     def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
         """The data files that versions after one have added.
@@ -176,7 +202,7 @@ class DeltaTable:
         if after == snapshot:
             return []
         self._check_features(self._table)
-        added = []
+        added: dict[str, SourceFile] = {}
         for version in range(int(after) + 1, int(snapshot) + 1):
             for action in self._actions(version):
                 removed, file = action.get("remove"), action.get("add")
@@ -186,21 +212,29 @@ class DeltaTable:
                         f" removed rows, such as those of {unquote(removed['path'])}"
                     )
                 if file and file.get("dataChange", True):
-                    added.append(self._as_file(file["path"], file["size"], file.get("partitionValues") or {}))
-        return added
+                    if file.get("deletionVector"):
+                        raise self._has_vectors(version)
+                    rows = json.loads(file.get("stats") or "{}").get("numRecords")
+                    added[file["path"]] = self._as_file(file["path"], file["size"], rows, file["partitionValues"])
+        return list(added.values())
 
     def _actions(self, version: int) -> Sequence[Mapping[str, Any]]:
-        found = self._files.read(self._bucket, f"{self._log}{version:020}.json")
-        if found is None:
-            raise SnapshotError(
-                f"version {version} of {self._address} was cleaned up while it was read; clear the task"
-            )
-        return [json.loads(line) for line in found.body.splitlines() if line.strip()]
+        if version not in self._commits:
+            raise SnapshotError(f"version {version} of {self._address} was cleaned up; clear the task")
+        return [json.loads(line) for line in self._read(self._commits[version]).splitlines() if line.strip()]
 
     def _info(self, version: int) -> Mapping[str, Any]:
         return next((one["commitInfo"] for one in self._actions(version) if "commitInfo" in one), {})
 
-    def _as_file(self, path: str, size_bytes: int, partition: Mapping[str, Any]) -> SourceFile:
+    def _has_vectors(self, version: int) -> SnapshotError:
+        return SnapshotError(
+            f"version {version} of {self._address} has deletion vectors, which say that rows of its data files are"
+            f" deleted, and plain Parquet files do not know them: {_PURGE}"
+        )
+
+    def _as_file(
+        self, path: str, size_bytes: int, rows: int | None, partition: Mapping[str, Any] | None
+    ) -> SourceFile:
         """:raises SnapshotError: if the file is elsewhere, or its folders do not have the values of its partition."""
         key = unquote(path)
         if "://" in key or key.startswith("/"):
@@ -208,7 +242,7 @@ class DeltaTable:
                 f"{path} is outside of {self._address}, as in a shallow clone; load the clone's source"
             )
         folders = {name: unquote(value) for name, value in folder_values(key).items()}
-        for name, value in partition.items():
+        for name, value in (partition or {}).items():
             folder = folders.get(name)
             expected = DEFAULT_PARTITION if value in (None, "") else _text_of(value)
             if folder is None or expected not in (None, folder):
@@ -217,11 +251,7 @@ class DeltaTable:
                     " the values of partition columns are read from folders (name=value/); it cannot be loaded as a"
                     " file"
                 )
-        return SourceFile(key=f"{self._location}/{key}", etag=str(size_bytes), size_bytes=size_bytes)
-
-
-def _has_vectors(table: DeltaLakeTable) -> bool:
-    return bool(table.deletion_vectors().read_all().num_rows)
+        return data_file(f"{self._location}/{key}", size_bytes, rows)
 
 
 def _text_of(value: object) -> str | None:

@@ -5,32 +5,35 @@ from __future__ import annotations
 import datetime
 import io
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
-from urllib.parse import urlsplit
 
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchIdentifierError, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.io import FileIO, InputFile, OutputFile
-from pyiceberg.manifest import DataFile, FileFormat, ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
-from pyiceberg.schema import Schema, index_by_name
+from pyiceberg.manifest import FileFormat, ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
+from pyiceberg.schema import Schema, index_by_id, index_by_name
 from pyiceberg.serializers import FromInputFile
-from pyiceberg.table import Table, snapshots
+from pyiceberg.table import Table, TableProperties, snapshots
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation
+from pyiceberg.transforms import IdentityTransform
 
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE
-from airflow_provider_ch_s3.lakes.table import LakeFiles, Snapshot, removes_rows, show_time
+from airflow_provider_ch_s3.lakes.table import LakeFiles, Snapshot, count_rows, data_file, removes_rows, show_time
 
 _METADATA = re.compile(r"v?(?P<version>\d+)(-[^/]*)?(\.gz)?\.metadata\.json(\.gz)?")
 STORE = "ch-s3-store"
 _COMPACT = "compact the lake's table (Spark: rewrite_data_files), which writes its rows as they are now"
+_DANGLING = "compact the lake's table (Spark: rewrite_data_files with remove-dangling-deletes), which applies them"
 
 
 class StoreInput(InputFile):
@@ -93,10 +96,11 @@ def split_location(location: str) -> tuple[str, str]:
 
     :raises SnapshotError: if it is not in S3.
     """
-    scheme, bucket, path, *_ = urlsplit(location.replace("#", "%23").replace("?", "%3F"))
+    scheme, _, path = location.partition("://")
     if scheme not in ("s3", "s3a", "s3n"):
         raise SnapshotError(f"{location!r} is not in S3, where this operator reads tables; load it as files")
-    return bucket, path.lstrip("/").replace("%23", "#").replace("%3F", "?")
+    bucket, _, key = path.partition("/")
+    return bucket, key.lstrip("/")
 
 
 class IcebergTable:
@@ -109,6 +113,7 @@ class IcebergTable:
         self._io = StoreIO({STORE: files})
         self._bucket = bucket
         self._location = location
+        self._names_checked: set[tuple[int | None, str]] = set()
         self._metadata: TableMetadata = FromInputFile.table_metadata(
             self._io.new_input(f"s3://{bucket}/{key or _find_metadata(files, bucket, location)}")
         )
@@ -159,59 +164,73 @@ class IcebergTable:
 
         :raises SnapshotError: if it has delete files, or files that plain Parquet does not describe.
         """
-        found = self._metadata.snapshot_by_id(int(snapshot))
-        if found is None:
-            raise SnapshotError(f"snapshot {snapshot} has expired since the load began; clear the task")
-        entries = []
-        for manifest, listed in self._read_manifests(found.manifests(self._io)):
-            if manifest.content is ManifestContent.DELETES and listed:
+        files = []
+        for manifest, entries in self._read_manifests(self._find(int(snapshot)).manifests(self._io)):
+            if manifest.content is ManifestContent.DELETES and entries:
                 raise SnapshotError(
-                    f"snapshot {snapshot} has delete files, such as {listed[0].data_file.file_path}, which say that"
-                    f" rows of its data files are deleted, and plain Parquet files do not know them: {_COMPACT}, and"
+                    f"snapshot {snapshot} has delete files, such as {entries[0].data_file.file_path}, which say that"
+                    f" rows of its data files are deleted, and plain Parquet files do not know them: {_DANGLING}, and"
                     " load again"
                 )
-            entries += listed
-        return self._as_files(entries, snapshot)
+            files += [self._as_file(entry, manifest, snapshot) for entry in entries]
+        return self._each_once(files)
 
     def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
         """The data files that snapshots after one have added.
 
-        :raises SnapshotError: if one of them has removed rows.
+        :raises SnapshotError: if one of them has removed rows, or has expired.
         """
-        entries: list[ManifestEntry] = []
-        for one in self._ancestors(int(snapshot)):
-            if str(one.snapshot_id) == after:
-                break
+        files: list[SourceFile] = []
+        number = int(snapshot)
+        while str(number) != after:
+            one = self._find(number)
             if _operation(one) != Operation.REPLACE.value:  # which has the same rows in other files
-                entries += self._added_by(one)
-        return self._as_files(entries, snapshot)
+                files += self._added_by(one, snapshot)
+            if one.parent_snapshot_id is None:
+                raise SnapshotError(f"snapshot {after} no longer comes before snapshot {snapshot}; clear the task")
+            number = one.parent_snapshot_id
+        return self._each_once(files)
 
-    def _added_by(self, snapshot: snapshots.Snapshot) -> Iterator[ManifestEntry]:
-        own = [one for one in snapshot.manifests(self._io) if one.added_snapshot_id == snapshot.snapshot_id]
-        for manifest, listed in self._read_manifests(own, with_removed=True):
-            for entry in listed:
-                if entry.snapshot_id != snapshot.snapshot_id or entry.status is ManifestEntryStatus.EXISTING:
+    def _find(self, snapshot_id: int) -> snapshots.Snapshot:
+        found = self._metadata.snapshot_by_id(snapshot_id)
+        if found is None:
+            raise SnapshotError(f"snapshot {snapshot_id} has expired since the load began; clear the task")
+        return found
+
+    def _added_by(self, one: snapshots.Snapshot, snapshot: str) -> Sequence[SourceFile]:
+        files = []
+        own = [manifest for manifest in one.manifests(self._io) if manifest.added_snapshot_id == one.snapshot_id]
+        for manifest, entries in self._read_manifests(own, with_removed=True):
+            for entry in entries:
+                if entry.snapshot_id != one.snapshot_id or entry.status is ManifestEntryStatus.EXISTING:
                     continue
                 if manifest.content is ManifestContent.DELETES or entry.status is ManifestEntryStatus.DELETED:
                     raise removes_rows(
-                        f"snapshot {snapshot.snapshot_id} of {show_time(snapshot.timestamp_ms)}"
-                        f" ({_operation(snapshot)}) removed rows, such as by {entry.data_file.file_path}"
+                        f"snapshot {one.snapshot_id} of {show_time(one.timestamp_ms)} ({_operation(one)}) removed"
+                        f" rows, such as by {entry.data_file.file_path}"
                     )
-                yield entry
+                files.append(self._as_file(entry, manifest, snapshot))
+        told, found = one.summary and one.summary.additional_properties.get("added-records"), count_rows(files)
+        if told is not None and int(told) != found:
+            raise SnapshotError(
+                f"snapshot {one.snapshot_id} says that it added {told} rows, and its manifests have {found}; load the"
+                " whole snapshot with load_mode='replace_table'"
+            )
+        return files
 
     def _read_manifests(
         self, manifests: Sequence[ManifestFile], *, with_removed: bool = False
     ) -> Iterator[tuple[ManifestFile, list[ManifestEntry]]]:
+        """Read a few at once: what they have besides the names of files is larger by far."""
+        read = partial(ManifestFile.fetch_manifest_entry, io=self._io, discard_deleted=not with_removed)
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
-            read = partial(ManifestFile.fetch_manifest_entry, io=self._io, discard_deleted=not with_removed)
-            yield from zip(manifests, pool.map(read, manifests), strict=True)
+            for some in batches(manifests, REQUESTS_AT_ONCE):
+                yield from zip(some, pool.map(read, some), strict=True)
 
-    def _as_files(self, entries: Sequence[ManifestEntry], snapshot: str) -> list[SourceFile]:
-        for added_by in {entry.snapshot_id for entry in entries}:
-            self._check_columns(added_by, snapshot)
-        return [self._as_file(entry.data_file) for entry in entries]
-
-    def _as_file(self, file: DataFile) -> SourceFile:
+    def _as_file(self, entry: ManifestEntry, manifest: ManifestFile, snapshot: str) -> SourceFile:
+        """:raises SnapshotError: if plain Parquet is not what the table means by the file."""
+        self._check_names(entry.snapshot_id, snapshot)
+        file = entry.data_file
         bucket, key = split_location(file.file_path)
         what = ""
         if file.file_format is not FileFormat.PARQUET:
@@ -220,37 +239,66 @@ class IcebergTable:
             what = f"is outside of s3://{self._bucket}/{self._location}, and one load reads one location"
         elif file.key_metadata:
             what = "is encrypted"
+        elif name := self._only_in_metadata(entry, manifest):
+            what = f"was imported, and has the values of the partition column {name!r} in the metadata only"
         if what:
             raise SnapshotError(f"{file.file_path} {what}; load the table by other means, or {_COMPACT}")
-        return SourceFile(key=key, etag=str(file.file_size_in_bytes), size_bytes=file.file_size_in_bytes)
+        return data_file(key, file.file_size_in_bytes, file.record_count)
 
-    def _check_columns(self, added_by: int | None, snapshot: str) -> None:
+    def _only_in_metadata(self, entry: ManifestEntry, manifest: ManifestFile) -> str:
+        """Find a partition column that a file lacks, as those of Hive do; '' if there is none, or nobody knows.
+
+        Only tables with imported files have a mapping of names, for columns of files that have no ids.
+        """
+        known = entry.data_file.column_sizes
+        if not known or TableProperties.DEFAULT_NAME_MAPPING not in self._metadata.properties:
+            return ""
+        spec = next(one for one in self._metadata.partition_specs if one.spec_id == manifest.partition_spec_id)
+        sources = (one.source_id for one in spec.fields if isinstance(one.transform, IdentityTransform))
+        lacking = next((one for one in sources if one not in known), None)
+        names = {number: name for schema in self._metadata.schemas for name, number in index_by_name(schema).items()}
+        return names[lacking] if lacking is not None else ""
+
+    def _check_names(self, added_by: int | None, snapshot: str) -> None:
         """Check that each column has the same name in files as in the snapshot: files are read by names, not by ids.
 
+        :param added_by: id of the snapshot that added the files: the metadata do not say which schema they have.
         :raises SnapshotError: if one has not.
         """
-        wanted = self._metadata.snapshot_by_id(int(snapshot))
-        now = self._schema(wanted.schema_id if wanted else None)
+        if (added_by, snapshot) in self._names_checked:
+            return
+        now = self._schema(self._find(int(snapshot)).schema_id)
         adder = self._metadata.snapshot_by_id(added_by) if added_by is not None else None
-        then = [self._schema(adder.schema_id)] if adder else self._metadata.schemas
         names = {number: name for name, number in index_by_name(now).items()}
-        for schema in then:
-            for name, number in index_by_name(schema).items():
+        filled = {n: name for n, name in names.items() if index_by_id(now)[n].initial_default is not None}
+        who = f"files that snapshot {added_by} added" + ("" if adder else ", which has expired,")
+        for schema in [self._schema(adder.schema_id)] if adder else self._metadata.schemas:
+            then = index_by_name(schema)
+            for name, number in then.items():
                 if names.get(number) == name:
                     continue
                 change = f"renamed to {names[number]!r}" if number in names else "dropped"
                 raise SnapshotError(
-                    f"files that snapshot {added_by} added have a column {name!r} that was {change} before snapshot"
+                    f"{who} {'' if adder else 'may '}have a column {name!r} that was {change} before snapshot"
                     f" {snapshot}, and plain Parquet files are read by names: {_COMPACT}, and load with"
                     " load_mode='replace_table'; or load the snapshots before and after that change one after the"
                     " other (snapshot=…)"
                 )
-        filled = [field.name for field in now.fields if field.initial_default is not None]
-        if filled:
+            if lacking := set(filled) - set(then.values()):
+                raise SnapshotError(
+                    f"{who} {'' if adder else 'may '}lack the column {filled[min(lacking)]!r}, which has an initial"
+                    f" default for such rows that plain Parquet files do not have: {_COMPACT}, and load with"
+                    " load_mode='replace_table'"
+                )
+        self._names_checked.add((added_by, snapshot))
+
+    def _each_once(self, files: Sequence[SourceFile]) -> Sequence[SourceFile]:
+        if len(set(files)) < len(files):
+            twice = next(file.key for file, count in Counter(files).items() if count > 1)
             raise SnapshotError(
-                f"the column {filled[0]!r} has an initial default for rows that were written before it was added,"
-                f" which plain Parquet files do not have: {_COMPACT}, and load with load_mode='replace_table'"
+                f"{twice!r} was added to the lake's table twice, and the servers read each file once; {_COMPACT}"
             )
+        return files
 
     def _schema(self, schema_id: int | None) -> Schema:
         wanted = self._metadata.current_schema_id if schema_id is None else schema_id

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.files.snapshots import RECORD_NAME, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore, RegionalStore
 from airflow_provider_ch_s3.lakes.choose import choose_range
-from airflow_provider_ch_s3.lakes.table import LakeFiles, LakeTable, Snapshot, parse_wanted
+from airflow_provider_ch_s3.lakes.table import LATEST, LakeFiles, LakeTable, Snapshot, count_rows, parse_wanted
 
 
 class ReadableStore(LakeFiles, ObjectStore, Protocol):
@@ -68,20 +68,31 @@ class LakeStore:
     def _wanted(self) -> Snapshot:
         return self.table.find(parse_wanted(self.snapshot))
 
+    @cached_property
+    def _data_files(self) -> Sequence[SourceFile]:
+        """In the order of their keys; kept, because reading the manifests of a large table takes minutes."""
+        pinned = self.pinned
+        if pinned and pinned.after:
+            return sorted(self.table.files_after(pinned.after, pinned.id))
+        return sorted(self.table.files_of(pinned.id if pinned else self._wanted.id))
+
     def pin(self, held: Set[str]) -> SnapshotRange:
         """Choose what to load.
 
         :raises SnapshotError: as :func:`choose_range`.
         """
-        self.__dict__.pop("table", None)  # what was read for an earlier attempt may be old
-        self.__dict__.pop("_wanted", None)
-        return choose_range(self.table, self._wanted, held, record_key=self.record_key)
+        for read_before in ("table", "_wanted", "_pinned"):  # for an earlier attempt: it may be old
+            self.__dict__.pop(read_before, None)
+        is_latest = self.snapshot == LATEST
+        return choose_range(self.table, self._wanted, held, record_key=self.record_key, is_latest=is_latest)
 
     def at(self, snapshots: SnapshotRange) -> LakeStore:
         """The same table, with the files of these snapshots."""
-        found = dataclasses.replace(self, pinned=snapshots)
-        if "table" in self.__dict__:
+        found: LakeStore | None = self.__dict__.get("_pinned")
+        if found is None or found.pinned != snapshots:
+            found = dataclasses.replace(self, pinned=snapshots)
             found.__dict__["table"] = self.table
+            self.__dict__["_pinned"] = found
         return found
 
     def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
@@ -89,12 +100,11 @@ class LakeStore:
 
         :raises SnapshotError: if the rows, read as plain files, are others than those of the lake's table.
         """
-        pinned = self.pinned
-        if pinned and pinned.after:
-            found = self.table.files_after(pinned.after, pinned.id)
-        else:
-            found = self.table.files_of(pinned.id if pinned else self._wanted.id)
-        yield from (file for file in sorted(found) if file.key > after and pattern.matches(file.key))
+        yield from (file for file in self._data_files if file.key > after)
+
+    def count_rows(self, files: Sequence[SourceFile]) -> int | None:
+        """Sum up the rows that the metadata count in some of the files."""
+        return count_rows(files)
 
     def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
         """:raises ConfigError: always, because a snapshot is complete."""

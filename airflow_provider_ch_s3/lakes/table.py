@@ -67,6 +67,20 @@ class LakeFiles(Protocol):
         """
 
 
+def data_file(key: str, size_bytes: int, rows: int | None) -> SourceFile:
+    """Describe a data file: it never changes, so that its version is what the metadata say of it.
+
+    :param rows: None if the metadata do not count them.
+    """
+    return SourceFile(key=key, etag=f"{size_bytes}/{'' if rows is None else rows}", size_bytes=size_bytes)
+
+
+def count_rows(files: Iterable[SourceFile]) -> int | None:
+    """Sum up the rows that the metadata count in some data files; None if they do not count those of each."""
+    counts = [file.etag.partition("/")[2] for file in files]
+    return sum(map(int, counts)) if all(counts) else None
+
+
 def parse_wanted(text: str) -> str | int | datetime.datetime:
     """Parse the argument ``snapshot``: ``latest``, an id, or a time with its zone.
 

@@ -21,9 +21,10 @@ from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.create.make import TableMaker
 from airflow_provider_ch_s3.files.regions import Region, find_apart
 from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES, SourceFile, SourceSpec
-from airflow_provider_ch_s3.files.stores import ObjectStore, RegionalStore
+from airflow_provider_ch_s3.files.stores import ObjectStore, RegionalStore, SnapshotStore
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.arrivals import Arrivals
+from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits
 from airflow_provider_ch_s3.load.measure import read_sharing
 from airflow_provider_ch_s3.load.plan_text import log_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, plan_inspection, prepare_load, read_server_settings
@@ -179,7 +180,10 @@ class TaskLoad(ABC):
         files = tuple(islice(arrivals, MAX_LISTED_FILES))
         if len(files) < MAX_LISTED_FILES:
             arrivals.check()
-        return tuple(sorted(files))
+        limits = ChunkLimits(has_listed_keys=isinstance(self.store, SnapshotStore))
+        first = ChunkFiles(limits=limits, pattern=self.request.pattern)
+        first.take(files)
+        return tuple(sorted(first.files))
 
     def _check_settings(self) -> None:
         """Check the settings that were given, for a load that has nothing to plan.

@@ -9,15 +9,15 @@ from types import MappingProxyType
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError, UnknownStateError
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
 from airflow_provider_ch_s3.exactly_once.owner import BROKEN, Target
 from airflow_provider_ch_s3.exactly_once.staging import StagingTable
 from airflow_provider_ch_s3.exactly_once.views import View
 from airflow_provider_ch_s3.files.globs import before_wildcards
-from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.files.stores import ObjectStore, WritableStore
+from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec, list_keys
+from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore, WritableStore
 from airflow_provider_ch_s3.inspect.table import Volume
 from airflow_provider_ch_s3.request import (
     AfterLoad,
@@ -131,6 +131,34 @@ def check_after_load(request: LoadRequest, store: ObjectStore, *, is_staged: boo
         raise ConfigError(
             f"move_to={request.move_to!r} is in reach of {pattern}, so the next load would load the moved files"
             " again; give a folder that the source does not cover"
+        )
+
+
+def check_named(store: ObjectStore, request: LoadRequest, files: Sequence[SourceFile]) -> None:
+    """Check that a statement can name the data files of a lake's table: beside them are files with other rows.
+
+    :raises ConfigError: if they are too many.
+    """
+    if isinstance(store, SnapshotStore) and files and not list_keys(files, request.pattern):
+        raise ConfigError(
+            f"the snapshot has {format_count(len(files))} data files, which are too many to name in one INSERT, and"
+            f" load_mode={request.load_mode.value!r} takes them all at once; compact the lake's table into fewer"
+            " files, or load them with load_mode='append' (commit='chunk') into a new table, and exchange the tables"
+        )
+
+
+def check_counted(store: ObjectStore, source: SourceSpec) -> None:
+    """Check that the footers of a lake's data files count as many rows as the table's metadata.
+
+    :raises SourceError: if they do not.
+    """
+    counted = store.count_rows(source.files) if isinstance(store, SnapshotStore) else None
+    if counted is not None and source.rows is not None and source.rows != counted:
+        raise SourceError(
+            f"the metadata of the lake's table count {count_of(counted, 'row')} in"
+            f" {count_of(len(source.files), 'data file')}, and the footers of those that are there"
+            f" {format_count(source.rows)}; files are missing, because the snapshot has expired, or were replaced:"
+            " load a newer snapshot, or repair the table"
         )
 
 

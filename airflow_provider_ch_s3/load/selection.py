@@ -187,7 +187,9 @@ def read_records(holdings: Holdings, store: ObjectStore, request: LoadRequest) -
     return frozenset(holdings.versions({path}).get(path, ()))
 
 
-def pin_snapshots(store: ObjectStore, chunk: Chunk, records: Set[str]) -> SnapshotRange | None:
+def pin_snapshots(
+    store: ObjectStore, request: LoadRequest, chunk: Chunk, records: Set[str] = frozenset()
+) -> SnapshotRange | None:
     """Choose which snapshots a load reads, if its source is a lake's table: those of its earlier chunks, or new ones.
 
     :param records: of the snapshots that the table holds.
@@ -195,7 +197,8 @@ def pin_snapshots(store: ObjectStore, chunk: Chunk, records: Set[str]) -> Snapsh
     """
     if chunk.snapshots or not isinstance(store, SnapshotStore):
         return chunk.snapshots
-    return store.pin(records)
+    is_mixed = request.load_mode in (LoadMode.REPLACE_PARTITIONS, LoadMode.REPLACE_WHERE)
+    return replace(store.pin(records), is_mixed=is_mixed)
 
 
 def last_loaded_key(holdings: Holdings, pattern: SourcePattern) -> str:

@@ -53,8 +53,10 @@ from airflow_provider_ch_s3.load.after_load import dispose_of_files
 from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.checks import (
     check_after_load,
+    check_counted,
     check_known,
     check_mode,
+    check_named,
     check_partial_partitions,
     check_rights,
     check_unbroken,
@@ -179,7 +181,8 @@ class LoadRun(TaskLoad):
         past = self._read_past(self.target.ledger.read_if_there())
         if files:
             return self._prepare_chunk(Chunk(), files, past)
-        selection = select_chunk(lambda _: {}, self.store, self.request, Chunk(), self._chunk_limits(past))
+        start = Chunk(snapshots=pin_snapshots(self.store, self.request, Chunk()))
+        selection = select_chunk(lambda _: {}, self.store, self.request, start, self._chunk_limits(past))
         return self._prepare_chunk(selection.chunk, selection.files, past)
 
     def kill(self) -> None:
@@ -324,7 +327,7 @@ class LoadRun(TaskLoad):
             if done.last is None and self.request.list_after_loaded:
                 start = Chunk(after=last_loaded_key(self.target.holdings, self.request.pattern))
             records = read_records(self.target.holdings, self.store, self.request)
-            snapshots = pin_snapshots(self.store, start, records)
+            snapshots = pin_snapshots(self.store, self.request, start, records)
             start = dataclasses.replace(start, snapshots=snapshots)
             self.chunk_number = start.number
             past = self._read_past(history)
@@ -396,6 +399,7 @@ class LoadRun(TaskLoad):
         ledger: TableName | None = None,
     ) -> PreparedLoad:
         check_chunk(self.request, chunk)
+        check_named(self.store, self.request, files)
         check_ends(self.store, files, self.request)
         prepared = prepare_load(
             self.client,
@@ -411,6 +415,7 @@ class LoadRun(TaskLoad):
         )
         if self.reduction is not None and self.reduction.again > 1:
             check_row_groups(self.client, prepared)
+        check_counted(self.store, prepared.source)
         return dataclasses.replace(prepared, chunk=chunk)
 
     def _add_columns(self, files: tuple[SourceFile, ...], names: Sequence[str]) -> None:

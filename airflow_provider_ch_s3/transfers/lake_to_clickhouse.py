@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Arguments about files that somebody delivers into a folder, each with the value that asks for nothing.
 OF_FOLDERS = {
-    "data_format": None,
+    "data_format": "Parquet",
     "compression": None,
     "structure": None,
     "csv_dialect": None,
@@ -48,7 +48,7 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
     template_fields = (*S3ToClickHouseOperator.template_fields, "snapshot")
 
     def __init__(self, *, source: str, snapshot: str = "latest", **kwargs: Any) -> None:
-        super().__init__(source=source, **kwargs)
+        super().__init__(source=source, **{"data_format": OF_FOLDERS["data_format"], **kwargs})
         self.snapshot = snapshot
 
     def find_table(self, source: str, files: LakeFiles) -> tuple[str, OpenTable]:

@@ -18,7 +18,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
-from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, SnapshotError
+from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, SnapshotError, SourceError
+from airflow_provider_ch_s3.files import source
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
 from tests.lakes import COLUMNS, LAKES, Lake, orders
@@ -284,18 +285,57 @@ def test_hidden_partitions_are_no_columns(lab: Lab, server: S3Server, tmp_path: 
     assert bag(loaded(lab)) == bag(rows)
 
 
-@pytest.mark.parametrize("mode", ["replace_where", "merge"])
-def test_other_modes_load_all_rows_of_the_snapshot(lab: Lab, lake: Lake, mode: str) -> None:
+def test_a_merge_loads_all_rows_of_the_snapshot(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     lake.append(orders(*range(4)))
     lab.load(LOCATION, table, task_id="first")
     lake.append(orders(4))
-    how = {"merge": {"merge_key": ["id"]}, "replace_where": {"replace_where": "id >= 0"}}[mode]
-    lab.load(LOCATION, table, task_id="second", load_mode=mode, **how)
+    lab.load(LOCATION, table, task_id="second", load_mode="merge", merge_key=["id"])
     assert bag(loaded(lab)) == bag(lake.rows())
     lake.append(orders(5))
     assert lab.load(LOCATION, table, task_id="third")["rows_written"] == 1
     assert bag(loaded(lab)) == bag(lake.rows())
+
+
+def test_rows_that_were_replaced_in_part_are_no_snapshot_to_add_to(lab: Lab, lake: Lake) -> None:
+    table = make_table(lab)
+    lake.append(orders(*range(4)))
+    lab.load(LOCATION, table, task_id="first")
+    lake.delete("id = 1")
+    lake.append(orders(4))
+    part = {"where": "city = 'Bergen'", "replace_where": "city = 'Bergen'"}
+    lab.load(LOCATION, table, task_id="second", load_mode="replace_where", **part)
+    assert sorted(row["id"] for row in loaded(lab)) == [0, 2, 3]  # 4 is of Oslo
+    with pytest.raises(SnapshotError, match="have replaced some of the ClickHouse table's"):
+        lab.load(LOCATION, table, task_id="third")
+    lab.load(LOCATION, table, task_id="fourth", load_mode="replace_table")
+    lake.append(orders(5))
+    assert lab.load(LOCATION, table, task_id="fifth")["rows_written"] == 1
+    assert bag(loaded(lab)) == bag(lake.rows())
+
+
+def test_data_files_that_are_gone_are_missed(lab: Lab, lake: Lake) -> None:
+    table = make_table(lab)
+    lake.append(orders(*range(4)))
+    lake.append(orders(*range(4, 6)))
+    listed = lab.s3.list_objects_v2(Bucket=lab.bucket, Prefix=f"{LOCATION}/")["Contents"]
+    key = next(one["Key"] for one in listed if one["Key"].endswith(".parquet"))
+    lab.s3.delete_object(Bucket=lab.bucket, Key=key)
+    with pytest.raises(SourceError, match=r"count 6 rows in 2 data files, and the footers .* there [24];"):
+        lab.load(LOCATION, table)
+    assert loaded(lab) == []
+
+
+def test_more_files_than_a_statement_can_name(lab: Lab, lake: Lake) -> None:
+    """Beside them are files with other rows, so that no pattern may stand for them."""
+    table = make_table(lab)
+    for n in range(3):
+        lake.append(orders(n))
+    lab.monkeypatch.setattr(source, "MAX_LISTED_FILES", 2)
+    with pytest.raises(ConfigError, match="has 3 data files, which are too many to name in one INSERT"):
+        lab.load(LOCATION, table, load_mode="replace_table")
+    lab.load(LOCATION, f"{lab.database}.new", create_table="auto")
+    assert bag(lab.rows(f"{lab.database}.new")) == bag(lake.rows())
 
 
 @pytest.mark.parametrize(

@@ -64,9 +64,11 @@ class Copy:
 
     def _add(self, store: LakeStore, pinned: SnapshotRange) -> None:
         new = [file for file in store.at(pinned).list_files(store.pattern) if file.key not in self.keys]
+        before = len(self.rows)
         for file in new:
             self.rows += self._read(store, file.key)
             self.keys.add(file.key)
+        assert store.count_rows(new) == len(self.rows) - before
         if new:  # a load without files commits nothing
             self.records.add(pinned.record(is_whole=True).etag)
             self.loaded = pinned.id

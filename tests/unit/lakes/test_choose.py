@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -34,8 +35,8 @@ class Table:
         return ()
 
 
-def choose(held: set[str], wanted: str = "4") -> tuple[str, str]:
-    found = choose_range(Table(), Snapshot(id=wanted), held, record_key="k")
+def choose(held: set[str], wanted: str = "4", *, is_latest: bool = False) -> tuple[str, str]:
+    found = choose_range(Table(), Snapshot(id=wanted), held, record_key="k", is_latest=is_latest)
     return found.after, found.id
 
 
@@ -48,6 +49,7 @@ def choose(held: set[str], wanted: str = "4") -> tuple[str, str]:
         pytest.param({"u/4"}, "4", ("4", "4"), id="all-of-it"),
         pytest.param({"u/4"}, "2", ("2", "2"), id="an-older-one"),
         pytest.param({"u/2/part"}, "4", ("", "2"), id="complete-a-first-load"),
+        pytest.param({"u/4/part"}, "2", ("", "4"), id="complete-a-first-load-before-an-older-one"),
         pytest.param({"u/2/part", "u/2"}, "4", ("2", "4"), id="completed"),
         pytest.param({"u/1", "u/3/part"}, "4", ("1", "4"), id="a-later-load-in-part"),
         pytest.param({"other/1", "u/3"}, "4", ("3", "4"), id="another-table-replaced-before"),
@@ -65,7 +67,10 @@ def test_a_range(held: set[str], wanted: str, expected: tuple[str, str]) -> None
         ),
         pytest.param({"u/9"}, "has expired", id="expired"),
         pytest.param({"u/9/part"}, "has expired", id="expired-in-part"),
+        pytest.param({"u/1/part", "u/9"}, "holds the rows of snapshot 9", id="expired-with-a-part-since"),
         pytest.param({"other/1"}, "table u is another one than other", id="another-table"),
+        pytest.param({"u/2", "u/3/mixed"}, "rows of snapshot 3 have replaced some", id="replaced-in-part"),
+        pytest.param({"u/2", "u/3/later"}, "rows of snapshot 3 have replaced some", id="recorded-by-a-later-release"),
     ],
 )
 def test_a_refusal(held: set[str], message: str) -> None:
@@ -73,12 +78,19 @@ def test_a_refusal(held: set[str], message: str) -> None:
         choose(held)
 
 
+def test_the_latest_snapshot_is_older_than_what_is_loaded() -> None:
+    with pytest.raises(SnapshotError, match="the table was rolled back"):
+        choose({"u/4"}, "2", is_latest=True)
+
+
 def test_records_are_read_as_they_are_written() -> None:
-    found = SnapshotRange(record_key="k", table_uuid="u", id="7")
-    records = [found.record(is_whole=is_whole).etag for is_whole in (True, False)]
-    assert HeldSnapshots.parse(records) == HeldSnapshots(
-        whole=frozenset({("u", "7")}), partly=frozenset({("u", "7")})
-    )
+    whole = SnapshotRange(record_key="k", table_uuid="u", id="7")
+    mixed = dataclasses.replace(whole, id="8", is_mixed=True)
+    records = [whole.record(is_whole=True), whole.record(is_whole=False), mixed.record(is_whole=True)]
+    ids, other = frozenset({"7"}), frozenset({"8"})
+    etags = [one.etag for one in records]
+    assert HeldSnapshots.parse(etags, "u") == HeldSnapshots(whole=ids, partly=ids, mixed=other)
+    assert HeldSnapshots.parse(etags, "v") == HeldSnapshots(others=frozenset({"u"}))
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,50 @@ def test_deletion_vectors_are_refused(server: S3Server, bucket: str, lake: Delta
         copy.replace(lake)
 
 
+def test_a_file_that_is_restored_with_a_deletion_vector_is_refused(
+    server: S3Server, bucket: str, lake: DeltaLake, copy: Copy
+) -> None:
+    lake.append(orders(*range(5)))
+    (add,) = [action["add"] for action in read(server, bucket, 1) if "add" in action]
+    commit(server, bucket, 2, {"remove": {"path": add["path"], "deletionTimestamp": 1, "dataChange": True}})
+    lake.append(orders(9))
+    copy.append(lake)
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
+    commit(server, bucket, 4, {"protocol": protocol}, {"add": {**add, "deletionVector": deletion_vector(1)}})
+    with pytest.raises(SnapshotError, match=r"version 4 of .* has deletion vectors"):
+        copy.append(lake)
+
+
+def test_a_file_that_is_added_again_is_read_once(server: S3Server, bucket: str, lake: DeltaLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    copy.append(lake)
+    lake.append(orders(2))
+    (add,) = [action["add"] for action in read(server, bucket, 2) if "add" in action]
+    commit(server, bucket, 3, {"add": add})  # with other statistics, for example
+    copy.append(lake)
+    assert bag(copy.rows) == bag(lake.rows())
+
+
+@pytest.mark.parametrize("path", ["s3://other/t/f.parquet", "/t/f.parquet"])
+def test_a_file_elsewhere_is_refused(server: S3Server, bucket: str, lake: DeltaLake, copy: Copy, path: str) -> None:
+    lake.append(orders(1))
+    copy.append(lake)
+    lake.append(orders(2))
+    (add,) = [action["add"] for action in read(server, bucket, 2) if "add" in action]
+    commit(server, bucket, 3, {"add": {**add, "path": path}})
+    with pytest.raises(SnapshotError, match=rf"{path} is outside of s3://{bucket}/lake/t"):
+        copy.append(lake)
+
+
+def test_partitions_by_a_timestamp_are_refused(server: S3Server, uri: str, tmp_path: Path, copy: Copy) -> None:
+    schema = pa.schema([*COLUMNS, ("at", pa.timestamp("us", tz="UTC"))])
+    lake = DeltaLake(server, uri, tmp_path, schema=schema, partition_by=["at"])
+    lake.append([{**orders(1)[0], "at": datetime.datetime(2026, 11, 25, 1, tzinfo=datetime.UTC)}])
+    with pytest.raises(SnapshotError, match=r"is partitioned by 'at', a timestamp, .* has no time zone"):
+        copy.append(lake)
+
+
 def test_partitions_are_read_from_folders(server: S3Server, uri: str, tmp_path: Path, copy: Copy) -> None:
     lake = DeltaLake(server, uri, tmp_path, partition_by=["city"])
     rows = [*orders(1, 2), {"id": 3, "city": "Mo i Rana/Ø%=", "amount": 1.0}, {"id": 4, "city": None, "amount": 2.0}]
@@ -151,6 +195,9 @@ def test_a_version_by_its_time(server: S3Server, bucket: str, lake: DeltaLake, c
     assert copy.append(lake, snapshot=str(time)).id == "1"
     with pytest.raises(SnapshotError, match="has no version 7; the latest is 2"):
         copy.append(lake, snapshot="7")
+    commit(server, bucket, 3, *[action for action in read(server, bucket, 2) if "commitInfo" not in action])
+    with pytest.raises(SnapshotError, match=r"version 3 of .* does not say when it was committed"):
+        copy.append(lake, snapshot=str(time))
 
 
 def test_a_restored_table_is_refused(lake: DeltaLake, copy: Copy) -> None:

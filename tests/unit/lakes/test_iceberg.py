@@ -9,13 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update.snapshot import _FastAppendFiles
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
+from pyiceberg.typedef import Record
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
 
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
+from airflow_provider_ch_s3.lakes.iceberg import split_location
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from tests.lakes import IcebergLake, orders
 from tests.unit.lakes.reading import Copy, bag, open_lake
@@ -119,6 +125,9 @@ def test_a_rolled_back_table_is_refused(lake: IcebergLake, copy: Copy) -> None:
     lake.append(orders(2))
     copy.append(lake)
     lake.table.manage_snapshots().rollback_to_snapshot(back_to).commit()
+    with pytest.raises(SnapshotError, match="the table was rolled back"):
+        copy.append(lake)
+    assert copy.append(lake, snapshot=str(back_to)).after == str(back_to)  # a backfill of an earlier day
     lake.append(orders(3))
     with pytest.raises(SnapshotError, match="the table was rolled back"):
         copy.append(lake)
@@ -177,15 +186,123 @@ def test_a_table_without_a_snapshot(lake: IcebergLake, uri: str) -> None:
         open_lake(lake, uri).pin(set())
 
 
-def test_a_default_for_earlier_rows_is_refused(server: S3Server, lake: IcebergLake, copy: Copy) -> None:
+def test_a_default_for_earlier_rows_is_refused_until_all_files_have_the_column(
+    server: S3Server, lake: IcebergLake, copy: Copy
+) -> None:
     lake.append(orders(1))
+    with lake.table.update_schema() as change:
+        change.add_column("note", StringType())
 
     def set_default(metadata: dict[str, Any]) -> None:
-        metadata["schemas"][0]["fields"][1]["initial-default"] = "Oslo"
+        metadata["schemas"][-1]["fields"][-1]["initial-default"] = "none"
 
     edit_metadata(server, lake, set_default)
-    with pytest.raises(SnapshotError, match="the column 'city' has an initial default"):
+    copy.append(lake)  # the snapshot is older than the column
+    lake.append([{**orders(2)[0], "note": "new"}])
+    edit_metadata(server, lake, set_default)
+    copy.append(lake)
+    with pytest.raises(SnapshotError, match="lack the column 'note', which has an initial default"):
+        copy.replace(lake)
+    lake.compact()
+    edit_metadata(server, lake, set_default)
+    copy.replace(lake)
+    assert len(copy.rows) == 2
+
+
+def data_files(lake: IcebergLake) -> list[DataFile]:
+    return [task.file for task in lake.table.scan().plan_files()]
+
+
+def add_files(lake: IcebergLake, *files: DataFile) -> None:
+    """Add files as they are."""
+    with (
+        lake.table.transaction() as change,
+        _FastAppendFiles(operation=Operation.APPEND, transaction=change, io=lake.table.io) as update,
+    ):
+        for file in files:
+            update.append_data_file(file)
+
+
+def test_a_file_that_was_added_twice_is_refused(lake: IcebergLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    add_files(lake, *data_files(lake))
+    assert len(lake.rows()) == 2
+    with pytest.raises(SnapshotError, match="was added to the lake's table twice"):
         copy.append(lake)
+
+
+def test_imported_files_lack_the_columns_of_their_partition(
+    server: S3Server, uri: str, tmp_path: Path, copy: Copy
+) -> None:
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "city", StringType()))
+    spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "city"))
+    lake = IcebergLake(server, uri, tmp_path, schema=schema, partition_spec=spec)
+    lake.append([{"id": 1, "city": "Oslo"}])
+    copy.append(lake)
+    location = f"{lake.table.location()}/data/imported.parquet"
+    with lake.table.io.new_output(location).create() as out:
+        pq.write_table(pa.table({"id": [2]}), out)
+    file = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=location,
+        file_format=FileFormat.PARQUET,
+        partition=Record("Bergen"),
+        record_count=1,
+        file_size_in_bytes=len(lake.table.io.new_input(location)),
+        column_sizes={1: 40},
+    )
+    file.spec_id = lake.table.spec().spec_id
+    with lake.table.transaction() as change:  # as Spark's add_files does
+        change.set_properties({"schema.name-mapping.default": '[{"field-id": 1, "names": ["id"]}]'})
+    add_files(lake, file)
+    with pytest.raises(
+        SnapshotError, match=r"imported.parquet was imported, and has .* column 'city' in the metadata"
+    ):
+        copy.append(lake)
+
+
+def test_snapshots_that_expire_while_they_are_loaded(lake: IcebergLake, uri: str, copy: Copy) -> None:
+    lake.append(orders(1))
+    copy.append(lake)
+    lake.append(orders(2))
+    between = int(lake.snapshot)
+    lake.append(orders(3))
+    pinned = open_lake(lake, uri).pin(copy.records)
+    lake.append(orders(4))
+    lake.table.maintenance.expire_snapshots().by_ids([between]).commit()
+    store = open_lake(lake, uri).at(pinned)  # as the next process of the load
+    with pytest.raises(SnapshotError, match=rf"snapshot ({between}|{copy.loaded}) .*clear the task"):
+        list(store.list_files(store.pattern))
+
+
+def test_what_a_snapshot_says_that_it_added_is_compared(server: S3Server, lake: IcebergLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    copy.append(lake)
+    lake.append(orders(2, 3))
+
+    def miscount(metadata: dict[str, Any]) -> None:
+        metadata["snapshots"][-1]["summary"]["added-records"] = "3"
+
+    edit_metadata(server, lake, miscount)
+    with pytest.raises(SnapshotError, match=r"says that it added 3 rows, and its manifests have 2"):
+        copy.append(lake)
+
+
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [
+        ("s3://b/t/data/day=2026-11-25/f.parquet", ("b", "t/data/day=2026-11-25/f.parquet")),
+        ("s3a://b/t/a%20b#c?d;e [f].parquet", ("b", "t/a%20b#c?d;e [f].parquet")),
+        ("s3n://b//t//f", ("b", "t//f")),
+    ],
+)
+def test_locations_are_taken_literally(location: str, expected: tuple[str, str]) -> None:
+    assert split_location(location) == expected
+
+
+def test_a_location_elsewhere() -> None:
+    with pytest.raises(SnapshotError, match="is not in S3"):
+        split_location("gs://b/t/f")
 
 
 def test_widened_types_are_loaded(lake: IcebergLake, copy: Copy) -> None:
