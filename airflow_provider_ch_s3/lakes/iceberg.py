@@ -210,8 +210,8 @@ class IcebergTable:
                         f" rows, such as by {entry.data_file.file_path}"
                     )
                 files.append(self._as_file(entry, manifest, snapshot))
-        told, found = one.summary and one.summary.additional_properties.get("added-records"), count_rows(files)
-        if told is not None and int(told) != found:
+        told = one.summary.additional_properties.get("added-records") if one.summary else None
+        if told is not None and int(told) != (found := count_rows(files)):
             raise SnapshotError(
                 f"snapshot {one.snapshot_id} says that it added {told} rows, and its manifests have {found}; load the"
                 " whole snapshot with load_mode='replace_table'"
