@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import takewhile
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, is_nullable
 from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.table.new_table import CreateTable, NewColumn, NewTable, is_merge_tree
@@ -20,19 +21,21 @@ def plan_table(
     local: TableName,
     columns: Sequence[NewColumn],
     *,
+    layout: Layout,
     mode: LoadMode,
     cluster: str | None,
     is_replicated: bool,
 ) -> NewTable:
     """Lay out a table with these columns.
 
+    :param layout: of the lake's table that the rows come from.
     :param is_replicated: the table is to have replicas.
     :raises ConfigError: if the user's choices contradict the columns, the mode or the cluster.
     """
     typed = _with_types(columns, create.types)
     engine, engine_reason = _choose_engine(create, is_replicated=is_replicated)
-    keys, keys_reason = _choose_keys(create, engine, typed)
-    partition, partition_reason = _choose_partition(create, engine, typed, mode)
+    keys, keys_reason = _choose_keys(create, engine, typed, layout)
+    partition, partition_reason = _choose_partition(create, engine, typed, layout, mode)
     return NewTable(
         name=name,
         local=local,
@@ -54,6 +57,18 @@ def plan_table(
 
 _GIVEN = "as create_table says"
 _KEYLESS = "tables of this engine have none"
+# The parts of a lake's table, as expressions.
+_PARTS = {
+    "identity": "{}",
+    "year": "toYear({})",
+    "month": "toYYYYMM({})",
+    "day": "toDate({})",
+    "hour": "toStartOfHour({})",
+}
+
+
+def _parts(layout: Layout) -> str:
+    return "partitions" if layout.partition_by else "folders"
 
 
 def _with_types(columns: Sequence[NewColumn], types: Mapping[str, str]) -> tuple[NewColumn, ...]:
@@ -81,41 +96,50 @@ def _choose_engine(create: CreateTable, *, is_replicated: bool) -> tuple[str, st
     return create.engine, _GIVEN
 
 
-def _choose_keys(create: CreateTable, engine: str, columns: Sequence[NewColumn]) -> tuple[tuple[str, ...], str]:
+def _choose_keys(
+    create: CreateTable, engine: str, columns: Sequence[NewColumn], layout: Layout
+) -> tuple[tuple[str, ...], str]:
     if create.keys is not None:
         return create.keys, _GIVEN
     if not is_merge_tree(engine):
         return (), _KEYLESS
     usable = [column for column in columns if not is_nullable(column.bare_type)]
-    keys = [column.name for column in usable if column.in_path]
-    times = (c.name for c in usable if not c.in_path and family(base_type(c.bare_type)) == "time")
-    keys += islice(times, 1)
+    names = {column.name for column in usable}
+    if in_order := tuple(takewhile(names.__contains__, layout.sorted_by)):
+        return tuple(map(short_identifier, in_order)), "the lake's table is sorted like that"
+    keys = [column.name for column in usable if column.in_path or column.name in layout.partition_by]
+    times = [column.name for column in usable if not column.in_path and family(base_type(column.bare_type)) == "time"]
+    if not layout.partition_by.keys() & set(times):
+        keys += times[:1]
     if not keys:
         return (
             (),
             "the files have neither folders nor times; queries are faster if order_by names what they filter by",
         )
-    reason = "folders and the first time are what most queries filter by; give order_by if yours do not"
+    reason = f"{_parts(layout)} and the first time are what most queries filter by; give order_by if yours do not"
     return tuple(short_identifier(name) for name in keys), reason
 
 
 def _choose_partition(
-    create: CreateTable, engine: str, columns: Sequence[NewColumn], mode: LoadMode
+    create: CreateTable, engine: str, columns: Sequence[NewColumn], layout: Layout, mode: LoadMode
 ) -> tuple[str, str]:
     if create.partition_by is not None:
         return create.partition_by, _GIVEN
     if not is_merge_tree(engine):
         return "", _KEYLESS
-    folders = [column for column in columns if column.in_path and not is_nullable(column.type)]
-    names = [short_identifier(column.name) for column in folders]
+    units = {column.name: "identity" for column in columns if column.in_path} | dict(layout.partition_by)
+    parts = [column for column in columns if column.name in units and not is_nullable(column.type)]
     if mode is LoadMode.REPLACE_PARTITIONS:
-        if not names:
+        keys = [_PARTS[units[column.name]].format(short_identifier(column.name)) for column in parts]
+        if not keys:
             raise ConfigError(
                 "load_mode='replace_partitions' needs a partition key, and the files are in no name=value/ folders"
                 " that suggest one; give create_table={'partition_by': '…'}"
             )
-        return names[0] if len(names) == 1 else f"({', '.join(names)})", "a load replaces what its folders hold"
-    dates = [name for name, c in zip(names, folders, strict=True) if c.type in ("Date", "Date32")]
-    if dates:
-        return f"toYYYYMM({dates[0]})", "a partition for each month keeps their number small"
+        return keys[0] if len(
+            keys
+        ) == 1 else f"({', '.join(keys)})", f"a load replaces what its {_parts(layout)} hold"
+    times = (column.name for column in parts if family(base_type(column.bare_type)) == "time")
+    if first := next(times, ""):
+        return f"toYYYYMM({short_identifier(first)})", "a partition for each month keeps their number small"
     return "", "a table needs partitions only to drop or replace some of its rows at once"

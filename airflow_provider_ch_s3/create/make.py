@@ -19,6 +19,7 @@ from airflow_provider_ch_s3.create.columns import read_new_columns
 from airflow_provider_ch_s3.create.layout import plan_table
 from airflow_provider_ch_s3.errors import ServerError, TargetError
 from airflow_provider_ch_s3.files.access import StoreAccess
+from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, detect_cluster, read_server
 from airflow_provider_ch_s3.inspect.table import read_table
@@ -46,6 +47,7 @@ class TableMaker:
     """Creates one table.
 
     :param read_inspection: reads the request with the settings for looking at the files.
+    :param read_layout: reads how a lake lays out the rows.
     """
 
     client: ClickHouseClient
@@ -54,6 +56,7 @@ class TableMaker:
     read_inspection: Callable[[], LoadRequest]
     create: CreateTable
     access: StoreAccess
+    read_layout: Callable[[], Layout] = Layout
 
     @cached_property
     def server(self) -> ConnectedServer:
@@ -96,6 +99,7 @@ class TableMaker:
             self.name,
             local,
             columns,
+            layout=self.read_layout(),
             mode=self.request.load_mode,
             cluster=self.cluster.name,
             is_replicated=self._is_replicated,

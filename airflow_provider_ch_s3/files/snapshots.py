@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from airflow_provider_ch_s3.files.source import SourceFile
 
@@ -48,6 +48,18 @@ class SnapshotRange:
         """What people want to know of it."""
         named = {"id": self.id, "after": self.after, "time": self.time, "operation": self.operation}
         return {"table_uuid": self.table_uuid, **named, "schema_id": self.schema_id}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How a lake's table lays out its rows, besides folders: a proposal for the keys of a new table.
+
+    :param partition_by: column → ``identity``, ``year``, ``month``, ``day`` or ``hour`` of its values.
+    :param sorted_by: columns.
+    """
+
+    partition_by: Mapping[str, str] = field(default_factory=dict)
+    sorted_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
-from airflow_provider_ch_s3.files.snapshots import SnapshotRange
+from airflow_provider_ch_s3.files.snapshots import Layout, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
 
 # To one store, by one load: as many as the connections in the pool of an S3 client.
@@ -80,6 +80,9 @@ class SnapshotStore(ObjectStore, Protocol):
     @property
     def record_key(self) -> str:
         """The key under which the ledger has the snapshots that are loaded."""
+
+    def read_layout(self) -> Layout:
+        """Read how the table lays out its rows."""
 
     def pin(self, held: Set[str]) -> SnapshotRange:
         """Choose what to load: what all processes of the load read then, whatever is written meanwhile.

@@ -19,6 +19,7 @@ from deltalake.exceptions import DeltaError
 
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE
 from airflow_provider_ch_s3.lakes.table import LakeFiles, Snapshot, data_file, removes_rows, show_time
@@ -79,6 +80,11 @@ class DeltaTable:
     def uuid(self) -> str:
         """The table's id, which a re-created one does not have."""
         return str(self._table.metadata().id)
+
+    @property
+    def layout(self) -> Layout:
+        """Its partitions are folders."""
+        return Layout()
 
     @cached_property
     def _table(self) -> DeltaLakeTable:

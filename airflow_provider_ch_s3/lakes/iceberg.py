@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import takewhile
 from typing import Any
 
 from pyiceberg.catalog import load_catalog
@@ -26,11 +27,13 @@ from pyiceberg.transforms import IdentityTransform
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE
 from airflow_provider_ch_s3.lakes.table import LakeFiles, Snapshot, count_rows, data_file, removes_rows, show_time
 
 _METADATA = re.compile(r"v?(?P<version>\d+)(-[^/]*)?(\.gz)?\.metadata\.json(\.gz)?")
+_UNITS = ("identity", "year", "month", "day", "hour")
 STORE = "ch-s3-store"
 _COMPACT = "compact the lake's table (Spark: rewrite_data_files), which writes its rows as they are now"
 _DANGLING = "compact the lake's table (Spark: rewrite_data_files with remove-dangling-deletes), which applies them"
@@ -121,6 +124,20 @@ class IcebergTable:
     @property
     def uuid(self) -> str:
         return str(self._metadata.table_uuid)
+
+    @property
+    def layout(self) -> Layout:
+        """Its default partitions and order, as far as they go by a column's own values."""
+        metadata = self._metadata
+        names = {number: name for name, number in index_by_name(self._schema(None)).items()}
+        spec = next(one for one in metadata.partition_specs if one.spec_id == metadata.default_spec_id)
+        order = next(one for one in metadata.sort_orders if one.order_id == metadata.default_sort_order_id)
+        units = {names[one.source_id]: str(one.transform) for one in spec.fields if one.source_id in names}
+        by_value = takewhile(lambda one: isinstance(one.transform, IdentityTransform), order.fields)
+        return Layout(
+            partition_by={name: unit for name, unit in units.items() if unit in _UNITS},
+            sorted_by=tuple(names[one.source_id] for one in by_value if one.source_id in names),
+        )
 
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
         """Find a snapshot.

@@ -12,7 +12,7 @@ from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.globs import before_wildcards
-from airflow_provider_ch_s3.files.snapshots import RECORD_NAME, SnapshotRange
+from airflow_provider_ch_s3.files.snapshots import RECORD_NAME, Layout, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore, RegionalStore
 from airflow_provider_ch_s3.lakes.choose import choose_range
@@ -75,6 +75,10 @@ class LakeStore:
         if pinned and pinned.after:
             return sorted(self.table.files_after(pinned.after, pinned.id))
         return sorted(self.table.files_of(pinned.id if pinned else self._wanted.id))
+
+    def read_layout(self) -> Layout:
+        """Read how the table lays out its rows."""
+        return self.table.layout
 
     def pin(self, held: Set[str]) -> SnapshotRange:
         """Choose what to load.

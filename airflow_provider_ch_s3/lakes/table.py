@@ -9,6 +9,7 @@ from typing import Protocol
 
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import SmallObject
 
@@ -31,6 +32,10 @@ class LakeTable(Protocol):
     @property
     def uuid(self) -> str:
         """Distinguishes it from other tables, whatever their location."""
+
+    @property
+    def layout(self) -> Layout:
+        """How it lays out its rows now, besides folders."""
 
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
         """Find a snapshot by its id, or the last one at a time, or ``LATEST``.

@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.create.make import TableMaker
 from airflow_provider_ch_s3.files.regions import Region, find_apart
+from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES, SourceFile, SourceSpec
 from airflow_provider_ch_s3.files.stores import ObjectStore, RegionalStore, SnapshotStore
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -146,6 +147,7 @@ class TaskLoad(ABC):
             read_inspection=lambda: self.inspection,
             create=create,
             access=self.store.access(),
+            read_layout=self.store.read_layout if isinstance(self.store, SnapshotStore) else Layout,
         )
 
     @property

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_ch_s3.files.addresses import DELTA, parse_location
+from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.lakes.table import LATEST, LakeFiles, Snapshot
@@ -39,6 +40,7 @@ from tests.unit.exactly_once.test_protocol import (
 __all__ = ["model"]
 
 PATTERN = parse_location("s3://bucket/in", DELTA)
+LAYOUT = Layout()
 # version → the files with its rows, and the ones that it has added; 2 and 4 are compactions
 VERSIONS = {
     1: (("in/a", "in/b"), ("in/a", "in/b")),
@@ -63,6 +65,7 @@ class ModelTable:
     cluster: Cluster
     steps: int
     uuid: str = "u"
+    layout: Layout = LAYOUT
 
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
         latest = min(5, 1 + self.cluster.steps // self.steps) if self.steps else 5
@@ -113,8 +116,8 @@ AT_A_COMMIT = st.builds(Fault, st.just("pause"), st.sampled_from(COMMITS), st.in
 
 
 @pytest.mark.timeout(300 + 2 * EXAMPLES)
-# found once in 600 examples: a commit in the epoch at which the other load had read the ledger was overlooked, and that
-# load had other files with the same rows
+# found once in 600 examples: a commit in the epoch at which the other load had read the ledger was overlooked, and
+# that load had other files with the same rows
 @example(
     lives=[(Life(0, 1),), (Life(0, 1),)],
     faults=[Fault("pause", "write_event_committed", 0)],

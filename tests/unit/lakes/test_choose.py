@@ -10,10 +10,12 @@ from dataclasses import dataclass
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
-from airflow_provider_ch_s3.files.snapshots import HeldSnapshots, SnapshotRange
+from airflow_provider_ch_s3.files.snapshots import HeldSnapshots, Layout, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.lakes.choose import choose_range
 from airflow_provider_ch_s3.lakes.table import Snapshot, parse_wanted
+
+LAYOUT = Layout()
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,7 @@ class Table:
     """Snapshots 1 <- 2 <- 3 <- 4, and 5 of a branch at 2."""
 
     uuid: str = "u"
+    layout: Layout = LAYOUT
 
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
         return Snapshot(id=str(wanted))

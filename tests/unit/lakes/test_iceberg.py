@@ -15,12 +15,14 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.sorting import SortField, SortOrder
 from pyiceberg.table.update.snapshot import _FastAppendFiles
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
 
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
+from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.lakes.iceberg import split_location
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from tests.lakes import IcebergLake, orders
@@ -159,12 +161,16 @@ def test_hidden_partitions(server: S3Server, uri: str, tmp_path: Path, copy: Cop
         PartitionField(1, 1001, BucketTransform(4), "id_bucket"),
         PartitionField(2, 1002, IdentityTransform(), "city"),
     )
-    lake = IcebergLake(server, uri, tmp_path, schema=schema, partition_spec=spec)
+    order = SortOrder(SortField(2), SortField(1, BucketTransform(4)))
+    lake = IcebergLake(server, uri, tmp_path, schema=schema, partition_spec=spec, sort_order=order)
     days = [datetime.datetime(2026, 11, 1 + n % 3, tzinfo=datetime.UTC) for n in range(10)]
     rows = [{**row, "at": day} for row, day in zip(orders(*range(10)), days, strict=True)]
     lake.append([*rows, {"id": 10, "city": None, "amount": None, "at": None}])
     copy.append(lake)
     assert bag(copy.rows) == bag(lake.rows())
+    assert open_lake(lake, uri).read_layout() == Layout(
+        partition_by={"at": "day", "city": "identity"}, sorted_by=("city",)
+    )
 
 
 def test_two_newest_metadata_files_are_refused(server: S3Server, lake: IcebergLake, uri: str, bucket: str) -> None:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import uuid
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from airflow_provider_ch_s3.common.arguments import parse_count
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, TargetError
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError, TargetError
+from airflow_provider_ch_s3.files.access import S3Access
+from airflow_provider_ch_s3.files.addresses import DELTA, SourcePattern, parse_location
+from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.inspect.table import Volume
-from airflow_provider_ch_s3.load.checks import check_mode, check_space
+from airflow_provider_ch_s3.lakes.store import LakeStore
+from airflow_provider_ch_s3.lakes.table import data_file
+from airflow_provider_ch_s3.load.checks import check_counted, check_mode, check_named, check_space
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, MaterializedViews
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
@@ -47,6 +53,43 @@ def request(mode: str, **values: Any) -> LoadRequest:
 )
 def test_what_can_be_loaded(target: TargetSpec, asked: LoadRequest) -> None:
     check_mode(target, asked)
+
+
+PATTERN = parse_location("s3://lake/t", DELTA)
+LAKE = LakeStore(files=Mock(account=""), pattern=PATTERN, open_table=Mock(), snapshot="latest")
+
+
+def data_files(count: int, rows: int | None = 2) -> tuple[SourceFile, ...]:
+    return tuple(data_file(f"t/{uuid.uuid5(uuid.NAMESPACE_OID, str(n))}.parquet", 1, rows) for n in range(count))
+
+
+def test_data_files_that_no_statement_can_name_are_refused() -> None:
+    asked = dataclasses.replace(request("replace_table"), pattern=PATTERN)
+    check_named(LAKE, asked, data_files(2000))
+    with pytest.raises(ConfigError, match=r"has 4,000 data files, which are too many to name .*exchange the tables"):
+        check_named(LAKE, asked, data_files(4000))
+
+
+def source_of(files: tuple[SourceFile, ...], rows: int | None) -> SourceSpec:
+    return SourceSpec(
+        pattern=PATTERN,
+        access=S3Access(endpoint_url="http://s3"),
+        files=files,
+        data_format="Parquet",
+        compression="auto",
+        columns=(),
+        rows=rows,
+    )
+
+
+@pytest.mark.parametrize(("counted", "found"), [(2, 4), (None, 3), (2, None)])
+def test_rows_that_the_metadata_count(counted: int | None, found: int | None) -> None:
+    check_counted(LAKE, source_of(data_files(2, counted), found))
+
+
+def test_rows_of_data_files_that_are_gone() -> None:
+    with pytest.raises(SourceError, match=r"count 4 rows in 2 data files, and the footers of those .* there 2;"):
+        check_counted(LAKE, source_of(data_files(2), 2))
 
 
 def test_tables_of_clickhouse_cloud_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:

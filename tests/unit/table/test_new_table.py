@@ -15,10 +15,12 @@ from airflow_provider_ch_s3.create.observe import (
     observe_texts,
 )
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.table.new_table import CreateTable, NewColumn, NewTable, parse_create_table
 from airflow_provider_ch_s3.table.target import TableName
 
+PLAIN = Layout()
 TYPES = [
     pytest.param(["0", "1", "-7", "123456789012345678"], "Int64", id="integers"),
     pytest.param(["9223372036854775808", "1"], "UInt64", id="beyond-int64"),
@@ -150,9 +152,12 @@ def plan(
     columns: Sequence[NewColumn] = COLUMNS,
     mode: LoadMode = LoadMode.APPEND,
     *,
+    layout: Layout = PLAIN,
     is_replicated: bool = False,
 ) -> NewTable:
-    return plan_table(create, NAME, NAME, columns, mode=mode, cluster=None, is_replicated=is_replicated)
+    return plan_table(
+        create, NAME, NAME, columns, layout=layout, mode=mode, cluster=None, is_replicated=is_replicated
+    )
 
 
 def test_keys_are_folders_and_the_first_time() -> None:
@@ -161,6 +166,33 @@ def test_keys_are_folders_and_the_first_time() -> None:
     assert table.partition_by == "toYYYYMM(dt)"
     assert table.engine == "MergeTree"
     assert table.target.partition_key == "toYYYYMM(dt)"
+
+
+LAKE = (
+    NewColumn(name="id", type="Int64"),
+    NewColumn(name="city", type="String"),
+    NewColumn(name="at", type="DateTime64(6, 'UTC')"),
+    NewColumn(name="paid_at", type="DateTime64(6, 'UTC')"),
+    NewColumn(name="note", type="Nullable(String)"),
+)
+DAILY = Layout(partition_by={"city": "identity", "at": "day", "note": "identity"})
+
+
+@pytest.mark.parametrize(
+    ("layout", "mode", "order_by", "partition_by"),
+    [
+        pytest.param(DAILY, LoadMode.APPEND, ("city", "at"), "toYYYYMM(at)", id="partitions"),
+        pytest.param(
+            DAILY, LoadMode.REPLACE_PARTITIONS, ("city", "at"), "(city, toDate(at))", id="partitions-to-be-replaced"
+        ),
+        pytest.param(Layout(sorted_by=("id", "note", "at")), LoadMode.APPEND, ("id",), "", id="order"),
+        pytest.param(Layout(partition_by={"city": "identity"}), LoadMode.APPEND, ("city", "at"), "", id="no-time"),
+        pytest.param(Layout(partition_by={"gone": "day"}), LoadMode.APPEND, ("at",), "", id="not-in-the-files"),
+    ],
+)
+def test_the_layout_of_a_lake(layout: Layout, mode: LoadMode, order_by: tuple[str, ...], partition_by: str) -> None:
+    table = plan(CreateTable(), LAKE, mode, layout=layout)
+    assert (table.order_by, table.partition_by) == (order_by, partition_by)
 
 
 def test_without_folders_and_times_there_are_no_keys() -> None:

@@ -1,0 +1,95 @@
+"""A lake's table as a store, and the arguments that describe one."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+from collections.abc import Iterable, Sequence
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from airflow_provider_ch_s3.cli import build_parser
+from airflow_provider_ch_s3.cli.request import _make_operator
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.addresses import DELTA, parse_location
+from airflow_provider_ch_s3.files.snapshots import Layout
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.stores import SnapshotStore
+from airflow_provider_ch_s3.lakes.store import LakeStore
+from airflow_provider_ch_s3.lakes.table import Snapshot, count_rows, data_file
+from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
+from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
+
+FILES = [data_file("t/b", 7, 2), data_file("t/a", 9, 1)]
+
+
+class Table:
+    """Counts how often its manifests are read."""
+
+    uuid, layout = "u", Layout()
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
+        return Snapshot(id="1")
+
+    def line(self, snapshot: str) -> Iterable[str]:
+        return "1"
+
+    def files_of(self, snapshot: str) -> Sequence[SourceFile]:
+        self.read += 1
+        return FILES
+
+    def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
+        raise AssertionError
+
+
+def test_manifests_are_read_once_for_all_chunks_of_a_load() -> None:
+    tables: list[Table] = []
+
+    def open_table(*_: object) -> Table:
+        tables.append(Table())
+        return tables[-1]
+
+    pattern = parse_location("s3://b/t", DELTA)
+    store = LakeStore(files=Mock(account=""), pattern=pattern, open_table=open_table, snapshot="latest")
+    assert isinstance(store, SnapshotStore)
+    pinned = store.pin(set())
+    assert [file.key for file in store.at(pinned).list_files(pattern)] == ["t/a", "t/b"]
+    assert [file.key for file in store.at(pinned).list_files(pattern, after="t/a")] == ["t/b"]
+    assert [table.read for table in tables] == [1]
+    store.pin(set())
+    list(store.at(pinned).list_files(pattern))
+    assert [table.read for table in tables] == [1, 1]
+
+
+def test_rows_are_counted_if_all_files_tell() -> None:
+    assert count_rows(FILES) == 3
+    assert count_rows([*FILES, data_file("t/c", 1, None)]) is None
+    assert count_rows([data_file("t/c", 1, 0)]) == 0
+
+
+def operator_of(*given: str) -> Any:
+    plan = ("plan", "--source", "s3://lake/t", "--table", "t", "--aws-conn-id", "")
+    args: argparse.Namespace = build_parser().parse_args([*plan, *given])
+    return _make_operator(args, {})
+
+
+def test_a_plan_of_an_iceberg_table() -> None:
+    operator = operator_of("--lake", "iceberg", "--catalog-conn-id", "c", "--snapshot", "7", "--where", "id > 1")
+    assert isinstance(operator, IcebergToClickHouseOperator)
+    assert (operator.source, operator.catalog_conn_id, operator.snapshot) == ("s3://lake/t", "c", "7")
+    assert (operator.aws_conn_id, operator.where, operator.data_format) == (None, "id > 1", "Parquet")
+
+
+def test_a_plan_of_a_delta_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    operator = operator_of("--lake", "delta")
+    assert isinstance(operator, DeltaToClickHouseOperator)
+    assert operator.open_store().pattern.globs == ("t/**",)
+    with pytest.raises(ConfigError, match=r"min_file_age=5.0 has no meaning for a table of a lake"):
+        operator_of("--lake", "delta", "--min-file-age", "5").open_store()
+    with pytest.raises(ConfigError, match="is of type list; give a string"):
+        operator_of("--lake", "delta", "--source", "s3://lake/u").open_store()
