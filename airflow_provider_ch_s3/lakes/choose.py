@@ -36,8 +36,8 @@ def choose_range(
     if known.mixed:
         raise SnapshotError(
             f"rows of snapshot {_names(known.mixed)} have replaced some of the ClickHouse table's"
-            " (load_mode='replace_where' or 'replace_partitions'), so that nobody knows which of its other rows are"
-            f" of which snapshot; {_REMEDY}, or replace what is missing in the same way"
+            " (load_mode='replace_where' or 'replace_partitions'), so that nobody knows to which snapshots its"
+            f" other rows belong; {_REMEDY}, or replace what is missing in the same way"
         )
     chosen, after = wanted, next((one for one in line if one in known.whole), "")
     if not after and known.whole:

@@ -135,7 +135,7 @@ def check_after_load(request: LoadRequest, store: ObjectStore, *, is_staged: boo
 
 
 def check_named(store: ObjectStore, request: LoadRequest, files: Sequence[SourceFile]) -> None:
-    """Check that a statement can name the data files of a lake's table: beside them are files with other rows.
+    """Check that a statement can name the data files of a lake's table: the folder has files with other rows, too.
 
     :raises ConfigError: if they are too many.
     """
@@ -156,7 +156,7 @@ def check_counted(store: ObjectStore, source: SourceSpec) -> None:
     if counted is not None and source.rows is not None and source.rows != counted:
         raise SourceError(
             f"the metadata of the lake's table count {count_of(counted, 'row')} in"
-            f" {count_of(len(source.files), 'data file')}, and the footers of those that are there"
+            f" {count_of(len(source.files), 'data file')}, and the footers of the files that are there"
             f" {format_count(source.rows)}; files are missing, because the snapshot has expired, or were replaced:"
             " load a newer snapshot, or repair the table"
         )

@@ -103,6 +103,7 @@ def _drop_tables(sandbox: Sandbox) -> None:
             "orders_rejected",
             "checked_orders",
             "merged_orders",
+            "lake_orders",
             "arrivals",
         ):
             for name in (table, f"{table}_local", "orders_local_rejected"):

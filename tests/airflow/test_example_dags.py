@@ -57,6 +57,7 @@ def test_all_examples_import() -> None:
         "flights_by_month",
         "flights_consumer",
         "flights_producer",
+        "lake_orders",
         "merged_orders",
         "new_files",
         "new_table",
@@ -111,6 +112,17 @@ def test_changes_are_merged(examples: LocalAirflow, flights_sandbox: Sandbox) ->
     found = flights_sandbox.query("SELECT id, status, toString(amount) AS amount FROM merged_orders ORDER BY id")
     assert [tuple(row.values()) for row in found] == [(1, "sent", "12.5"), (3, "new", "99.95")]
     assert "0 inserted, 1 updated, 1 deleted, 0 unchanged, 2 late" in str(log)
+
+
+@pytest.mark.thorough
+def test_a_lake_is_loaded_by_its_versions(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
+    for day, rows in (("2013-12-30", 3), ("2013-12-31", 6)):
+        log = examples.run("dags", "test", "lake_orders", day)
+        found = flights_sandbox.query(
+            "SELECT city, toUInt32(count()) AS n FROM lake_orders GROUP BY city ORDER BY city"
+        )
+        assert found == [{"city": "Bergen", "n": rows}, {"city": "Oslo", "n": rows}]
+    assert "what was added after" in str(log)
 
 
 @pytest.mark.thorough

@@ -88,7 +88,7 @@ def test_rows_that_the_metadata_count(counted: int | None, found: int | None) ->
 
 
 def test_rows_of_data_files_that_are_gone() -> None:
-    with pytest.raises(SourceError, match=r"count 4 rows in 2 data files, and the footers of those .* there 2;"):
+    with pytest.raises(SourceError, match=r"count 4 rows in 2 data files, and the footers of the files .* there 2;"):
         check_counted(LAKE, source_of(data_files(2), 2))
 
 
