@@ -66,7 +66,8 @@ class Layout:
 class HeldSnapshots:
     """Which snapshots of one table a ClickHouse table holds, according to the ledger's records.
 
-    :param whole: ids of snapshots that are loaded as a whole; ``partly``: in part; ``mixed``: whose rows replaced some.
+    :param whole: ids of snapshots that are loaded as a whole; ``partly``: in part.
+    :param mixed: ids of snapshots whose rows replaced some of the table's.
     :param others: UUIDs of the tables that were loaded from the same location, if this one was not.
     """
 

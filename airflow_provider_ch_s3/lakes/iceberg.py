@@ -352,8 +352,8 @@ class CatalogTable:
         return IcebergTable(files, bucket, location, key=key)
 
     def _load(self, files: LakeFiles) -> Table:
-        # a SQL catalog knows its tables by its own name, too
-        given = {"name": self.conn_id, **self.properties}
+        # a SQL catalog knows its tables by its own name, too, and would create its own where it finds none
+        given = {"name": self.conn_id, "init_catalog_tables": "false", **self.properties}
         own = {"py-io-impl": f"{StoreIO.__module__}.{StoreIO.__name__}", STORE: files}
         try:
             return load_catalog(**{**given, **own}).load_table(self.name)

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -49,6 +55,77 @@ def test_the_catalog_names_the_metadata(
     assert file.key.startswith("lake/t/data/")
     lake.append(orders(2))
     assert store.pin(set()).id == lake.snapshot  # it is asked again
+
+
+class RestCatalog(BaseHTTPRequestHandler):
+    """Answers as the specification says, for one table and one client."""
+
+    table: IcebergLake
+    asked: list[str]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        is_known = parse_qs(body)["client_secret"] == [SECRET]
+        self._answer(
+            {"access_token": "t", "token_type": "bearer"} if is_known else {}, status=200 if is_known else 401
+        )
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        if self.headers["Authorization"] != "Bearer t":
+            self._answer({}, status=401)
+        elif self.path.startswith("/v1/config"):
+            self._answer({"defaults": {}, "overrides": {}})
+        elif self.path == "/v1/namespaces/sales/tables/orders":
+            table = self.table.table
+            metadata = json.loads(table.metadata.model_dump_json())
+            self._answer({"metadata-location": table.metadata_location, "metadata": metadata, "config": {}})
+        else:
+            self._answer({"error": {"message": "no", "type": "NoSuchTableException", "code": 404}}, status=404)
+
+    def _answer(self, body: dict[str, Any], *, status: int = 200) -> None:
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(json.dumps(body).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+
+@pytest.fixture
+def rest(lake: IcebergLake, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[RestCatalog]]:
+    handler = type("Handler", (RestCatalog,), {"table": lake, "asked": []})
+    with HTTPServer(("127.0.0.1", 0), handler) as listener:
+        thread = threading.Thread(target=listener.serve_forever)
+        thread.start()
+        address = f"http://127.0.0.1:{listener.server_port}"
+        extra = {"type": "rest", "oauth2-server-uri": f"{address}/v1/oauth/tokens"}
+        connection = {"conn_type": "iceberg", "host": address, "login": "me", "password": SECRET, "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_CATALOG", json.dumps(connection))
+        yield handler
+        listener.shutdown()
+        thread.join()
+
+
+def test_a_rest_catalog(rest: type[RestCatalog], lake: IcebergLake, caplog: pytest.LogCaptureFixture) -> None:
+    store = open_store()
+    pinned = store.pin(set())
+    assert pinned.id == lake.snapshot
+    assert [file.key.rpartition("/")[0] for file in store.at(pinned).list_files(store.pattern)] == ["lake/t/data"]
+    assert "/v1/namespaces/sales/tables/orders" in rest.asked
+    with pytest.raises(ConfigError, match=r"has no table 'sales.nothing'"):
+        open_store("sales.nothing")
+    assert SECRET not in caplog.text
+
+
+def test_a_database_that_is_no_catalog_stays_as_it_is(
+    server: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    database = tmp_path / "other.db"
+    connect(monkeypatch, type="sql", uri=f"sqlite:///{database}")
+    with pytest.raises(SourceError, match=r"does not answer for 'sales.orders' \(OperationalError\)"):
+        open_store()
+    assert sqlite3.connect(database).execute("SELECT name FROM sqlite_master").fetchall() == []
 
 
 def test_no_such_table(lake: IcebergLake, monkeypatch: pytest.MonkeyPatch) -> None:
