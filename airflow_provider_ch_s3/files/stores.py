@@ -84,10 +84,11 @@ class SnapshotStore(ObjectStore, Protocol):
     def read_layout(self) -> Layout:
         """Read how the table lays out its rows."""
 
-    def pin(self, held: Set[str]) -> SnapshotRange:
+    def pin(self, held: Set[str], *, begun: str = "") -> SnapshotRange:
         """Choose what to load: what all processes of the load read then, whatever is written meanwhile.
 
         :param held: the ledger's records of the snapshots that the ClickHouse table holds.
+        :param begun: id of the snapshot of which the load has committed a part; '' if it has not.
         :raises SnapshotError: if it is unknown which rows of the snapshot the ClickHouse table lacks.
         """
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.globs import before_wildcards
@@ -65,30 +65,34 @@ class LakeStore:
         return self.open_table(self.files, self.pattern.bucket, self.location)
 
     @cached_property
-    def _wanted(self) -> Snapshot:
-        return self.table.find(parse_wanted(self.snapshot))
-
-    @cached_property
     def _data_files(self) -> Sequence[SourceFile]:
         """In the order of their keys; kept, because reading the manifests of a large table takes minutes."""
         pinned = self.pinned
         if pinned and pinned.after:
             return sorted(self.table.files_after(pinned.after, pinned.id))
-        return sorted(self.table.files_of(pinned.id if pinned else self._wanted.id))
+        return sorted(self.table.files_of(pinned.id if pinned else self._find("").id))
 
     def read_layout(self) -> Layout:
         """Read how the table lays out its rows."""
         return self.table.layout
 
-    def pin(self, held: Set[str]) -> SnapshotRange:
+    def pin(self, held: Set[str], *, begun: str = "") -> SnapshotRange:
         """Choose what to load.
 
         :raises SnapshotError: as :func:`choose_range`.
         """
-        for read_before in ("table", "_wanted", "_pinned"):  # for an earlier attempt: it may be old
-            self.__dict__.pop(read_before, None)
-        is_latest = self.snapshot == LATEST
-        return choose_range(self.table, self._wanted, held, record_key=self.record_key, is_latest=is_latest)
+        self.__dict__.pop("table", None)  # it was read for an earlier attempt
+        is_latest = self.snapshot == LATEST and not begun
+        found = choose_range(self.table, self._find(begun), held, record_key=self.record_key, is_latest=is_latest)
+        if begun not in ("", found.id):
+            raise SnapshotError(
+                f"another load has replaced what this one has loaded of snapshot {begun}, and begun to load snapshot"
+                f" {found.id}; clear the task"
+            )
+        return found
+
+    def _find(self, begun: str) -> Snapshot:
+        return self.table.find(parse_wanted(begun or self.snapshot))
 
     def at(self, snapshots: SnapshotRange) -> LakeStore:
         """The same table, with the files of these snapshots."""

@@ -190,15 +190,18 @@ def read_records(holdings: Holdings, store: ObjectStore, request: LoadRequest) -
 def pin_snapshots(
     store: ObjectStore, request: LoadRequest, chunk: Chunk, records: Set[str] = frozenset()
 ) -> SnapshotRange | None:
-    """Choose which snapshots a load reads, if its source is a lake's table: those of its earlier chunks, or new ones.
+    """Choose which snapshots a load reads, if its source is a lake's table.
+
+    Later chunks read the same one, or what is left of it: meanwhile another load may have replaced the table's rows
+    by those of a newer snapshot, which has them in other files.
 
     :param records: of the snapshots that the table holds.
     :raises SnapshotError: if it is unknown which of their rows the table lacks.
     """
-    if chunk.snapshots or not isinstance(store, SnapshotStore):
-        return chunk.snapshots
-    is_mixed = request.load_mode in (LoadMode.REPLACE_PARTITIONS, LoadMode.REPLACE_WHERE)
-    return replace(store.pin(records), is_mixed=is_mixed)
+    if not isinstance(store, SnapshotStore):
+        return None
+    pinned = store.pin(records, begun=chunk.snapshots.id if chunk.snapshots else "")
+    return replace(pinned, is_mixed=request.load_mode in (LoadMode.REPLACE_PARTITIONS, LoadMode.REPLACE_WHERE))
 
 
 def last_loaded_key(holdings: Holdings, pattern: SourcePattern) -> str:

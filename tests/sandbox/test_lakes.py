@@ -212,6 +212,23 @@ def test_the_retry_of_a_load_in_chunks_reads_the_snapshot_of_its_first_chunk(lab
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
+def test_a_load_in_chunks_whose_table_is_replaced_by_a_newer_snapshot(lab: Lab, lake: Lake) -> None:
+    """The rows that it has not loaded yet are there then, in files of a compaction."""
+    table = make_table(lab)
+    for n in range(4):
+        lake.append(orders(n))
+    chunks = {"max_files_per_chunk": 1, "max_tries": 1}
+    first = first_id(lab)
+    with pytest.raises(CheckFailedError):
+        lab.load(LOCATION, table, **chunks, checks={"only the first": f"countIf(id != {first}) = 0"})
+    lake.compact()
+    lake.append(orders(9))
+    lab.load(LOCATION, table, task_id="other", load_mode="replace_table")
+    assert bag(loaded(lab)) == bag(lake.rows())
+    lab.load(LOCATION, table, try_number=2, **chunks)
+    assert bag(loaded(lab)) == bag(lake.rows())
+
+
 @pytest.mark.parametrize(
     ("name", "nth"), [pytest.param("write_claim", 1, id="planning"), pytest.param("read_partitions", 1, id="staged")]
 )

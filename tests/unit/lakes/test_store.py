@@ -12,13 +12,13 @@ import pytest
 
 from airflow_provider_ch_s3.cli import build_parser
 from airflow_provider_ch_s3.cli.request import _make_operator
-from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
 from airflow_provider_ch_s3.files.addresses import DELTA, parse_location
 from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import SnapshotStore
 from airflow_provider_ch_s3.lakes.store import LakeStore
-from airflow_provider_ch_s3.lakes.table import Snapshot, count_rows, data_file
+from airflow_provider_ch_s3.lakes.table import LATEST, Snapshot, count_rows, data_file
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
 
@@ -34,10 +34,10 @@ class Table:
         self.read = 0
 
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
-        return Snapshot(id="1")
+        return Snapshot(id="1" if wanted == LATEST else str(wanted))
 
     def line(self, snapshot: str) -> Iterable[str]:
-        return "1"
+        return "321"[3 - int(snapshot) :]
 
     def files_of(self, snapshot: str) -> Sequence[SourceFile]:
         self.read += 1
@@ -61,9 +61,19 @@ def test_manifests_are_read_once_for_all_chunks_of_a_load() -> None:
     assert [file.key for file in store.at(pinned).list_files(pattern)] == ["t/a", "t/b"]
     assert [file.key for file in store.at(pinned).list_files(pattern, after="t/a")] == ["t/b"]
     assert [table.read for table in tables] == [1]
-    store.pin(set())
-    list(store.at(pinned).list_files(pattern))
-    assert [table.read for table in tables] == [1, 1]
+    assert store.pin({"u/1/part"}, begun="1") == pinned
+    assert [file.key for file in store.at(pinned).list_files(pattern, after="t/b")] == []
+    assert [table.read for table in tables] == [1, 0]
+
+
+def test_what_is_left_of_a_load_that_has_begun() -> None:
+    pattern = parse_location("s3://b/t", DELTA)
+    store = LakeStore(files=Mock(account=""), pattern=pattern, open_table=lambda *_: Table(), snapshot="latest")
+    assert store.pin({"u/1/part", "u/1"}, begun="1").after == "1"  # another load has completed it
+    with pytest.raises(SnapshotError, match="have replaced some"):
+        store.pin({"u/1/part", "u/1/mixed"}, begun="1")
+    with pytest.raises(SnapshotError, match="begun to load snapshot 3; clear the task"):
+        store.pin({"u/3/part"}, begun="1")
 
 
 def test_rows_are_counted_if_all_files_tell() -> None:
