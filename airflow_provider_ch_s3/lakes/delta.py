@@ -27,6 +27,7 @@ from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_
 
 _COMMIT = re.compile(r"(?P<version>\d{20})\.json")
 _CHECKPOINT = re.compile(r"(?P<version>\d{20})\.checkpoint\..*(parquet|json)")
+_PART = re.compile(r"\.checkpoint\.\d{10}\.(?P<count>\d{10})\.parquet$")
 # Columns of deltalake's list of files that tables may lack.
 _IF_GIVEN = ("num_records", "partition")
 _PURGE = "rewrite those files (Spark: REORG TABLE … APPLY (PURGE)), and load with load_mode='replace_table'"
@@ -98,7 +99,7 @@ class DeltaTable:
 
         :raises SnapshotError: if the log is too short for it, or deltalake cannot read it.
         """
-        begins = max((one for one in self._checkpoints if one <= version), default=0)
+        begins = max((n for n, keys in self._checkpoints.items() if n <= version and _is_all(keys)), default=0)
         keys = [*self._checkpoints.get(begins, ()), *(self._sidecars if begins else ())]
         keys += [key for number, key in self._commits.items() if begins <= number <= version]
         with TemporaryDirectory() as folder:
@@ -258,6 +259,12 @@ class DeltaTable:
                     " file"
                 )
         return data_file(f"{self._location}/{key}", size_bytes, rows)
+
+
+def _is_all(checkpoint: Sequence[str]) -> bool:
+    """Whether the files of a checkpoint are all there: its writer may have died between two parts."""
+    parts = [match for key in checkpoint if (match := _PART.search(key))]
+    return len(parts) < len(checkpoint) or len(parts) == int(parts[0]["count"])
 
 
 def _text_of(value: object) -> str | None:

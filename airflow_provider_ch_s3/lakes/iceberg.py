@@ -35,8 +35,11 @@ from airflow_provider_ch_s3.lakes.table import LakeFiles, Snapshot, count_rows, 
 _METADATA = re.compile(r"v?(?P<version>\d+)(-[^/]*)?(\.gz)?\.metadata\.json(\.gz)?")
 _UNITS = ("identity", "year", "month", "day", "hour")
 STORE = "ch-s3-store"
-_COMPACT = "compact the lake's table (Spark: rewrite_data_files), which writes its rows as they are now"
-_DANGLING = "compact the lake's table (Spark: rewrite_data_files with remove-dangling-deletes), which applies them"
+_COMPACT = "rewrite the lake's data files (Spark: rewrite_data_files with rewrite-all=true), as its rows are now"
+_APPLY_DELETES = (
+    "apply them (Spark: rewrite_data_files with rewrite-all=true, use-starting-sequence-number=false and"
+    " remove-dangling-deletes=true)"
+)
 
 
 class StoreInput(InputFile):
@@ -186,8 +189,8 @@ class IcebergTable:
             if manifest.content is ManifestContent.DELETES and entries:
                 raise SnapshotError(
                     f"snapshot {snapshot} has delete files, such as {entries[0].data_file.file_path}, which say that"
-                    f" rows of its data files are deleted, and plain Parquet files do not know them: {_DANGLING}, and"
-                    " load again"
+                    f" rows of its data files are deleted, and plain Parquet files do not know them: {_APPLY_DELETES},"
+                    " and load again"
                 )
             files += [self._as_file(entry, manifest, snapshot) for entry in entries]
         return self._each_once(files)

@@ -187,6 +187,15 @@ def test_a_checkpoint_without_the_commits_before_it(
     assert bag(copy.rows) == bag(lake.rows())
 
 
+def test_a_checkpoint_with_a_part_missing(server: S3Server, bucket: str, lake: DeltaLake, copy: Copy) -> None:
+    for n in range(3):
+        lake.append(orders(n))
+    part = f"{LOG}{2:020}.checkpoint.{1:010}.{2:010}.parquet"
+    server.client().put_object(Bucket=bucket, Key=part, Body=b"written by a process that has died")
+    copy.append(lake)
+    assert bag(copy.rows) == bag(lake.rows())
+
+
 def test_a_version_by_its_time(server: S3Server, bucket: str, lake: DeltaLake, copy: Copy) -> None:
     lake.append(orders(1))
     (info,) = [action["commitInfo"] for action in read(server, bucket, 1) if "commitInfo" in action]
