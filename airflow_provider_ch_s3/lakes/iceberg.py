@@ -189,8 +189,8 @@ class IcebergTable:
             if manifest.content is ManifestContent.DELETES and entries:
                 raise SnapshotError(
                     f"snapshot {snapshot} has delete files, such as {entries[0].data_file.file_path}, which say that"
-                    f" rows of its data files are deleted, and plain Parquet files do not know them: {_APPLY_DELETES},"
-                    " and load again"
+                    " rows of its data files are deleted, and plain Parquet files do not know them:"
+                    f" {_APPLY_DELETES}, and load again"
                 )
             files += [self._as_file(entry, manifest, snapshot) for entry in entries]
         return self._each_once(files)
@@ -344,7 +344,8 @@ class CatalogTable:
         :raises ConfigError: if there is no such catalog or table.
         :raises SourceError: if the catalog does not answer.
         """
-        return self._load(files).metadata.location
+        bucket, key = split_location(self._load(files).metadata.location)
+        return f"s3://{bucket}/{key}"
 
     def open(self, files: LakeFiles, bucket: str, location: str) -> IcebergTable:
         """Ask for the newest metadata file, and read it.
