@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -84,10 +83,11 @@ class LakeStore:
         self.__dict__.pop("table", None)  # it was read for an earlier attempt
         is_latest = self.snapshot == LATEST and not begun
         found = choose_range(self.table, self._find(begun), held, record_key=self.record_key, is_latest=is_latest)
-        if begun not in ("", found.id):
+        is_left = found.after != found.id
+        if begun and is_left and replace(found, id=begun).record(is_whole=False).etag not in held:
             raise SnapshotError(
-                f"another load has replaced what this one has loaded of snapshot {begun}, and begun to load snapshot"
-                f" {found.id}; clear the task"
+                f"another load has replaced what this one has loaded of snapshot {begun}; clear the task, which"
+                " begins the load again"
             )
         return found
 
@@ -98,7 +98,7 @@ class LakeStore:
         """The same table, with the files of these snapshots."""
         found: LakeStore | None = self.__dict__.get("_pinned")
         if found is None or found.pinned != snapshots:
-            found = dataclasses.replace(self, pinned=snapshots)
+            found = replace(self, pinned=snapshots)
             found.__dict__["table"] = self.table
             self.__dict__["_pinned"] = found
         return found

@@ -198,8 +198,8 @@ def pin_snapshots(
     :param records: of the snapshots that the table holds.
     :raises SnapshotError: if it is unknown which of their rows the table lacks.
     """
-    if not isinstance(store, SnapshotStore):
-        return None
+    if not isinstance(store, SnapshotStore) or (chunk.snapshots and not request.skips_loaded):
+        return chunk.snapshots
     pinned = store.pin(records, begun=chunk.snapshots.id if chunk.snapshots else "")
     return replace(pinned, is_mixed=request.load_mode in (LoadMode.REPLACE_PARTITIONS, LoadMode.REPLACE_WHERE))
 

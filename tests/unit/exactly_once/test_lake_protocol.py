@@ -10,7 +10,7 @@ import dataclasses
 import datetime
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pytest
@@ -88,6 +88,12 @@ class LakeLoad(Load):
     steps: int = 0
 
     @property
+    def last_life(self) -> Life:
+        """What adds is cleared: its retry need not work if its chunks were replaced."""
+        last = super().last_life
+        return dataclasses.replace(last, generation=9) if self.mode is LoadMode.APPEND else last
+
+    @property
     def request(self) -> LoadRequest:
         return dataclasses.replace(super().request, pattern=PATTERN)
 
@@ -103,11 +109,13 @@ class LakePlay(Play):
     """At its end, the table has the rows of the last version."""
 
     def make_other(self, mode: LoadMode) -> Load:
-        return LakeLoad("other", (), mode)
+        return LakeLoad("other", (), LoadMode.APPEND)
 
-    def _expected(self, partition: str, committed: object) -> Counter[str]:
+    def _expected(self, partition: str, committed: Mapping[str, object]) -> Counter[str]:
         rows = Counter(row for key in VERSIONS[5][0] for row in OBJECTS[key].get(partition, ()))
-        return Counter(self.before.get(partition, ())) + rows
+        modes = {self.load_ids[query_id[:26]].mode for query_id in committed if query_id[:26] in self.load_ids}
+        before = () if LoadMode.REPLACE_TABLE in modes else self.before.get(partition, ())
+        return Counter(before) + rows
 
 
 # One load is about to commit, or has just done so, while another one reads what the table holds.
@@ -171,5 +179,35 @@ def test_every_interleaving_ends_with_each_row_of_the_lake_once(
     loads = tuple(
         LakeLoad(name, (), LoadMode.APPEND, life, max_files_per_chunk, steps=steps)
         for name, life in zip("xyz", lives, strict=False)
+    )
+    LakePlay(cluster, loads, switch_ratio).run()
+
+
+@pytest.mark.timeout(300 + 2 * EXAMPLES)
+# the rows of the second chunk are there when it is to be loaded, in a file of a compaction
+@example(lives=[(Life(0, 1),), (Life(0, 1),)], faults=[], steps=30, switch_ratio=0.02, seed=235)
+@settings(
+    max_examples=EXAMPLES // 3 + 1,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    print_blob=False,
+)
+@given(
+    lives=st.lists(LIVES, min_size=2, max_size=3),
+    faults=FAULTS,
+    steps=st.sampled_from([30, 60, 150, 400]),
+    switch_ratio=st.sampled_from([0.02, 0.1, 0.4]),
+    seed=st.integers(0, 2**32),
+)
+def test_the_table_is_replaced_by_a_snapshot_while_others_are_added(
+    lives: list[tuple[Life, ...]], faults: list[Fault], steps: int, switch_ratio: float, seed: int
+) -> None:
+    cluster = Cluster(2, OBJECTS, random.Random(seed))
+    cluster.faults = [dataclasses.replace(fault) for fault in faults]
+    modes = (LoadMode.REPLACE_TABLE, LoadMode.APPEND, LoadMode.APPEND)
+    loads = tuple(
+        LakeLoad(name, (), mode, life, max_files_per_chunk=1, steps=steps)
+        for name, mode, life in zip("xyz", modes, lives, strict=False)
     )
     LakePlay(cluster, loads, switch_ratio).run()
