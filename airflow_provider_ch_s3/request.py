@@ -250,6 +250,11 @@ class LoadRequest:
         return self.load_mode is LoadMode.APPEND and self.on_loaded_files is OnLoadedFiles.SKIP
 
     @property
+    def goes_on(self) -> bool:
+        """Whether of a lake's table only what came after the loaded snapshot is taken, if that is possible."""
+        return self.skips_loaded or self.load_mode is LoadMode.MERGE
+
+    @property
     def takes_all_columns(self) -> bool:
         """Whether no column of the files may go unused."""
         return self.columns is None and not self.select and self.on_new_columns is not OnNewColumns.IGNORE

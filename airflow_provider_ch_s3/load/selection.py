@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,7 @@ from functools import partial
 
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
-from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
 from airflow_provider_ch_s3.files.addresses import SourcePattern
@@ -23,6 +24,8 @@ from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits
 from airflow_provider_ch_s3.load.compared import RECENT_EPOCHS
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnChangedFiles
 from airflow_provider_ch_s3.sql import ledger_queries
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(kw_only=True)
@@ -181,7 +184,7 @@ def select_chunk(
 
 def read_records(holdings: Holdings, store: ObjectStore, request: LoadRequest) -> Set[str]:
     """Read which snapshots the table holds of a lake's table, if the source is one and they decide what is loaded."""
-    if not isinstance(store, SnapshotStore) or not request.skips_loaded:
+    if not isinstance(store, SnapshotStore) or not request.goes_on:
         return frozenset()
     path = request.pattern.path(store.record_key)
     return frozenset(holdings.versions({path}).get(path, ()))
@@ -200,8 +203,21 @@ def pin_snapshots(
     """
     if not isinstance(store, SnapshotStore) or (chunk.snapshots and not request.skips_loaded):
         return chunk.snapshots
+    if request.load_mode is LoadMode.MERGE:
+        return _pin_to_merge(store, request, records)
     pinned = store.pin(records, begun=chunk.snapshots.id if chunk.snapshots else "")
     return replace(pinned, is_mixed=request.load_mode in (LoadMode.REPLACE_PARTITIONS, LoadMode.REPLACE_WHERE))
+
+
+def _pin_to_merge(store: SnapshotStore, request: LoadRequest, records: Set[str]) -> SnapshotRange:
+    """Choose what was added to a lake's table or, if that is not all that happened to it, all of its rows."""
+    try:
+        pinned = store.pin(records)
+        any(store.at(pinned).list_files(request.pattern))
+        return pinned
+    except SnapshotError as error:
+        log.info("merging all rows of the snapshot: %s", error)
+        return store.pin(frozenset())
 
 
 def last_loaded_key(holdings: Holdings, pattern: SourcePattern) -> str:

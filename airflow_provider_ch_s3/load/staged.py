@@ -645,8 +645,9 @@ class LoadRun(TaskLoad):
             step = decide_next(owner.history, attempt.id, self.request)
             if not isinstance(step, Resume):
                 return step
+            snapshots = chunk_of(attempt).snapshots
             if (
-                self.request.skips_loaded
+                (self.request.skips_loaded or (snapshots and snapshots.after))
                 and owner.has_news_since(attempt.id)
                 and self.target.holdings.versions(paths, after=attempt.id.number)
             ):

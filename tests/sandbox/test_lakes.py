@@ -302,16 +302,24 @@ def test_hidden_partitions_are_no_columns(lab: Lab, server: S3Server, tmp_path: 
     assert bag(loaded(lab)) == bag(rows)
 
 
-def test_a_merge_loads_all_rows_of_the_snapshot(lab: Lab, lake: Lake) -> None:
-    table = make_table(lab)
+def test_a_merge_takes_what_was_added_or_all_rows(lab: Lab, lake: Lake) -> None:
+    table, merge = make_table(lab), {"load_mode": "merge", "merge_key": ["id"]}
     lake.append(orders(*range(4)))
-    lab.load(LOCATION, table, task_id="first")
-    lake.append(orders(4))
-    lab.load(LOCATION, table, task_id="second", load_mode="merge", merge_key=["id"])
-    assert bag(loaded(lab)) == bag(lake.rows())
-    lake.append(orders(5))
-    assert lab.load(LOCATION, table, task_id="third")["rows_written"] == 1
-    assert bag(loaded(lab)) == bag(lake.rows())
+    first = lab.load(LOCATION, table, task_id="first", **merge)
+    assert (first["rows_written"], first["snapshot"]["after"]) == (4, "")
+    lake.compact()
+    lake.append([{**row, "city": "Voss"} for row in orders(4, 0)])
+    second = lab.load(LOCATION, table, task_id="second", **merge)
+    assert (second["rows_written"], second["snapshot"]["after"]) == (2, first["snapshot"]["id"])
+    merged = [*orders(1, 2, 3), *({**row, "city": "Voss"} for row in orders(4, 0))]
+    assert bag(loaded(lab)) == bag(merged)
+    assert lab.load(LOCATION, table, task_id="third", **merge)["query_id"] == ""
+    lake.overwrite(orders(2, 7))
+    fourth = lab.load(LOCATION, table, task_id="fourth", **merge)
+    assert (fourth["rows_written"], fourth["snapshot"]["after"]) == (2, "")
+    assert bag(loaded(lab)) == bag([*merged, *orders(7)])
+    lake.append(orders(8))
+    assert lab.load(LOCATION, table, task_id="fifth")["rows_written"] == 1
 
 
 def test_rows_that_were_replaced_in_part_are_no_snapshot_to_add_to(lab: Lab, lake: Lake) -> None:
