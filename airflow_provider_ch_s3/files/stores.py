@@ -88,7 +88,7 @@ class SnapshotStore(ObjectStore, Protocol):
         """Choose what to load: what all processes of the load read then, whatever is written meanwhile.
 
         :param held: the ledger's records of the snapshots that the ClickHouse table holds.
-        :param begun: id of the snapshot of which the load has committed a part; '' if it has not.
+        :param begun: id of the snapshot, if the load has already committed a part of it.
         :raises SnapshotError: if it is unknown which rows of the snapshot the ClickHouse table lacks.
         """
 

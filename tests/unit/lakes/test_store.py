@@ -14,11 +14,14 @@ from airflow_provider_ch_s3.cli import build_parser
 from airflow_provider_ch_s3.cli.request import _make_operator
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
 from airflow_provider_ch_s3.files.addresses import DELTA, parse_location
+from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import SnapshotStore
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.lakes.table import LATEST, Snapshot, count_rows, data_file
+from airflow_provider_ch_s3.load.selection import pin_snapshots
+from airflow_provider_ch_s3.request import LoadMode, LoadRequest
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
 
@@ -104,3 +107,31 @@ def test_a_plan_of_a_delta_table(monkeypatch: pytest.MonkeyPatch) -> None:
         operator_of("--lake", "delta", "--min-file-age", "5").open_store()
     with pytest.raises(ConfigError, match="is of type list; give a string"):
         operator_of("--lake", "delta", "--source", "s3://lake/u").open_store()
+
+
+class Changing(Table):
+    """From version 1 to 2 rows were added, and from 2 to 3 some were removed."""
+
+    def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
+        if "3" in (after, snapshot):
+            raise SnapshotError("removed rows")
+        return [data_file("t/c", 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "records", "after"),
+    [
+        pytest.param("1", set(), "", id="first"),
+        pytest.param("2", {"u/1"}, "1", id="added"),
+        pytest.param("3", {"u/1"}, "", id="removed"),
+        pytest.param("2", {"v/1"}, "", id="another-table"),
+        pytest.param("2", {"u/1/mixed"}, "", id="replaced-in-part"),
+    ],
+)
+def test_what_a_merge_takes(snapshot: str, records: set[str], after: str) -> None:
+    pattern = parse_location("s3://b/t", DELTA)
+    store = LakeStore(files=Mock(account=""), pattern=pattern, open_table=lambda *_: Changing(), snapshot=snapshot)
+    asked = LoadRequest(pattern=pattern, table="t", load_mode=LoadMode.MERGE, merge_key=("id",))
+    found = pin_snapshots(store, asked, Chunk(), records)
+    assert found is not None
+    assert (found.id, found.after, found.is_mixed) == (snapshot, after, False)
