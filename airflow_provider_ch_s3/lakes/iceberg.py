@@ -204,7 +204,9 @@ class IcebergTable:
         number = int(snapshot)
         while str(number) != after:
             one = self._find(number)
-            if _operation(one) != Operation.REPLACE.value:  # which has the same rows in other files
+            if _operation(one) == Operation.REPLACE.value:
+                _check_same_rows(one)
+            else:
                 files += self._added_by(one, snapshot)
             if one.parent_snapshot_id is None:
                 raise SnapshotError(f"snapshot {after} no longer comes before snapshot {snapshot}; clear the task")
@@ -230,8 +232,8 @@ class IcebergTable:
                         f" rows, such as by {entry.data_file.file_path}"
                     )
                 files.append(self._as_file(entry, manifest, snapshot))
-        told = one.summary.additional_properties.get("added-records") if one.summary else None
-        if told is not None and int(told) != (found := count_rows(files)):
+        told, found = _count(one, "added-records"), count_rows(files)
+        if told not in (None, found):
             raise SnapshotError(
                 f"snapshot {one.snapshot_id} says that it added {told} rows, and its manifests have {found}; load the"
                 " whole snapshot with load_mode='replace_table'"
@@ -382,6 +384,25 @@ class CatalogTable:
 
 def _operation(snapshot: snapshots.Snapshot) -> str:
     return str(snapshot.summary.operation.value) if snapshot.summary else ""
+
+
+def _count(snapshot: snapshots.Snapshot, name: str) -> int | None:
+    """Read a number of the summary; None if it is not there."""
+    text = snapshot.summary.additional_properties.get(name) if snapshot.summary else None
+    return None if text is None else int(text)
+
+
+def _check_same_rows(one: snapshots.Snapshot) -> None:
+    """Check that a snapshot that is to have the same rows in other files has as many.
+
+    :raises SnapshotError: if it has not.
+    """
+    added, removed = (_count(one, name) or 0 for name in ("added-records", "deleted-records"))
+    if added != removed:
+        raise removes_rows(
+            f"snapshot {one.snapshot_id} of {show_time(one.timestamp_ms)} ({_operation(one)}) has {added} rows in the"
+            f" place of {removed}"
+        )
 
 
 def _find_metadata(files: LakeFiles, bucket: str, location: str) -> str:

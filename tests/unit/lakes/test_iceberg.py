@@ -304,6 +304,19 @@ def test_what_a_snapshot_says_that_it_added_is_compared(server: S3Server, lake: 
         copy.append(lake)
 
 
+def test_a_compaction_with_other_rows_is_refused(server: S3Server, lake: IcebergLake, copy: Copy) -> None:
+    lake.append(orders(1, 2))
+    copy.append(lake)
+    lake.compact()
+
+    def lose_one(metadata: dict[str, Any]) -> None:
+        metadata["snapshots"][-1]["summary"]["added-records"] = "1"
+
+    edit_metadata(server, lake, lose_one)
+    with pytest.raises(SnapshotError, match=r"\(replace\) has 1 rows in the place of 2, .*replace_table"):
+        copy.append(lake)
+
+
 @pytest.mark.parametrize(
     ("location", "expected"),
     [
