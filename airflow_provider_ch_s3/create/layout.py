@@ -136,9 +136,8 @@ def _choose_partition(
                 "load_mode='replace_partitions' needs a partition key, and the files are in no name=value/ folders"
                 " that suggest one; give create_table={'partition_by': '…'}"
             )
-        return keys[0] if len(
-            keys
-        ) == 1 else f"({', '.join(keys)})", f"a load replaces what its {_parts(layout)} hold"
+        key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
+        return key, f"a load replaces what its {_parts(layout)} hold"
     times = (column.name for column in parts if family(base_type(column.bare_type)) == "time")
     if first := next(times, ""):
         return f"toYYYYMM({short_identifier(first)})", "a partition for each month keeps their number small"
