@@ -174,6 +174,7 @@ RULES: tuple[Rule[LoadFacts], ...] = (
     ),
     computed(insert.parallel_distributed_insert_select),
     computed(insert.distributed_foreground_insert, protects_data=True),
+    computed(insert.async_insert, protects_data=True),
     computed(read.max_threads, source=S3_GUIDE),
     fixed(
         "max_threads_min_free_memory_per_thread",

@@ -193,6 +193,8 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
         ),
         pytest.param("parallel_distributed_insert_select", {"is_clustered": False}, None, id="parallel-alone"),
         pytest.param("distributed_foreground_insert", {}, None, id="foreground-rows-stay-where-read"),
+        pytest.param("async_insert", {}, None, id="async-rows-stay-where-read"),
+        pytest.param("async_insert", {"keeps_rows_where_read": False}, 0, id="async-sharding-key"),
         pytest.param(
             "distributed_foreground_insert", {"keeps_rows_where_read": False}, 1, id="foreground-sharding-key"
         ),
