@@ -93,7 +93,7 @@ def run_on_a_worker(*arguments: str) -> str:
 
 def test_tune_needs_nothing_that_is_for_trials() -> None:
     said = run_on_a_worker("tune", "--conn-id", "no_such", "--source", "s3://b/*.csv", "--table", "t")
-    assert said.startswith("ch-s3: Airflow has no connection 'no_such'; ")
+    assert said.startswith("ch-s3: Airflow has no connection 'no_such' to ClickHouse; ")
 
 
 def test_bench_does() -> None:
