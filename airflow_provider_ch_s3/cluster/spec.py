@@ -119,6 +119,11 @@ class ClusterSpec:
         return self.declared_node_count or len(self.nodes)
 
     @property
+    def shard_count(self) -> int:
+        """Number of shards."""
+        return len({node.shard for node in self.nodes})
+
+    @property
     def fewest_replicas(self) -> int:
         """Number of nodes of the shard that has the fewest."""
         return min(Counter(node.shard for node in self.nodes).values())

@@ -57,6 +57,7 @@ from airflow_provider_ch_s3.tuning import (
     plan_load,
 )
 from airflow_provider_ch_s3.tuning.read import s3_allow_server_credentials_in_user_queries
+from airflow_provider_ch_s3.tuning.rule import is_same
 
 log = logging.getLogger(__name__)
 
@@ -209,13 +210,14 @@ def prepare_load(
     sharing = read_sharing()  # last of all: a load that starts in the meantime is counted, too
     final = plan(source, sharing, cluster.calibration)
     _check_expiry(access, final.prediction)
-    shards = {node.shard for node in cluster.nodes}
-    # A merge tells the other shards what changes.
-    if str(final.sent.get("parallel_distributed_insert_select")) == "0" or (request.merge and len(shards) > 1):
+    distribution = final.sent.get("parallel_distributed_insert_select")
+    # With 2, each node keeps what it reads. A merge tells the other shards what changes.
+    sends_rows = distribution is not None and not is_same(distribution, 2)
+    if sends_rows or (request.merge and cluster.shard_count > 1):
         check_sent_once(cluster, target)
     check_space(
         volumes,
-        measure.estimate_staged_bytes(source) / len(shards),
+        measure.estimate_staged_bytes(source) / cluster.shard_count,
         partition_count=source.partition_count,
     )
     return PreparedLoad(

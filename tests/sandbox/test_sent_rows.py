@@ -58,7 +58,17 @@ def queue_inserts(config: str) -> str:
     return config.replace("<profiles><default>", "<profiles><default><async_insert>1</async_insert>")
 
 
-@pytest.mark.parametrize("how", [{}, {"where": "n >= 0"}, {"load_mode": "merge", "merge_key": ["n"]}], ids=str)
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"where": "n >= 0"},
+        {"load_mode": "merge", "merge_key": ["n"]},
+        {"settings": {"parallel_distributed_insert_select": 1}},
+        {"settings": {"parallel_distributed_insert_select": False}},
+    ],
+    ids=str,
+)
 def test_a_cluster_that_copies_rows_is_refused(lab: Lab, how: dict[str, object]) -> None:
     put_keys(lab)
     table = lab.create("t", "n UInt32", "MergeTree ORDER BY n")
