@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+from itertools import islice
 
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import SandboxError
@@ -29,10 +30,10 @@ def free_ports(count: int) -> list[int]:
         owner = _bind(first)
         if owner is None:
             continue
-        found = [port for port in range(first + 1, first + PORTS_OF_A_BLOCK) if _is_free(port)]
-        if len(found) >= count:
+        found = list(islice(filter(_is_free, range(first + 1, first + PORTS_OF_A_BLOCK)), count))
+        if len(found) == count:
             _owned.append(owner)
-            return found[:count]
+            return found
         owner.close()
     raise SandboxError(
         f"there are fewer than {count_of(count, 'free port')} on 127.0.0.1 between {PORT_RANGE.start} and"

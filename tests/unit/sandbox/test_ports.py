@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 import socket
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import pytest
 
 from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.sandbox import ports
+
+pytestmark = pytest.mark.xdist_group("ports")  # they bind the ports themselves
 
 # It asks within two blocks, and lives until its input ends.
 OTHER_PROCESS = """
@@ -34,7 +37,7 @@ def other_process(first_port: int) -> Iterator[set[int]]:
 def first_port(monkeypatch: pytest.MonkeyPatch) -> int:
     """The first of two blocks of ports that nobody else asks for."""
     monkeypatch.setattr(ports, "_owned", [])
-    first = 62_000
+    first = random.randrange(61_000, 65_000, 2 * ports.PORTS_OF_A_BLOCK)
     monkeypatch.setattr(ports, "PORT_RANGE", range(first, first + 2 * ports.PORTS_OF_A_BLOCK))
     return first
 
