@@ -175,6 +175,7 @@ class LoadRequest:
     :param after_load: what to do with the files after the commit.
     :param move_to: folder of the bucket, with its slash, for ``AfterLoad.MOVE``.
     :param settle_before_commit: wait until the parts of the staging table have settled.
+    :param snapshot: which one of a lake's table, as the user names it; '' of files.
     """
 
     pattern: SourcePattern
@@ -223,6 +224,7 @@ class LoadRequest:
     after_load: AfterLoad = AfterLoad.KEEP
     move_to: str = ""
     settle_before_commit: bool = False
+    snapshot: str = ""
 
     @property
     def fingerprints(self) -> dict[str, str]:

@@ -131,7 +131,9 @@ class IcebergLake:
                 for file in old:
                     update.delete_data_file(file)
 
-    def delete_by_position(self, *positions: int) -> None:
+    def delete_by_position(
+        self, *positions: int, content: DataFileContent = DataFileContent.POSITION_DELETES
+    ) -> None:
         """Delete rows of the only data file by a file that names their positions."""
         (task,) = self.table.scan().plan_files()
         deleted = pa.table({"file_path": [task.file.file_path] * len(positions), "pos": positions})
@@ -139,7 +141,7 @@ class IcebergLake:
         with self.table.io.new_output(location).create() as out:
             pq.write_table(deleted.cast(pa.schema([("file_path", pa.string()), ("pos", pa.int64())])), out)
         file = DataFile.from_args(
-            content=DataFileContent.POSITION_DELETES,
+            content=content,
             file_path=location,
             file_format=FileFormat.PARQUET,
             partition=Record(),

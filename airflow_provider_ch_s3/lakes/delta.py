@@ -127,11 +127,7 @@ class DeltaTable:
 
     def _check_features(self, table: DeltaLakeTable) -> None:
         """:raises SnapshotError: if plain Parquet files in their folders are not what the table means by them."""
-        if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
-            raise SnapshotError(
-                f"{self._address} maps its columns (delta.columnMapping.mode), so that their names in the files may"
-                " be others, and plain Parquet files are read by names; it cannot be loaded as files"
-            )
+        self._check_names(table.metadata().configuration)
         unknown = set(table.protocol().reader_features or ()) - HARMLESS_FEATURES - {"columnMapping"}
         if unknown:
             raise SnapshotError(
@@ -144,6 +140,13 @@ class DeltaTable:
                     f"{self._address} is partitioned by {one.name!r}, a timestamp, and the text of its folders has no"
                     " time zone; it cannot be loaded as files"
                 )
+
+    def _check_names(self, configuration: Mapping[str, Any]) -> None:
+        if configuration.get("delta.columnMapping.mode", "none") != "none":
+            raise SnapshotError(
+                f"{self._address} maps its columns (delta.columnMapping.mode), so that their names in the files may"
+                " be others, and plain Parquet files are read by names; it cannot be loaded as files"
+            )
 
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
         """Find a version.
@@ -213,6 +216,7 @@ class DeltaTable:
         for version in range(int(after) + 1, int(snapshot) + 1):
             for action in self._actions(version):
                 removed, file = action.get("remove"), action.get("add")
+                self._check_names(action.get("metaData", {}).get("configuration") or {})
                 if removed and removed.get("dataChange", True):
                     raise removes_rows(
                         f"version {version} ({self._info(version).get('operation', 'unknown')}) of {self._address}"

@@ -10,20 +10,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from importlib.metadata import version
 from itertools import takewhile
 from typing import Any
 
 from pyiceberg.catalog import load_catalog
-from pyiceberg.exceptions import NoSuchIdentifierError, NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.exceptions import (
+    NoSuchIdentifierError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NotInstalledError,
+    ValidationError,
+)
 from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.manifest import FileFormat, ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
-from pyiceberg.schema import Schema, index_by_id, index_by_name
+from pyiceberg.schema import Schema, index_by_id, index_name_by_id, sanitize_column_names
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table, TableProperties, snapshots
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.transforms import IdentityTransform
 
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
@@ -112,17 +120,23 @@ def split_location(location: str) -> tuple[str, str]:
 class IcebergTable:
     """A table as its newest metadata file describes it.
 
-    :param key: of that file, if a catalog has said it; '' to find it.
+    :param address: of that file, if a catalog has said it; '' to find it.
+    :raises SnapshotError: if pyiceberg cannot read it.
     """
 
-    def __init__(self, files: LakeFiles, bucket: str, location: str, *, key: str = "") -> None:
+    def __init__(self, files: LakeFiles, bucket: str, location: str, *, address: str = "") -> None:
         self._io = StoreIO({STORE: files})
         self._bucket = bucket
         self._location = location
         self._names_checked: set[tuple[int | None, str]] = set()
-        self._metadata: TableMetadata = FromInputFile.table_metadata(
-            self._io.new_input(f"s3://{bucket}/{key or _find_metadata(files, bucket, location)}")
-        )
+        address = address or f"s3://{bucket}/{_find_metadata(files, bucket, location)}"
+        try:
+            self._metadata: TableMetadata = FromInputFile.table_metadata(self._io.new_input(address))
+        except (ValidationError, ValueError) as error:
+            raise SnapshotError(
+                f"pyiceberg {version('pyiceberg')} cannot read {address} ({type(error).__name__}): it is damaged, or"
+                " in a later version of Iceberg's format"
+            ) from error
 
     @property
     def uuid(self) -> str:
@@ -132,7 +146,7 @@ class IcebergTable:
     def layout(self) -> Layout:
         """Its default partitions and order, as far as they go by a column's own values."""
         metadata = self._metadata
-        names = {number: name for name, number in index_by_name(self._schema(None)).items()}
+        names = index_name_by_id(self._schema(None))
         spec = next(one for one in metadata.partition_specs if one.spec_id == metadata.default_spec_id)
         order = next(one for one in metadata.sort_orders if one.order_id == metadata.default_sort_order_id)
         units = {names[one.source_id]: str(one.transform) for one in spec.fields if one.source_id in names}
@@ -227,11 +241,10 @@ class IcebergTable:
                 if entry.snapshot_id != one.snapshot_id or entry.status is ManifestEntryStatus.EXISTING:
                     continue
                 if manifest.content is ManifestContent.DELETES or entry.status is ManifestEntryStatus.DELETED:
-                    raise removes_rows(
-                        f"snapshot {one.snapshot_id} of {show_time(one.timestamp_ms)} ({_operation(one)}) removed"
-                        f" rows, such as by {entry.data_file.file_path}"
-                    )
+                    raise removes_rows(f"{_describe(one)} removed rows, such as by {entry.data_file.file_path}")
                 files.append(self._as_file(entry, manifest, snapshot))
+        if removed := _count(one, "deleted-records"):  # by a writer that does not list the files which it removes
+            raise removes_rows(f"{_describe(one)} says that it removed {count_of(removed, 'row')}")
         told, found = _count(one, "added-records"), count_rows(files)
         if told not in (None, found):
             raise SnapshotError(
@@ -278,7 +291,7 @@ class IcebergTable:
         spec = next(one for one in self._metadata.partition_specs if one.spec_id == manifest.partition_spec_id)
         sources = (one.source_id for one in spec.fields if isinstance(one.transform, IdentityTransform))
         lacking = next((one for one in sources if one not in known), None)
-        names = {number: name for schema in self._metadata.schemas for name, number in index_by_name(schema).items()}
+        names = {n: name for schema in self._metadata.schemas for n, name in index_name_by_id(schema).items()}
         return names[lacking] if lacking is not None else ""
 
     def _check_names(self, added_by: int | None, snapshot: str) -> None:
@@ -290,26 +303,29 @@ class IcebergTable:
         if (added_by, snapshot) in self._names_checked:
             return
         now = self._schema(self._find(int(snapshot)).schema_id)
+        _check_characters(now)
+        names, fields = index_name_by_id(now), index_by_id(now)
+        filled = {number: name for number, name in names.items() if fields[number].initial_default is not None}
         adder = self._metadata.snapshot_by_id(added_by) if added_by is not None else None
-        names = {number: name for name, number in index_by_name(now).items()}
-        filled = {n: name for n, name in names.items() if index_by_id(now)[n].initial_default is not None}
+        schema_id = adder.schema_id if adder else None
+        is_known = schema_id is not None
         who = f"files that snapshot {added_by} added" + ("" if adder else ", which has expired,")
-        for schema in [self._schema(adder.schema_id)] if adder else self._metadata.schemas:
-            then = index_by_name(schema)
-            for name, number in then.items():
+        for schema in [self._schema(schema_id)] if is_known else self._metadata.schemas:
+            then = index_name_by_id(schema)
+            for number, name in then.items():
                 if names.get(number) == name:
                     continue
                 change = f"renamed to {names[number]!r}" if number in names else "dropped"
                 raise SnapshotError(
-                    f"{who} {'' if adder else 'may '}have a column {name!r} that was {change} before snapshot"
+                    f"{who} {'' if is_known else 'may '}have a column {name!r} that was {change} before snapshot"
                     f" {snapshot}, and plain Parquet files are read by names: {_COMPACT}, and load with"
                     " load_mode='replace_table'; or load the snapshots before and after that change one after the"
                     " other (snapshot=…)"
                 )
-            if lacking := set(filled) - set(then.values()):
+            if lacking := set(filled) - set(then):
                 raise SnapshotError(
-                    f"{who} {'' if adder else 'may '}lack the column {filled[min(lacking)]!r}, which has an initial"
-                    f" default for such rows that plain Parquet files do not have: {_COMPACT}, and load with"
+                    f"{who} {'' if is_known else 'may '}lack the column {filled[min(lacking)]!r}, which has an"
+                    f" initial default for such rows that plain Parquet files do not have: {_COMPACT}, and load with"
                     " load_mode='replace_table'"
                 )
         self._names_checked.add((added_by, snapshot))
@@ -354,8 +370,7 @@ class CatalogTable:
 
         :raises SourceError: as :meth:`locate`; ConfigError as well.
         """
-        _, key = split_location(self._load(files).metadata_location)
-        return IcebergTable(files, bucket, location, key=key)
+        return IcebergTable(files, bucket, location, address=self._load(files).metadata_location)
 
     def _load(self, files: LakeFiles) -> Table:
         # a SQL catalog knows its tables by its own name, too, and would create its own where it finds none
@@ -368,6 +383,10 @@ class CatalogTable:
                 f"the catalog of connection {self.conn_id!r} has no table {self.name!r}; correct source, which is"
                 " namespace.table with catalog_conn_id"
             ) from error
+        except NotInstalledError as error:
+            raise ConfigError(
+                f"the catalog of connection {self.conn_id!r} needs a library that this worker does not have: {error}"
+            ) from None
         except ValueError:  # its text has the properties
             raise ConfigError(
                 f"the connection {self.conn_id!r} does not describe an Iceberg catalog; give its address as the host,"
@@ -386,10 +405,29 @@ def _operation(snapshot: snapshots.Snapshot) -> str:
     return str(snapshot.summary.operation.value) if snapshot.summary else ""
 
 
+def _describe(snapshot: snapshots.Snapshot) -> str:
+    return f"snapshot {snapshot.snapshot_id} of {show_time(snapshot.timestamp_ms)} ({_operation(snapshot)})"
+
+
 def _count(snapshot: snapshots.Snapshot, name: str) -> int | None:
     """Read a number of the summary; None if it is not there."""
     text = snapshot.summary.additional_properties.get(name) if snapshot.summary else None
     return None if text is None else int(text)
+
+
+def _check_characters(schema: Schema) -> None:
+    """Check that the columns have their own names in files.
+
+    :raises SnapshotError: if one has another.
+    """
+    written = index_name_by_id(sanitize_column_names(schema))
+    other = next((name for number, name in index_name_by_id(schema).items() if written[number] != name), "")
+    if other:
+        raise SnapshotError(
+            f"writers give the column {other!r} another name in Parquet files, because Avro does not allow all of its"
+            f" characters, and plain Parquet files are read by names; rename it, {_COMPACT}, and load with"
+            " load_mode='replace_table'"
+        )
 
 
 def _check_same_rows(one: snapshots.Snapshot) -> None:
@@ -399,10 +437,7 @@ def _check_same_rows(one: snapshots.Snapshot) -> None:
     """
     added, removed = (_count(one, name) or 0 for name in ("added-records", "deleted-records"))
     if added != removed:
-        raise removes_rows(
-            f"snapshot {one.snapshot_id} of {show_time(one.timestamp_ms)} ({_operation(one)}) has {added} rows in the"
-            f" place of {removed}"
-        )
+        raise removes_rows(f"{_describe(one)} has {added} rows in the place of {removed}")
 
 
 def _find_metadata(files: LakeFiles, bucket: str, location: str) -> str:

@@ -81,8 +81,9 @@ class LakeStore:
         :raises SnapshotError: as :func:`choose_range`.
         """
         self.__dict__.pop("table", None)  # it was read for an earlier attempt
-        is_latest = self.snapshot == LATEST and not begun
-        found = choose_range(self.table, self._find(begun), held, record_key=self.record_key, is_latest=is_latest)
+        wanted = self._find(begun)
+        is_latest = not begun and wanted.id == self.table.find(LATEST).id
+        found = choose_range(self.table, wanted, held, record_key=self.record_key, is_latest=is_latest)
         is_left = found.after != found.id
         if begun and is_left and replace(found, id=begun).record(is_whole=False).etag not in held:
             raise SnapshotError(

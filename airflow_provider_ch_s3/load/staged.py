@@ -645,9 +645,9 @@ class LoadRun(TaskLoad):
             step = decide_next(owner.history, attempt.id, self.request)
             if not isinstance(step, Resume):
                 return step
-            snapshots = chunk_of(attempt).snapshots
+            is_lake = chunk_of(attempt).snapshots is not None
             if (
-                (self.request.skips_loaded or (snapshots and snapshots.after))
+                (self.request.goes_on if is_lake else self.request.skips_loaded)
                 and owner.has_news_since(attempt.id)
                 and self.target.holdings.versions(paths, after=attempt.id.number)
             ):

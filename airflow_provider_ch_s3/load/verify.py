@@ -9,7 +9,6 @@ import dataclasses
 import logging
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from itertools import chain
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
@@ -241,10 +240,9 @@ def verify_staged(
         tables = reject_tables(target.spec.name, target.spec.local)
         check_rejects(rejects, sum(partitions.values()), request, tables.name)
         report = _count_lines(report, accepted_rows=sum(partitions.values()), rejects=rejects)
-    checks = [
-        *_verify_rows(target, request, attempt, report, sum(partitions.values()), rejects, rows_before),
-        verify_files(manifest, chain(chunk.records, list_chunk(store, request, chunk)), request.pattern),
-    ]
+    checks = [*_verify_rows(target, request, attempt, report, sum(partitions.values()), rejects, rows_before)]
+    if not chunk.snapshots:  # a snapshot always has the same files
+        checks.append(verify_files(manifest, list_chunk(store, request, chunk), request.pattern))
     if request.replace_where:
         checks.append(check_staged_rows(target, staged, request.replace_where))
     rule = request.merge and dataclasses.replace(request.merge, compared=tuple(planned.get("filled", ())))

@@ -93,6 +93,7 @@ def build_request(
     dialect = parse_csv_dialect(operator.csv_dialect)
     return LoadRequest(
         pattern=pattern,
+        snapshot=getattr(operator, "snapshot", ""),
         table=operator.table,
         create_table=parse_create_table(operator.create_table),
         data_format=operator.data_format or dialect.data_format,

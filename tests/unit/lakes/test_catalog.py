@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -132,6 +133,27 @@ def test_no_such_table(lake: IcebergLake, monkeypatch: pytest.MonkeyPatch) -> No
     connect(monkeypatch, type="sql", name="tests", uri=lake.catalog.properties["uri"])
     with pytest.raises(ConfigError, match=r"the catalog of connection 'catalog' has no table 'sales.nothing'"):
         open_store("sales.nothing")
+
+
+def test_metadata_in_another_bucket(
+    server: S3Server, lake: IcebergLake, monkeypatch: pytest.MonkeyPatch, bucket: str
+) -> None:
+    connect(monkeypatch, type="sql", name="tests", uri=lake.catalog.properties["uri"])
+    other = f"{bucket}-metadata"
+    server.client().create_bucket(Bucket=other)
+    source = lake.table.metadata_location.removeprefix("s3://")
+    server.client().copy_object(Bucket=other, Key="1.metadata.json", CopySource=source)
+    with sqlite3.connect(lake.catalog.properties["uri"].removeprefix("sqlite:///")) as database:
+        database.execute("UPDATE iceberg_tables SET metadata_location = ?", [f"s3://{other}/1.metadata.json"])
+    assert open_store().pin(set()).id == lake.snapshot
+
+
+def test_a_library_that_is_missing(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, type="sql", uri=f"postgresql+psycopg2://me:{SECRET}@db/catalog")
+    monkeypatch.setitem(sys.modules, "psycopg2", None)
+    with pytest.raises(ConfigError, match=r"needs a library that this worker.*pyiceberg\[sql-postgres\]") as raised:
+        open_store()
+    assert SECRET not in str(raised.value)
 
 
 def test_no_connection(server: S3Server) -> None:

@@ -168,6 +168,21 @@ def test_mapped_columns_are_refused(server: S3Server, bucket: str, lake: DeltaLa
         copy.append(lake)
 
 
+def test_files_that_were_written_while_columns_were_mapped(
+    server: S3Server, bucket: str, lake: DeltaLake, copy: Copy
+) -> None:
+    lake.append(orders(1))
+    copy.append(lake)
+    (metadata,) = [action["metaData"] for action in read(server, bucket, 0) if "metaData" in action]
+    mapped = {**metadata, "configuration": {"delta.columnMapping.mode": "name"}}
+    commit(server, bucket, 2, {"metaData": mapped})
+    commit(server, bucket, 3, {"metaData": metadata})
+    with pytest.raises(SnapshotError, match="maps its columns"):
+        copy.append(lake)
+    copy.replace(lake)
+    assert bag(copy.rows) == bag(lake.rows())
+
+
 def test_a_checkpoint_without_the_commits_before_it(
     server: S3Server, bucket: str, lake: DeltaLake, copy: Copy
 ) -> None:

@@ -24,6 +24,8 @@ from airflow_provider_ch_s3.load.selection import pin_snapshots
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
+from airflow_provider_ch_s3.transfers.load_request import build_request
+from airflow_provider_ch_s3.tuning import LoadLimit
 
 FILES = [data_file("t/b", 7, 2), data_file("t/a", 9, 1)]
 
@@ -107,6 +109,12 @@ def test_a_plan_of_a_delta_table(monkeypatch: pytest.MonkeyPatch) -> None:
         operator_of("--lake", "delta", "--min-file-age", "5").open_store()
     with pytest.raises(ConfigError, match="is of type list; give a string"):
         operator_of("--lake", "delta", "--source", "s3://lake/u").open_store()
+
+
+def test_another_snapshot_stages_other_rows() -> None:
+    pattern, limit = parse_location("s3://lake/t", DELTA), LoadLimit()
+    one, other = (build_request(operator_of("--lake", "delta", "--snapshot", n), pattern, {}, limit) for n in "12")
+    assert [name for name, value in one.fingerprints.items() if other.fingerprints[name] != value] == ["snapshot"]
 
 
 class Changing(Table):
