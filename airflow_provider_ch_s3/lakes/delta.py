@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -105,8 +105,8 @@ class DeltaTable:
         with TemporaryDirectory() as folder:
             log = Path(folder) / "_delta_log"
             (log / "_sidecars").mkdir(parents=True)
-            for key, body in self._read_all(keys).items():
-                (log / key.removeprefix(self._log)).write_bytes(body)
+            with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+                list(pool.map(partial(self._copy, log), keys))
             try:
                 yield DeltaLakeTable(folder, version=version)
             except DeltaError as error:
@@ -115,9 +115,8 @@ class DeltaTable:
                     " its log was cleaned up"
                 ) from error
 
-    def _read_all(self, keys: Sequence[str]) -> dict[str, bytes]:
-        with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
-            return dict(zip(keys, pool.map(self._read, keys), strict=True))
+    def _copy(self, log: Path, key: str) -> None:
+        (log / key.removeprefix(self._log)).write_bytes(self._read(key))
 
     def _read(self, key: str) -> bytes:
         found = self._files.read(self._bucket, key)

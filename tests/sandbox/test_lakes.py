@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import json
+import uuid
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,29 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, IdentityTransform
-from pyiceberg.types import DoubleType, LongType, NestedField, StringType
+from pyiceberg.types import (
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    UUIDType,
+)
 
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files import source
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
-from tests.lakes import COLUMNS, LAKES, Lake, orders
+from tests.lakes import COLUMNS, LAKES, IcebergLake, Lake, orders
 from tests.marks import thorough
 from tests.sandbox.conftest import Freeze, Lab, bag
 from tests.sandbox.gates import Gate
@@ -80,6 +97,7 @@ def test_each_row_of_each_snapshot_is_loaded_once(lab: Lab, lake: Lake) -> None:
     assert first["snapshot"]["id"] == lake.snapshot
     assert first["snapshot"]["after"] == ""
     assert first["snapshot"]["time"].startswith("20")
+    assert first["checks"] == ["15 rows read, as many as the footers count", "15 rows staged, 15 came from the files"]
 
     lake.append(orders(*range(15, 20)))
     lake.compact()
@@ -322,6 +340,27 @@ def test_a_merge_takes_what_was_added_or_all_rows(lab: Lab, lake: Lake) -> None:
     assert lab.load(LOCATION, table, task_id="fifth")["rows_written"] == 1
 
 
+def test_a_merge_of_an_older_snapshot_comes_too_late(lab: Lab, lake: Lake, freeze: Freeze) -> None:
+    table, merge = make_table(lab), {"load_mode": "merge", "merge_key": ["id"]}
+    lake.append(orders(1, 2))
+    gate = freeze(Gate("read_partitions", 1), LOCATION, table, task_id="slow", **merge)
+    lake.overwrite([{**row, "city": "Voss"} for row in orders(1, 2)])
+    lab.load(LOCATION, table, task_id="fast", **merge)
+    assert gate.wake() is None
+    assert bag(loaded(lab)) == bag(lake.rows())
+
+
+def test_a_retry_with_another_snapshot(lab: Lab, lake: Lake, freeze: Freeze) -> None:
+    table, mode = make_table(lab), {"load_mode": "replace_table", "max_tries": 1}
+    lake.append(orders(1))
+    older = lake.snapshot
+    lake.append(orders(2))
+    freeze(Gate("read_partitions", 1), LOCATION, table, **mode)
+    report = lab.load(LOCATION, table, snapshot=older, try_number=2, **mode)
+    assert report["snapshot"]["id"] == older
+    assert loaded(lab) == orders(1)
+
+
 def test_rows_that_were_replaced_in_part_are_no_snapshot_to_add_to(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     lake.append(orders(*range(4)))
@@ -372,6 +411,85 @@ def test_more_files_than_a_statement_can_name(lab: Lab, lake: Lake) -> None:
 def test_arguments_about_folders_are_refused(lab: Lab, lake: Lake, arguments: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"has no meaning for a table of a lake.*remove it"):
         lab.load(LOCATION, make_table(lab), **arguments)
+
+
+def load_types(lab: Lab, tmp_path: Path) -> None:
+    """Load rows of many types; some of these are widened after the first row."""
+    schema = Schema(
+        NestedField(1, "id", LongType()),
+        NestedField(2, "key", UUIDType()),
+        NestedField(3, "at", TimestamptzType()),
+        NestedField(4, "local", TimestampType()),
+        NestedField(5, "day", DateType()),
+        NestedField(6, "price", DecimalType(9, 2)),
+        NestedField(7, "small", IntegerType()),
+        NestedField(8, "ratio", FloatType()),
+        NestedField(9, "points", ListType(10, StructType(NestedField(11, "x", IntegerType())))),
+        NestedField(12, "sizes", MapType(13, StringType(), 14, StructType(NestedField(15, "w", LongType())))),
+        NestedField(16, "raw", FixedType(2)),
+    )
+    lake = IcebergLake(server_of(lab), lab.uri(LOCATION), tmp_path, schema=schema)
+    load_by(lab, lake)
+    row = {
+        "id": 1,
+        "key": uuid.UUID("00112233-4455-6677-8899-aabbccddeeff").bytes,
+        "at": datetime.datetime(2026, 11, 25, 1, 2, 3, 456789, tzinfo=datetime.UTC),
+        "local": datetime.datetime(1969, 12, 31, 23, 59, 59, 999999),
+        "day": datetime.date(1969, 12, 31),
+        "price": Decimal("-1.25"),
+        "small": -(2**31),
+        "ratio": 0.5,
+        "points": [{"x": 1}, {"x": None}],
+        "sizes": [("a", {"w": 2})],
+        "raw": b"ab",
+    }
+    lake.append([row])
+    with lake.table.update_schema() as change:
+        change.update_column("small", LongType())
+        change.update_column("ratio", DoubleType())
+        change.update_column("price", DecimalType(18, 2))
+    lake.append([{**row, "id": 2, "small": 2**40, "ratio": 0.1, "price": Decimal("1234567890123456.78")}])
+    lab.load(LOCATION, f"{lab.database}.new", create_table="auto")
+    shown = {
+        "id": "id",
+        "k": "toString(key)",
+        "a": "toString(at, 'UTC')",
+        "l": "toString(local, 'UTC')",
+        "d": "toString(day)",
+        "p": "toString(price)",
+        "s": "small",
+        "r": "ratio",
+        "x": "toString(points.x)",
+        "w": "sizes['a'].w",
+        "raw": "toString(raw)",
+    }
+    first, second = sorted(
+        lab.rows(f"{lab.database}.new_local", columns=", ".join(f"{e} AS {n}" for n, e in shown.items())),
+        key=lambda one: one["id"],
+    )
+    assert first == {
+        "id": 1,
+        "k": "00112233-4455-6677-8899-aabbccddeeff",
+        "a": "2026-11-25 01:02:03.456789",
+        "l": "1969-12-31 23:59:59.999999",
+        "d": "1969-12-31",
+        "p": "-1.25",
+        "s": -(2**31),
+        "r": 0.5,
+        "x": "[1,NULL]",
+        "w": 2,
+        "raw": "ab",
+    }
+    assert second == {**first, "id": 2, "p": "1234567890123456.78", "s": 2**40, "r": 0.1}
+
+
+def test_types_of_iceberg(lab: Lab, tmp_path: Path) -> None:
+    load_types(lab, tmp_path)
+
+
+@pytest.mark.parametrize("replicated_sandbox", ["on-cluster", thorough("old")], indirect=True)
+def test_types_of_iceberg_on_older_servers(replicated_lab: Lab, tmp_path: Path) -> None:
+    load_types(replicated_lab, tmp_path)
 
 
 @pytest.mark.parametrize("replicated_sandbox", ["on-cluster", thorough("old")], indirect=True)
