@@ -89,7 +89,7 @@ class MisfitError(SourceError):
 
 
 class SnapshotError(SourceError):
-    """The snapshots of a lake's table cannot be loaded as files: the rows would be others than those of the table."""
+    """The snapshots of a lake's table cannot be loaded as files, which would have other rows than the table."""
 
     is_final = True
 

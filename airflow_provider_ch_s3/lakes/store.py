@@ -107,7 +107,7 @@ class LakeStore:
     def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
         """List the data files in the order of their keys.
 
-        :raises SnapshotError: if the rows, read as plain files, are others than those of the lake's table.
+        :raises SnapshotError: if plain files would have other rows than the lake's table.
         """
         yield from (file for file in self._data_files if file.key > after)
 

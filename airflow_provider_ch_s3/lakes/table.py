@@ -49,7 +49,7 @@ class LakeTable(Protocol):
     def files_of(self, snapshot: str) -> Sequence[SourceFile]:
         """The data files with the rows of a snapshot.
 
-        :raises SnapshotError: if their rows, read as plain files, are others than those of the snapshot.
+        :raises SnapshotError: if plain files would have other rows than the snapshot.
         """
 
     def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:

@@ -35,7 +35,7 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
     The snapshot is chosen once, and all of the load reads that one. ``append`` adds the files that were added to the
     lake's table since the snapshot that the ClickHouse table holds; files of a compaction add nothing; snapshots
     that removed rows are refused. The other modes load all rows of the snapshot. The files are read as plain Parquet
-    files, so that tables whose rows would be others then are refused.
+    files; a table is refused if these would have other rows than it has.
 
     All further arguments are those of :class:`S3ToClickHouseOperator`, but for those about files in a folder, such as
     ``min_file_age``, and ``staging``.
