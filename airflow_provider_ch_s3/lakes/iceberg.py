@@ -274,6 +274,8 @@ class IcebergTable:
             what = f"is outside of s3://{self._bucket}/{self._location}, and one load reads one location"
         elif file.key_metadata:
             what = "is encrypted"
+        elif any(n <= self._metadata.last_column_id and n not in self._names for n in file.column_sizes or ()):
+            what = "has a column of a schema that was removed from the metadata, so that its name there is unknown"
         elif name := self._only_in_metadata(entry, manifest):
             what = f"was imported, and has the values of the partition column {name!r} in the metadata only"
         if what:
@@ -290,9 +292,12 @@ class IcebergTable:
             return ""
         spec = next(one for one in self._metadata.partition_specs if one.spec_id == manifest.partition_spec_id)
         sources = (one.source_id for one in spec.fields if isinstance(one.transform, IdentityTransform))
-        lacking = next((one for one in sources if one not in known), None)
-        names = {n: name for schema in self._metadata.schemas for n, name in index_name_by_id(schema).items()}
-        return names[lacking] if lacking is not None else ""
+        return next((self._names[one] for one in sources if one not in known), "")
+
+    @cached_property
+    def _names(self) -> Mapping[int, str]:
+        """The last known name of each column that the table has, or had."""
+        return {n: name for schema in self._metadata.schemas for n, name in index_name_by_id(schema).items()}
 
     def _check_names(self, added_by: int | None, snapshot: str) -> None:
         """Check that each column has the same name in files as in the snapshot: files are read by names, not by ids.

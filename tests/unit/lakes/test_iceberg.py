@@ -142,6 +142,22 @@ def test_a_snapshot_that_does_not_tell_its_schema(server: S3Server, lake: Iceber
         copy.append(lake)
 
 
+def test_a_schema_that_is_no_longer_known(server: S3Server, lake: IcebergLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    with lake.table.update_schema() as change:
+        change.delete_column("city")
+    with lake.table.update_schema() as change:
+        change.add_column("city", StringType())
+    lake.append(orders(2))
+
+    def clean_up(metadata: dict[str, Any]) -> None:  # as Spark does with clean_expired_metadata
+        metadata["schemas"], metadata["snapshots"] = metadata["schemas"][-1:], metadata["snapshots"][-1:]
+
+    edit_metadata(server, lake, clean_up)
+    with pytest.raises(SnapshotError, match=r"parquet has a column of a schema that was removed from the metadata"):
+        copy.append(lake)
+
+
 def test_metadata_that_pyiceberg_cannot_read(server: S3Server, lake: IcebergLake, copy: Copy) -> None:
     def set_version(metadata: dict[str, Any]) -> None:
         metadata["format-version"] = 9
