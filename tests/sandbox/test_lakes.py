@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import json
+import signal
 import uuid
 from decimal import Decimal
 from pathlib import Path
@@ -41,8 +42,10 @@ from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
 from tests.lakes import COLUMNS, LAKES, IcebergLake, Lake, orders
 from tests.marks import thorough
-from tests.sandbox.conftest import Freeze, Lab, bag
+from tests.sandbox.conftest import WAIT_SECONDS, Freeze, Lab, bag
+from tests.sandbox.few import die_before
 from tests.sandbox.gates import Gate
+from tests.sandbox.worker import running_worker
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
@@ -261,6 +264,29 @@ def test_two_first_loads_with_a_compaction_in_between(
     lake.compact()
     lab.load(LOCATION, table, task_id="fast")
     assert gate.wake() is None
+    assert bag(loaded(lab)) == bag(lake.rows())
+
+
+@pytest.mark.parametrize(
+    ("name", "nth"),
+    [("write_event_planned", 1), ("write_event_committing", 1), ("move_partitions", 2), ("write_event_committed", 1)],
+)
+def test_a_worker_that_is_killed(lab: Lab, lake: Lake, name: str, nth: int) -> None:
+    """Meanwhile the lake is compacted, so that no file shows what the table holds."""
+    table = make_table(lab)
+    lake.append(orders(0))
+    lab.load(LOCATION, table, task_id="before")
+    for n in range(1, 5):
+        lake.append(orders(n))
+    given = {"source": lab.uri(LOCATION), "table": table, "clickhouse_conn_id": "ch", "aws_conn_id": "aws"}
+    ti = vars(lab.context(lab.operator(LOCATION, table), max_tries=1)["ti"])
+    before = die_before(name, nth, signal.SIGKILL)
+    with running_worker(given, ti, lab.started, before, lake.operator) as worker:
+        assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+    lake.compact()
+    lake.append(orders(5))
+    lab.load(LOCATION, table, try_number=2, max_tries=1)
+    lab.load(LOCATION, table, task_id="after")
     assert bag(loaded(lab)) == bag(lake.rows())
 
 

@@ -119,7 +119,7 @@ class LakePlay(Play):
 
 
 # One load is about to commit, or has just done so, while another one reads what the table holds.
-COMMITS = ("attach_partitions", "write_event_committed", "drop_staging")
+COMMITS = ("move_partitions", "write_event_committed", "drop_staging")
 AT_A_COMMIT = st.builds(Fault, st.just("pause"), st.sampled_from(COMMITS), st.integers(0, 1))
 
 
@@ -137,7 +137,7 @@ AT_A_COMMIT = st.builds(Fault, st.just("pause"), st.sampled_from(COMMITS), st.in
 )
 @example(
     lives=[(Life(0, 1),), (Life(0, 1),)],
-    faults=[Fault("pause", "attach_partitions", 1)],
+    faults=[Fault("pause", "move_partitions", 1)],
     max_files_per_chunk=ONE_CHUNK,
     nodes=2,
     steps=60,

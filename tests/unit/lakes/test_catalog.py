@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 import sys
 import threading
@@ -109,6 +110,7 @@ def rest(lake: IcebergLake, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Re
 
 
 def test_a_rest_catalog(rest: type[RestCatalog], lake: IcebergLake, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
     store = open_store()
     pinned = store.pin(set())
     assert pinned.id == lake.snapshot
@@ -116,6 +118,7 @@ def test_a_rest_catalog(rest: type[RestCatalog], lake: IcebergLake, caplog: pyte
     assert "/v1/namespaces/sales/tables/orders" in rest.asked
     with pytest.raises(ConfigError, match=r"has no table 'sales.nothing'"):
         open_store("sales.nothing")
+    assert "urllib3" in caplog.text
     assert SECRET not in caplog.text
 
 

@@ -101,7 +101,7 @@ def test_a_plan_of_an_iceberg_table() -> None:
     assert (operator.aws_conn_id, operator.where, operator.data_format) == (None, "id > 1", "Parquet")
 
 
-def test_a_plan_of_a_delta_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_of_a_delta_table() -> None:
     operator = operator_of("--lake", "delta")
     assert isinstance(operator, DeltaToClickHouseOperator)
     assert operator.open_store().pattern.globs == ("t/**",)
