@@ -142,9 +142,9 @@ def check_named(store: ObjectStore, request: LoadRequest, files: Sequence[Source
     """
     if isinstance(store, SnapshotStore) and files and not list_keys(files, request.pattern):
         raise ConfigError(
-            f"the snapshot has {format_count(len(files))} data files, which are too many to name in one INSERT, and"
-            f" load_mode={request.load_mode.value!r} takes them all at once; compact the lake's table into fewer"
-            " files, or load them with load_mode='append' (commit='chunk') into a new table, and exchange the tables"
+            f"the snapshot has {format_count(len(files))} data files, which are too many to name in one INSERT, as"
+            " this load would have to; compact the lake's table into fewer files, or load them with"
+            " load_mode='append' (commit='chunk') into a new table, and exchange the tables"
         )
 
 

@@ -356,8 +356,9 @@ class LoadReport:
 
 
 def describe_snapshot(facts: Mapping[str, str]) -> str:
-    """Describe what of a lake's table was loaded: ``7 (append, 2026-11-25T…), what was added after 5``."""
-    about = ", ".join(filter(None, (facts["operation"], facts["time"])))
+    """Describe what of a lake's table was loaded: ``7 (append, 2026-11-25T…, schema 2), what was added after 5``."""
+    schema = facts["schema_id"] and f"schema {facts['schema_id']}"
+    about = ", ".join(filter(None, (facts["operation"], facts["time"], schema)))
     what = f"what was added after {facts['after']}" if facts["after"] else "all of its rows"
     return f"{facts['id']}{f' ({about})' if about else ''}, {what}"
 

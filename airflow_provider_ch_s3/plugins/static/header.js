@@ -13,6 +13,12 @@ function describeMerge(merge) {
     .join(", ");
 }
 
+// Which snapshot of a lake's table was loaded.
+function describeSnapshot({ id, after, operation, time }) {
+  const what = after ? `what was added after ${after}` : "all rows";
+  return id && [id, operation, time, what].filter(Boolean).join(", ");
+}
+
 // One address, or a list of them.
 function describeSource(source) {
   const [first, ...others] = [source].flat();
@@ -23,6 +29,7 @@ export function Header({ load: { state, fields, report, links } }) {
   const play = links.ClickHouse;
   const columns = Object.keys(report?.columns_added ?? {}).join(", ");
   const merged = describeMerge(report?.merge ?? {});
+  const snapshot = describeSnapshot(report?.snapshot ?? {});
   const id = report?.query_id;
   const named = html`<span><code>${id}</code><${CopyButton} text=${id} what="the query id" /></span>`;
   const link = html`<a href=${play} target="_blank" rel="noreferrer">open</a>`;
@@ -36,6 +43,7 @@ export function Header({ load: { state, fields, report, links } }) {
       </h2>
       <dl>
         ${fields.source && field("Source", code(describeSource(fields.source)))}
+        ${snapshot && field("Snapshot", snapshot)}
         ${report && field("Mode", code(report.load_mode))}
         ${merged && field("Merged rows", merged)}
         ${columns && field("Columns added", code(columns))}

@@ -14,6 +14,7 @@ from airflow_provider_ch_s3.load.report import (
     NodeReport,
     build_report,
     describe_partitions,
+    describe_snapshot,
     join_reports,
 )
 from airflow_provider_ch_s3.query.state import QueryStatus
@@ -260,6 +261,12 @@ def test_a_report_of_an_earlier_release_lacks_what_that_did_not_know() -> None:
 def test_a_report_is_told_with_the_prediction_of_a_later_release() -> None:
     predicted = {**dataclasses.asdict(PREDICTION), "colour": "red"}
     assert f"predicted: {PREDICTION}" in str(dataclasses.replace(COMMITTED, predicted=predicted))
+
+
+def test_a_snapshot_in_a_line() -> None:
+    facts = {"id": "7", "after": "5", "operation": "append", "time": "2026-11-25T01:02:03Z", "schema_id": "2"}
+    assert describe_snapshot(facts) == "7 (append, 2026-11-25T01:02:03Z, schema 2), what was added after 5"
+    assert describe_snapshot(dict.fromkeys(facts, "") | {"id": "8"}) == "8, all of its rows"
 
 
 def test_nothing_new() -> None:

@@ -115,6 +115,11 @@ def test_a_finished_load_shows_its_numbers_beside_the_plan(scripts: Scripts) -> 
             id="merge",
         ),
         pytest.param(
+            dataclasses.replace(COMMITTED, snapshot={"id": "7", "after": "5", "operation": "append", "time": "2026"}),
+            "Snapshot 7, append, 2026, what was added after 5 Mode",
+            id="snapshot",
+        ),
+        pytest.param(
             dataclasses.replace(COMMITTED, partitions={f"{day:04}": 1 for day in range(1_000)}, replaced={}),
             "0019 1 0 Show all 1,000",
             id="many-partitions",

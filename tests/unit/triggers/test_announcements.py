@@ -15,7 +15,7 @@ from airflow.providers.common.compat.sdk import Asset
 from airflow_provider_ch_s3.assets.clickhouse import clickhouse_asset, describe_in_events
 from airflow_provider_ch_s3.cluster.declaration import parse_declaration
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import parse_source
+from airflow_provider_ch_s3.files.addresses import ICEBERG, parse_location, parse_source
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.table.row_check import CheckResult
 from airflow_provider_ch_s3.table.target import TableName
@@ -140,6 +140,21 @@ def test_failed_checks_are_counted_too(monkeypatch: pytest.MonkeyPatch) -> None:
         ("ch_s3.load.checks", 2, "failed"),
         ("ch_s3.load.checks", 1, "warned"),
     ]
+
+
+def test_lineage_has_the_snapshot_of_a_lake() -> None:
+    pytest.importorskip("airflow.providers.openlineage", reason="needs the OpenLineage provider")
+    lineage = LoadLineage(
+        pattern=parse_location("s3://bucket/lake/orders", ICEBERG),
+        server="ch",
+        table=TABLE,
+        column_types={},
+        report=dataclasses.replace(REPORT, snapshot={"id": "7"}),
+        sql="",
+    ).build()
+    (found,) = lineage.inputs
+    assert (found.namespace, found.name) == ("s3://bucket", "lake/orders")
+    assert found.facets["version"].datasetVersion == "7"
 
 
 def test_lineage_leads_from_folders_to_the_table() -> None:
