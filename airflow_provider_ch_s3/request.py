@@ -12,6 +12,7 @@ from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
 from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.new_table import CreateTable
+from airflow_provider_ch_s3.table.provenance import Provenance
 from airflow_provider_ch_s3.table.row_check import Check
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 
@@ -150,6 +151,7 @@ class LoadRequest:
     :param structure: ``name Type, …`` of the files; None to infer it from the files and the table.
     :param columns: the table's columns to load; None for all.
     :param select: table column → flat SQL expression over the columns of the files.
+    :param provenance: table column → what it says of where a row came from.
     :param where: flat SQL condition over the columns of the files.
     :param settings: ClickHouse settings that win over everything computed.
     :param connection_settings: those of the Airflow connection.
@@ -186,6 +188,7 @@ class LoadRequest:
     structure: str | None = None
     columns: Sequence[str] | None = None
     select: Mapping[str, str] = field(default_factory=dict)
+    provenance: Provenance = field(default_factory=dict)
     where: str = ""
     settings: Mapping[str, SettingValue] = field(default_factory=dict)
     connection_settings: Mapping[str, SettingValue] = field(default_factory=dict)

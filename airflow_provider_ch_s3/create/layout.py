@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, is_nullable
@@ -62,10 +63,7 @@ def _with_types(columns: Sequence[NewColumn], types: Mapping[str, str]) -> tuple
         raise ConfigError(
             f"create_table has a type for {unknown[0]!r}, and the files have no such column; they have {known}"
         )
-    return tuple(
-        NewColumn(name=column.name, type=types.get(column.name, column.type), in_path=column.in_path)
-        for column in columns
-    )
+    return tuple(replace(column, type=types.get(column.name, column.type)) for column in columns)
 
 
 def _choose_engine(create: CreateTable, *, is_replicated: bool) -> tuple[str, str]:
@@ -86,7 +84,7 @@ def _choose_keys(create: CreateTable, engine: str, columns: Sequence[NewColumn])
         return create.keys, _GIVEN
     if not is_merge_tree(engine):
         return (), _KEYLESS
-    usable = [column for column in columns if not is_nullable(column.bare_type)]
+    usable = [column for column in columns if not (column.is_provenance or is_nullable(column.bare_type))]
     keys = [column.name for column in usable if column.in_path]
     times = (c.name for c in usable if not c.in_path and family(base_type(c.bare_type)) == "time")
     keys += islice(times, 1)

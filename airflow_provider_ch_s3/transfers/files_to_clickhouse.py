@@ -149,6 +149,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     :param columns: columns of the table to load; None: all. (templated)
     :param select: column of the table → flat SQL expression over the columns of the files, which may name no table.
         (templated)
+    :param provenance: column of the table → what the load writes there: ``path``, the file; ``row``, its row there,
+        from 1; ``time``, when its server began to load it; ``load``, the query id of the INSERT.
     :param where: flat SQL condition over the columns of the files; other rows are not loaded. (templated)
     :param settings: ClickHouse settings; they override those of the connection and the computed ones. (templated)
     :param poll_interval: seconds between two polls of the running query; if not deferred, at most, since the first
@@ -255,6 +257,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         structure: str | None = None,
         columns: Sequence[str] | None = None,
         select: Mapping[str, str] | None = None,
+        provenance: Mapping[str, str] | None = None,
         where: str = "",
         settings: Mapping[str, SettingValue] | None = None,
         poll_interval: float = 5.0,
@@ -305,6 +308,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self.structure = structure
         self.columns = columns
         self.select = select
+        self.provenance = provenance
         self.where = where
         self.settings = settings
         self.poll_interval = poll_interval

@@ -37,6 +37,7 @@ from airflow_provider_ch_s3.request import (
     OnPartialPartitions,
 )
 from airflow_provider_ch_s3.table.new_table import parse_create_table
+from airflow_provider_ch_s3.table.provenance import parse_provenance
 from airflow_provider_ch_s3.table.row_check import parse_checks
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 
@@ -101,6 +102,7 @@ def build_request(
         structure=operator.structure,
         columns=operator.columns,
         select=operator.select or {},
+        provenance=parse_provenance(operator.provenance),
         where=operator.where,
         settings={**dialect.settings, **(operator.settings or {})},
         connection_settings=connection_settings,

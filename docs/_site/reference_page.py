@@ -103,6 +103,7 @@ EXAMPLES = {
     "partitions": "\"{{ ti.xcom_pull('load')['partitions'] }}\"",
     "poke_interval": "60",
     "poll_interval": "2",
+    "provenance": '{"source_file": "path"}',
     "query": '"SELECT * FROM flights WHERE day = today()"',
     "quote": '"\'"',
     "replace_where": "\"day = '{{ ds }}'\"",

@@ -52,6 +52,7 @@ def test_defaults_are_the_careful_ones() -> None:
     assert request.materialized_views is MaterializedViews.REFUSE
     assert (request.min_files, request.min_rows, request.replace_where) == (1, 1, "")
     assert request.settle_before_commit is False
+    assert request.provenance == {}
     assert request.on_no_files is OnNoFiles.FAIL
     assert (request.min_file_age_seconds, request.expected_files) == (0.0, ())
     assert request.commit is CommitAt.CHUNK
