@@ -159,6 +159,14 @@ class Holdings:
         """
         return set(self._held(attempts, after=after))
 
+    def replaced_of(self, keys: Set[tuple[str, int]]) -> list[str]:
+        """Find the partitions of some committed attempts that were replaced, or perhaps replaced in part, since."""
+        numbers = {number for _, number in keys}
+        committed = self._read(ledger_queries.render_read_commits, attempts=sorted(numbers))
+        committed = [one for one in committed if one.id.key in keys]
+        replaced = self._read_replacements({p for one in committed for p in one.filled}, is_certain=True)
+        return sorted({partition for one in committed for partition in _replaced_of(one, replaced)})
+
     def _held(
         self, attempts: Set[int], *, after: int = 0, is_certain: bool = False
     ) -> dict[tuple[str, int], HeldAttempt]:

@@ -235,7 +235,7 @@ class Ledger:
             "try_number": try_number,
             "first_open": first_open,
             "detail": json.dumps(detail or {}),
-            **(_looked_up(detail) if kind is EventKind.COMMITTED and detail else {}),
+            **(_looked_up(detail) if kind in (EventKind.COMMITTED, EventKind.UNDONE) and detail else {}),
         }
         # A heartbeat only matters to those who read the ledger now.
         quorum = 0 if kind is EventKind.ALIVE else self.quorum

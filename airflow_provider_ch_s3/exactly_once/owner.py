@@ -461,6 +461,10 @@ class Owner:
             seconds = committing.seconds
         # A staging table that another owner has renamed looks as if everything had been moved.
         tables = self.staging.claim(commit.attempt, self.epoch)
+        # Before the end of this commit: whoever finishes it writes them again.
+        for query_id, partitions in commit.plan.undoes.items():
+            undone = {"table_uuids": commit.plan.table_uuids, "load_mode": "append", "partitions": partitions}
+            self._write(EventKind.UNDONE, AttemptId.parse(query_id), undone)
         self._write(EventKind.COMMITTED, commit.attempt, commit.plan.as_done(seconds))
         for table in tables:
             self.staging.drop_table(table)

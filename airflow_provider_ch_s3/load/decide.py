@@ -121,7 +121,7 @@ def decide_next(history: History, attempt: AttemptId, request: LoadRequest) -> R
             f"another process of this task has abandoned {attempt.query_id} and continues with a later attempt;"
             " stopping this process, no action needed"
         )
-    if found.state is EventKind.ABANDONED:
+    if found.state in (EventKind.ABANDONED, EventKind.UNDONE):
         return Recover()  # another load waited too long for the lease, took it over, and abandoned this attempt
     return Resume(attempt) if found.state is EventKind.COMMITTING else _continue(found, request)
 

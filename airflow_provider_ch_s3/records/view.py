@@ -44,6 +44,7 @@ MAX_FILES = 1_000
 _SENTENCES = {
     "held": "loaded",
     "replaced": "loaded, but the rows have been replaced since, or the table was dropped",
+    "undone": "loaded, and the load was undone: a load takes the file again",
     "open": "not loaded yet: the attempt is open",
     "abandoned": "not loaded: the attempt was abandoned, and nothing of it was committed",
     "validated": "not loaded: the rows were only validated",
@@ -252,13 +253,15 @@ class LedgerView:
 
 def _file_record(row: dict[str, Any], record: LoadRecord | None, held: set[tuple[str, int]]) -> FileRecord:
     key = (row["load_id"], row["attempt"])
-    is_committed = record is not None and record.state == EventKind.COMMITTED.value
+    is_committed, is_undone = (
+        record is not None and record.state == kind.value for kind in (EventKind.COMMITTED, EventKind.UNDONE)
+    )
     if key in held:
         state = "held"
     elif record is not None and record.is_open:
         state = "open"
     else:
-        state = "replaced" if is_committed else "abandoned"
+        state = "replaced" if is_committed else "undone" if is_undone else "abandoned"
     return FileRecord(
         path=row["path"],
         etag=row["etag"],

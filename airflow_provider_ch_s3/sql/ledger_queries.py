@@ -179,6 +179,7 @@ def render_read_commits(
 
             AND attempt IN ({{ attempts | literals }})
         GROUP BY target, load_id, generation, attempt
+        HAVING countIf(event = 'undone') = 0
         SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
     """
     return inline(
@@ -208,6 +209,7 @@ def render_read_commits_into(
             AND hasAny(mapKeys(partitions), [{{ partitions | literals }}])
             AND epoch >= {{ since | literal }}
         GROUP BY target, load_id, generation, attempt
+        HAVING countIf(event = 'undone') = 0
         SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
     """
     return inline(
@@ -597,11 +599,12 @@ def render_prune_ledger(
 ) -> Statement:
     """Remove how some attempts of a target began; if last, how they ended."""
     text = """
-        {# The last epoch is always kept: no epoch may be used twice. #}
+        {# The last epoch is always kept: no epoch may be used twice. So is what was undone: it may go before the #}
+        {# commit does, which would then count again. #}
         ALTER TABLE {{ ledger | table_name }}{{ cluster | on_cluster }}
         DELETE WHERE target = {{ target | literal }} AND epoch < {{ last_epoch | literal }}
         {% if is_last %}
-            AND event NOT IN ('locked', 'alive') AND (load_id, attempt) IN ({{ attempts | tuples }})
+            AND event NOT IN ('locked', 'alive', 'undone') AND (load_id, attempt) IN ({{ attempts | tuples }})
         {% else %}
             AND event IN ('planned', 'committing') AND (load_id, attempt) IN ({{ attempts | tuples }})
         {% endif %}

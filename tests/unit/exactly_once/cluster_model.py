@@ -44,6 +44,13 @@ def is_replaced(row: str) -> bool:
     return not row.startswith("kept")
 
 
+def condition_of(statement: Statement) -> Callable[[tuple[str, str]], bool]:
+    """Whether a statement's condition holds for a row: which loads wrote it, :data:`CONDITION`, or none."""
+    if loads := re.search(r"`load` IN \(([^)]*)\)", statement.text):
+        return lambda row: row[1] in _literals(loads[1])
+    return lambda row: CONDITION in statement.text and is_replaced(row[0])
+
+
 class Killed(BaseException):
     """SIGKILL: the process does nothing more."""
 
@@ -488,7 +495,7 @@ class Cluster:
     def _delete_rows(self, node: Node, statement: Statement, _: str | None) -> None:
         table = self._table(node, _names(statement.text)[0])
         for part in [part for part in table.parts if part.is_active]:
-            kept = Counter({row: count for row, count in part.rows.items() if not is_replaced(row[0])})
+            kept = Counter({row: count for row, count in part.rows.items() if not condition_of(statement)(row)})
             if kept != part.rows:
                 self._parts += 1
                 part.is_active = False
@@ -680,7 +687,7 @@ class Cluster:
         return [row for row in found if row["epoch"] >= since and row["partitions"].keys() & set(partitions)]
 
     def _read_replacements(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
-        keeping = ("append", "replace_where")
+        keeping = ("append", "replace_where", "undo")
         return [row for row in self._committed(node, statement) if row["load_mode"] not in keeping]
 
     def _write_names(self, *_: object) -> None:
@@ -697,7 +704,7 @@ class Cluster:
     def _committed(self, node: Node, statement: Statement) -> list[dict[str, Any]]:
         uuids = set(_literals(_match(r"hasAny\(table_uuids, \[(.*)\]\)", statement.text)[1]))
         found = self._entries(node, statement)
-        return [row for row in found if row["event"] == "committed" and uuids & set(row["table_uuids"])]
+        return [row for row in found if row["event"] in ("committed", "undone") and uuids & set(row["table_uuids"])]
 
     def _entries(self, node: Node, statement: Statement) -> list[dict[str, Any]]:
         ledger = _match(r"FROM clusterAllReplicas\('c', 'd', '(\w+)'\)", statement.text)
@@ -716,14 +723,12 @@ class Cluster:
     def _touched_partitions(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         table = self._table(node, _match(r"clusterAllReplicas\('c', 'd', '(\w+)'\)", statement.text)[1])
         found = table.partitions.items()
-        return [{"_partition_id": partition} for partition, rows in found if any(is_replaced(row) for row, _ in rows)]
+        return [{"_partition_id": name} for name, rows in found if any(map(condition_of(statement), rows))]
 
     def _count_outside(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         table = self._table(node, _match(r"cluster\('c', 'd', '(\w+)'\)", statement.text)[1])
         rows: Rows = sum(table.partitions.values(), Counter())
-        kept = sum(
-            count for (row, _), count in rows.items() if CONDITION not in statement.text or not is_replaced(row)
-        )
+        kept = sum(count for row, count in rows.items() if not condition_of(statement)(row))
         return [{"ch_s3_rows": rows.total(), "ch_s3_outside": kept}]
 
     def _unapplied_changes(self, *_: object) -> list[dict[str, Any]]:
@@ -937,11 +942,19 @@ def _concerned(found: Sequence[dict[str, Any]], statement: Statement, now: float
     return sorted(unique.values(), key=lambda row: (row["epoch"], row["time_seconds"]))
 
 
+def _key(row: Mapping[str, Any]) -> tuple[str, int, int]:
+    return row["load_id"], row["generation"], row["attempt"]
+
+
 def _commits(found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each committed attempt once, when it was recorded first."""
+    """Each committed attempt once, when it was recorded first, unless it was undone."""
     commits: dict[tuple[str, int, int], dict[str, Any]] = {}
-    for row in sorted(found, key=lambda row: (row["epoch"], row["time_seconds"])):
-        key = (row["load_id"], row["generation"], row["attempt"])
+    rows = sorted(found, key=lambda row: (row["epoch"], row["time_seconds"]))
+    undone = {_key(row) for row in rows if row["event"] == "undone"}
+    for row in rows:
+        key = _key(row)
+        if key in undone:
+            continue
         names = {**dict(zip(("load_id", "generation", "attempt"), key, strict=True)), "target": row["target"]}
         moment = (row["epoch"], row["time_seconds"])
         what = {"committed_at": moment, "mode": row["load_mode"], "partition_rows": row["partitions"]}

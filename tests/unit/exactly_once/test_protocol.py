@@ -36,13 +36,14 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.table import read_definition
-from airflow_provider_ch_s3.load import kill, staged
+from airflow_provider_ch_s3.load import kill, staged, undo
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.query import state
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnLoadedFiles, OnPartialPartitions
 from airflow_provider_ch_s3.sql import render
 from airflow_provider_ch_s3.table.mapping import MappedColumn
+from airflow_provider_ch_s3.table.provenance import Origin
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import LoadPlan, MemorySharing, Prediction, Setting, SettingOrigin
 from tests.unit.exactly_once.cluster_model import (
@@ -82,6 +83,7 @@ STATEMENTS = (
     "write_event_planned",
     "write_event_committing",
     "write_event_committed",
+    "write_event_undone",
     "write_event_abandoned",
     "create_lock",
     "drop_lock",
@@ -162,6 +164,7 @@ class Load:
             replace_where=CONDITION if self.mode is LoadMode.REPLACE_WHERE else "",
             max_files_per_chunk=self.max_files_per_chunk,
             on_loaded_files=self.on_loaded_files,
+            provenance={"load": Origin.LOAD},
         )
 
     def rows(self, partition: str) -> Counter[str]:
@@ -190,7 +193,7 @@ def find_model_target(
         name=TABLE,
         local=TABLE,
         engine="MergeTree",
-        columns=(TableColumn(name="row", type="String"),),
+        columns=(TableColumn(name="row", type="String"), TableColumn(name="load", type="String")),
         partition_key="p",
         spans_cluster=True,
         uuids=tuple(node.tables["t"].uuid for node in client.cluster.nodes),
@@ -282,6 +285,15 @@ def kill_model_load(load: Load, process: Process) -> None:
     kill.kill_load(client, ClusterDeclaration(cluster="c"), identity, timing=time_of(client))
 
 
+def undo_model_load(load: Load, process: Process) -> str:
+    """Undo a load, as the command does."""
+    client = ModelClient(process)
+    since = datetime.datetime(2026, 11, 22, tzinfo=datetime.UTC)
+    identity = LoadIdentity(dag_id="ch-s3", task_id="undo", run_id=load.name, table=str(TABLE), since=since)
+    target = find_model_target(client, ClusterDeclaration(cluster="c"), identity, timing=time_of(client))
+    return undo.undo(target, load.identity(Life(0, 1)).load_id, is_dry_run=False)
+
+
 @pytest.fixture(autouse=True)
 def model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace threads by those of the model, and what is not part of the protocol by what needs no server."""
@@ -292,6 +304,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "find_target", find_model_target)
     monkeypatch.setattr(staged, "prepare_load", prepare_model_load)
     monkeypatch.setattr(staged, "check_replace_where", lambda *_: None)
+    monkeypatch.setattr(undo, "check_keepable", lambda *_: None)
 
 
 class Play:
@@ -302,6 +315,7 @@ class Play:
         self.before = BEFORE_REPLACE_WHERE if loads[0].mode is LoadMode.REPLACE_WHERE else BEFORE
         cluster.create("t", self.before)
         self.loads = loads
+        self.is_replacing = loads[0].mode is not LoadMode.APPEND
         self.switch_ratio = switch_ratio
         self.waiting = {load: list(load.lives) for load in loads}
         self.last: dict[Load, Process] = {}
@@ -375,13 +389,15 @@ class Play:
         return before is None or before.is_over or before.is_paused or self.waiting[load][0].is_copy
 
     def _run_quietly(self, load: Load, life: Life) -> None:
-        process = self._launch(load, life)
+        self._wait_for(self._launch(load, life), LoadReport)
+
+    def _wait_for(self, process: Process, kind: type) -> None:
         limit = self.cluster.steps + MAX_STEPS
         while self.cluster.ready():
             self._check_now(self.cluster.steps < limit, "a retry that ends")
             self._step_each()
             self._check_always()
-        self._check_now(isinstance(process.result, LoadReport), f"a retry that works: {process.error!r}")
+        self._check_now(isinstance(process.result, kind), f"a retry that works: {process.error!r}")
 
     def _step_each(self) -> None:
         """Let everything that can continue do so for one step, in the order of time."""
@@ -407,7 +423,7 @@ class Play:
             self._check_now(is_known, f"only expected errors, {process.name}: {process.error!r}")
         running = Counter(insert.query_id[:26] for insert in self.cluster.inserts if not insert.is_over)
         self._check_now(max(running.values(), default=0) <= 1, "one INSERT of a load at a time")
-        if self.loads[0].mode is not LoadMode.APPEND:
+        if self.is_replacing:
             return  # while partitions are replaced node by node, some rows are there twice
         for partition, rows in self.cluster.contents("t").items():
             names = Counter(name for name, _ in rows.elements())
@@ -727,3 +743,29 @@ def test_who_dies_in_line_delays_the_others_only_for_a_while(seed: int, dies: st
         processes[heirs.pop()].kill()
     play.run()
     assert cluster.now < 60
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_an_undo_that_breaks_off_is_finished_by_whoever_comes(seed: int) -> None:
+    """A load is undone while another one is at work, with faults; afterwards it is loaded again."""
+    rng = random.Random(seed)
+    cluster = Cluster(rng.choice([2, 3]), OBJECTS, rng)
+    first, other = Load("x", ("in/a", "in/b"), LoadMode.APPEND), Load("y", ("in/c",), LoadMode.APPEND)
+    play = Play(cluster, (first, other), switch_ratio=rng.choice([0.02, 0.4]))
+    play.waiting[first].clear()
+    play.is_replacing = True
+    play._run_quietly(first, Life(0, 1))
+    statements = ("write_event_committing", "replace_partitions", "copy_partitions", "write_event_undone")
+    statements += ("write_event_committed", "delete_rows", "rename_staging", "drop_staging", "read_events")
+    cluster.faults = [Fault(rng.choice(KINDS), rng.choice(statements), rng.randrange(4)) for _ in range(3)]
+    cluster.faults.append(Fault(rng.choice(("crash", "stop")), "alter step", rng.randrange(8)))
+    cluster.launch("undo", partial(undo_model_load, first))
+    play._run_wild()
+    cluster.faults.clear()
+    play._run_quietly(other, other.last_life)
+    play._wait_for(cluster.launch("undo again", partial(undo_model_load, first)), str)
+    left = Counter(name for rows in cluster.contents("t").values() for name, _ in rows.elements())
+    expected = [*(row for rows in BEFORE.values() for row in rows), *(row for p in "12" for row in other.rows(p))]
+    play._check_now(left == Counter(expected), f"the rows of the other load, and those from before, not {left}")
+    play._run_quietly(first, Life(1, 2))
+    play._check_rest()
