@@ -44,6 +44,7 @@ class OnChangedFiles(Enum):
     FAIL = "fail"
     LOAD = "load"
     SKIP = "skip"
+    REPLACE = "replace"
 
 
 class MergeDuplicates(Enum):
@@ -251,6 +252,11 @@ class LoadRequest:
     def skips_loaded(self) -> bool:
         """Whether files that the table holds already are left out."""
         return self.load_mode is LoadMode.APPEND and self.on_loaded_files is OnLoadedFiles.SKIP
+
+    @property
+    def replaces_changed(self) -> bool:
+        """Whether a file that changed replaces the rows of its older versions."""
+        return self.on_changed_files is OnChangedFiles.REPLACE
 
     @property
     def takes_all_columns(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.exactly_once.commit_plan import REPLACE_FILES
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
 from airflow_provider_ch_s3.request import LoadMode
@@ -89,11 +90,19 @@ class Holdings:
         for part in batches(sorted(paths), FILES_PER_STATEMENT):
             rows = [row for row in self.ledger.read_files(self.names, part[0], part[-1]) if row["path"] in paths]
             held = self._held({row["attempt"] for row in rows}, after=after)
-            for row in rows:
-                if (row["load_id"], row["attempt"]) in held:
-                    found.setdefault(row["path"], set()).add(row["etag"])
+            for row, _ in _current(rows, held):
+                found.setdefault(row["path"], set()).add(row["etag"])
             if whole:
                 _check_whole(rows, held)
+        return found
+
+    def holders_of(self, paths: Set[str]) -> dict[str, set[AttemptId]]:
+        """Find the attempts whose rows of each of the given paths the table holds, in whatever version."""
+        found: dict[str, set[AttemptId]] = {}
+        for part in batches(sorted(paths), FILES_PER_STATEMENT):
+            rows = [row for row in self.ledger.read_files(self.names, part[0], part[-1]) if row["path"] in paths]
+            for row, one in _current(rows, self._held({row["attempt"] for row in rows})):
+                found.setdefault(row["path"], set()).add(one.commit.id)
         return found
 
     def loaders(
@@ -250,6 +259,18 @@ def _replaced_of(one: CommittedAttempt, replaced: Mapping[str, Moment]) -> list[
     return sorted(p for p in one.filled if one.committed_at < _last_replaced(replaced, p))
 
 
+def _current(
+    rows: Sequence[Mapping[str, Any]], held: Mapping[tuple[str, int], HeldAttempt]
+) -> list[tuple[Mapping[str, Any], HeldAttempt]]:
+    """Those of some recorded files that are held, each with its attempt; not versions that a later one replaced."""
+    found = [(row, held[key]) for row in rows if (key := (row["load_id"], row["attempt"])) in held]
+    since: dict[str, Moment] = {}
+    for row, one in found:
+        if one.commit.load_mode == REPLACE_FILES:
+            since[row["path"]] = max(since.get(row["path"], NEVER), one.commit.committed_at)
+    return [(row, one) for row, one in found if one.commit.committed_at >= since.get(row["path"], NEVER)]
+
+
 def _check_whole(rows: Sequence[Mapping[str, Any]], held: Mapping[tuple[str, int], HeldAttempt]) -> None:
     """Check of each file that is held that no partition of its last attempt was replaced.
 
@@ -276,7 +297,7 @@ def _sum_up(found: Sequence[CommittedAttempt], partition: str) -> tuple[int, lis
     loads = [one for one in found if partition in one.partitions]
     for one in loads:
         # How many of the earlier rows these replaced is unknown: better too few than too many.
-        if one.load_mode in (LoadMode.REPLACE_WHERE.value, LoadMode.MERGE.value):
+        if one.load_mode in (LoadMode.REPLACE_WHERE.value, LoadMode.MERGE.value, REPLACE_FILES):
             rows = 0
         if one.load_mode != LoadMode.MERGE.value:
             rows += one.partitions[partition]

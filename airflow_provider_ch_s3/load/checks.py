@@ -29,6 +29,7 @@ from airflow_provider_ch_s3.request import (
 )
 from airflow_provider_ch_s3.sql import load_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
+from airflow_provider_ch_s3.table.provenance import Origin
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             " load_mode='replace_where' and a condition that selects the rows to be replaced, or neither"
         )
     _check_merge_arguments(request)
+    _check_replaces_changed(target, request)
     check_list_after_loaded(request, is_staged=True)
     if not target.engine.endswith("MergeTree"):
         raise TargetError(
@@ -65,11 +67,12 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             f"load_mode='replace_partitions' needs PARTITION BY, and {target.local} has none; use"
             " load_mode='replace_table' or 'replace_where'"
         )
-    if target.views and (request.materialized_views is MaterializedViews.REFUSE or mode is not LoadMode.APPEND):
+    is_fed = mode is LoadMode.APPEND and not request.replaces_changed
+    if target.views and (request.materialized_views is MaterializedViews.REFUSE or not is_fed):
         names = ", ".join(map(str, target.views))
         remedy = (
             "use materialized_views='replay' to feed them from the staged rows, or staging=False"
-            if mode is LoadMode.APPEND
+            if is_fed
             else "their old rows cannot be identified; detach the views, load, and fill them again"
         )
         raise TargetError(f"{target.name} feeds {names}, which staged commits do not trigger: {remedy}")
@@ -90,6 +93,30 @@ def _check_merge_arguments(request: LoadRequest) -> None:
     }
     if not is_merge and (unused := [name for name, value in given.items() if value]):
         raise ConfigError(f"{unused[0]} has no effect without load_mode='merge'; remove it, or use that mode")
+
+
+def _check_replaces_changed(target: TargetSpec, request: LoadRequest) -> None:
+    if not request.replaces_changed:
+        return
+    if not request.skips_loaded:
+        raise ConfigError(
+            "on_changed_files='replace' needs load_mode='append' and on_loaded_files='skip'; remove it, or the others"
+        )
+    if not {Origin.PATH, Origin.LOAD} <= set(request.provenance.values()):
+        raise ConfigError(
+            "on_changed_files='replace' finds the old rows of a file by the columns that say which file and which"
+            " load a row came from; give provenance={'source_file': 'path', 'load_id': 'load'}"
+        )
+    if not request.pattern.scheme.is_reliable:
+        raise ConfigError(
+            f"on_changed_files='replace' needs an object store, since servers do not agree on the name of a URL"
+            f" ({request.pattern}); use load_mode='replace_where'"
+        )
+    if not target.keeps_all_rows:
+        raise TargetError(
+            f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, so that those of one file"
+            " cannot be replaced; use a MergeTree table, or another value of on_changed_files"
+        )
 
 
 def check_list_after_loaded(request: LoadRequest, *, is_staged: bool) -> None:

@@ -80,6 +80,7 @@ from airflow_provider_ch_s3.load.merge import check_merge
 from airflow_provider_ch_s3.load.planned import describe_attempt
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load, read_server_settings
 from airflow_provider_ch_s3.load.reduce import after_failure, check_row_groups
+from airflow_provider_ch_s3.load.replace_files import check_replaced_files, replace_changed
 from airflow_provider_ch_s3.load.replace_where import check_replace_where
 from airflow_provider_ch_s3.load.report import LoadReport, build_report
 from airflow_provider_ch_s3.load.row_checks import check_chunk, try_checks
@@ -96,7 +97,7 @@ from airflow_provider_ch_s3.load.wiring import find_target
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus
 from airflow_provider_ch_s3.rejects.lines import check_reject
 from airflow_provider_ch_s3.rejects.stage import LineStage, create_rejected
-from airflow_provider_ch_s3.request import AfterLoad, OnNewColumns
+from airflow_provider_ch_s3.request import AfterLoad, LoadMode, OnNewColumns
 from airflow_provider_ch_s3.table.bad_rows import RejectTables, reject_tables
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.tuning import PastLoad, Reduction, check_given_settings, plan_chunk_bytes
@@ -245,7 +246,8 @@ class LoadRun(TaskLoad):
         if self.request.rejects:
             create_rejected(target.client, target.spec, self.reject_tables, may_create=not self.request.validate_only)
         target.check_commit([view.table for view in self.views])
-        check_rights(target, self.request.load_mode, self.views)
+        mode = LoadMode.REPLACE_WHERE if self.request.replaces_changed else self.request.load_mode
+        check_rights(target, mode, self.views)
         target.ledger.open([node.host for node in target.cluster.nodes])
         self.monitor.log.wait_until_there(self.timing)
         history = target.ledger.read()
@@ -343,6 +345,7 @@ class LoadRun(TaskLoad):
         """Inspect the files, and compute the settings; None if all files are loaded already."""
         check_replace_where(self.target, self.request)
         check_merge(self.target, self.request)
+        check_replaced_files(self.target, self.request, self.store.access(), selection.files)
         try_checks(self.target, self.request)
         if not selection.files:
             self._check_arguments(selection.left_out.example)
@@ -631,6 +634,8 @@ class LoadRun(TaskLoad):
                 owner.abandon(attempt.id)
                 return Recover()
             check_partial_partitions(self.target, self.request, set(plan.partitions))
+            if self.request.replaces_changed:
+                plan = replace_changed(self.target, self.request, self.store.access(), attempt.id, plan, paths)
             if not owner.commit(attempt.id, plan):
                 self._count_alteration()
                 owner.abandon(attempt.id)

@@ -268,7 +268,8 @@ def verify_staged(
         load_mode=mode,
         partitions=partitions,
         table_uuids=target.spec.uuids,
-        allow_empty=request.load_mode is not LoadMode.APPEND and takes_empty_partitions(target.client),
+        allow_empty=(request.load_mode is not LoadMode.APPEND or request.replaces_changed)
+        and takes_empty_partitions(target.client),
         replace_where=request.replace_where,
         merge=rule,
         keeps_all_rows=target.spec.keeps_all_rows,

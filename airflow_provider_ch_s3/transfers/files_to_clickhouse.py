@@ -83,7 +83,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     :param on_loaded_files: with ``append``, files (path and ETag) that the table already holds: ``skip`` them, or
         ``load`` them again.
     :param on_changed_files: with ``append``, files that the table holds in another version: ``fail``, ``load`` or
-        ``skip``.
+        ``skip`` them, or ``replace`` the rows of the other version, which ``provenance`` tells from others.
     :param on_partial_partitions: with ``replace_partitions``, a partition that also holds rows from elsewhere than
         these files: ``fail``, or ``replace`` those rows, too.
     :param materialized_views: views that the table feeds: ``refuse`` to load, or ``replay`` them from the staged rows

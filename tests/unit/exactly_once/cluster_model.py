@@ -45,9 +45,18 @@ def is_replaced(row: str) -> bool:
 
 
 def condition_of(statement: Statement) -> Callable[[tuple[str, str]], bool]:
-    """Whether a statement's condition holds for a row: which loads wrote it, :data:`CONDITION`, or none."""
+    """Whether a statement's condition holds for a row: loads and files that it is from, :data:`CONDITION`, or none.
+
+    A row has the name of its file at its beginning.
+    """
     if loads := re.search(r"`load` IN \(([^)]*)\)", statement.text):
-        return lambda row: row[1] in _literals(loads[1])
+        own = re.search(r"`load` = '([^']*)'", statement.text)
+        files = re.search(r"`path` IN \(([^)]*)\)", statement.text)
+        names = {path[-1] for path in _literals(files[1])} if files else None
+        return lambda row: (
+            (own is not None and row[1] == own[1])
+            or (row[1] in _literals(loads[1]) and (names is None or row[0][0] in names))
+        )
     return lambda row: CONDITION in statement.text and is_replaced(row[0])
 
 
@@ -687,7 +696,7 @@ class Cluster:
         return [row for row in found if row["epoch"] >= since and row["partitions"].keys() & set(partitions)]
 
     def _read_replacements(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
-        keeping = ("append", "replace_where", "undo")
+        keeping = ("append", "replace_where", "undo", "replace_files")
         return [row for row in self._committed(node, statement) if row["load_mode"] not in keeping]
 
     def _write_names(self, *_: object) -> None:

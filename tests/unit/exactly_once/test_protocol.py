@@ -36,11 +36,11 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.table import read_definition
-from airflow_provider_ch_s3.load import kill, staged, undo
+from airflow_provider_ch_s3.load import kill, replace_files, staged, undo
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.query import state
-from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnLoadedFiles, OnPartialPartitions
+from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnChangedFiles, OnLoadedFiles, OnPartialPartitions
 from airflow_provider_ch_s3.sql import render
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.provenance import Origin
@@ -128,7 +128,10 @@ class Life:
 
 @dataclass(frozen=True)
 class Load:
-    """One task: what it loads, and the processes that try to load it."""
+    """One task: what it loads, and the processes that try to load it.
+
+    :param version: of its files; another one replaces what the table holds.
+    """
 
     name: str
     keys: tuple[str, ...]
@@ -136,6 +139,7 @@ class Load:
     lives: tuple[Life, ...] = (Life(0, 1),)
     max_files_per_chunk: int = ONE_CHUNK
     on_loaded_files: OnLoadedFiles = OnLoadedFiles.SKIP
+    version: str = ""
 
     @property
     def last_life(self) -> Life:
@@ -164,18 +168,23 @@ class Load:
             replace_where=CONDITION if self.mode is LoadMode.REPLACE_WHERE else "",
             max_files_per_chunk=self.max_files_per_chunk,
             on_loaded_files=self.on_loaded_files,
-            provenance={"load": Origin.LOAD},
+            provenance={"load": Origin.LOAD, "path": Origin.PATH},
+            on_changed_files=OnChangedFiles.REPLACE if self.version else OnChangedFiles.FAIL,
         )
 
     def rows(self, partition: str) -> Counter[str]:
         return Counter(row for key in self.keys for row in OBJECTS[key].get(partition, ()))
 
 
+@dataclass(frozen=True)
 class ModelStore:
-    """An object store whose objects never change."""
+    """An object store with objects of one version."""
+
+    version: str = ""
 
     def list_files(self, pattern: SourcePattern, *, after: str = "") -> list[SourceFile]:
-        return [SourceFile(key=key, etag=f"etag-{key}", size_bytes=1) for key in pattern.globs if key > after]
+        keys = [key for key in pattern.globs if key > after]
+        return [SourceFile(key=key, etag=f"etag-{key}{self.version}", size_bytes=1) for key in keys]
 
     def access(self) -> S3Access:
         return S3Access(endpoint_url="http://s3")
@@ -193,7 +202,10 @@ def find_model_target(
         name=TABLE,
         local=TABLE,
         engine="MergeTree",
-        columns=(TableColumn(name="row", type="String"), TableColumn(name="load", type="String")),
+        columns=(
+            TableColumn(name="row", type="String"),
+            *(TableColumn(name=name, type="String") for name in ("load", "path")),
+        ),
         partition_key="p",
         spans_cluster=True,
         uuids=tuple(node.tables["t"].uuid for node in client.cluster.nodes),
@@ -304,7 +316,8 @@ def model(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "find_target", find_model_target)
     monkeypatch.setattr(staged, "prepare_load", prepare_model_load)
     monkeypatch.setattr(staged, "check_replace_where", lambda *_: None)
-    monkeypatch.setattr(undo, "check_keepable", lambda *_: None)
+    for module in (undo, replace_files):
+        monkeypatch.setattr(module, "check_keepable", lambda *_: None)
 
 
 class Play:
@@ -339,7 +352,7 @@ class Play:
             client = ModelClient(process)
             load_run = staged.LoadRun(
                 client=client,
-                store=ModelStore(),
+                store=ModelStore(load.version),
                 declaration=ClusterDeclaration(cluster="c"),
                 request=load.request,
                 identity=load.identity(life),
@@ -745,6 +758,13 @@ def test_who_dies_in_line_delays_the_others_only_for_a_while(seed: int, dies: st
     assert cluster.now < 60
 
 
+def faults_of_a_replacement(rng: random.Random) -> list[Fault]:
+    statements = ("write_event_committing", "replace_partitions", "copy_partitions", "write_event_undone")
+    statements += ("write_event_committed", "delete_rows", "rename_staging", "drop_staging", "read_events")
+    faults = [Fault(rng.choice(KINDS), rng.choice(statements), rng.randrange(4)) for _ in range(3)]
+    return [*faults, Fault(rng.choice(("crash", "stop")), "alter step", rng.randrange(8))]
+
+
 @pytest.mark.parametrize("seed", range(150))
 def test_an_undo_that_breaks_off_is_finished_by_whoever_comes(seed: int) -> None:
     """A load is undone while another one is at work, with faults; afterwards it is loaded again."""
@@ -755,10 +775,7 @@ def test_an_undo_that_breaks_off_is_finished_by_whoever_comes(seed: int) -> None
     play.waiting[first].clear()
     play.is_replacing = True
     play._run_quietly(first, Life(0, 1))
-    statements = ("write_event_committing", "replace_partitions", "copy_partitions", "write_event_undone")
-    statements += ("write_event_committed", "delete_rows", "rename_staging", "drop_staging", "read_events")
-    cluster.faults = [Fault(rng.choice(KINDS), rng.choice(statements), rng.randrange(4)) for _ in range(3)]
-    cluster.faults.append(Fault(rng.choice(("crash", "stop")), "alter step", rng.randrange(8)))
+    cluster.faults = faults_of_a_replacement(rng)
     cluster.launch("undo", partial(undo_model_load, first))
     play._run_wild()
     cluster.faults.clear()
@@ -769,3 +786,27 @@ def test_an_undo_that_breaks_off_is_finished_by_whoever_comes(seed: int) -> None
     play._check_now(left == Counter(expected), f"the rows of the other load, and those from before, not {left}")
     play._run_quietly(first, Life(1, 2))
     play._check_rest()
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_files_that_changed_replace_their_rows_whatever_breaks_off(seed: int) -> None:
+    """Two files have changed, and are loaded again while another load is at work, with faults."""
+    rng = random.Random(seed)
+    cluster = Cluster(rng.choice([2, 3]), OBJECTS, rng)
+    old, other = Load("x", ("in/a", "in/b"), LoadMode.APPEND), Load("z", ("in/c",), LoadMode.APPEND)
+    lives = rng.choice([(Life(0, 1),), (Life(0, 1), Life(0, 2)), (Life(0, 1), Life(0, 1, is_copy=True))])
+    chunk = rng.choice([1, ONE_CHUNK])
+    new = Load("y", ("in/a", "in/b"), LoadMode.APPEND, lives, chunk, version="-2")
+    play = Play(cluster, (old, new, other), switch_ratio=rng.choice([0.02, 0.4]))
+    play.waiting[old].clear()
+    play.is_replacing = True
+    play._run_quietly(old, Life(0, 1))
+    cluster.faults = faults_of_a_replacement(rng)
+    play._run_wild()
+    cluster.faults.clear()
+    for load in rng.sample((new, other), 2):
+        play._run_quietly(load, load.last_life)
+    play._check_rest()
+    writers = {writer for rows in cluster.contents("t").values() for _, writer in rows}
+    left = {writer for writer in writers if writer.startswith(old.identity(Life(0, 1)).load_id)}
+    play._check_now(not left, f"no row of the older version: {left}")

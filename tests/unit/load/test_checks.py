@@ -12,7 +12,8 @@ from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, Tar
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.inspect.table import Volume
 from airflow_provider_ch_s3.load.checks import check_mode, check_space
-from airflow_provider_ch_s3.request import LoadMode, LoadRequest, MaterializedViews
+from airflow_provider_ch_s3.request import LoadMode, LoadRequest, MaterializedViews, OnChangedFiles
+from airflow_provider_ch_s3.table.provenance import Origin
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 LOCAL = TableName(database="d", table="flights_local")
@@ -23,6 +24,7 @@ TARGET = TargetSpec(
     columns=(),
     partition_key="dt",
 )
+KNOWN = {"file": Origin.PATH, "load": Origin.LOAD}
 WHOLE = dataclasses.replace(TARGET, partition_key="")
 VIEWS = dataclasses.replace(
     TARGET, views=(TableName(database="d", table="daily"), TableName(database="e", table="hourly"))
@@ -42,6 +44,11 @@ def request(mode: str, **values: Any) -> LoadRequest:
         pytest.param(TARGET, request("replace_partitions"), id="replace-partitions"),
         pytest.param(WHOLE, request("replace_table"), id="replace-table-without-partitions"),
         pytest.param(WHOLE, request("replace_where", replace_where="id > 1"), id="replace-where-without-partitions"),
+        pytest.param(
+            TARGET,
+            request("append", on_changed_files=OnChangedFiles.REPLACE, provenance=KNOWN),
+            id="changed-files",
+        ),
         pytest.param(VIEWS, request("append", materialized_views=MaterializedViews.REPLAY), id="views-are-replayed"),
     ],
 )
@@ -104,6 +111,42 @@ REPLAY_WITHOUT_APPEND = (
             "d.flights feeds d.daily, e.hourly, which staged commits do not trigger: use"
             " materialized_views='replay' to feed them from the staged rows, or staging=False",
             id="views",
+        ),
+        pytest.param(
+            TARGET,
+            request("replace_table", on_changed_files=OnChangedFiles.REPLACE, provenance=KNOWN),
+            ConfigError,
+            "on_changed_files='replace' needs load_mode='append' and on_loaded_files='skip'; remove it, or the"
+            " others",
+            id="changed-files-of-a-replaced-table",
+        ),
+        pytest.param(
+            TARGET,
+            request("append", on_changed_files=OnChangedFiles.REPLACE, provenance={"file": Origin.PATH}),
+            ConfigError,
+            "on_changed_files='replace' finds the old rows of a file by the columns that say which file and which"
+            " load a row came from; give provenance={'source_file': 'path', 'load_id': 'load'}",
+            id="changed-files-without-provenance",
+        ),
+        pytest.param(
+            dataclasses.replace(TARGET, engine="ReplacingMergeTree"),
+            request("append", on_changed_files=OnChangedFiles.REPLACE, provenance=KNOWN),
+            TargetError,
+            "merges of d.flights_local (ReplacingMergeTree, or a TTL) may fold or remove rows, so that those of one"
+            " file cannot be replaced; use a MergeTree table, or another value of on_changed_files",
+            id="changed-files-of-rows-that-are-folded",
+        ),
+        pytest.param(
+            VIEWS,
+            request(
+                "append",
+                on_changed_files=OnChangedFiles.REPLACE,
+                provenance=KNOWN,
+                materialized_views=MaterializedViews.REPLAY,
+            ),
+            TargetError,
+            REPLAY_WITHOUT_APPEND,
+            id="views-changed-files",
         ),
         pytest.param(VIEWS, request("replace_partitions"), TargetError, REPLAY_WITHOUT_APPEND, id="views-replace"),
         pytest.param(

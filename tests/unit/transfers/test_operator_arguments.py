@@ -238,8 +238,13 @@ def test_an_argument_of_the_sensor_of_another_type_is_named(arguments: dict[str,
             id="on_loaded_files",
         ),
         pytest.param(
-            {"on_changed_files": "replace"},
-            "on_changed_files='replace' is unknown; use one of 'fail', 'load', 'skip'",
+            {"provenance": {"source_file": "name"}},
+            "provenance['source_file']='name' is unknown; use one of 'path', 'row', 'time', 'load'",
+            id="provenance",
+        ),
+        pytest.param(
+            {"on_changed_files": "merge"},
+            "on_changed_files='merge' is unknown; use one of 'fail', 'load', 'skip', 'replace'",
             id="on_changed_files",
         ),
         pytest.param(
