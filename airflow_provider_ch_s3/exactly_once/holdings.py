@@ -106,12 +106,13 @@ class Holdings:
         return found
 
     def loaders(
-        self, etags: Mapping[str, str], *, dag: str, task: str, has_rows: Callable[[Mapping[str, int]], bool]
+        self, etags: Mapping[str, str], *, dag: str, task: str, find_whole: Callable[[Mapping[str, int]], Set[str]]
     ) -> dict[str, AttemptId]:
         """Find those of some versions of files that a task has loaded, and whose rows are certainly all in the table.
 
         :param etags: path → ETag.
-        :param has_rows: whether the table has so many rows in these partitions: they may have been removed by hand.
+        :param find_whole: takes partitions with the rows that loads have added to them, and returns those that have
+            as many: rows may have been removed by hand.
         :returns: path → the attempt that loaded it.
         """
         found: dict[str, AttemptId] = {}
@@ -124,8 +125,11 @@ class Holdings:
             held = self._held({number for _, (_, number) in rows}, is_certain=True)
             whole = {key for _, key in rows if key in held and not held[key].replaced}
             own = self._planned_by(dag, task, whole)
-            there = {key for key in own if has_rows(held[key].commit.partitions)}
-            found.update((path, own[key]) for path, key in rows if key in there)
+            added = self.rows_of_partitions({partition for key in own for partition in held[key].commit.filled})
+            there = find_whole({partition: count for partition, (count, _) in added.items()})
+            found.update(
+                (path, own[key]) for path, key in rows if key in own and there >= set(held[key].commit.filled)
+            )
         return found
 
     def _planned_by(self, dag: str, task: str, keys: Set[tuple[str, int]]) -> dict[tuple[str, int], AttemptId]:

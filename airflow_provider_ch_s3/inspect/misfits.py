@@ -1,4 +1,7 @@
-"""After a value of a typed file did not fit its column: look for the first one, because the servers name no row."""
+"""After a value of a typed file did not fit its column: look for the first one, because the servers name no row.
+
+The rows are converted again exactly as the load does it, file by file, and then halves of a file.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,16 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, is_nullable
+from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import format_count
-from airflow_provider_ch_s3.errors import ChS3Error
+from airflow_provider_ch_s3.errors import ChS3Error, ServerError
 from airflow_provider_ch_s3.files.source import SourceSpec
-from airflow_provider_ch_s3.inspect.explain import is_null_refused, named_column
-from airflow_provider_ch_s3.sql.load_queries import Suspect, render_find_misfit
+from airflow_provider_ch_s3.inspect.explain import is_misfit, named_column
+from airflow_provider_ch_s3.sql.load_queries import render_count_rows, render_read_rows, render_read_rows_value
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TargetSpec
 from airflow_provider_ch_s3.tuning import SettingValue
@@ -23,7 +27,7 @@ log = logging.getLogger(__name__)
 
 SEARCH_SECONDS = 30.0
 SHOWN_CHARACTERS = 60
-SCALARS = frozenset({"number", "string", "time", "uuid", "address"})
+ALL_ROWS = 2**62
 
 
 def find_misfit(
@@ -43,48 +47,76 @@ def find_misfit(
     :param where: the load's condition: other rows are not loaded.
     :param settings: with which the files are read.
     """
-    suspects = _suspects(source, mapping, target, message)
-    if not suspects or not source.format.is_typed:
+    if not source.format.is_typed:
         return ""
-    deadline = now() + SEARCH_SECONDS
-    for file in source.files:
-        if (left := deadline - now()) <= 0:
-            break
-        statement = render_find_misfit(
-            replace(source, files=(file,)), suspects, where=where, seconds=math.ceil(left), settings=settings
-        )
-        try:
-            rows = client.query(statement)
-        except ChS3Error as error:
-            log.info("cannot look for the value in %s: %s", file.key, error)
-            break
-        if rows:
-            suspect = suspects[int(rows[0]["number"]) - 1]
-            value = "NULL" if rows[0]["value"] is None else repr(str(rows[0]["value"])[:SHOWN_CHARACTERS])
-            return (
-                f"; the first one is {value} in row {format_count(int(rows[0]['row']) + 1)} of"
-                f" {source.pattern.path(file.key)!r}, for column {suspect.column.target!r}"
+    deadline, path = now() + SEARCH_SECONDS, ""
+    try:
+        for one in source.files:
+            file = _File(
+                client=client,
+                source=replace(source, files=(one,)),
+                types=target.column_types,
+                where=where,
+                settings=settings,
+                left=lambda: deadline - now(),
             )
-    return ""
+            columns = _suspects(source, mapping, message)
+            if file.has_misfit(columns):
+                path = source.pattern.path(one.key)
+                row, column, value = file.find_first(columns)
+                shown = "NULL" if value is None else repr(str(value)[:SHOWN_CHARACTERS])
+                return f"; the first one is {shown} in row {format_count(row + 1)} of {path!r}, for column {column!r}"
+    except ChS3Error as error:
+        log.info("cannot look for the value any further: %s", error)
+    return f"; the first one is in {path!r}" if path else ""
 
 
-def _suspects(source: SourceSpec, mapping: Sequence[MappedColumn], target: TargetSpec, message: str) -> list[Suspect]:
-    """The columns that may have the value: the one that the server names, or all that could."""
-    in_path = {column.name for column in source.columns if column.in_path}
-    is_null, types = is_null_refused(message), target.column_types
-    found = [
-        Suspect(
-            column=replace(column, conversion=None),
-            type="" if is_null else base_type(types[column.target]),
-            is_time=column.conversion is not None
-            and not column.conversion.is_text
-            and family(base_type(types[column.target])) == "time",
-        )
-        for column in mapping
-        if column.source not in in_path
-        and (not is_nullable(types[column.target]) if is_null else column.conversion is not None)
-        and family(base_type(types[column.target])) in SCALARS
-    ]
-    name = named_column(message)
-    named = [suspect for suspect in found if name in (suspect.column.target, suspect.column.source)]
-    return named or found
+def _suspects(source: SourceSpec, mapping: Sequence[MappedColumn], message: str) -> list[MappedColumn]:
+    """The columns that may have the value: the one that the server names, or all of the files."""
+    in_path, name = {column.name for column in source.columns if column.in_path}, named_column(message)
+    in_files = [column for column in mapping if column.source not in in_path]
+    return [column for column in in_files if name in (column.target, column.source)] or in_files
+
+
+@dataclass(frozen=True, kw_only=True)
+class _File:
+    """One of the files.
+
+    :param source: of this file alone.
+    :param types: of the table's columns.
+    :param left: seconds that are left for the search.
+    """
+
+    client: ClickHouseClient
+    source: SourceSpec
+    types: Mapping[str, str]
+    where: str
+    settings: Mapping[str, SettingValue]
+    left: Callable[[], float]
+
+    def has_misfit(self, columns: Sequence[MappedColumn], first: int = 0, count: int = ALL_ROWS) -> bool:
+        """Whether a value of some rows does not fit; ``first`` from 0."""
+        types = [self.types[column.target] for column in columns]
+        try:
+            self._query(render_read_rows, columns, types, where=self.where, first=first, count=count)
+        except ServerError as error:
+            if is_misfit(str(error), is_typed=True):
+                return True
+            raise
+        return False
+
+    def find_first(self, columns: Sequence[MappedColumn]) -> tuple[int, str, str | None]:
+        """Find the first value: its row, from 0, its column in the table, and itself."""
+        counted = self._query(render_count_rows, seconds=math.ceil(self.left()))
+        first, count = 0, int(counted[0]["row_count"])
+        while count > 1:
+            half = count // 2
+            first, count = (first, half) if self.has_misfit(columns, first, half) else (first + half, count - half)
+        column = next(column for column in columns if self.has_misfit([column], first, 1))
+        return first, column.target, self._query(render_read_rows_value, column, row=first)[0]["value"]
+
+    def _query(self, render: Callable[..., Statement], *what: object, **how: object) -> list[dict[str, Any]]:
+        if (left := self.left()) <= 0:
+            raise ServerError(f"it takes longer than {SEARCH_SECONDS:.0f} s")
+        limit = {"max_execution_time": math.ceil(left), "timeout_overflow_mode": "throw"}
+        return self.client.query(render(self.source, *what, **how, settings={**self.settings, **limit}))

@@ -10,11 +10,12 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId
+from airflow_provider_ch_s3.exactly_once.holdings import IDS_PER_STATEMENT
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.files.addresses import SourcePattern
@@ -23,7 +24,7 @@ from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, WritableStore
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.arrivals import Arrivals, is_marker, line_up_to
 from airflow_provider_ch_s3.request import AfterLoad, LoadRequest
-from airflow_provider_ch_s3.table.target import TargetSpec
+from airflow_provider_ch_s3.sql import staging_queries
 
 log = logging.getLogger(__name__)
 
@@ -88,9 +89,8 @@ def _find_left_behind(
         return
     for group in batches(Arrivals(store=store, request=request), FILES_PER_STATEMENT):
         etags = {request.pattern.path(file.key): file.etag for file in group}
-        present = cache(partial(target.partition_rows, target.spec.local))
         loaders = target.holdings.loaders(
-            etags, dag=identity.dag_id, task=identity.task_id, has_rows=partial(_has_rows, target.spec, present)
+            etags, dag=identity.dag_id, task=identity.task_id, find_whole=partial(_find_whole, target)
         )
         found = [
             (attempt, file.key, file.etag)
@@ -102,10 +102,15 @@ def _find_left_behind(
             yield found
 
 
-def _has_rows(spec: TargetSpec, read_present: Callable[[], Mapping[str, int]], rows: Mapping[str, int]) -> bool:
-    """Whether a table has so many rows in some partitions; if its merges fold rows, whether it has any there."""
-    needed = {partition: count if spec.keeps_all_rows else 1 for partition, count in rows.items() if count}
-    return all(read_present().get(partition, 0) >= count for partition, count in needed.items())
+def _find_whole(target: Target, added: Mapping[str, int]) -> set[str]:
+    """Find the partitions in which readers see as many rows as loads have added; if merges fold rows, any at all."""
+    found: set[str] = set()
+    for some in batches(sorted(added), IDS_PER_STATEMENT):
+        statement = staging_queries.render_count_seen(target.spec.local, target.cluster.name, partitions=some)
+        seen = {row["partition_id"]: row["rows"] for row in target.client.query(statement)}
+        needed = {one: added[one] if target.spec.keeps_all_rows else min(added[one], 1) for one in some}
+        found.update(one for one, rows in needed.items() if seen.get(one, 0) >= rows)
+    return found
 
 
 def _markers_of_empty(store: WritableStore, request: LoadRequest, folders: Collection[str]) -> Iterator[SourceFile]:

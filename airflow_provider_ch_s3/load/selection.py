@@ -180,7 +180,7 @@ def last_loaded_key(holdings: Holdings, pattern: SourcePattern) -> str:
 def find_earlier_file(
     ledger: Ledger, identity: LoadIdentity, store: ObjectStore, pattern: SourcePattern
 ) -> SourceFile | None:
-    """Find a file of the last load of the same task that is still in the store; None if there is none."""
+    """Find a file of the last load of the same task that the store still shows; None if there is none."""
     earlier = ledger.look_up(
         ledger_queries.render_read_earlier_loads,
         dag=identity.dag_id,
@@ -193,7 +193,10 @@ def find_earlier_file(
     if not path.startswith(start := pattern.path("")):
         return None
     key = path.removeprefix(start)
-    return next((file for file in store.list_files(replace(pattern, globs=(key,))) if file.key == key), None)
+    try:
+        return next((file for file in store.list_files(replace(pattern, globs=(key,))) if file.key == key), None)
+    except SourceError:
+        return None
 
 
 def list_chunk(store: ObjectStore, request: LoadRequest, chunk: Chunk) -> Iterator[SourceFile]:

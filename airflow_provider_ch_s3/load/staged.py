@@ -363,7 +363,8 @@ class LoadRun(TaskLoad):
     def _check_arguments(self, example: SourceFile | None) -> None:
         """Find mistakes in the arguments when there is nothing to load, too, as far as files of earlier loads tell.
 
-        :param example: one that is listed; None to look for one of the task's last load.
+        :param example: one that is listed. Without it, a file of the task's last load is looked at: since then the
+            source may have become another one, so mistakes are only logged.
         :raises ConfigError: for the first one.
         """
         request = self.request
@@ -372,17 +373,16 @@ class LoadRun(TaskLoad):
         check_given_settings(
             read_server_settings(self.client), operator=request.settings, connection=request.connection_settings
         )
+        is_listed = example is not None
+        example = example or find_earlier_file(self.target.ledger, self.identity, self.store, request.pattern)
+        if example is None:
+            return
         try:
-            example = example or find_earlier_file(self.target.ledger, self.identity, self.store, request.pattern)
-            if example is not None:
-                self._prepare_chunk(Chunk(), (example,), {})
-                return
-            reason = "no file of an earlier load of this task is there"
-        except ConfigError:
-            raise
-        except ChS3Error as error:  # of the file, which is not to be loaded
-            reason = str(error)
-        log.info("cannot check where and select without new files: %s", reason)
+            self._prepare_chunk(Chunk(), (example,), {})
+        except ChS3Error as error:
+            if is_listed and isinstance(error, ConfigError):
+                raise
+            log.warning("there is nothing to load; of %r, which an earlier load took: %s", example.key, error)
 
     def _prepare_chunk(
         self,

@@ -121,20 +121,20 @@ def _number(name: str) -> Sql:
 
 def _csv_text(column: LineColumn, delimiter: str) -> Sql:
     whole = f"ch_s3_fields[{column.position}]"
-    field = f"trim(BOTH {literal(_blanks(delimiter))} FROM {whole})"
-    if family(column.type) == "string":  # the spaces around a text belong to it, unless it is in quotes
-        field = f"if(startsWith({field}, '\"'), {field}, {whole})"
+    bare = f"trim(BOTH {literal(_blanks(delimiter))} FROM {whole})"
+    in_quotes = f"replaceAll(substring({bare}, 2, length({bare}) - 2), '\"\"', '\"')"
+    # the spaces around a text belong to it, unless it is in quotes
+    value = whole if family(column.type) == "string" else bare
     # only text can be empty
     is_kept = column.type == "String" and not column.may_be_null
     missing = literals(["\\N"] if is_kept else ["", "\\N"])
-    unquoted = f"replaceAll(substring({field}, 2, length({field}) - 2), '\"\"', '\"')"
-    return Sql(f"multiIf(startsWith({field}, '\"'), {unquoted}, {field} IN ({missing}), NULL, {field})")
+    return Sql(f"multiIf(startsWith({whole}, '\"'), {in_quotes}, {value} IN ({missing}), NULL, {value})")
 
 
 def csv_field(delimiter: str) -> str:
-    """A regular expression of one field and the delimiter after it; a quote within an unquoted field is text."""
-    end, blanks = re.escape(delimiter), f"[{_blanks(delimiter)}]*"
-    return rf'({blanks}"(?:[^"]|"")*"{blanks}|{blanks}[^"{_blanks(delimiter)}{end}][^{end}]*|{blanks}){end}'
+    """A regular expression of one field and the delimiter after it; a quote within a field is text."""
+    end = re.escape(delimiter)
+    return rf'("(?:[^"]|"")*"[{_blanks(delimiter)}]*|[^"{end}][^{end}]*|){end}'
 
 
 def csv_line(delimiter: str) -> str:
@@ -148,7 +148,7 @@ def opens_text(delimiter: str) -> Sql:
     An odd number of quotes may be that, and so is an open field at the end after others with single quotes in them
     (``1,5" disk,"start``).
     """
-    start = rf'^(?:{csv_field(delimiter)})*[{_blanks(delimiter)}]*"(?:[^"]|"")*$'
+    start = rf'^(?:{csv_field(delimiter)})*"(?:[^"]|"")*$'
     return Sql(f"({_ODD_QUOTES} OR match(toValidUTF8(line), {literal(start)}))")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -19,6 +19,8 @@ CLAIMS = "claims"
 """In the ledger, the target of what loads claim before they are planned."""
 # From there to the start of an INSERT it takes seconds, unless another load has the lock.
 CLAIM_SECONDS = 60
+# A file's rows come in its order.
+IN_ORDER: Mapping[str, SettingValue] = {"max_threads": 1, "input_format_parquet_preserve_order": 1}
 
 
 def render_read_table(table: TableName, cluster: str | None) -> Statement:
@@ -155,43 +157,35 @@ def render_sample_partitions(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Suspect:
-    """A column that may have a value that does not fit.
-
-    :param column: without its conversion.
-    :param type: into which its values have to fit; '' if it must not be NULL.
-    :param is_time: outside of the range of the type, it is converted into another time.
-    """
-
-    column: MappedColumn
-    type: str
-    is_time: bool = False
-
-
-def render_find_misfit(
+def render_read_rows(
     source: SourceSpec,
-    suspects: Sequence[Suspect],
+    mapping: Sequence[MappedColumn],
+    types: Sequence[str],
     *,
     where: str,
-    seconds: int,
+    first: int,
+    count: int,
     settings: Mapping[str, SettingValue],
 ) -> Statement:
-    """The first row of a file with a value that does not fit: its number from 0, the value, the suspect's number.
+    """Read some rows of a file and convert them as the load does; fails if a value does not fit.
 
-    :param where: the load's condition: rows for which it is not true do not count.
-    :param seconds: fail if it takes longer.
+    :param types: of the columns in the table.
+    :param where: the load's condition: rows for which it is not true are not converted.
+    :param first: number of the first row in the file, from 0.
     """
-    own: dict[str, SettingValue] = {
-        "max_threads": 1,
-        "max_execution_time": seconds,
-        "timeout_overflow_mode": "throw",
-        "date_time_overflow_behavior": "saturate",
-    }
-    mapping = [suspect.column for suspect in suspects]
-    return _render_read(
-        "find_misfit", source, mapping, suspects=suspects, condition=where, where="", settings={**settings, **own}
-    )
+    settings = {**settings, **IN_ORDER}
+    rows = {"first": first, "count": count, "types": types, "condition": where}
+    return _render_read("read_rows", source, mapping, where="", settings=settings, **rows)
+
+
+def render_read_rows_value(
+    source: SourceSpec, column: MappedColumn, *, row: int, settings: Mapping[str, SettingValue]
+) -> Statement:
+    """A column's value in one row of a file, as it is there; ``row`` from 0."""
+    mapping = [replace(column, conversion=None)]
+    settings = {**settings, **IN_ORDER}
+    rows = {"first": row, "count": 1, "types": (), "condition": ""}
+    return _render_read("read_rows", source, mapping, where="", settings=settings, **rows)
 
 
 def render_count_rows(source: SourceSpec, *, seconds: int, settings: Mapping[str, SettingValue]) -> Statement:

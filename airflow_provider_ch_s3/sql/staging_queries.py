@@ -247,6 +247,18 @@ def render_count_outside(staging: TableName, cluster: str | None, *, condition: 
     return inline("count_outside", text, staging=staging, cluster=cluster, condition=condition)
 
 
+def render_count_seen(table: TableName, cluster: str | None, *, partitions: Sequence[str]) -> Statement:
+    """Count the rows of some partitions that queries return."""
+    text = """
+        SELECT _partition_id AS partition_id, count() AS rows
+        FROM {{ cluster | all_shards(table) }}
+        WHERE _partition_id IN ({{ partitions | literals }})
+        GROUP BY partition_id
+        SETTINGS apply_deleted_mask = 1, max_execution_time = 0
+    """
+    return inline("count_seen", text, table=table, cluster=cluster, partitions=partitions)
+
+
 def render_check_condition(target: TableName, *, columns: Sequence[str], condition: str) -> Statement:
     """Evaluate a condition for no row; fails if it is no condition over the columns, or not repeatable."""
     # The subquery hides virtual columns, which differ between copies of a row. The query cache refuses

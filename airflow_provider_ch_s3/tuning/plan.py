@@ -159,8 +159,8 @@ def check_given_settings(
             near = difflib.get_close_matches(name, server, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else "; check its spelling and the server's version"
             raise ConfigError(f"the {origin} sets {name!r}, which does not exist on this server{hint}")
-        if not server[name].understands(value):
-            raise ConfigError(f"the {origin} sets {name!r} to {value!r}, which is not a number; give one")
+        if taken := server[name].refusal(value):
+            raise ConfigError(f"the {origin} sets {name!r} to {value!r}; it takes {taken}")
         if server[name].is_readonly:
             raise ConfigError(
                 f"the {origin} sets {name!r}, which the ClickHouse user may not change; leave it out, or change"

@@ -61,12 +61,15 @@ class ServerSetting:
     highest: str | None = None
     type: str = "String"
 
-    def understands(self, value: SettingValue) -> bool:
-        """Whether a value is of the setting's type: only numbers are told from other texts."""
+    def refusal(self, value: SettingValue) -> str:
+        """What the setting takes instead of a value; '' if it may take it: words of its own only the server knows."""
+        text = str(value).strip().lower()
+        if self.type == "Bool":
+            return "" if text in ("true", "false") or text.isdigit() else "true or false"
         is_number = re.fullmatch(
             r"U?Int\d+(Auto)?|NonZeroUInt64|Float|Double|MaxThreads|(Milli)?[Ss]econds", self.type
         )
-        return not is_number or re.match(r"\s*([-+.]*\d|auto|true|false|inf)", str(value).lower()) is not None
+        return "a number" if is_number and not _NUMBER.fullmatch(text) else ""
 
     def takes(self, value: SettingValue) -> bool:
         """Whether the user may send this value."""
@@ -74,6 +77,10 @@ class ServerSetting:
         if self.is_readonly or not isinstance(number, float):
             return not self.is_readonly
         return not (isinstance(low, float) and number < low) and not (isinstance(high, float) and number > high)
+
+
+# With a size's suffix, as in 10G and 1.5Gi.
+_NUMBER = re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)(e[-+]?\d+)?([kmgtp]i?)?b?|'?auto(\(\d+\))?'?|true|false|[-+]?inf")
 
 
 def is_same(value: SettingValue | None, other: SettingValue | None) -> bool:

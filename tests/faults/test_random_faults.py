@@ -29,7 +29,6 @@ def check(harness: Harness, traces: Traces, kinds: set[Kind]) -> None:
 
 # similar to other kinds, or tested elsewhere
 SIMILAR = {
-    Kind.NONE,
     Kind.STORE_500,
     Kind.OBJECT_CHANGED,
     Kind.SAME_RUN_AGAIN,  # test_run_again.py

@@ -207,6 +207,7 @@ def test_objects(lab: Lab) -> None:
         pytest.param("line String, row UInt8, file String", "line,row,file\na,1,b\nc,2,d\n", id="lines"),
         pytest.param("n Nullable(UInt8)", "n\n1\n\n2\n", id="empty-line-of-one-column"),
         pytest.param("s Nullable(String), n UInt8", 's,n\n "b",3\n"a" ,2\n"x,y"\t,4\n', id="space-around-quotes"),
+        pytest.param("s String, t String", 's,t\n "b,c"\n', id="space-before-a-quoted-delimiter"),
         pytest.param("id UInt8, e Enum8('a' = 1, 'it\\'s' = 2)", "id,e\n1,a\n2,it's\n", id="enum"),
         pytest.param("qty UInt32, id UInt32", "id,qty\r\n1,5\r\n", id="other-order"),
         pytest.param("dt Date, n UInt8", "n,dt\n1,2013-01-30\n", id="column-also-in-the-header"),

@@ -79,7 +79,6 @@ def test_each_kind_of_workload(tmp_path: Path) -> None:
     [
         pytest.param(["--workload", "W99"], "there is no workload 'W99'; choose from W1, W2", id="workload"),
         pytest.param(["--scale", "0"], "--scale 0.0 is out of range; give a share of the rows above 0", id="scale"),
-        pytest.param(["--rounds", "0"], "--rounds 0 measures nothing; give 1 or more", id="rounds"),
         pytest.param(
             ["--conn-id", "mine", "--bucket", "b", "--workload", "W12"],
             "only a sandbox has the hardware for W12",

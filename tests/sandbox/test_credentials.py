@@ -207,8 +207,8 @@ class Shown:
     def load(self, table: str, **arguments: Any) -> None:
         operator = self.lab.operator("in/*", table, **arguments)
         try:
-            report = operator.execute(self.lab.context(operator))
-            self.shown.append(json.dumps(report))
+            with own_errors():
+                self.shown.append(json.dumps(operator.execute(self.lab.context(operator))))
         except ChS3Error as error:
             self.shown += traceback.format_exception(error)
             self.shown.append(repr(error))

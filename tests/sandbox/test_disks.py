@@ -21,12 +21,12 @@ BEFORE = [{"n": n, "day": OLD_DAY} for n in range(1000, 1010)]
 COLUMNS = "toString(day) AS day, n"
 
 
-def make_table(lab: Lab, settings: str) -> str:
+def make_table(lab: Lab, settings: str, name: str = "t") -> str:
     """Create a table with a partition for each day, that of the old one with rows; and files that each node reads."""
     for number in range(12):
         lines = [f"{row['n']},{row['day']}\n" for row in ROWS[number::12]]
         lab.put(f"in/{number}.csv", "".join(["n,day\n", *lines]).encode())
-    table = lab.create("t", "n UInt32, day Date", f"MergeTree PARTITION BY day ORDER BY n {settings}")
+    table = lab.create(name, "n UInt32, day Date", f"MergeTree PARTITION BY day ORDER BY n {settings}")
     values = ", ".join(f"({row['n']}, '{row['day']}')" for row in BEFORE)
     lab.query(f"INSERT INTO {table} VALUES {values}")
     return table
@@ -101,10 +101,9 @@ def test_rows_are_staged_where_they_will_stay(lab: Lab, freeze: Freeze) -> None:
 def test_a_plan_with_little_memory_knows_where_the_parts_are(lab: Lab) -> None:
     lab.connect_clickhouse({"memory_gib_per_node": 0.5, "ingest_memory_ratio": 0.1})
     setting = "max_insert_delayed_streams_for_parallel_write"
-    for settings, origin in ((S3_DISK, "computed"), (TIERS, "server default")):
-        table = make_table(lab, settings)
+    for name, settings, origin in (("on_s3", S3_DISK, "computed"), ("in_tiers", TIERS, "server default")):
+        table = make_table(lab, settings, name)
         assert lab.load("in/*.csv", table)["settings"][setting]["origin"] == origin
-        lab.ddl(f"DROP TABLE {table} SYNC")
 
 
 @topologies("on-cluster")

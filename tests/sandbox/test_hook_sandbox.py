@@ -87,7 +87,6 @@ def test_test_connection_wants_the_addresses_of_all_nodes(make_hook: MakeHook) -
         pytest.param("{database}.a.b", "table '{database}.a.b' is not a table name", id="no-name"),
         pytest.param("{database}.other", "{database}.other is not a ledger of this package", id="another-table"),
         pytest.param("nope.ledger", "there is no database 'nope'", id="no-database"),
-        pytest.param("system.ledger", "may not INSERT, CREATE TABLE on system.ledger", id="no-rights"),
     ],
 )
 def test_test_connection_checks_the_ledger_as_loads_do(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
+
+import pytest
 
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -36,23 +39,36 @@ MAPPING = tuple(
     MappedColumn(target=name, source=name, conversion=Conversion(method=Method.CAST, type="UInt8")) for name in NAMES
 )
 MESSAGE = "Value in column Int64 cannot be safely converted. (CANNOT_CONVERT_TYPE)"
+ROWS = 1_000_000
 
 
 @dataclasses.dataclass
 class Files:
-    """A server that takes some seconds for each file, and finds a value in one of them."""
+    """A server that takes some seconds for each statement; column ``b`` of one file has a value that does not fit.
+
+    :param row: of the value, from 0.
+    """
 
     seconds: float = 0.0
     found_in: int = -1
+    row: int = 1_233
     error: Exception | None = None
     asked: list[str] = dataclasses.field(default_factory=list)
 
     def query(self, statement: Statement) -> list[dict[str, Any]]:
-        self.asked.append(statement.text)
+        text = statement.text
+        self.asked.append(text)
         if self.error:
             raise self.error
-        is_here = f"/{self.found_in}.parquet" in statement.text
-        return [{"row": 1_233, "number": 2, "value": "3" * 90}] if is_here else []
+        if not (rows := re.search(r"LIMIT (\d+), (\d+)", text)):
+            return [{"row_count": ROWS}]
+        first, count = map(int, rows.groups())
+        if "toString(`b`)" in text:
+            assert (first, count) == (self.row, 1)
+            return [{"value": "3" * 90}]
+        if f"/{self.found_in}.parquet" in text and "accurateCast(`b`" in text and first <= self.row < first + count:
+            raise ServerError(MESSAGE)
+        return [{"nothing": 0}]
 
     def find(self, message: str = MESSAGE, **of_source: Any) -> str:
         source = dataclasses.replace(SOURCE, **of_source)
@@ -68,22 +84,30 @@ class Files:
         )
 
 
-def test_the_first_value_is_shown_with_its_place() -> None:
-    server = Files(found_in=2)
-    assert server.find() == f"; the first one is '{'3' * 60}' in row 1,234 of 'flights/2.parquet', for column 'b'"
-    assert len(server.asked) == 3
+@pytest.mark.parametrize("row", [0, 1_233, ROWS - 1])
+def test_the_first_value_is_shown_with_its_place(row: int) -> None:
+    server = Files(found_in=2, row=row)
+    shown = f"; the first one is '{'3' * 60}' in row {row + 1:,} of 'flights/2.parquet', for column 'b'"
+    assert server.find() == shown
+    assert len(server.asked) <= 3 + 1 + 20 + 2 + 1
 
 
-def test_only_the_column_that_the_server_names_is_read() -> None:
+def test_only_the_column_that_the_server_names_is_converted() -> None:
     server = Files()
     assert server.find(f"while executing accurateCast(__table1.b, 'UInt8') {MESSAGE}") == ""
-    assert all("`b` AS `ch_s3_1`" in text and "`a` AS" not in text for text in server.asked)
+    assert all("`b`" in text and "accurateCast(`a`" not in text for text in server.asked)
+    assert len(server.asked) == len(SOURCE.files)
 
 
 def test_the_search_ends_in_time() -> None:
     server = Files(seconds=14, found_in=3)
     assert server.find() == ""
-    assert [text.rpartition("max_execution_time = ")[2][:2] for text in server.asked] == ["30", "16", "2,"]
+    assert [re.search(r"max_execution_time = (\d+)", text)[1] for text in server.asked] == ["30", "16", "2"]  # type: ignore[index]
+
+
+def test_a_search_that_ends_early_tells_the_file() -> None:
+    server = Files(seconds=5, found_in=1)
+    assert server.find() == "; the first one is in 'flights/1.parquet'"
 
 
 def test_a_search_that_fails_leaves_the_error_as_it_is() -> None:

@@ -222,6 +222,7 @@ CASES: dict[str, Statement] = {
     ),
     **at_both("count_visible_cluster", staging_queries.render_count_visible, TARGET),
     **at_both("unapplied_changes_cluster", staging_queries.render_unapplied_changes, TARGET),
+    **at_both("count_seen_cluster", staging_queries.render_count_seen, TARGET, partitions=["a", PARTITION]),
     **at_both(
         "touched_partitions_cluster",
         staging_queries.render_touched_partitions,
@@ -313,6 +314,7 @@ def test_a_statement_is_called_as_its_template() -> None:
         "unapplied_changes",
         "touched_partitions",
         "count_outside",
+        "count_seen",
     }
 
 

@@ -204,17 +204,16 @@ CASES: dict[str, Statement] = {
     "sample_files_server_role": load_queries.render_sample_files(
         source(ROLE), PLAIN, numbered=(), where="", limit_rows=100, settings={"max_threads": 4}
     ),
-    "find_misfit_keys": load_queries.render_find_misfit(
+    "read_rows_keys": load_queries.render_read_rows(
         source(KEYS),
-        [
-            load_queries.Suspect(column=MappedColumn(target="id", source="id"), type="UInt16"),
-            load_queries.Suspect(column=MappedColumn(target="dt", expression="dt + 1"), type="Date", is_time=True),
-            load_queries.Suspect(column=MappedColumn(target="o", source="tail`num"), type=""),
-        ],
+        MIXED,
+        ["UInt16", "String", "Date"],
         where="id > 0",
-        seconds=30,
-        settings={"max_threads": 4},
+        first=5,
+        count=10,
+        settings={"max_threads": 4, "max_execution_time": 30},
     ),
+    "read_rows_value_keys": load_queries.render_read_rows_value(source(KEYS), MIXED[0], row=5, settings={}),
     "sample_partitions_keys": load_queries.render_sample_partitions(
         source(KEYS), MIXED, partition_key="toYYYYMM(dt), id % 4", seconds=1, settings={"max_threads": 4}
     ),

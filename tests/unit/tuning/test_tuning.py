@@ -885,19 +885,26 @@ def test_a_chunk_is_what_a_cluster_loads_in_ten_minutes(cores: int, past: list[P
 @pytest.mark.parametrize(
     ("kind", "value", "expected"),
     [
-        ("UInt64", "abc", False),
-        ("UInt64", "", False),
-        ("UInt64", "10G", True),
-        ("UInt64", True, True),
-        ("MaxThreads", "auto", True),
-        ("Seconds", "ten", False),
-        ("Float", ".5", True),
-        ("Bool", "yes", True),
-        ("String", "abc", True),
+        ("UInt64", "abc", "a number"),
+        ("UInt64", "", "a number"),
+        ("UInt64", "10G", ""),
+        ("UInt64", "1.5Gi", ""),
+        ("UInt64", "1x", "a number"),
+        ("UInt64", True, ""),
+        ("MaxThreads", "auto", ""),
+        ("MaxThreads", "auto(4)", ""),
+        ("MaxThreads", "4 cores", "a number"),
+        ("Seconds", "ten", "a number"),
+        ("Float", ".5", ""),
+        ("Float", "1e-3", ""),
+        ("Bool", "maybe", "true or false"),
+        ("Bool", True, ""),
+        ("Bool", 0, ""),
+        ("String", "abc", ""),
     ],
 )
-def test_texts_are_told_from_numbers(kind: str, value: Any, expected: bool) -> None:
-    assert ServerSetting(value="0", type=kind).understands(value) is expected
+def test_texts_are_told_from_values(kind: str, value: Any, expected: str) -> None:
+    assert ServerSetting(value="0", type=kind).refusal(value) == expected
 
 
 def values(planned: LoadPlan) -> tuple[Any, ...]:
