@@ -172,21 +172,13 @@ class Holdings:
         """
         return set(self._held(attempts, after=after))
 
-    def replaced_of(self, keys: Set[tuple[str, int]]) -> list[str]:
-        """Find the partitions of some committed attempts that were replaced, or perhaps replaced in part, since."""
-        numbers = {number for _, number in keys}
-        committed = self._read(ledger_queries.render_read_commits, attempts=sorted(numbers))
-        committed = [one for one in committed if one.id.key in keys]
-        replaced = self._read_replacements({p for one in committed for p in one.filled}, is_certain=True)
-        return sorted({partition for one in committed for partition in _replaced_of(one, replaced)})
-
     def _held(
         self, attempts: Set[int], *, after: int = 0, is_certain: bool = False
     ) -> dict[tuple[str, int], HeldAttempt]:
         """The same, by their keys.
 
-        :param is_certain: ``replace_where`` and ``merge``, which replace nobody knows which rows, count as replacing
-            all.
+        :param is_certain: what replaces nobody knows which rows (``replace_where``, ``merge``, files that changed)
+            counts as replacing all.
         """
         held: dict[tuple[str, int], HeldAttempt] = {}
         for some in batches(sorted(attempts), FILES_PER_STATEMENT):

@@ -779,8 +779,8 @@ class LoadRun(TaskLoad):
             raise LoadError(
                 f"{last.id.query_id} has just been committed into {self.request.table}, but the ledger"
                 f" {self.target.ledger.name} does not have it as a part of this load; stopping, so that its rows are"
-                " not loaded again: they are in the table; check whether somebody has undone this load or emptied the"
-                " ledger; if not, report this"
+                " not loaded again: check whether somebody has undone this load, or emptied the ledger; if not, its"
+                " rows are in the table: report this"
             )
         return chunks
 

@@ -235,7 +235,7 @@ def render_read_replacements(
 ) -> Statement:
     """Read when each of the given partitions was last replaced, and when the whole table was (partition ``''``).
 
-    :param counts_conditions: ``replace_where`` and ``merge`` count as replacing the whole table.
+    :param counts_conditions: ``replace_where``, ``merge`` and ``replace_files`` count as replacing the whole table.
     """
     return render(
         "read_replacements",

@@ -17,7 +17,7 @@ FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
 WHERE target IN ('it\'s.a`b', 'd.earlier')
     AND event IN ('committed', 'undone')
     AND hasAny(table_uuids, ['u1', 'u2'])
-        AND load_mode NOT IN ('append', 'undo', 'replace_files', 'replace_where', 'merge')
+        AND load_mode NOT IN ('append', 'undo', 'replace_where', 'merge', 'replace_files')
     GROUP BY target, load_id, generation, attempt
     HAVING countIf(event = 'undone') = 0
 )

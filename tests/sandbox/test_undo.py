@@ -83,7 +83,7 @@ def test_what_cannot_be_undone(lab: Lab, capsys: pytest.CaptureFixture[str]) -> 
     refuse("ch-s3-x", "has no load 'ch-s3-x'")
     again = lab.load("in/b.csv", table, load_mode="replace_partitions", on_partial_partitions="replace", **FILES)
     refuse(load_id_of(again), "only load_mode='append' can be undone")
-    refuse(load_id_of(first), "partitions 0 were replaced or merged since")
+    refuse(load_id_of(first), "holds 2 rows of this load, which added 3")
     put(lab, "in/c.csv", 31, 32)
     third = lab.load("in/c.csv", table, task_id="third", **FILES)
     lab.everywhere(f"ALTER TABLE {table} DELETE WHERE n = 31 SETTINGS mutations_sync = 2")

@@ -696,7 +696,7 @@ class Cluster:
         return [row for row in found if row["epoch"] >= since and row["partitions"].keys() & set(partitions)]
 
     def _read_replacements(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
-        keeping = ("append", "replace_where", "undo", "replace_files")
+        keeping = ("append", "replace_where", "replace_files", "undo")
         return [row for row in self._committed(node, statement) if row["load_mode"] not in keeping]
 
     def _write_names(self, *_: object) -> None:
