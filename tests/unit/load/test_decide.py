@@ -27,7 +27,7 @@ from airflow_provider_ch_s3.load.decide import (
 from airflow_provider_ch_s3.request import LoadRequest
 
 LOCKED, PLANNED, COMMITTING = EventKind.LOCKED, EventKind.PLANNED, EventKind.COMMITTING
-COMMITTED, ABANDONED = EventKind.COMMITTED, EventKind.ABANDONED
+COMMITTED, ABANDONED, UNDONE = EventKind.COMMITTED, EventKind.ABANDONED, EventKind.UNDONE
 
 RUN = datetime(2026, 11, 22, tzinfo=UTC)
 REQUEST = LoadRequest(pattern=SourcePattern(bucket="b", globs=("in/*",)), table="d.t", where="n > 1")
@@ -168,6 +168,7 @@ def test_what_a_process_does_first(events: list[Event], expected: type[Step] | t
     [
         pytest.param([], Resume, id="nothing-happened"),
         pytest.param([event(ABANDONED, 1, epoch=2)], Recover, id="given-up-by-another-load"),
+        pytest.param([event(UNDONE, 1, epoch=2)], Recover, id="undone"),
         pytest.param([event(ABANDONED, 1, epoch=2), event(PLANNED, 3)], OvertakenError, id="given-up-by-this-task"),
         pytest.param([event(COMMITTED, 1, epoch=2)], Finish, id="finished-by-another-load"),
         pytest.param([event(COMMITTED, 1, epoch=2), event(PLANNED, 3)], Finish, id="committed-before-the-next-one"),
