@@ -111,7 +111,7 @@ class Holdings:
         """Find those of some versions of files that a task has loaded, and whose rows are certainly all in the table.
 
         :param etags: path → ETag.
-        :param find_whole: takes partitions with the rows that loads have added to them, and returns those that have
+        :param find_whole: takes partitions with the rows that loads have added to them, and returns the ones with
             as many: rows may have been removed by hand.
         :returns: path → the attempt that loaded it.
         """
