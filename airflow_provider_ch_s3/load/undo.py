@@ -182,9 +182,10 @@ def _check_attempts(target: Target, attempts: Sequence[Attempt]) -> str:
             " no longer be told from others; delete them by hand"
         )
     for one in attempts:
-        planned, query_id = one.detail(EventKind.PLANNED), one.id.query_id
-        mode = one.detail(EventKind.COMMITTED).get("load_mode")
-        if mode != LoadMode.APPEND.value:
+        planned, committed, query_id = one.detail(EventKind.PLANNED), one.detail(EventKind.COMMITTED), one.id.query_id
+        if not planned or not committed:
+            raise TargetError(f"the records of {query_id} were pruned, so that nobody knows its rows")
+        if (mode := committed.get("load_mode")) != LoadMode.APPEND.value:
             raise TargetError(
                 f"{query_id} was loaded with load_mode={mode!r}, and what it replaced is gone; only"
                 " load_mode='append' can be undone"
