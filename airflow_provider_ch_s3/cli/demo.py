@@ -100,7 +100,7 @@ def load_flights(sandbox: Sandbox, home: Path, dags: Path, report_path: Path) ->
     print(f"\nreport: {report_path}")
     print(
         f"demo: {'OK' if is_equal else 'FAILED'} rows={table['rows']} nodes={len(load['nodes'])}"
-        f" load_seconds={load['seconds']:.2f} settle_seconds={settle_seconds:.2f} parts={settled['parts']}"
+        f" insert_seconds={load['seconds']:.2f} settle_seconds={settle_seconds:.2f} parts={settled['parts']}"
     )
     return 0 if is_equal else 1
 
@@ -190,7 +190,7 @@ def format_report(report: dict[str, Any]) -> str:
     lines += [
         "",
         f"loaded   {count_of(load['rows_written'], 'row')}, {format_bytes(load['size_bytes'])} in"
-        f" {count_of(load['files_read'], 'file')}, {load['seconds']:.2f} s,"
+        f" {count_of(load['files_read'], 'file')}, INSERT {load['seconds']:.2f} s,"
         f" {count_of(load['rows_per_second'], 'row')}/s",
         *(
             f"  {name}: {count_of(node['rows_written'], 'row')} from {count_of(node['files'], 'file')},"

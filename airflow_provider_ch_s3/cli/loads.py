@@ -131,7 +131,10 @@ def _answer(args: argparse.Namespace) -> Callable[[], None]:
             case _ if args.json:
                 return partial(_print_values, view.page(_select(args, server)))
             case _:
-                return partial(print_table, HEADS, tabulate_loads(view, _select(args, server)))
+                selection = _select(args, server)
+                if not (rows := tabulate_loads(view, selection)):
+                    view.check_there(selection)
+                return partial(print_table, HEADS, rows)
 
 
 def _select(args: argparse.Namespace, server: ConnectedServer) -> Selection:

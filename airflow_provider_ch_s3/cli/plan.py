@@ -7,6 +7,7 @@ import dataclasses
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_ch_s3.cli.parser import count_of_some
 from airflow_provider_ch_s3.cli.request import add_load_arguments, parse_assignment, read_load
 from airflow_provider_ch_s3.cli.screen import clean_output, print_json, print_sql
 from airflow_provider_ch_s3.errors import ConfigError
@@ -39,7 +40,11 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="also stage, verify and check the rows as a load does, print its report, and drop them",
     )
     parser.add_argument(
-        "--sample-files", type=int, default=0, metavar="N", help="with --validate: only so many of the files"
+        "--sample-files",
+        type=count_of_some("a number of files"),
+        default=0,
+        metavar="N",
+        help="with --validate: only so many of the files",
     )
     parser.add_argument(
         "--check",
@@ -126,8 +131,6 @@ def _without_secrets(statement: Statement) -> str:
 
 
 def _validate(args: argparse.Namespace) -> int:
-    if args.sample_files < 0:
-        raise ConfigError(f"--sample-files {args.sample_files} is no number of files; give 1 or more")
     if args.sql:
         raise ConfigError("--sql shows the statement of a plan, and --validate runs it; give one of them")
     with clean_output():

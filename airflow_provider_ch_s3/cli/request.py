@@ -122,7 +122,9 @@ def parse_table_fields(text: str) -> str | dict[str, Any]:
     except json.JSONDecodeError:
         fields = None
     if not isinstance(fields, dict):
-        raise argparse.ArgumentTypeError(f'{text!r} is no JSON object; write one, such as \'{{"order_by": "day"}}\'')
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is not a JSON object; write one, such as \'{{"order_by": "day"}}\''
+        )
     return fields
 
 

@@ -108,11 +108,11 @@ class Holdings:
     def loaders(
         self, etags: Mapping[str, str], *, dag: str, task: str, find_whole: Callable[[Mapping[str, int]], Set[str]]
     ) -> dict[str, AttemptId]:
-        """Find those of some versions of files that a task has loaded, and whose rows are certainly all in the table.
+        """Find which of some versions of files a task has loaded, and whose rows are certainly all in the table.
 
         :param etags: path → ETag.
-        :param find_whole: takes partitions with the rows that loads have added to them, and returns the ones with
-            as many: rows may have been removed by hand.
+        :param find_whole: takes partitions with the rows that loads have added to them, and returns the ones
+            that have as many: rows may have been removed by hand.
         :returns: path → the attempt that loaded it.
         """
         found: dict[str, AttemptId] = {}
@@ -279,7 +279,7 @@ def _check_whole(rows: Sequence[Mapping[str, Any]], held: Mapping[tuple[str, int
     for path, (number, load_id) in sorted(last.items()):
         if replaced := held[load_id, number].replaced:
             raise LoadError(
-                f"nobody knows whether the table still holds {path!r}: attempt {number} of {load_id} loaded it, and"
+                f"cannot tell whether the table still holds {path!r}: attempt {number} of {load_id} loaded it, and"
                 f" of that attempt's partitions {', '.join(replaced[:3])}{', …' if len(replaced) > 3 else ''} were"
                 " replaced since, others not; nothing was changed: load those files with"
                 " load_mode='replace_partitions', too, name only other files in source,"

@@ -351,15 +351,23 @@ class Owner:
             if table.epoch == self.epoch and (table.attempt == self._planned or table.role in (MERGED, CHANGES)):
                 self.staging.drop_table(table)
 
-    def commit(self, attempt: AttemptId, plan: CommitPlan) -> bool:
-        """Move the attempt's rows into the target; False if the target was altered, so that they no longer fit.
+    def prepare_commit(self, attempt: AttemptId, plan: CommitPlan) -> Commit:
+        """Do what a commit does before it changes the target.
 
-        :raises LoadError: if others keep changing the target.
+        :raises LoadError: if it cannot be committed, or others keep changing the target.
         """
         self.staging.claim(attempt, self.epoch, self._tables)
         commit = self._commit_of(attempt, plan)
         commit.prepare()
         commit.check_staged()
+        return commit
+
+    def commit(self, attempt: AttemptId, plan: CommitPlan) -> bool:
+        """Move the attempt's rows into the target; False if the target was altered, so that they no longer fit.
+
+        :raises LoadError: as :meth:`prepare_commit`.
+        """
+        commit = self.prepare_commit(attempt, plan)
         if not self._fits(attempt):
             return False
         # Before the commit: those who look for it find the table's names first.

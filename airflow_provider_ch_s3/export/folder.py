@@ -81,8 +81,8 @@ class ExportFolder:
             return
         if manifest is None:
             raise TargetError(
-                f"{self.destination} has a {SUCCESS}, but no {MANIFEST}: another program wrote it, and nobody knows"
-                " which files belong to it; remove them, or export to another folder"
+                f"{self.destination} has a {SUCCESS}, but no {MANIFEST}: another program wrote it, and it is"
+                " impossible to tell which files belong to it; remove them, or export to another folder"
             )
         if overwrite or (manifest.query_id.startswith(f"{self.identity.load_id}-") and not published.is_complete):
             return
@@ -175,7 +175,7 @@ class ExportFolder:
     def _remove(self, versions: Iterable[tuple[str, str]]) -> None:
         for key, etag in versions:
             self.store.delete(self.destination.bucket, key, etag)
-            log.info("removed %s, which is no part of the export", key)
+            log.info("removed %s, which is not part of the export", key)
 
     def _list(self) -> tuple[SourceFile, ...]:
         return tuple(self.store.list_files(self.destination.pattern))

@@ -19,6 +19,7 @@ class Chunk:
     :param last: its last key; '' for the end of the listing, so that no chunk follows.
     :param size_bytes: of its files.
     :param bytes_before: of the files of the chunks before it.
+    :param rows_before: that those chunks have read.
     :param seconds_before: of the INSERTs and commits of those chunks.
     :param bytes_total: of the files of all chunks, as the first one found them.
     """
@@ -28,6 +29,7 @@ class Chunk:
     last: str = ""
     size_bytes: int = 0
     bytes_before: int = 0
+    rows_before: int = 0
     seconds_before: float = 0.0
     bytes_total: int = 0
 

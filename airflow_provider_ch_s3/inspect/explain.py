@@ -53,6 +53,8 @@ _EXPRESSION = frozenset(
         "NO_COMMON_TYPE",
         "TYPE_MISMATCH",
         "ILLEGAL_AGGREGATION",
+        "SIZES_OF_ARRAYS_DONT_MATCH",
+        "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO",
     }
 )
 _OF_EXPRESSIONS = ("CANNOT_PARSE", "ILLEGAL_", "BAD_ARGUMENTS", "UNKNOWN_TYPE", "TOO_FEW_ARG", "TOO_MANY_ARG")
@@ -71,7 +73,7 @@ _MEMORY_OF_THE_QUERY = "raise max_memory_usage, or lower ingest_memory_ratio in 
 _AFTER_REASON = re.compile(
     r":? In scope |\.? in scope |: [Ww]hile |\. Maybe you meant|\. Required columns| \([A-Z][A-Z0-9_]+\)"
 )
-_NAMES = (r"identifier [`']?(?P<name>.+?)[`']? in scope", r"Missing columns: '(?P<name>.+?)'")
+_NAMES = (r"identifier [`']?(?P<name>.+?)[`']?\.? [Ii]n scope", r"Missing columns: '(?P<name>.+?)'")
 _FUNCTIONS = (r"[Ff]unction(?: with name)? [`'](?P<name>.+?)[`']", r"Unknown function (?P<name>\w+)")
 _GUESS = r"Maybe you meant: \['(?P<name>\w+)'"
 MAX_NAMED_COLUMNS = 20
@@ -186,13 +188,18 @@ def explain_expression(
         shown = [short_identifier(one) for one in columns][:MAX_NAMED_COLUMNS]
         more = ", …" if len(columns) > MAX_NAMED_COLUMNS else ""
         hint = f"did you mean {near[0]}?" if near else f"the columns are {', '.join(shown)}{more}"
-        return ConfigError(f"{given} names {name}, which is no column of {whose}; {hint}")
+        return ConfigError(f"{given} names {name}, which is not a column of {whose}; {hint}")
     if error.code == ErrorCode.UNKNOWN_FUNCTION and (name := _first(_FUNCTIONS, message)):
         guess = _first((_GUESS,), message)
         hint = f"did you mean {guess}()?" if guess else "correct its name"
         return ConfigError(f"{given} calls {name}(), which this server does not have; {hint}")
+    return ConfigError(f"{given} is refused by the server: {reason_of(message)}; correct it")
+
+
+def reason_of(message: str) -> str:
+    """What is wrong, with the name of the error, without the query and the place in it."""
     reason = _AFTER_REASON.split(message.rpartition("DB::Exception: ")[2], maxsplit=1)[0].strip(" .")
-    return ConfigError(f"{given} is refused by the server: {reason} ({_code_of(message)}); correct it")
+    return f"{reason} ({_code_of(message)})"
 
 
 def _code_of(message: str) -> str:

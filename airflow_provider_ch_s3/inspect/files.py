@@ -181,7 +181,7 @@ def read_select_types(
 ) -> dict[str, str]:
     """Have the server infer the types of the user's expressions; returns table column → type.
 
-    :raises ConfigError: if one is no expression over the columns of the files, or aggregates rows.
+    :raises ConfigError: if one is not an expression over the columns of the files, or aggregates rows.
     :raises SourceError: if the server rejects them for another reason.
     """
     if not select:
@@ -202,7 +202,7 @@ def check_condition(
 ) -> None:
     """Have the server check the condition, without reading a file.
 
-    :raises ConfigError: if it is no condition over the columns of the files.
+    :raises ConfigError: if it is not a condition over the columns of the files.
     :raises SourceError: if the server rejects it for another reason.
     """
     if not text:

@@ -33,6 +33,7 @@ from airflow_provider_ch_s3.query.state import Submission
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.new_table import NewTable
 from airflow_provider_ch_s3.table.target import TableName
+from airflow_provider_ch_s3.tuning import check_given_settings
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,8 @@ class TaskLoad(ABC):
     """What a killed load leaves behind, for error messages."""
     sql: str = field(default="", init=False)
     """The last INSERT that this process submitted, as logged: without keys, and with very long lines shortened."""
+    left: LoadReport | None = field(default=None, init=False)
+    """What a load that has failed for good leaves in the table: the chunks before the one that failed."""
     _is_killed: bool = field(default=False, init=False)
     _monitor: QueryMonitor | None = field(default=None, init=False)
 
@@ -178,7 +181,17 @@ class TaskLoad(ABC):
             arrivals.check()
         return tuple(sorted(files))
 
+    def _check_settings(self) -> None:
+        """Check the settings that were given, for a load that has nothing to plan.
+
+        :raises ConfigError: for the first mistake in those of the operator or of the connection.
+        """
+        operator, connection = self.request.settings, self.request.connection_settings
+        if operator or connection:
+            check_given_settings(read_server_settings(self.client), operator=operator, connection=connection)
+
     def _report_nothing(self) -> LoadReport:
+        self._check_settings()
         report = LoadReport.nothing_new(self.request.table)
         self._log_report(report)
         return report

@@ -84,6 +84,7 @@ class CommittedChunks:
             number=before.number + 1,
             after=before.last,
             bytes_before=before.bytes_before + before.size_bytes,
+            rows_before=sum(one.rows_read for one in self._reports),
             seconds_before=round(sum(one.seconds + one.commit_seconds for one in self._reports), 3),
             bytes_total=before.bytes_total,
         )

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 from airflow_provider_ch_s3.clickhouse.expressions import replace_calls, split_comparison
 from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.errors import ConfigError, ServerError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
 from airflow_provider_ch_s3.exactly_once.owner import Target
+from airflow_provider_ch_s3.inspect.explain import is_about_expression, reason_of
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest
 from airflow_provider_ch_s3.sql import check_queries, ledger_queries
 from airflow_provider_ch_s3.sql.filters import literal
@@ -110,7 +112,15 @@ def _read_old(target: Target, request: LoadRequest, partitions: Mapping[str, int
         partitions=[*partitions, ""] if request.load_mode in _BY_PARTITION else None,
         condition=request.replace_where,
     )
-    (found,) = target.client.query(statement)
+    try:
+        (found,) = target.client.query(statement)
+    except ServerError as error:
+        if not is_about_expression(str(error)):
+            raise
+        raise ConfigError(
+            f"checks name {', '.join(f'{OLD}.{call}' for call in named)}, which cannot be computed for the rows that"
+            f" {target.spec.name} holds: {reason_of(str(error))}; write aggregates that take all values there"
+        ) from error
     return {
         call: OldValue(found[f"ch_s3_value_{n}"], found[f"ch_s3_type_{n}"]) for n, call in enumerate(named, start=1)
     }
@@ -139,6 +149,7 @@ def _read_earlier(target: Target, attempt: Attempt) -> list[EarlierLoad]:
         ledger_queries.render_read_earlier_loads,
         dag=str(planned.get("dag", "")),
         task=str(planned.get("task", "")),
+        map_index=planned.get("map_index", -1),
         load_id=attempt.id.load_id,
         since=max(0, attempt.id.number - RECENT_EPOCHS),
         limit=MAX_ATTEMPTS,

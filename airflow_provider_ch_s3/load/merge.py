@@ -27,7 +27,7 @@ FLOATS = frozenset({"Float32", "Float64", "BFloat16"})
 def check_merge(target: Target, request: LoadRequest) -> None:
     """Check, before anything is staged, that the table has these keys, and that its other rows can be kept.
 
-    :raises ConfigError: if a key or a version is no stored column of the table, or cannot be compared.
+    :raises ConfigError: if a key or a version is not a stored column of the table, or cannot be compared.
     :raises TargetError: if the engine folds rows in another way, or this user does not see all rows of the table.
     :raises LoadError: if a change has not been written into the table's parts yet.
     """
@@ -81,7 +81,7 @@ def _check_columns(target: TargetSpec, rule: MergeRule) -> None:
         for name in names:
             if name not in stored:
                 raise ConfigError(
-                    f"{argument} names {name!r}, which is no stored column of {target.name}; {_hint(name, stored)}"
+                    f"{argument} names {name!r}, which is not a stored column of {target.name}; {_hint(name, stored)}"
                 )
     if reserved := [name for name in stored if name.startswith("ch_s3_")]:
         raise TargetError(
@@ -160,7 +160,7 @@ def check_staged_keys(target: Target, staged: TableName, rule: MergeRule) -> str
 
 
 def _is_unmergeable(target: TargetSpec, rule: MergeRule) -> str:
-    """Write the SQL condition that a row has no key or no version. NaN is no value: nothing is equal to it."""
+    """Write the SQL condition that a row has no key or no version. NaN is neither: nothing is equal to it."""
     types = target.column_types
     floats = [name for name in rule.columns if base_type(types[name]) in FLOATS]
     return " OR ".join(

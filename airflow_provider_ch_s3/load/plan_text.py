@@ -116,7 +116,10 @@ def _number(count: int) -> str:
 
 
 def log_plan(prepared: PreparedLoad) -> None:
-    """Log a plan in two lines, what is loaded and how; the settings are folded."""
+    """Log a plan in two lines, what is loaded and how; the settings are folded. A further chunk is one line."""
+    if prepared.chunk.number > 1:
+        log_folded(log, _describe_files(prepared), format_plan(prepared))
+        return
     for note in prepared.cluster.notes:
         log.warning("%s", note)
     log.info("%s", _describe_files(prepared))

@@ -331,12 +331,9 @@ def _log_widened(source: SourceSpec, mapping: Sequence[MappedColumn], target: Ta
         and (wider := widened_type(in_file, in_table := target.column_types[column.target]))
     ]
     if told:
-        log.info(
-            "%s wider in the files than in %s: a value that does not fit fails the load",
-            "1 column is" if len(told) == 1 else f"{len(told)} columns are",
-            target.name,
-        )
-        log_folded(log, "the wider columns", "\n".join(told))
+        which = "1 column is" if len(told) == 1 else f"{len(told)} columns are"
+        title = f"{which} wider in the files than in {target.name}: a value that does not fit fails the load"
+        log_folded(log, title, "\n".join(told))
 
 
 def _log_unused_folders(

@@ -144,7 +144,8 @@ class LoadReport:
     :param checks: what was compared before the commit, one sentence for each check; empty without staging.
     :param row_checks: of each of the operator's ``checks`` its ``name``, ``expression``, ``on_failure``, ``passed``
         (None if the result is NULL), and, if it is a comparison, ``left``, ``comparison`` and ``right`` with the two
-        values as texts, and a ``note`` on what they are; of several chunks, that of the first that did not fulfil it.
+        values as texts, and a ``note`` on what they are; the ``error`` if it could not be computed; of several
+        chunks, that of the first that did not fulfil it.
     :param is_validated_only: the rows were checked and dropped (``validate_only=True``): nothing was committed.
     :param partitions: partition id → staged rows, 0 where rows only went; empty if there was nothing new to load,
         None without staging.
@@ -296,7 +297,7 @@ class LoadReport:
         did = "validated" if self.is_validated_only else "loaded"
         lines = [
             f"{did} {count_of(self.rows_written, 'row')} from {count_of(self.files_read, 'file')}{pieces}"
-            f" into {self.table} in {format_seconds(self.seconds)}: {count_of(self.rows_per_second, 'row')}/s,"
+            f" into {self.table}: INSERT {format_seconds(self.seconds)}, {count_of(self.rows_per_second, 'row')}/s,"
             f" {format_bytes(self.read_bytes)} read, {count_of(self.requests, 'request')},"
             f" {count_of(self.initial_parts, 'initial part')}",
             *(

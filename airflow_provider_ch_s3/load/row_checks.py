@@ -17,11 +17,12 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.files.chunk import Chunk
-from airflow_provider_ch_s3.inspect.explain import explain_expression
+from airflow_provider_ch_s3.inspect.explain import explain_expression, is_about_expression, reason_of
 from airflow_provider_ch_s3.load.checks import check_all_seen
 from airflow_provider_ch_s3.load.compared import OLD, old_calls
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest
 from airflow_provider_ch_s3.sql import check_queries
+from airflow_provider_ch_s3.sql.filters import literal
 from airflow_provider_ch_s3.table.row_check import (
     FILE_BYTES,
     BoundCheck,
@@ -54,7 +55,7 @@ def try_checks(target: Target, request: LoadRequest) -> None:
                 f"{named} compares with rows that are to be replaced, and load_mode='append' replaces none; use"
                 " Expect(…) to compare with earlier loads"
             )
-        kind = _try_expression(target, argument, replace_calls(check.expression, OLD, lambda call: call))
+        kind = _try_expression(target, argument, check.expression)
         if isinstance(check, Expect) and not is_number(kind):
             raise ConfigError(f"{named} is a value of type {kind}, and no number; expect a number, as in 'count()'")
         if not isinstance(check, Expect) and not is_boolean(kind):
@@ -78,10 +79,14 @@ def check_chunk(request: LoadRequest, chunk: Chunk) -> None:
         )
 
 
-def _try_expression(target: Target, argument: str, expression: str) -> str:
-    """Have the server compute an expression for no row; returns the type of its value."""
-    named = f"{argument}={expression!r}"
+def _try_expression(target: Target, argument: str, text: str, *, given: str = "") -> str:
+    """Have the server compute an expression for no row; returns the type of its value.
+
+    :param given: the expression that the user wrote, if it is another one.
+    """
+    named = f"{argument}={given or text!r}"
     columns = target.spec.readable_columns
+    expression = replace_calls(text, OLD, lambda call: call)
     if called := find_called_by_name(expression, columns):
         raise _may_change(named, f"calls {called}()")
     if calls(expression, "arrayjoin"):
@@ -99,15 +104,38 @@ def _try_expression(target: Target, argument: str, expression: str) -> str:
             raise _may_change(
                 named, "calls a function such as now(), rand(), dictGet(), or one of your own"
             ) from error
-        if error.code == ErrorCode.ILLEGAL_DIVISION:
-            return "Nothing"  # by the number of no rows
         if error.code == ErrorCode.NOT_AN_AGGREGATE:
             raise _is_of_single_rows(named) from error
-        explained = explain_expression(argument, expression, error, columns, whose=str(target.spec.local))
-        raise (explained or error) from error
+        if error.code == ErrorCode.ILLEGAL_AGGREGATION and expression != text:
+
+            def constant(call: str) -> str:
+                kind = _try_expression(target, argument, call, given=given or text)
+                return f"materialize(defaultValueOfTypeName({literal(kind)}))"
+
+            # The old value is known when the check is computed, so it may stand within another aggregate.
+            return _try_expression(target, argument, replace_calls(text, OLD, constant), given=text)
+        if not is_about_expression(str(error)):
+            raise
+        return _describe(target, argument, expression, given or text)
     if len(rows) != 1:
         raise _is_of_single_rows(named)
     return str(rows[0]["ch_s3_type"])
+
+
+def _describe(target: Target, argument: str, expression: str, given: str) -> str:
+    """Find the type of an expression that cannot be computed for no row, such as a quotient by their number.
+
+    :raises ConfigError: if it is wrong, whatever the rows are.
+    """
+    columns = target.spec.readable_columns
+    try:
+        (found,) = target.client.query(
+            check_queries.render_describe_check(target.spec.local, columns=columns, expression=expression)
+        )
+    except ServerError as error:
+        explained = explain_expression(argument, given, error, columns, whose=str(target.spec.local))
+        raise (explained or error) from error
+    return str(found["type"])
 
 
 def _is_of_single_rows(named: str) -> ConfigError:
@@ -138,12 +166,37 @@ def run_checks(
     :param rows: how many are staged; merges may have folded some since they were counted.
     :param paths: of the files that they are from.
     :param where: condition for the rows that are checked, if this user is known to see all staged rows.
-    :raises CheckFailedError: if one is not fulfilled, and is not only a warning.
+    :raises CheckFailedError: if one is not fulfilled, or cannot be computed, and is not only a warning.
     :raises LoadError: if this user does not see all staged rows.
-    :raises ServerError: if they cannot be computed.
+    :raises ServerError: if the staged rows cannot be read.
     """
     if not checks:
         return []
+    seen, results = _compute(target, staged, checks, where)
+    if not where:
+        check_all_seen(target, staged, seen=seen, unchecked="they cannot be checked")
+    for result in results:
+        log.log(logging.INFO if result.passed else logging.WARNING, "%s", result.line)
+    if failed := [(result, bound) for result, bound in zip(results, checks, strict=True) if result.is_failure]:
+        told = "; ".join(
+            f"{one.name!r}: {one.verdict}{_examples(target, staged, bound, paths, where)}" for one, bound in failed
+        )
+        raise CheckFailedError(
+            f"{count_of(len(failed), 'check')} of the {count_of(rows, 'row')} staged for {target.spec.name} failed,"
+            f" and nothing of them was committed: {told}; correct the files and clear the task, leave such rows"
+            " out with where, or give Check(…, on_failure='warn') to commit all the same",
+            results,
+        )
+    return results
+
+
+def _compute(
+    target: Target, staged: TableName, checks: Sequence[BoundCheck], where: str
+) -> tuple[int, list[CheckResult]]:
+    """Compute checks with one statement; returns the number of rows that it saw, and what each found.
+
+    If that fails because of the values in the rows, each check is computed by itself.
+    """
     statement = check_queries.render_run_checks(
         staged,
         target.cluster.name,
@@ -153,26 +206,26 @@ def run_checks(
     try:
         (found,) = target.client.query(statement)
     except ServerError as error:
-        names = ", ".join(repr(bound.name) for bound in checks)
-        raise ServerError(
-            f"cannot compute the checks {names} of the staged rows: {error}", code=error.code
-        ) from error
-    if not where:
-        check_all_seen(target, staged, seen=found["ch_s3_rows"], unchecked="they cannot be checked")
-    results = [_result(n, bound, found) for n, bound in enumerate(checks, start=1)]
-    for result in results:
-        log.log(logging.INFO if result.passed else logging.WARNING, "%s", result.line)
-    if failed := [result for result in results if result.is_failure]:
-        told = "; ".join(
-            f"{one.name!r}: {one.verdict}{_examples(target, staged, one, paths, where)}" for one in failed
-        )
-        raise CheckFailedError(
-            f"{count_of(len(failed), 'check')} of the {count_of(rows, 'row')} staged for {target.spec.name} failed,"
-            f" and nothing of them was committed: {told}; correct the files and clear the task, leave such rows"
-            " out with where, or give Check(…, on_failure='warn') to commit all the same",
-            results,
-        )
-    return results
+        if not is_about_expression(str(error)):
+            names = ", ".join(repr(bound.name) for bound in checks)
+            text = f"cannot compute the checks {names} of the staged rows: {error}"
+            raise ServerError(text, code=error.code) from error
+        if len(checks) == 1:
+            seen, _ = _compute(target, staged, (), where)
+            return seen, [_uncomputed(checks[0], error)]
+        computed = [_compute(target, staged, [bound], where) for bound in checks]
+        return min(seen for seen, _ in computed), [result for _, (result,) in computed]
+    return found["ch_s3_rows"], [_result(n, bound, found) for n, bound in enumerate(checks, start=1)]
+
+
+def _uncomputed(bound: BoundCheck, error: ServerError) -> CheckResult:
+    return CheckResult(
+        name=bound.name,
+        expression=bound.check.expression.strip(),
+        on_failure=bound.check.on_failure,
+        passed=None,
+        error=reason_of(str(error)),
+    )
 
 
 def _result(number: int, bound: BoundCheck, found: Mapping[str, object]) -> CheckResult:
@@ -191,9 +244,9 @@ def _result(number: int, bound: BoundCheck, found: Mapping[str, object]) -> Chec
     )
 
 
-def _examples(target: Target, staged: TableName, result: CheckResult, paths: Collection[str], where: str) -> str:
+def _examples(target: Target, staged: TableName, bound: BoundCheck, paths: Collection[str], where: str) -> str:
     """Show some rows that should not be there; '' if the check does not say which ones."""
-    condition = find_counted(result.expression)
+    condition = find_counted(bound.condition)
     if not condition:
         return ""
     columns = target.spec.readable_columns
@@ -209,7 +262,7 @@ def _examples(target: Target, staged: TableName, result: CheckResult, paths: Col
     try:
         rows = target.client.query(statement)
     except ServerError as error:
-        log.info("cannot show rows that fail the check %r: %s", result.name, error)
+        log.info("cannot show rows that fail the check %r: %s", bound.name, error)
         return ""
     # A staged row does not say which file it is from.
     place = f" in {next(iter(paths))}" if len(paths) == 1 else ""
@@ -217,6 +270,6 @@ def _examples(target: Target, staged: TableName, result: CheckResult, paths: Col
 
 
 def _sides(expression: str) -> Sequence[str]:
-    """The two values that a condition compares; none if it is no comparison."""
+    """The two values that a condition compares; none if it does not compare."""
     comparison = split_comparison(expression)
     return (comparison[0], comparison[2]) if comparison else ()

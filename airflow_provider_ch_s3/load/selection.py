@@ -185,6 +185,7 @@ def find_earlier_file(
         ledger_queries.render_read_earlier_loads,
         dag=identity.dag_id,
         task=identity.task_id,
+        map_index=identity.map_index,
         load_id=identity.load_id,
         since=max(0, ledger.last_epoch - RECENT_EPOCHS),
         limit=1,

@@ -78,7 +78,7 @@ from airflow_provider_ch_s3.load.kill import kill_load
 from airflow_provider_ch_s3.load.measure import read_past_loads, read_sharing
 from airflow_provider_ch_s3.load.merge import check_merge
 from airflow_provider_ch_s3.load.planned import describe_attempt
-from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load, read_server_settings
+from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load
 from airflow_provider_ch_s3.load.reduce import after_failure, check_row_groups
 from airflow_provider_ch_s3.load.replace_files import check_replaced_files, replace_changed
 from airflow_provider_ch_s3.load.replace_where import check_replace_where
@@ -100,7 +100,7 @@ from airflow_provider_ch_s3.rejects.stage import LineStage, create_rejected
 from airflow_provider_ch_s3.request import AfterLoad, LoadMode, OnNewColumns
 from airflow_provider_ch_s3.table.bad_rows import RejectTables, reject_tables
 from airflow_provider_ch_s3.table.target import TableName
-from airflow_provider_ch_s3.tuning import PastLoad, Reduction, check_given_settings, plan_chunk_bytes
+from airflow_provider_ch_s3.tuning import PastLoad, Reduction, plan_chunk_bytes
 
 log = logging.getLogger(__name__)
 
@@ -220,7 +220,7 @@ class LoadRun(TaskLoad):
                     rest = "clear the task" if is_last else "the next try continues there"
                     log.warning("the chunks before chunk %s stay in the table: %s", self.chunk_number, rest)
                     if is_last:
-                        self._dispose_for_good()
+                        self._leave_for_good()
                 raise
 
     def _take(self, step: Recover | FinishCommit | Abandon | Begin | Submit | Resume) -> Step:
@@ -368,11 +368,9 @@ class LoadRun(TaskLoad):
         :raises ConfigError: for the first one.
         """
         request = self.request
+        self._check_settings()
         if not (request.where or request.select or request.settings):
             return
-        check_given_settings(
-            read_server_settings(self.client), operator=request.settings, connection=request.connection_settings
-        )
         is_listed = example is not None
         example = example or find_earlier_file(self.target.ledger, self.identity, self.store, request.pattern)
         if example is None:
@@ -583,12 +581,13 @@ class LoadRun(TaskLoad):
             return ""
 
     def _drop(self, attempt: Attempt, plan: CommitPlan) -> Step:
-        """Drop rows that were only to be validated."""
+        """Drop rows that were only to be validated, once nothing but the commit itself is missing."""
         with self.target.owned(attempt.id) as owner:
             step = decide_next(owner.history, attempt.id, self.request)
             if not isinstance(step, Resume):
                 return step
             check_partial_partitions(self.target, self.request, set(plan.partitions))
+            owner.prepare_commit(attempt.id, plan)
             owner.abandon(attempt.id, is_validated_only=True)
         if not chunk_of(attempt).is_last:
             return Recover()  # of an earlier try that was to commit in chunks: this one validates all files at once
@@ -699,15 +698,18 @@ class LoadRun(TaskLoad):
         committed = self._committed_chunks(self.target.ledger.read()).attempts
         dispose_of_files(self.store, self.target, self.request, self.identity, committed)
 
-    def _dispose_for_good(self) -> None:
-        """Dispose of the files of the chunks before one that failed, if no later try of this load will.
+    def _leave_for_good(self) -> None:
+        """Report the chunks before one that failed, and dispose of their files, as no later try of this load will.
 
         With ``min_files``, they are left to the load that has all of them: after a clear it counts what is listed.
         """
-        if self.request.min_files > 1 or self.request.validate_only:
+        if self.request.validate_only:
             return
         try:
-            self._dispose_of_files()
+            if (chunks := self._committed_chunks(self.target.ledger.read())).attempts:
+                self.left = chunks.report
+            if self.request.min_files <= 1:
+                self._dispose_of_files()
         except ChS3Error as error:
             log.warning("the files of the chunks before stay, too: %s", error)
 

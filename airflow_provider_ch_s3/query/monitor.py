@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import ClusterError, LoadError, ServerError, UnknownStateError
 from airflow_provider_ch_s3.identity import CLOCK_MARGIN_SECONDS, LoadIdentity
 from airflow_provider_ch_s3.query.log import LOG_INTERVAL_SECONDS, QueryLog
-from airflow_provider_ch_s3.query.progress import ProgressMeter
+from airflow_provider_ch_s3.query.progress import ProgressMeter, ProgressPace
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, Submission, find_running, join_statuses
 from airflow_provider_ch_s3.sql import load_queries
 
@@ -145,7 +145,8 @@ class QueryMonitor:
     def _poll_to_the_end(self, query_id: str, *, until_seen: bool) -> QueryStatus:
         pause_seconds = FIRST_POLL_SECONDS
         began = last_seen = self.timing.now()
-        meter, silence, log_pace = ProgressMeter(), self.timing.pace(), self.timing.pace(LOG_INTERVAL_SECONDS)
+        meter, progress_pace = ProgressMeter(), ProgressPace()
+        silence, log_pace = self.timing.pace(), self.timing.pace(LOG_INTERVAL_SECONDS)
         if self.submission is not None:
             log_pace.is_due()  # nothing that has ended can have been logged yet
         while True:
@@ -158,7 +159,9 @@ class QueryMonitor:
                 if until_seen:
                     return status
                 ended = self._read_ended(query_id) if log_pace.is_due() else ()
-                log.info("%s", meter.measure(status.running, ended).line)
+                progress = meter.measure(status.running, ended)
+                if progress_pace.is_due(progress):
+                    log.info("%s", progress.line)
             elif status is not None and status.state.is_terminal:
                 self._ended = status
                 return status

@@ -14,6 +14,10 @@ from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.sql import load_queries
 
+LOGGED_SHARES = 10
+FIRST_SECONDS = 5.0
+GROWTH = 4
+
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
@@ -42,7 +46,12 @@ class Progress:
         """Time until the end of the whole load, at the mean speed so far."""
         if not self.total_ratio:
             return None
-        return (self.chunk.seconds_before + self.elapsed_seconds) * (1 - self.total_ratio) / self.total_ratio
+        return self.total_seconds * (1 - self.total_ratio) / self.total_ratio
+
+    @property
+    def total_seconds(self) -> float:
+        """How long the whole load has been running."""
+        return self.chunk.seconds_before + self.elapsed_seconds
 
     @property
     def total_ratio(self) -> float | None:
@@ -66,7 +75,7 @@ class Progress:
     def line(self) -> str:
         """One line for the log, with the facts that the tab "Load report" draws."""
         done = round(self.done_ratio, 3) if self.chunk.is_only and self.done_ratio is not None else None
-        return with_facts(str(self), {"chunk": self.chunk.number, "rows": self.rows, "done": done})
+        return with_facts(str(self), {"rows": self.chunk.rows_before + self.rows, "done": done})
 
     @property
     def _workers(self) -> str:
@@ -90,6 +99,27 @@ class _Part:
             read_bytes=max(self.read_bytes, row["store_bytes"]),
             peak_memory_bytes=max(self.peak_memory_bytes, row["peak_memory_bytes"]),
         )
+
+
+class ProgressPace:
+    """Decides when to log the progress of a query.
+
+    First at once; then after each tenth of the load, and whenever it has been running for four times as long as at
+    the line before: 14 lines in three hours.
+    """
+
+    def __init__(self) -> None:
+        self._share = -1
+        self._next_seconds = 0.0
+
+    def is_due(self, progress: Progress) -> bool:
+        """Whether to log it now."""
+        share = int(LOGGED_SHARES * (progress.total_ratio or 0.0))
+        seconds = progress.total_seconds
+        if share <= self._share and seconds < self._next_seconds:
+            return False
+        self._share, self._next_seconds = share, max(FIRST_SECONDS, GROWTH * seconds)
+        return True
 
 
 class ProgressMeter:

@@ -43,10 +43,11 @@ def format_load(view: LedgerView, load_id: str) -> str:
     lines = []
     for target, attempt in attempts:
         one, report = LoadRecord.of(target, attempt), report_of(attempt)
+        stored = f"; its rows are in {one.table}" if one.named != one.table else ""
         mapped = f", map_index {one.map_index}" if one.map_index >= 0 else ""
         lines += [
             f"{one.query_id}: {one.outcome}",
-            f"  {one.source} -> {one.table} ({one.load_mode})",
+            f"  {one.source} -> {one.named} ({one.load_mode}){stored}",
             f"  dag {one.dag}, task {one.task}, run {one.run}{mapped}; {count_of(one.files, 'file')},"
             f" {format_bytes(one.size_bytes)}, {format_count(one.files_skipped)} skipped"
             f"{f'; chunk {one.chunk}' if one.chunk else ''}",

@@ -224,6 +224,7 @@ class LockRecord:
     """The lock of a table, which is held.
 
     :param table: the local table.
+    :param named: as :attr:`TableRecord.named`.
     :param epoch: number of the lock.
     :param load_id: of its owner.
     :param owner: the task and its run.
@@ -233,6 +234,7 @@ class LockRecord:
     """
 
     table: str
+    named: str
     epoch: int
     load_id: str
     owner: str
@@ -246,11 +248,13 @@ class TableRecord:
     """A table that loads have written to, or tried to.
 
     :param table: the local table.
+    :param named: the table as the newest of the loads that were read names it; the local table if none was.
     :param commits: attempts that were committed.
     :param idle_seconds: time since the last commit; None if there was none.
     """
 
     table: str
+    named: str
     commits: int
     idle_seconds: float | None
 

@@ -40,6 +40,7 @@ from airflow_provider_ch_s3.table.target import TableName, parse_table
 MAX_OPEN = 100
 MAX_TABLES = 1_000
 MAX_FILES = 1_000
+MAX_NAMED = 10
 
 _SENTENCES = {
     "held": "loaded",
@@ -73,7 +74,7 @@ class LedgerView:
     def page(self, selection: Selection) -> LoadsPage:
         """Read a page of the history, and what is going on now.
 
-        :raises ConfigError: if the ledger does not exist, or ``after`` is no place in it.
+        :raises ConfigError: if the ledger does not exist, or ``after`` is not a place in it.
         """
         latest, still_open = self._latest(selection), self._latest(Selection(states=OPEN, limit=MAX_OPEN))
         found = self._histories([*latest, *still_open])
@@ -81,21 +82,40 @@ class LedgerView:
         loads = [records[key] for key in map(_key, latest) if key in records]
         is_last = len(latest) < selection.limit
         targets = self.query(ledger_queries.render_read_targets, limit=MAX_TABLES)
+        named = {one.table: one.named for one in sorted(records.values(), key=lambda one: one.started)}
         return LoadsPage(
             ledger=str(self.ledger),
             loads=loads,
             next="" if is_last else _place_of(latest[-1], ("planned_at", "load_id", "attempt")),
             open=[records[key] for key in map(_key, still_open) if key in records],
-            locks=self._locks([row["target"] for row in targets]),
+            locks=self._locks([row["target"] for row in targets], named),
             tables=[
                 TableRecord(
                     table=row["target"],
+                    named=named.get(row["target"], row["target"]),
                     commits=row["commits"],
                     idle_seconds=row["age_seconds"] if row["commits"] else None,
                 )
                 for row in targets
             ],
         )
+
+    def check_there(self, selection: Selection) -> None:
+        """Check that the ledger has loads into the table, and of the DAG, that a selection names.
+
+        :raises ConfigError: if it has none, with what it has.
+        """
+        if selection.table and not self._latest(Selection(table=selection.table, limit=1)):
+            tables = [row["target"] for row in self.query(ledger_queries.render_read_targets, limit=MAX_TABLES)]
+            raise ConfigError(
+                f"the ledger {self.ledger} has no load into {selection.table!r}; it has loads into {_list(tables)}"
+            )
+        if selection.dag and not self._latest(Selection(dag=selection.dag, limit=1)):
+            dags = {LoadRecord.of(*found).dag for found in self.attempts(Selection(limit=MAX_OPEN))}
+            raise ConfigError(
+                f"the ledger {self.ledger} has no load of the DAG {selection.dag!r}; its latest loads are of"
+                f" {_list(sorted(dags))}"
+            )
 
     def load_files(self, name: str) -> LoadFiles:
         """Read the files of a load, or of one attempt.
@@ -121,12 +141,10 @@ class LedgerView:
         :param table: ``database.table``, as the ledger has it.
         :param prefix: with which their paths begin.
         :param after: as :attr:`TableFiles.next` says; '' for the start.
-        :raises ConfigError: if the ledger does not exist, has no load into the table, or ``after`` is no place in it.
+        :raises ConfigError: if the ledger does not exist, has no load into the table, or ``after`` is not a place
+            in it.
         """
-        if not self._latest(Selection(table=table, limit=1)):
-            raise ConfigError(
-                f"the ledger {self.ledger} has no load into {table!r}; the list of loads names its tables"
-            )
+        self.check_there(Selection(table=table))
         place = _parse_place(after, (str, str, str, int))
         files = self._files(table, prefix=prefix, after=place, limit=MAX_FILES)
         is_last = len(files) < MAX_FILES
@@ -187,7 +205,7 @@ class LedgerView:
             if attempt.detail(EventKind.PLANNED)
         ]
 
-    def _locks(self, targets: Sequence[str]) -> list[LockRecord]:
+    def _locks(self, targets: Sequence[str], named: Mapping[str, str]) -> list[LockRecord]:
         names = [parse_table(target, "") for target in targets]
         if not names:
             return []
@@ -206,6 +224,7 @@ class LedgerView:
         return [
             LockRecord(
                 table=target,
+                named=named.get(target, target),
                 epoch=epoch,
                 load_id=owner.load_id,
                 owner=owner.name,
@@ -284,6 +303,12 @@ def _skipped(records: Sequence[LoadRecord]) -> list[dict[str, Any]]:
     return [{"files": count, "why": reasons[name]} for name, count in counts.items() if count]
 
 
+def _list(names: Sequence[str]) -> str:
+    """List the first names."""
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"{', '.join(names[:MAX_NAMED])}{more}" if names else "none yet"
+
+
 def _split_epoch(lock: str) -> tuple[str, str]:
     prefix, _, epoch = lock.rpartition("_")
     return f"{prefix}_", epoch
@@ -300,7 +325,7 @@ def _place_of(row: Mapping[str, Any], names: Sequence[str]) -> str:
 def _parse_place(text: str, types: tuple[type, ...]) -> Any:
     """Parse where a page begins; None for ''.
 
-    :raises ConfigError: if the text is no such place.
+    :raises ConfigError: if the text is not such a place.
     """
     if not text:
         return None

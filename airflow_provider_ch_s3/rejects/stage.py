@@ -46,8 +46,8 @@ def create_rejected(
         )
     if lacking := REJECTED_COLUMNS - found:
         raise TargetError(
-            f"{tables.local} exists and lacks the columns {', '.join(sorted(lacking))}, so it is no table for bad"
-            " rows; rename it, and the load creates one"
+            f"{tables.local} exists and lacks the columns {', '.join(sorted(lacking))}, so it cannot take"
+            " bad rows; rename it, and the load creates one that can"
         )
     if target.distribution and may_create:
         over = replace(target.distribution, local=tables.local, sharding_key="rand()")

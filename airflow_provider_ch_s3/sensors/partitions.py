@@ -52,5 +52,5 @@ def _ids(item: object, value: object) -> list[str]:
         ids = [item]
     for partition in ids:
         if not isinstance(partition, str) or not re.fullmatch(r"[\w-]+", partition, re.ASCII):
-            raise ConfigError(f"partitions={value!r} contains {partition!r}, which is no partition id; {REMEDY}")
+            raise ConfigError(f"partitions={value!r} contains {partition!r}, which is not a partition id; {REMEDY}")
     return ids

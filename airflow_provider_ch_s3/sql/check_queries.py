@@ -12,11 +12,23 @@ from airflow_provider_ch_s3.table.target import TableName
 def render_try_check(
     target: TableName, *, columns: Sequence[str], expression: str, sides: Sequence[str]
 ) -> Statement:
-    """Compute a check for no row; fails if it is no SQL over the columns, or not repeatable.
+    """Compute a check for no row; fails if it is not SQL over the columns, or not repeatable.
 
     :param sides: the two values that it compares, if it is a comparison.
     """
     return render("try_check", target=target, columns=columns, expression=expression, sides=sides)
+
+
+def render_describe_check(target: TableName, *, columns: Sequence[str], expression: str) -> Statement:
+    """Find the type of a check without computing it."""
+    text = """
+        DESCRIBE TABLE
+        (
+            SELECT ({{ expression | expression }}) AS ch_s3_result
+            FROM (SELECT {{ columns | identifiers }} FROM {{ target | table_name }})
+        )
+    """
+    return inline("describe_check", text, target=target, columns=columns, expression=expression)
 
 
 def render_run_checks(

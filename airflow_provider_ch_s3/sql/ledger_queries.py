@@ -359,10 +359,20 @@ def render_read_past_reports(
 
 
 def render_read_earlier_loads(
-    ledger: TableName, cluster: str | None, *, target: str, dag: str, task: str, load_id: str, since: int, limit: int
+    ledger: TableName,
+    cluster: str | None,
+    *,
+    target: str,
+    dag: str,
+    task: str,
+    map_index: int,
+    load_id: str,
+    since: int,
+    limit: int,
 ) -> Statement:
     """Read what the newest commits of a task say of their rows, files and checks.
 
+    :param map_index: -1 for a task that is not mapped; siblings do not count.
     :param load_id: of the load that asks, which does not count.
     :param since: number of the first attempt that counts.
     """
@@ -373,6 +383,7 @@ def render_read_earlier_loads(
         target=target,
         dag=dag,
         task=task,
+        map_index=map_index,
         load_id=load_id,
         since=since,
         limit=limit,

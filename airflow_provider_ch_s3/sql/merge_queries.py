@@ -202,7 +202,7 @@ def render_read_ambiguous(
 
 
 def render_try_merge_key(target: TableName, *, rule: MergeRule) -> Statement:
-    """Group no rows by their key; fails if it is no key."""
+    """Group no rows by their key; fails if it cannot be a key."""
     text = """
         SELECT {{ rule.key | identifiers }}, max({% if rule.version %}{{ rule.version | identifier }}{% else %}0{% endif %})
         FROM (SELECT {{ rule.columns | identifiers }} FROM {{ target | table_name }} LIMIT 0)

@@ -260,7 +260,7 @@ def render_count_seen(table: TableName, cluster: str | None, *, partitions: Sequ
 
 
 def render_check_condition(target: TableName, *, columns: Sequence[str], condition: str) -> Statement:
-    """Evaluate a condition for no row; fails if it is no condition over the columns, or not repeatable."""
+    """Evaluate a condition for no row; fails if it is not a condition over the columns, or not repeatable."""
     # The subquery hides virtual columns, which differ between copies of a row. The query cache refuses
     # functions whose results may change.
     text = """

@@ -141,7 +141,7 @@ class BoundCheck:
     """A check as SQL over the staged rows alone: what it compares them with is known.
 
     :param condition: flat SQL condition.
-    :param values: flat SQL expressions of what it compares, left and right, to be shown; none if it is no comparison.
+    :param values: flat SQL expressions of what it compares, left and right, to be shown; none if it does not compare.
     :param comparison: how it compares them.
     :param note: see :class:`CheckResult`.
     """
@@ -172,6 +172,7 @@ class CheckResult:
     :param left: the value on the left of the comparison, as text; None if it is NULL, or if there is no comparison.
     :param comparison: the operator of the comparison; '' if there is none.
     :param note: what it was compared with, or why it was not compared.
+    :param error: why it could not be computed, which does not count as fulfilled either; '' if it was.
     """
 
     name: str
@@ -182,6 +183,7 @@ class CheckResult:
     comparison: str = ""
     right: str | None = None
     note: str = ""
+    error: str = ""
 
     @property
     def is_failure(self) -> bool:
@@ -191,6 +193,8 @@ class CheckResult:
     @property
     def verdict(self) -> str:
         """What was found, in words: ``countIf(fare < 0) = 0 is false (3 = 0)``."""
+        if self.error:
+            return f"{self.expression} could not be computed: {self.error}"
         is_what = {True: "is true", False: "is false", None: "is NULL, which counts as not fulfilled"}[self.passed]
         left, right = ("NULL" if one is None else one for one in (self.left, self.right))
         if self.comparison:

@@ -19,7 +19,7 @@ from airflow.providers.common.compat.sdk import (
 from airflow_provider_ch_s3.assets.clickhouse import describe_in_events
 from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
-from airflow_provider_ch_s3.errors import CheckFailedError, LoadError
+from airflow_provider_ch_s3.errors import CheckFailedError, ChS3Error, LoadError
 from airflow_provider_ch_s3.files.addresses import Scheme, SourcePattern, parse_source
 from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
 from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES
@@ -393,12 +393,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     def _result(self, context: Context, load: TaskLoad, report: LoadReport) -> dict[str, Any]:
         if not report.is_nothing_new:  # which the load itself has logged in the same words
             log.info("%s", report.outcome)
-        if report.is_validated_only:
-            return report.as_dict()
-        if load.table_name is not None:
-            describe_in_events(context, self.outlets, load.table_name, report)
-            self._lineage = LoadLineage.of(load, load.table_name, report, sql=load.sql or self.sql)
-        emit_metrics(report)
+        if not self.validate_only:
+            self._tell(context, load, report)
         is_without_files = report.is_nothing_new and not report.files_skipped
         if (report.is_nothing_new and self.skip_downstream_if_nothing_new) or (
             is_without_files and self.on_no_files == OnNoFiles.SKIP.value
@@ -408,6 +404,13 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
                 context["ti"].xcom_push(key=XCOM_RETURN_KEY, value=report.as_dict())
             raise AirflowSkipException(str(report))
         return report.as_dict()
+
+    def _tell(self, context: Context, load: TaskLoad, report: LoadReport) -> None:
+        """Tell assets, OpenLineage and metrics what was loaded."""
+        if load.table_name is not None:
+            describe_in_events(context, self.outlets, load.table_name, report)
+            self._lineage = LoadLineage.of(load, load.table_name, report, sql=load.sql or self.sql)
+        emit_metrics(report)
 
     @contextmanager
     def _loading(self, context: Context) -> Iterator[TaskLoad]:
@@ -437,7 +440,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self.clickhouse_link = build_clickhouse_link(self._load)
         try:
             yield self._load
-        except CheckFailedError as error:
+        except ChS3Error as error:
             if not self.validate_only:
                 self._tell_failed(self._load, error)
             raise
@@ -445,12 +448,16 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
             hook.close()
             self._show(self._load.sql)
 
-    def _tell_failed(self, load: TaskLoad, error: CheckFailedError) -> None:
-        """Tell metrics and OpenLineage what the checks of a load found that one of them has failed."""
-        emit_check_metrics(error.results, table=self.table, load_mode=self.load_mode)
-        found = [dataclasses.asdict(result) for result in error.results]
-        report = LoadReport(query_id="", table=self.table, row_checks=found, partitions={})
-        if load.table_name is not None:
+    def _tell_failed(self, load: TaskLoad, error: ChS3Error) -> None:
+        """Tell metrics and OpenLineage what a failed load leaves in the table, and what its checks found."""
+        results = error.results if isinstance(error, CheckFailedError) else ()
+        if load.left is not None:
+            emit_metrics(load.left)
+        emit_check_metrics(results, table=self.table, load_mode=self.load_mode)
+        if load.table_name is not None and (load.left is not None or results):
+            report = load.left or LoadReport(query_id="", table=self.table, partitions={})
+            found = [dataclasses.asdict(result) for result in results]
+            report = dataclasses.replace(report, row_checks=found or report.row_checks)
             self._lineage = LoadLineage.of(load, load.table_name, report, sql=load.sql or self.sql)
 
     def _show(self, sql: str) -> None:

@@ -13,11 +13,10 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_ch_s3.common.codec import decode
-from airflow_provider_ch_s3.common.timing import Pace
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.kill import kill_load
-from airflow_provider_ch_s3.query.progress import ProgressMeter, read_running
+from airflow_provider_ch_s3.query.progress import ProgressMeter, ProgressPace, read_running
 from airflow_provider_ch_s3.triggers.cancelled import HAS_ON_KILL, finish, is_ended_by_user
 from airflow_provider_ch_s3.triggers.polling import connect, describe, in_thread, join_poller, until
 
@@ -89,7 +88,7 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
             await self.on_kill()
 
     async def _wait(self) -> str:
-        meter, pace = ProgressMeter(), Pace()
+        meter, pace = ProgressMeter(), ProgressPace()
         try:
             async with (
                 until(self.deadline),
@@ -102,7 +101,7 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
                     polls_without = 0 if parts else polls_without + 1
                     if parts:
                         progress = meter.measure(parts)
-                        if pace.is_due():
+                        if pace.is_due(progress):
                             log.info("%s: %s", self.query_id, progress.line)
         except TimeoutError:
             log.info("%s: execution_timeout has expired", self.query_id)

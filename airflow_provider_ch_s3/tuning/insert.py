@@ -102,7 +102,7 @@ def max_insert_delayed_streams_for_parallel_write(facts: LoadFacts) -> Decision:
     The uploads that it keeps open, up to 100, took two to five times the memory, and no less time.
     """
     if not facts.is_remote:
-        return Decision(None, "new parts of the table are on local disks, or nobody knows where")
+        return Decision(None, "new parts of the table are on local disks, or it is unknown where they are")
     threads = count_insert_threads(facts)
     is_limit = min_insert_block_size_bytes(facts).value == _ceiling_bytes(facts, threads)
     if not is_limit and not facts.reduction.memory:

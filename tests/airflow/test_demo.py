@@ -39,7 +39,7 @@ def test_demo_loads_and_compares(tmp_path: Path, options: list[str], nodes: int)
         check_page(done.stdout)
     last = done.stdout.splitlines()[-1]
     assert re.fullmatch(
-        rf"demo: OK rows=336776 nodes={nodes} load_seconds=\d+\.\d\d settle_seconds=\d+\.\d\d parts=\d+", last
+        rf"demo: OK rows=336776 nodes={nodes} insert_seconds=\d+\.\d\d settle_seconds=\d+\.\d\d parts=\d+", last
     )
     check_log(report_path.with_suffix(".log").read_text())
     report = json.loads(report_path.read_text())

@@ -34,6 +34,7 @@ def _numbers(outcomes: Sequence[Outcome]) -> str:
     states = Counter(outcome.state for outcome in outcomes)
     numbers = {
         "runs": len(outcomes),
+        "kinds": len({outcome.plan.kind for outcome in outcomes}),
         "committed": states["committed"],
         "failed_clean": states["failed_clean"],
         **{state: states[state] for state in ("unfinished", "unknown", *BAD) if states[state]},

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -278,21 +280,28 @@ def test_the_report_of_good_runs() -> None:
     outcomes = [outcome("committed"), outcome("failed_clean", kind=Kind.OUT_OF_MEMORY)]
     assert is_good(outcomes)
     *_, last = format_report(outcomes).splitlines()
-    assert last == "faults: OK runs=2 committed=1 failed_clean=1 lost=0 doubled=0 leftovers=0"
+    assert last == "faults: OK runs=2 kinds=2 committed=1 failed_clean=1 lost=0 doubled=0 leftovers=0"
 
 
 def test_the_report_of_a_run_that_said_that_it_does_not_know() -> None:
     outcomes = [outcome("unknown", kind=Kind.KILL_IN_MOVE)]
     assert is_good(outcomes)
     *_, last = format_report(outcomes).splitlines()
-    assert last == "faults: OK runs=1 committed=0 failed_clean=0 unknown=1 lost=0 doubled=0 leftovers=0"
+    assert last == "faults: OK runs=1 kinds=1 committed=0 failed_clean=0 unknown=1 lost=0 doubled=0 leftovers=0"
 
 
 def test_the_report_of_a_bad_run() -> None:
     outcomes = [outcome("committed"), outcome("wrong", lost=3, doubled=2, leftovers=1)]
     assert not is_good(outcomes)
     *_, last = format_report(outcomes).splitlines()
-    assert last == "faults: FAILED runs=2 committed=1 failed_clean=0 wrong=1 lost=3 doubled=2 leftovers=1"
+    assert last == "faults: FAILED runs=2 kinds=1 committed=1 failed_clean=0 wrong=1 lost=3 doubled=2 leftovers=1"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/exactly-once.md"])
+def test_the_pages_say_how_many_kinds_a_series_in_forked_processes_has(page: str) -> None:
+    text = (Path(__file__).parents[2] / page).read_text()
+    (number,) = re.findall(r"(\d+) kinds of fault", text)
+    assert int(number) == len([kind for kind in WEIGHTS if not kind.needs_airflow])
 
 
 @pytest.mark.parametrize("state", ["stuck", "broken"])
@@ -300,4 +309,4 @@ def test_a_run_without_a_verdict_is_no_good_run(state: str) -> None:
     assert not is_good([outcome(state)])
     first, *_, last = format_report([outcome(state, notes=["why"])]).splitlines()
     assert first.startswith(f"{state}: r append/worker s3 kill_node")
-    assert last == f"faults: FAILED runs=1 committed=0 failed_clean=0 {state}=1 lost=0 doubled=0 leftovers=0"
+    assert last == f"faults: FAILED runs=1 kinds=1 committed=0 failed_clean=0 {state}=1 lost=0 doubled=0 leftovers=0"

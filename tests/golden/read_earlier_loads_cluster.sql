@@ -25,6 +25,7 @@ FROM
 WHERE committed NOT IN ('', '{}')
     AND JSONExtractString(planned, 'dag') = 'd'
     AND JSONExtractString(planned, 'task') = 'it\'s\n\'); DROP TABLE x; --\\'
+    AND if(JSONHas(planned, 'map_index'), JSONExtractInt(planned, 'map_index'), -1) = 3
 ORDER BY attempt DESC
 LIMIT 1000
 SETTINGS skip_unavailable_shards = 0

@@ -144,12 +144,31 @@ def test_null_is_not_fulfilled(lab: Lab, table: str) -> None:
     assert numbers_in(lab, table) == []
 
 
+def test_a_check_that_cannot_be_computed_is_not_fulfilled(lab: Lab, table: str) -> None:
+    put_rows(lab, "a", 1)
+    numbers = "max(toInt32(assumeNotNull(carrier))) > 0"
+    message = fail(lab, table, {**SANE, "numbers": numbers}, max_tries=3)
+    assert "1 check of the 1 row staged" in message
+    assert f"'numbers': {numbers} could not be computed: Cannot parse string 'UA' as Int32" in message
+    assert (numbers_in(lab, table), is_clean(lab)) == ([], True)
+    warn = Check(numbers, on_failure="warn")
+    report = lab.load("in/*.csv", table, task_id="next", **CSV, checks={**SANE, "numbers": warn})
+    assert [(one["passed"], bool(one["error"])) for one in report["row_checks"]] == [(True, False), (None, True)]
+    assert numbers_in(lab, table) == [1]
+    with pytest.raises(
+        ConfigError, match=r"old.max\(toInt32\(assumeNotNull\(carrier\)\)\), which cannot be computed for the rows"
+    ):
+        lab.load("in/*.csv", table, **CSV, load_mode="replace_table", checks={"old": f"old.{numbers}"})
+
+
 REFUSED = {
     "n >= 0": "does not aggregate the rows into one value; count the rows that fail it",
     "countIf(n < 0) = n": "does not aggregate the rows into one value",
     "1 = 1": "does not aggregate the rows into one value",
     "count() OVER () = 1": "does not aggregate the rows into one value",
     "countIf(n < 0)": "is a value of type UInt64, and no condition; compare it",
+    "intDiv(sum(n), count())": "is a value of type Int64, and no condition; compare it",
+    "countIf(n < avg(n)) = 0": "is refused by the server: Aggregate function avg(n) is found inside another",
     "max(day) <= today()": "calls a function such as now(), rand(), dictGet(), or one of your own: its result",
     "max(day) <= today": "calls today(): its result may be different",
     "count() > rand() % 2": "calls a function such as now(), rand(), dictGet(), or one of your own",
@@ -183,16 +202,16 @@ def test_mistakes_are_found_when_there_is_nothing_new(lab: Lab, table: str) -> N
     mistakes: dict[str, tuple[dict[str, Any], str]] = {
         "checks": (
             {"checks": {"known": "countIf(carier = 'UA') = 0"}},
-            f"checks['known']=\"countIf(carier = 'UA') = 0\" names carier, which is no column of {table};"
+            f"checks['known']=\"countIf(carier = 'UA') = 0\" names carier, which is not a column of {table};"
             " did you mean carrier?",
         ),
         "where": (
             {"where": "carier = 'UA'"},
-            "where=\"carier = 'UA'\" names carier, which is no column of the files; did you mean carrier?",
+            "where=\"carier = 'UA'\" names carier, which is not a column of the files; did you mean carrier?",
         ),
         "select": (
             {"select": {"n": "nn + 1"}},
-            "select['n']='nn + 1' names nn, which is no column of the files; did you mean n?",
+            "select['n']='nn + 1' names nn, which is not a column of the files; did you mean n?",
         ),
         "settings": (
             {"settings": {"max_threads": "abc"}},
@@ -205,14 +224,20 @@ def test_mistakes_are_found_when_there_is_nothing_new(lab: Lab, table: str) -> N
         assert str(refused.value) == message
     report = lab.load("in/*.csv", table, task_id="right", **CSV, where="n > 0", settings={"max_threads": "2"})
     assert report["files_skipped"] == 1
+    wrong: dict[str, Any] = {"settings": {"max_threads": "abc"}, "staging": False, "on_no_files": "succeed"}
+    with pytest.raises(ConfigError, match="the operator sets 'max_threads' to 'abc'"):
+        lab.load("none/*.csv", table, task_id="direct", **CSV, **wrong)
+    lab.connect_clickhouse({"session_settings": {"no_such_setting": 1}})
+    with pytest.raises(ConfigError, match="the connection sets 'no_such_setting', which does not exist"):
+        lab.load("in/*.csv", table, task_id="connection", **CSV)
 
 
-def load_day(lab: Lab, glob: str, table: str, day: int, **arguments: Any) -> dict[str, Any]:
+def load_day(lab: Lab, glob: str, table: str, day: int, *, map_index: int = -1, **arguments: Any) -> dict[str, Any]:
     """Load as the run of a day; all are of one task."""
     lab.started += timedelta(days=1)
     operator = lab.operator(glob, table, **CSV, **arguments)
     context = lab.context(operator)
-    context["ti"].run_id = f"run {day}"
+    context["ti"].run_id, context["ti"].map_index = f"run {day}", map_index
     with own_errors():
         report = operator.execute(context)
     assert report is not None
@@ -239,7 +264,10 @@ def test_mistakes_are_found_on_a_day_without_files(lab: Lab, table: str, caplog:
 def test_each_chunk_is_checked_by_itself(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
     put_rows(lab, "a", 1, 2)
     put_rows(lab, "b", -3)
+    told: list[int] = []
+    lab.monkeypatch.setattr(files_to_clickhouse, "emit_metrics", lambda report: told.append(report.rows_added))
     message = fail(lab, table, SANE, max_files_per_chunk=1, max_tries=3)
+    assert told == [2]
     assert "(1 = 0), for example (n=-3," in message
     assert "the chunks before chunk 2 stay in the table: clear the task" in caplog.text
     assert numbers_in(lab, table) == [1, 2]
@@ -250,6 +278,7 @@ def test_each_chunk_is_checked_by_itself(lab: Lab, table: str, caplog: pytest.Lo
     )
     assert numbers_in(lab, table) == [1, 2, 3]
     assert [(one["name"], one["passed"]) for one in report["row_checks"]] == [("one", True)]
+    assert told == [2, 1]
 
 
 EXPECTED: dict[str, Any] = {
@@ -295,6 +324,12 @@ def test_a_load_is_compared_with_earlier_ones_of_its_task(lab: Lab, table: str) 
     put_rows(lab, "7", 99)
     report = lab.load("in/7.csv", table, task_id="other", **CSV, checks={"rows": Expect.rows(within=0)})
     assert report["row_checks"][0]["note"] == few.format("0 earlier loads")
+    # and so has each sibling of a mapped one
+    for day, map_index, count in ((8, 0, "0 earlier loads"), (8, 1, "0 earlier loads"), (9, 0, "1 earlier load")):
+        put_rows(lab, f"{day}-{map_index}", 5)
+        glob, checks = f"in/{day}-{map_index}.csv", {"rows": Expect.rows(within=0)}
+        report = load_day(lab, glob, table, day, map_index=map_index, checks=checks)
+        assert report["row_checks"][0]["note"] == few.format(count)
 
 
 def test_a_chunk_is_not_compared_with_whole_loads(lab: Lab, table: str) -> None:
@@ -320,6 +355,9 @@ def test_rows_are_compared_with_those_that_they_replace(lab: Lab, table: str, mo
     message = fail(lab, table, {"as many": "count() >= 0.9 * old.count()"}, **given)
     old = 6 if mode == "replace_table" else 4
     assert f"count() >= 0.9 * old.count() is false (2 >= {0.9 * old:g}), old.count() is {old}" in message
+    message = fail(lab, table, {"more": "countIf(n < old.max(n)) = 0"}, task_id="within", **given)
+    assert "countIf(n < old.max(n)) = 0 is false (2 = 0)" in message
+    assert "for example (n=1, day=2013-01-01, carrier=UA), (n=2," in message
     checks = {
         "sum": "sum(n) <= old.sum(n)",
         "no new carriers": "max(carrier) = old.max(carrier)",
@@ -335,7 +373,7 @@ def test_nothing_is_replaced_in_append(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
     with pytest.raises(ConfigError, match="compares with rows that are to be replaced, and load_mode='append'"):
         lab.load("in/*.csv", table, **CSV, checks={"more": "count() > old.count()"})
-    with pytest.raises(ConfigError, match=r"names nn, which is no column of .*; did you mean n\?"):
+    with pytest.raises(ConfigError, match=r"names nn, which is not a column of .*; did you mean n\?"):
         lab.load("in/*.csv", table, **CSV, load_mode="replace_table", checks={"more": "sum(n) > old.sum(nn)"})
     with pytest.raises(ConfigError, match="is a value of type String, and no number"):
         lab.load("in/*.csv", table, **CSV, checks={"more": Expect("toString(sum(n))", within=0.1)})
@@ -414,6 +452,12 @@ def test_checks_on_replicas(replicated_lab: Lab) -> None:
         again.execute_complete(lab.context(again), event)
     with pytest.raises(ConfigError, match="its result may be different"):
         lab.load("in/*.csv", table, task_id="third", **CSV, checks={"new": "max(day) <= today()"})
+    with pytest.raises(ConfigError, match="is a value of type Int64, and no condition"):
+        lab.load("in/*.csv", table, task_id="fourth", **CSV, checks={"mean": "intDiv(sum(n), count())"})
+    numbers, less = "max(toInt32(assumeNotNull(carrier))) > 0", "countIf(n < old.min(n)) = 0"
+    message = fail(lab, table, {"numbers": numbers, "less": less}, task_id="fifth", load_mode="replace_table")
+    assert f"{numbers} could not be computed: Cannot parse string 'UA' as Int32" in message
+    assert f"{less} is false (1 = 0), old.min(n) is 0, for example (n=-1, " in message
     assert bag(lab.rows(table, columns="n")) == bag({"n": n} for n in range(40))
     assert is_clean(lab)
 

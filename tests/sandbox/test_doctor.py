@@ -114,7 +114,7 @@ def test_a_plan_that_is_not_possible(lab: Lab, table: str, capsys: pytest.Captur
         ("reading", "disk"), ("skipped", "not checked without plan")
     )
     assert found["plan"][0] == "failed"
-    assert "select['n']='fare' names fare, which is no column of the files" in found["plan"][1]
+    assert "select['n']='fare' names fare, which is not a column of the files" in found["plan"][1]
 
 
 def test_files_in_another_region(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -578,7 +578,7 @@ class TestRefusedBeforeTheInsert:
             pytest.param(
                 ConfigError,
                 {"where": "nmae = 'a'"},
-                r"^where=\"nmae = 'a'\" names nmae, which is no column of the files; did you mean name\?$",
+                r"^where=\"nmae = 'a'\" names nmae, which is not a column of the files; did you mean name\?$",
                 id="where-of-an-unknown-column",
             ),
             pytest.param(
@@ -599,7 +599,7 @@ class TestRefusedBeforeTheInsert:
             pytest.param(
                 ConfigError,
                 {"select": {"id": "id", "name": "nmae"}},
-                r"^select\['name'\]='nmae' names nmae, which is no column of the files; did you mean name\?$",
+                r"^select\['name'\]='nmae' names nmae, which is not a column of the files; did you mean name\?$",
                 id="select-of-an-unknown-column",
             ),
             pytest.param(

@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, LoadError, TargetError
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag, start_worker
-from tests.sandbox.few import die_before
+from tests.sandbox.few import die_before, is_clean
 from tests.sandbox.topologies import topologies
 
 pytestmark = pytest.mark.sandbox
@@ -288,10 +288,15 @@ def test_checks_and_validation(lab: Lab) -> None:
     assert "gone" not in str(failed.value)
     report = lab.load("in/*.csv", table, try_number=3, **VERSIONED, validate_only=True)
     assert report["is_validated_only"]
-    assert held(lab, table) == these(row(1, v="old"), row(7, day=2))
+    with pytest.raises(LoadError, match="the merge would rewrite 1 partition"):
+        lab.load("in/*.csv", table, task_id="large", **VERSIONED, validate_only=True, max_rewritten_bytes=1)
+    assert (held(lab, table), is_clean(lab)) == (these(row(1, v="old"), row(7, day=2)), True)
     # old. are the rows of the partitions that staged rows belong to
     lab.load("in/*.csv", table, try_number=4, **VERSIONED, checks={"as many": "count() = old.count()"})
     assert held(lab, table) == these(row(1, at=2, v="new"), row(7, day=2))
+    scatter(lab, table, row(1, v="again"))
+    with pytest.raises(LoadError, match="holds 1 key of these files more than once"):
+        lab.load("in/*.csv", table, task_id="doubled", **VERSIONED, validate_only=True)
 
 
 @pytest.mark.every_case

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
-from airflow_provider_ch_s3.common.timing import Pace
-from airflow_provider_ch_s3.triggers import load as load_trigger
 from airflow_provider_ch_s3.triggers.load import LoadTrigger
 from tests.logs import unfolded
 from tests.sandbox.conftest import Lab, wait_until
@@ -84,7 +83,6 @@ def defer(lab: Lab, table: str) -> LoadTrigger:
 def test_a_trigger_says_how_far_the_load_is(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
     put_files(lab, UNEVEN)
     trigger = defer(lab, table)
-    lab.monkeypatch.setattr(load_trigger, "Pace", lambda: Pace(seconds=0.5))
 
     async def wait() -> list[Any]:
         return [event.payload async for event in trigger.run()]
@@ -138,25 +136,59 @@ def test_files_that_are_left_out_are_told_once(lab: Lab, table: str, caplog: pyt
     assert told == ["skipping 1 file that the table already holds ('in/a.parquet')"]
 
 
-def test_an_ordinary_load_fits_on_a_page(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def load(lab: Lab, table: str, **how: Any) -> None:
+    """Load as Airflow does, which resumes a deferred task when its trigger has fired."""
+    operator = lab.operator("in/*", table, **how)
+    context = lab.context(operator)
+    step = partial(operator.execute, context)
+    while True:
+        try:
+            step()
+            return
+        except TaskDeferred as deferred:
+            event = asyncio.run(asyncio.wait_for(anext(deferred.trigger.run()), 60))
+            step = partial(lab.operator("in/*", table, **how).execute_complete, context, event.payload)
+
+
+LINES_OF_A_CHUNK = 5
+
+
+@pytest.mark.parametrize(
+    ("how", "files", "most"),
+    [
+        pytest.param({}, 1, 25, id="staged"),
+        pytest.param({"deferrable": True}, 1, 25, id="deferred"),
+        pytest.param({"max_files_per_chunk": 1}, 4, 25 + 3 * LINES_OF_A_CHUNK, id="chunked"),
+        pytest.param({"load_mode": "merge", "merge_key": ["c0"]}, 1, 25, id="merge"),
+        pytest.param({"staging": False}, 1, 25, id="direct"),
+    ],
+)
+def test_an_ordinary_load_fits_on_a_page(
+    lab: Lab, caplog: pytest.LogCaptureFixture, how: dict[str, Any], files: int, most: int
+) -> None:
     """Columns are wider in the files than in the table, which was said in a line for each."""
-    lab.put_parquet("in/a.parquet", {f"c{n}": pa.array([n], pa.int64()) for n in range(15)})
+    for file in range(files):
+        lab.put_parquet(f"in/{file}.parquet", {f"c{n}": pa.array([n], pa.int64()) for n in range(15)})
     table = lab.create("t", ", ".join(f"c{n} Int32" for n in range(15)))
     with caplog.at_level(logging.INFO):
-        lab.load("in/*", table)
+        load(lab, table, **how)
     lines = unfolded(
         record.getMessage() for record in caplog.records if record.name.startswith("airflow_provider_ch_s3")
     )
-    assert len(lines) <= 25
-    assert not [record for record in caplog.records if record.levelno > logging.INFO]
+    assert len(lines) <= most
+    warnings = [record.getMessage()[:14] for record in caplog.records if record.levelno > logging.INFO]
+    assert warnings == ([] if how.get("staging", True) else ["staging=False:"])
     said = "\n".join(lines)
     for words in (
         r"1 Parquet file, [\d.]+ KiB, 1 row, from s3://",
-        "15 columns are wider in the files than in ",
+        "::group::15 columns are wider in the files than in ",
         "plan: 3 x 1 thread, blocks of ",
         "::group::the settings that matter, with their reasons",
         "::group::the SQL",
-        f"{table} has 1 row from 1 file in 1 partition, after ",
+        f"{table} has (merged )?{files} rows? from {files} files?",
     ):
         assert re.search(words, said), words
-    assert len(set(lines)) == len(lines)
+    # what is said of each chunk has its number or its query id in it, but for these
+    of_each = [line for line in lines if re.match("::group::(15 columns|the SQL)", line)]
+    assert len(of_each) == 2 * files
+    assert len(set(lines)) == len(lines) - len(of_each) + 2

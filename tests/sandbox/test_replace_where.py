@@ -160,7 +160,7 @@ class TestConditions:
     @pytest.mark.parametrize(
         ("condition", "reason"),
         [
-            pytest.param("nn < 100", r"names nn, which is no column of .*; did you mean n\?", id="unknown-column"),
+            pytest.param("nn < 100", r"names nn, which is not a column of .*; did you mean n\?", id="unknown-column"),
             pytest.param(
                 "n = 'abc'",
                 r"is refused by the server: Cannot convert string 'abc' to type UInt32 \(TYPE_MISMATCH\)",
@@ -170,7 +170,7 @@ class TestConditions:
             pytest.param("sum(n) > 1", "Aggregate function sum", id="aggregate"),
             pytest.param(
                 "_part = 'all_1_1_0'",
-                "names _part, which is no column of .*; the columns are day, n",
+                "names _part, which is not a column of .*; the columns are day, n",
                 id="virtual-column",
             ),
         ],

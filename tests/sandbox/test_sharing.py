@@ -20,7 +20,8 @@ def test_a_plan_counts_the_loads_that_run(lab: Lab, staging: bool, caplog: pytes
     put_slow_files(lab)
     lab.put("other/a.csv", b"1\n")
     slow, quick = lab.create("slow", "n UInt32"), lab.create("quick", "n UInt32")
-    with start_worker(lab, slow, staging=staging, **SLOW) as worker:
+    slower = {**SLOW, "where": "sleepEachRow(0.1) = 0"}  # until the other load is planned, also on a busy machine
+    with start_worker(lab, slow, staging=staging, **slower) as worker:
         wait_until(lab.running, "the query of the worker")
         assert shared_in(lab.load("other/*.csv", quick, staging=staging))
         assert "memory    50% per node, shared by 2 loads (1 other runs now)" in caplog.text

@@ -669,6 +669,7 @@ class TestGCS:
         assert lab.rows(f"{lab.database}.t") == [{"n": 1}]
 
     @pytest.mark.thorough  # its build takes a minute of CPU
+    @pytest.mark.timeout(1200)  # it is built where Go is
     def test_googles_emulator(self, lab: Lab) -> None:
         go = shutil.which("go")
         if go is None:

@@ -14,6 +14,9 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 PACKAGE = ROOT / "airflow_provider_ch_s3"
 TROUBLESHOOTING = ROOT / "docs" / "troubleshooting.md"
+CONCEPTS = re.compile(r"\b(?:ledger|chunks?|staged|lease|settled)\b", re.I)
+WITHOUT_CONCEPTS = {"CHANGELOG.md", "concepts.md", "decisions.md", "reference.md", "testing.md"}
+"""The page itself, and pages that are generated, or for contributors."""
 VARIABLE = "\0"
 """In a message of the code: a value, which a page shows as …"""
 
@@ -40,6 +43,14 @@ def test_links_lead_somewhere(document: Path) -> None:
         target = (document.parent / path).resolve() if path else document
         assert target.exists(), f"{document.name} links to {link}"
         assert not anchor or anchor in anchors(target), f"{document.name} links to {link}, which is no heading there"
+
+
+@pytest.mark.parametrize(
+    "page", [one for one in DOCUMENTS if one.name not in WITHOUT_CONCEPTS], ids=lambda path: path.name
+)
+def test_a_page_that_uses_concepts_links_to_them(page: Path) -> None:
+    text = page.read_text()
+    assert not CONCEPTS.search(text) or "concepts.md" in text
 
 
 def test_the_readme_stays_short() -> None:

@@ -49,7 +49,7 @@ async function readReport(place) {
 }
 
 // What the log of a task tells while there is no result yet. Lines end with their facts, which common/text.py adds:
-// `62%, 480 rows, …, 1 node at work [ch-s3 {"chunk": 1, "rows": 480, "done": 0.62}]`.
+// `62%, 480 rows, …, 1 node at work [ch-s3 {"rows": 480, "done": 0.62}]`.
 // The text for people, and the facts; no facts in other lines, whatever they quote.
 function parse(line) {
   const [, text, facts] = LINE.exec(line) ?? [];
@@ -73,11 +73,7 @@ export function readPlan(log) {
 
 // [{ at: Unix time, rows: of all chunks so far, done: share of the work, if it is known, text }]
 export function readProgress(log) {
-  const rowsOf = {}; // chunk → rows: each is a query of its own, which begins at 0
-  return readFacts(log, "rows").map(({ at, chunk, rows, done, text }) => {
-    rowsOf[chunk] = rows;
-    return { at, rows: Object.values(rowsOf).reduce((sum, one) => sum + one, 0), done, text };
-  });
+  return readFacts(log, "rows").map(({ at, rows, done, text }) => ({ at, rows, done, text }));
 }
 
 // [{ at: Unix time, parts, merges: that are running, waiting: for what; '' if settled }]

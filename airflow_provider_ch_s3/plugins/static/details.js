@@ -8,7 +8,10 @@ import { html, useState } from "./react.js";
 const FIRST_PARTITIONS = 20;
 const LEFT_OUT = { value: "–", origin: "left out" };
 
-function describeCheck({ name, expression, left, comparison, right, note }) {
+function describeCheck({ name, expression, left, comparison, right, note, error }) {
+  if (error) {
+    return `${name}: ${expression} could not be computed: ${error}`;
+  }
   const [one, other] = [left, right].map((value) => value ?? "NULL");
   const values = comparison ? ` (${one} ${comparison} ${other})` : left ? ` is ${left}` : "";
   return `${name}: ${expression}${values}${note ? `, ${note}` : ""}`;

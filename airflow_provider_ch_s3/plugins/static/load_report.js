@@ -49,7 +49,7 @@ function LoadReport(place) {
     return html`<${SensorReport} task=${task} />`;
   }
   if (!task.isLoad) {
-    return html`<p className="ch-s3-report">This task is no load into ClickHouse: it has no report.</p>`;
+    return html`<p className="ch-s3-report">This task does not load files into ClickHouse, so it has no report.</p>`;
   }
   return html`<${Load} task=${task} place=${place} />`;
 }

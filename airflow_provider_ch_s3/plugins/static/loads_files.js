@@ -51,12 +51,12 @@ export function LoadFiles({ load, where }) {
     <//>`;
 }
 
-export function TableFiles({ table, where }) {
+export function TableFiles({ table, named, where }) {
   const [prefix, setPrefix] = useState("");
   const [place, setPlace] = useState({ prefix: "", after: "" });
   const asked = { table, ...place, ...where };
   const { found, failure } = useAnswer(() => readTableFiles(asked), asked);
-  const title = `Files in ${table}`;
+  const title = `Files in ${named}`;
   const loadOf = (file) => [html`<code>${file.load_id}</code>`];
   const next = () => setPlace({ ...place, after: found.next });
   const type = (event) => setPrefix(event.target.value);

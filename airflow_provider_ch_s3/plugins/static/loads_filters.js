@@ -12,7 +12,7 @@ const TIMES = [
   ["365", "in the last year"],
 ];
 
-const named = (names) => names.map((name) => [name, name]);
+const optionsOf = (names) => names.map((name) => [name, name]);
 
 function Choice({ label, value, options, choose }) {
   // What an address asks for is shown, even if there is no such thing.
@@ -28,9 +28,10 @@ function Choice({ label, value, options, choose }) {
 export function Filters({ filters, page, change, refresh }) {
   const [connection, setConnection] = useState(filters.conn_id);
   useEffect(() => setConnection(filters.conn_id), [filters.conn_id]);
-  const ledgers = page ? named(page.ledgers) : [["", "default"]];
+  const ledgers = page ? optionsOf(page.ledgers) : [["", "default"]];
   const ledger = filters.ledger || page?.ledger || "";
-  const tables = [["", "all"], ...named((page?.tables ?? []).map(({ table }) => table))];
+  const nameOf = ({ table, named }) => (named === table ? table : `${named} (${table})`);
+  const tables = [["", "all"], ...(page?.tables ?? []).map((one) => [one.table, nameOf(one)])];
   const isOther = connection !== filters.conn_id;
   const type = (event) => setConnection(event.target.value);
 

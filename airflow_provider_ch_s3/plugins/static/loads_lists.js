@@ -8,6 +8,11 @@ const FIRST_TABLES = 10;
 const OPEN_HEAD = ["running load", "age", "task", "table", "state", "try", "files"];
 const LOCK_HEAD = ["lock of", "held for", "last sign of life", "owner", "try"];
 
+// The table as the task names it, which may be a Distributed one over the local table.
+function Name({ of: { table, named } }) {
+  return html`<span title=${table}>${named}</span>`;
+}
+
 function State({ load }) {
   const state = load.is_validated_only ? "validated" : load.state;
   const name = load.is_broken ? "commit broken off" : state.replace("planned", "running");
@@ -31,13 +36,13 @@ export function Now({ page: { open, locks } }) {
     html`<code>${load.query_id}</code>`,
     ageOf(load.age_seconds),
     html`<${Who} load=${load} />`,
-    load.named,
+    html`<${Name} of=${load} />`,
     html`<${State} load=${load} />`,
     load.try_number,
     formatCount(load.files),
   ]);
   const lockRows = locks.map((lock) => [
-    lock.table,
+    html`<${Name} of=${lock} />`,
     ageOf(lock.age_seconds),
     lock.silent_seconds === null ? "?" : `${formatAge(lock.silent_seconds)} ago`,
     lock.owner,
@@ -56,14 +61,14 @@ export function Now({ page: { open, locks } }) {
 export function Tables({ tables, filter, showFiles }) {
   const [shown, more] = useFirst(tables, FIRST_TABLES);
   const action = (what, text, act) => html`<button type="button" onClick=${act} aria-label=${what}>${text}</button>`;
-  const rows = shown.map(({ table, commits, idle_seconds: idle }) => [
-    table,
+  const rows = shown.map(({ table, named, commits, idle_seconds: idle }) => [
+    html`<${Name} of=${{ table, named }} />`,
     formatCount(commits),
     idle === null ? "never" : `${formatAge(idle)} ago`,
     html`
       <span className="actions">
-        ${action(`Loads of ${table}`, "Loads", () => filter(table))}
-        ${action(`Files in ${table}`, "Files", () => showFiles(table))}
+        ${action(`Loads of ${named}`, "Loads", () => filter(table))}
+        ${action(`Files in ${named}`, "Files", () => showFiles({ table, named }))}
       </span>`,
   ]);
   return html`
@@ -79,7 +84,7 @@ function rowOf(load, showFiles) {
   const files = formatCount(load.files);
   return [
     formatTime(load.started),
-    html`<span title=${load.table}>${load.named}</span>`,
+    html`<${Name} of=${load} />`,
     html`<${Who} load=${load} />`,
     html`<span><code>${load.load_mode}</code>${load.chunk && html`<small>chunk ${load.chunk}</small>`}</span>`,
     html`<${State} load=${load} />`,

@@ -46,10 +46,10 @@ function LoadsPage() {
   const lists = () => html`
     <div>
       <${Now} page=${page} />
-      <${Tables} tables=${page.tables} showFiles=${(table) => setChosen({ table })} filter=${filterBy} />
+      <${Tables} tables=${page.tables} showFiles=${setChosen} filter=${filterBy} />
       <${History} page=${page} places=${places} setPlaces=${setPlaces} showFiles=${(load) => setChosen({ load })} />
       ${chosen?.load && html`<${LoadFiles} key=${chosen.load} load=${chosen.load} where=${where} />`}
-      ${chosen?.table && html`<${TableFiles} key=${chosen.table} table=${chosen.table} where=${where} />`}
+      ${chosen?.table && html`<${TableFiles} key=${chosen.table} ...${chosen} where=${where} />`}
     </div>`;
   return html`
     <article className="ch-s3-report ch-s3-loads" aria-busy=${isPending}>

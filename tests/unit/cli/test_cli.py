@@ -128,6 +128,10 @@ def test_an_unknown_connection_is_one_line(capsys: pytest.CaptureFixture[str]) -
             ["loads", "prune", "--older-than-days=nan"], "'nan' is not a number of days; give 0 or more", id="nan"
         ),
         pytest.param([*PLAN, "--min-file-age", "-5"], "'-5' is not a number of seconds; give 0 or more", id="age"),
+        pytest.param(
+            [*PLAN, "--sample-files", "-1"], "'-1' is not a number of files; give 1 or more", id="sample-files"
+        ),
+        pytest.param([*PLAN, "--create-table", "{"], "'{' is not a JSON object; write one", id="create-table"),
         pytest.param(["demo", "--shards", "0"], "'0' is not a number of shards; give 1 or more", id="shards"),
         pytest.param(["bench", "--rounds", "0"], "'0' is not a number of loads; give 1 or more", id="rounds"),
         pytest.param(["plan", "--table", "t"], "the following arguments are required: --source", id="no-source"),

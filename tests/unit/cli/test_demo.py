@@ -9,7 +9,7 @@ from airflow_provider_ch_s3.cli.demo import echo_our_lines
 
 def test_the_demo_prints_what_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     for event, logger in (
-        ('5 rows, 1 node at work [ch-s3 {"chunk": 1, "rows": 5}]', "airflow_provider_ch_s3.query.monitor"),
+        ('5 rows, 1 node at work [ch-s3 {"rows": 5}]', "airflow_provider_ch_s3.query.monitor"),
         ("submitting ch-s3-1", "airflow_provider_ch_s3.load.base"),
         ("::group::plan", "airflow_provider_ch_s3.common.work"),
         ("Done. Returned value", "airflow.task"),

@@ -143,14 +143,21 @@ def test_explain(message: str, what: str, remedy: str) -> None:
             47,
             "ClickHouse at ch:8123: Code: 47. DB::Exception: Unknown expression or function identifier `carier` in"
             " scope SELECT _path, carier = 'UA' FROM s3(…). Maybe you meant: ['carrier']. (UNKNOWN_IDENTIFIER)",
-            "where='…' names carier, which is no column of the files; did you mean carrier?",
+            "where='…' names carier, which is not a column of the files; did you mean carrier?",
             id="26.7",
         ),
         pytest.param(
             47,
             "Code: 47. DB::Exception: Unknown expression identifier 'x' in scope SELECT x. (UNKNOWN_IDENTIFIER)",
-            "where='…' names x, which is no column of the files; the columns are carrier, `a b`",
+            "where='…' names x, which is not a column of the files; the columns are carrier, `a b`",
             id="nothing-near",
+        ),
+        pytest.param(
+            47,
+            "Code: 47. DB::Exception: Unknown expression or function identifier `x`. In scope SELECT f(x)."
+            " (UNKNOWN_IDENTIFIER)",
+            "where='…' names x, which is not a column of the files; the columns are carrier, `a b`",
+            id="after-26.7",
         ),
         pytest.param(
             46,

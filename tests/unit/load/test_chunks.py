@@ -103,6 +103,7 @@ def attempt(
         "table": "d.t",
         "partitions": partitions,
         "rows_written": number,
+        "rows_read": 10 * number,
         "seconds": seconds,
     }
     details = {EventKind.PLANNED: planned, EventKind.COMMITTED: {"table_uuids": [table_uuid], "report": report}}
@@ -163,7 +164,7 @@ class TestCommittedChunks:
         assert read().next(request()) == Chunk()
         abandoned = attempt(2, SECOND, EventKind.ABANDONED, seconds=900.0)
         chunks = read(attempt(1, FIRST, seconds=60.0), abandoned, attempt(3, SECOND, seconds=30.0))
-        third = Chunk(number=3, after="d", bytes_before=70, seconds_before=90.0, bytes_total=100)
+        third = Chunk(number=3, after="d", bytes_before=70, rows_before=40, seconds_before=90.0, bytes_total=100)
         assert chunks.next(request()) == third
 
     @pytest.mark.parametrize(
@@ -397,10 +398,19 @@ class TestSelect:
                 last=key(19),
                 size_bytes=155,
                 bytes_before=55,
+                rows_before=10,
                 seconds_before=60.0,
                 bytes_total=325,
             ),
-            Chunk(number=3, after=key(19), size_bytes=115, bytes_before=210, seconds_before=120.0, bytes_total=325),
+            Chunk(
+                number=3,
+                after=key(19),
+                size_bytes=115,
+                bytes_before=210,
+                rows_before=30,
+                seconds_before=120.0,
+                bytes_total=325,
+            ),
         ]
 
     @pytest.mark.parametrize(

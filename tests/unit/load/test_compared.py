@@ -21,7 +21,7 @@ PLANNED = Event(
     attempt=ID,
     epoch=2_500,
     try_number=1,
-    detail={"dag": "d", "task": "t", "bytes": 1_000},
+    detail={"dag": "d", "task": "t", "map_index": 2, "bytes": 1_000},
     time=0.0,
 )
 ATTEMPT = Attempt(id=ID, events=[PLANNED])
@@ -45,7 +45,8 @@ class FoundLedger:
     rows: list[dict[str, Any]]
 
     def look_up(self, render: Any, **what: Any) -> list[dict[str, Any]]:
-        assert what == {"dag": "d", "task": "t", "load_id": "ch-s3-own", "since": 500, "limit": 1_000}
+        own = {"dag": "d", "task": "t", "map_index": 2, "load_id": "ch-s3-own"}
+        assert what == {**own, "since": 500, "limit": 1_000}
         return self.rows
 
 

@@ -366,7 +366,7 @@ def test_without_its_comment_nobody_knows_what_was_listed() -> None:
 
 def test_the_log_shows_the_load_and_each_node() -> None:
     assert str(build_report(status(CLUSTER), table="d.t", attached=False)) == (
-        "loaded 1,000 rows from 5 files into d.t in 4.0 s: 250 rows/s, 50.0 MiB read, 15 requests,"
+        "loaded 1,000 rows from 5 files into d.t: INSERT 4.0 s, 250 rows/s, 50.0 MiB read, 15 requests,"
         " 5 initial parts\n"
         "  ch1: 400 rows, 2 files, 20.0 MiB read, 7 requests, 7.0 MiB peak memory, 2 parts\n"
         "  ch2: 600 rows, 3 files, 30.0 MiB read, 8 requests, 9.0 MiB peak memory, 3 parts"
@@ -395,7 +395,7 @@ def test_one_is_singular() -> None:
         replaced={"a": 1},
     )
     assert str(report).splitlines() == [
-        "loaded 1 row from 1 file into d.t in 1.0 s: 1 row/s, 0 B read, 1 request, 1 initial part",
+        "loaded 1 row from 1 file into d.t: INSERT 1.0 s, 1 row/s, 0 B read, 1 request, 1 initial part",
         "  ch1: 1 row, 1 file, 0 B read, 1 request, 0 B peak memory, 1 part",
         "  skipped: 1 file",
         "  committed (replace_partitions) in 0.0 s: 1 partition",
@@ -512,7 +512,7 @@ def test_the_reports_of_chunks_become_one() -> None:
         "chunks": 2,
     }
     assert str(report).splitlines() == [
-        "loaded 1,500 rows from 8 files, in 2 chunks, into d.t in 6.0 s: 250 rows/s, 50.0 MiB read, 16 requests,"
+        "loaded 1,500 rows from 8 files, in 2 chunks, into d.t: INSERT 6.0 s, 250 rows/s, 50.0 MiB read, 16 requests,"
         " 5 initial parts",
         "  ch1: 400 rows, 2 files, 20.0 MiB read, 7 requests, 7.0 MiB peak memory, 2 parts",
         "  ch2: 1,100 rows, 6 files, 30.0 MiB read, 8 requests, 9.0 MiB peak memory, 3 parts",

@@ -206,6 +206,14 @@ def test_rows_over_time(scripts: Scripts) -> None:
     assert "[ch-s3" not in shown
 
 
+def test_rows_over_time_end_with_the_report(scripts: Scripts) -> None:
+    """The last look at a query is before its end."""
+    report = dataclasses.replace(COMMITTED, ended=5.0, rows_read=1_000)
+    log = log_of(progress_line(100), progress_line(400))
+    shown = show(scripts, answers(report.as_dict(), log=log))
+    assert "Rows over time 5.00 s: 1,000 rows 1,000 0.00 s: 100 rows 1.00 s: 400 rows 5.00 s: 1,000 rows 0 s" in shown
+
+
 def test_a_mapped_task_has_a_result_of_its_own(scripts: Scripts) -> None:
     given = answers(COMMITTED.as_dict(), map_index=1)
     task = scripts.call("api.js", "readTask", {**PLACE, "mapIndex": "1"}, answers=given)

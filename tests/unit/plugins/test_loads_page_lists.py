@@ -58,6 +58,7 @@ def row(**changes: Any) -> dict[str, Any]:
             id="a-chunk-that-is-open",
         ),
         pytest.param(row(map_index=3), "dag.load[3] run 1", id="mapped"),
+        pytest.param(row(named="all_t"), "22:13:20 all_t dag.load", id="named"),
         pytest.param(row(is_broken=True, state="committing"), "commit broken off", id="broken"),
         pytest.param(row(is_validated_only=True, state="abandoned"), " validated ", id="validated"),
     ],
@@ -82,14 +83,22 @@ def test_where_the_history_ends_its_buttons_do_nothing(scripts: Scripts) -> None
 
 def test_what_is_going_on_now(scripts: Scripts) -> None:
     lock = LockRecord(
-        table="d.t", epoch=7, load_id="x", owner="dag.load", try_number=2, age_seconds=None, silent_seconds=1.5
+        table="d.t_local",
+        named="t",
+        epoch=7,
+        load_id="x",
+        owner="dag.load",
+        try_number=2,
+        age_seconds=None,
+        silent_seconds=1.5,
     )
     page = {"open": [row(state="planned", is_open=True)], "locks": [dataclasses.asdict(lock)]}
     made = scripts.call("loads_lists.js", "Now", {"page": page})
     assert [made.count(f'aria-label="{label}"') for label in ("Running loads", "Locks")] == [1, 1]
     shown = text_of(made)
     assert "ch-s3-1-0-7-insert 1 min 30 s dag.load run 1 d.t running 1 1,200" in shown
-    assert "d.t ? 1.50 s ago dag.load 2" in shown
+    assert "t ? 1.50 s ago dag.load 2" in shown
+    assert '<span title="d.t_local">t</span>' in made
     nothing = scripts.call("loads_lists.js", "Now", {"page": {"open": [], "locks": []}})
     assert "No load is running, and no lock is held." in nothing
 
@@ -97,23 +106,32 @@ def test_what_is_going_on_now(scripts: Scripts) -> None:
 def test_ten_tables_are_shown_first(scripts: Scripts) -> None:
     tables = [
         dataclasses.asdict(
-            TableRecord(table=f"d.t{number}", commits=number, idle_seconds=None if number else 200_000)
+            TableRecord(
+                table=f"d.t{number}_local",
+                named=f"d.t{number}",
+                commits=number,
+                idle_seconds=None if number else 200_000,
+            )
         )
         for number in range(11)
     ]
-    shown = text_of(scripts.call("loads_lists.js", "Tables", {"tables": tables}))
+    made = scripts.call("loads_lists.js", "Tables", {"tables": tables})
+    shown = text_of(made)
     assert "11 tables" in shown
     assert "d.t0 0 2 days ago Loads Files" in shown
     assert "d.t9 9 never Loads Files Show all 11" in text_of(shown)
     assert "d.t10" not in shown
+    for text in ('title="d.t0_local"', 'aria-label="Loads of d.t0"', 'aria-label="Files in d.t0"'):
+        assert text in made
 
 
 def test_a_filter_that_is_not_there_is_shown_as_asked_for(scripts: Scripts) -> None:
     filters = {"conn_id": "ch", "ledger": "", "table": "d.gone", "state": "", "days": "3"}
-    page = {"ledger": "d.l", "ledgers": ["d.l", "e.l"], "tables": [{"table": "d.t"}]}
+    page = {"ledger": "d.l", "ledgers": ["d.l", "e.l"], "tables": [{"table": "d.t_local", "named": "d.t"}]}
     shown = scripts.call("loads_filters.js", "Filters", {"filters": filters, "page": page})
     assert '<select value="d.l">' in shown
-    for known in ("d.l", "e.l", "d.t", "d.gone", "3"):
+    assert '<option key="d.t_local" value="d.t_local">d.t (d.t_local)</option>' in shown
+    for known in ("d.l", "e.l", "d.gone", "3"):
         assert f'value="{known}">{known}</option>' in shown
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
+import json
 import logging
 import threading
 from collections.abc import Callable
@@ -72,6 +74,24 @@ class ScriptedServer:
         return self
 
 
+class LongQuery(ScriptedServer):
+    """Its query reads a row a second, by a clock that only pauses move."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self.now = 0.0
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+
+    def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
+        self.polls = 1 if self.now < self.seconds else 0
+        progress = {"elapsed_seconds": self.now, "read_rows": int(self.now)}
+        comment = {"log_comment": json.dumps({"rows": self.seconds})}
+        return [{**row, **progress, **comment} for row in super().query(statement, query_id=query_id)]
+
+
 def follow(
     server: ScriptedServer, *, sleep: Callable[[float], None] = lambda _: None, version: tuple[int, int] = (26, 7)
 ) -> QueryMonitor:
@@ -92,6 +112,22 @@ def test_a_query_that_is_over_is_logged_at_once_and_read_once() -> None:
     assert status.state is QueryState.FINISHED
     assert server.sent == ["running_queries", "flush_logs", "logged_queries"]
     assert server.texts == ["SYSTEM FLUSH LOGS query_log"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "lines"), [pytest.param(600, 7, id="ten-minutes"), pytest.param(3 * 3600, 10, id="three-hours")]
+)
+def test_a_long_load_logs_its_progress_in_few_lines(
+    seconds: int, lines: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = LongQuery(seconds)
+    with caplog.at_level(logging.INFO):
+        monitor = follow(server, sleep=server.pass_time)
+        monitor.timing = dataclasses.replace(monitor.timing, poll_seconds=2.0, now=lambda: server.now)
+        monitor.wait(QUERY_ID)
+    assert server.sent.count("running_queries") > seconds / 2
+    assert len(caplog.messages) == lines
+    assert [caplog.messages[0][:4], caplog.messages[-1][:4]] == ["0%, ", "75%,"]
 
 
 def test_servers_that_cannot_flush_one_log_flush_all() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.files.chunk import Chunk
-from airflow_provider_ch_s3.query.progress import Progress, ProgressMeter, expected_work
+from airflow_provider_ch_s3.query.progress import Progress, ProgressMeter, ProgressPace, expected_work
 
 MIB = 1_048_576
 
@@ -147,6 +147,40 @@ def test_nothing_done_yet() -> None:
 def test_the_last_second_is_not_counted_in_tenths() -> None:
     row = running(is_initial=True, comment='{"rows": 100}', read_rows=95)
     assert str(measure(row)).endswith("1 node at work, under a second left")
+
+
+TEN_MINUTES, THREE_HOURS = 600, 10_800
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_known", "expected"),
+    [
+        pytest.param(1, True, [0], id="a-second"),
+        pytest.param(12, True, [0, 2, 4, 6, 8, 10], id="twelve-seconds"),
+        pytest.param(TEN_MINUTES, True, [0, 6, 24, *range(60, 600, 60)], id="ten-minutes"),
+        pytest.param(TEN_MINUTES, False, [0, 6, 24, 96, 384], id="ten-minutes-of-unknown-work"),
+        pytest.param(THREE_HOURS, True, [0, 6, 24, 96, 384, *range(1_080, 10_800, 1_080)], id="three-hours"),
+        pytest.param(THREE_HOURS, False, [0, 6, 24, 96, 384, 1_536, 6_144], id="three-hours-of-unknown-work"),
+    ],
+)
+def test_a_load_of_hours_has_few_lines(seconds: int, is_known: bool, expected: list[int]) -> None:
+    """It is polled every two seconds."""
+    pace, comment = ProgressPace(), json.dumps({"rows": seconds} if is_known else {})
+    looks = [
+        (at, measure(running(is_initial=True, comment=comment, read_rows=at, elapsed_seconds=float(at))))
+        for at in range(0, seconds, 2)
+    ]
+    assert [at for at, progress in looks if pace.is_due(progress)] == expected
+
+
+def test_a_further_chunk_adds_a_line_and_one_at_each_tenth_of_the_load() -> None:
+    chunk = Chunk(number=3, last="d", size_bytes=20, bytes_before=20, seconds_before=120.0, bytes_total=100)
+    pace, comment = ProgressPace(), json.dumps({"rows": 60, "chunk": chunk.as_dict()})
+    looks = [
+        (at, measure(running(is_initial=True, comment=comment, read_rows=at, elapsed_seconds=float(at))))
+        for at in range(60)
+    ]
+    assert [at for at, progress in looks if pace.is_due(progress)] == [0, 30]
 
 
 @pytest.mark.parametrize(

@@ -45,10 +45,12 @@ def test_what_is_understood(value: object, expected: tuple[str, ...] | None) -> 
         pytest.param("2013-01", "partitions='2013-01' is neither a list nor a mapping", id="bare-text"),
         pytest.param("201301", "partitions='201301' is of type str", id="bare-number"),
         pytest.param(201301, "partitions=201301 is of type int", id="number"),
-        pytest.param([201301], "partitions=[201301] contains 201301, which is no partition id", id="number-in-list"),
-        pytest.param(["a b"], "partitions=['a b'] contains 'a b', which is no partition id", id="value"),
-        pytest.param([""], "partitions=[''] contains '', which is no partition id", id="empty-id"),
-        pytest.param({1: 5}, "partitions={1: 5} contains 1, which is no partition id", id="number-in-mapping"),
+        pytest.param(
+            [201301], "partitions=[201301] contains 201301, which is not a partition id", id="number-in-list"
+        ),
+        pytest.param(["a b"], "partitions=['a b'] contains 'a b', which is not a partition id", id="value"),
+        pytest.param([""], "partitions=[''] contains '', which is not a partition id", id="empty-id"),
+        pytest.param({1: 5}, "partitions={1: 5} contains 1, which is not a partition id", id="number-in-mapping"),
         pytest.param(
             {"query_id": "q", "rows_read": 5},
             "partitions={'query_id': 'q', 'rows_read': 5} does not map partition ids to numbers of rows",

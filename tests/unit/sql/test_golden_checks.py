@@ -26,6 +26,9 @@ CASES: dict[str, Statement] = {
     "try_check_one": check_queries.render_try_check(
         TARGET, columns=["id", "tail`num"], expression=CHECKS[1][0], sides=()
     ),
+    "describe_check": check_queries.render_describe_check(
+        TARGET, columns=["id", "tail`num"], expression=CHECKS[1][0]
+    ),
     **at_both("run_checks_cluster", check_queries.render_run_checks, STAGING, checks=CHECKS),
     "run_checks_where": check_queries.render_run_checks(STAGING, None, checks=CHECKS[:1], where="NOT (id = 3)"),
     **at_both(
@@ -58,6 +61,8 @@ def test_statement_is_as_the_golden_file(name: str, check_golden: Callable[[str,
 def test_a_hostile_check_reaches_no_statement(check: str) -> None:
     with pytest.raises(ConfigError):
         check_queries.render_try_check(TARGET, columns=["id"], expression=check, sides=())
+    with pytest.raises(ConfigError):
+        check_queries.render_describe_check(TARGET, columns=["id"], expression=check)
     with pytest.raises(ConfigError):
         check_queries.render_run_checks(STAGING, None, checks=[(check, ())])
     with pytest.raises(ConfigError):

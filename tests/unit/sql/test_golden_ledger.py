@@ -89,7 +89,14 @@ LOOK_UPS = {
     **of_both("adopt_commits", targets=NAMES, earlier_uuids=["u1", HOSTILE], table_uuids=["u3"], quorum=2),
     **of_both("read_past_reports", target=TARGET_TEXT, since=5, min_volume_bytes=1_048_576),
     **of_both(
-        "read_earlier_loads", target=TARGET_TEXT, dag="d", task=HOSTILE, load_id="ch-s3-0123", since=5, limit=1_000
+        "read_earlier_loads",
+        target=TARGET_TEXT,
+        dag="d",
+        task=HOSTILE,
+        map_index=3,
+        load_id="ch-s3-0123",
+        since=5,
+        limit=1_000,
     ),
     **of_both("read_latest_attempts", limit=50),
     "read_latest_attempts_selected": ledger_queries.render_read_latest_attempts(

@@ -102,6 +102,11 @@ def result(passed: bool | None, **fields: Any) -> CheckResult:
             "check 'sane' passed: count() is 7, which nothing was compared with",
         ),
         (
+            result(None, on_failure="warn", left=None, comparison="", error="Cannot parse 'a' (CANNOT_PARSE_TEXT)"),
+            "check 'sane' not fulfilled, a warning: min(n) >= 0 could not be computed: Cannot parse 'a'"
+            " (CANNOT_PARSE_TEXT)",
+        ),
+        (
             result(False, expression="max(d) IN ('x')", left=None, right=None, comparison=""),
             "check 'sane' failed: max(d) IN ('x') is false",
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from airflow_provider_ch_s3.common.arguments import parse_whole
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import parse_source
+from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.request import (
     CommitAt,
     LoadMode,
@@ -24,6 +26,7 @@ from airflow_provider_ch_s3.request import (
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.row_check import Check
+from airflow_provider_ch_s3.transfers import files_to_clickhouse
 from airflow_provider_ch_s3.transfers.load_request import build_request
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from airflow_provider_ch_s3.tuning import LoadLimit
@@ -41,6 +44,20 @@ def make_request(**arguments: Any) -> LoadRequest:
         task_id="load", source="s3://flights/**", table="d.t", clickhouse_conn_id="unit", **arguments
     )
     return build_request(operator, parse_source(operator.source), {}, LoadLimit())
+
+
+@pytest.mark.parametrize("is_only_validated", [True, False])
+def test_a_validation_tells_nobody_even_if_nothing_is_new(
+    is_only_validated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[LoadReport] = []
+    monkeypatch.setattr(files_to_clickhouse, "emit_metrics", told.append)
+    operator = S3ToClickHouseOperator(
+        task_id="load", source="s3://flights/**", table="d.t", validate_only=is_only_validated
+    )
+    load: Any = SimpleNamespace(table_name=None)
+    operator._result({}, load, LoadReport.nothing_new("d.t", files_skipped=1))  # type: ignore[arg-type]
+    assert bool(told) is not is_only_validated
 
 
 def test_defaults_are_the_careful_ones() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import itertools
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -31,6 +33,7 @@ from airflow_provider_ch_s3.get_provider_info import get_provider_info
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from airflow_provider_ch_s3.triggers import load as load_module
 from airflow_provider_ch_s3.triggers.export import ExportTrigger
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity, parse_identity
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger
@@ -235,6 +238,25 @@ def test_a_load_trigger_is_ids_and_times_only() -> None:
     assert LoadTrigger(**arguments).serialize() == (path, arguments)
     assert parse_identity(arguments["identity"]) == IDENTITY
     assert parse_identity({**arguments["identity"], "colour": "red"}) == IDENTITY  # of a later release
+
+
+def test_a_load_trigger_logs_the_progress_of_three_hours_in_few_lines(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Polls take no time, and each sees the query five seconds later."""
+    seconds = 3 * 3600
+    row = {"node": "a:1", "query_id": "q-1", "is_initial": True, "store_bytes": 0, "peak_memory_bytes": 0}
+    row["log_comment"] = json.dumps({"rows": seconds})
+
+    async def see(item: str, interval: float) -> list[dict[str, Any]]:
+        at = next(looks)
+        return [{**row, "elapsed_seconds": float(at), "read_rows": at}] if at < seconds else []
+
+    looks = itertools.count(step=5)
+    monkeypatch.setattr(load_module, "join_poller", lambda *_: nullcontext(SimpleNamespace(poll=see)))
+    with caplog.at_level(logging.INFO, logger=load_module.__name__):
+        assert run(collect(load_trigger())) == [{"status": "over", "query_id": "q-1", "deadline": None}]
+    assert sum(" at work" in line for line in caplog.messages) == 10
 
 
 def test_a_parts_trigger_is_names_and_numbers_only() -> None:
