@@ -59,6 +59,7 @@ class Undoable:
         return f"{identifier(self.column)} IN ({literals(self.added)})"
 
     def describe(self, verb: str) -> str:
+        """Describe what is removed, for people."""
         rows, partitions = self.partitions.total(), self.partitions
         return (
             f"{verb} {count_of(rows, 'row')} of {count_of(len(partitions), 'partition')}"

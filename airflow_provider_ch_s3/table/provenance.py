@@ -58,7 +58,7 @@ ROWS_SINCE = (26, 7)
 def parse_provenance(value: object) -> dict[str, Origin]:
     """Parse the argument ``provenance``.
 
-    :raises ConfigError: if it is no mapping of names to what a column can say.
+    :raises ConfigError: if it does not map names of columns to what a column can say.
     """
     if value is None:
         return {}
