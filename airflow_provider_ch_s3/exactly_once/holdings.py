@@ -26,6 +26,9 @@ NEVER: Moment = (0, 0.0)
 WHOLE_TABLE = ""
 """Stands for all partitions."""
 
+# These replace only some rows of a partition.
+_PARTLY = (LoadMode.REPLACE_WHERE.value, LoadMode.MERGE.value, REPLACE_FILES)
+
 # A partition's id may be a hundred characters long, and a server parses up to 256 KiB of a statement.
 IDS_PER_STATEMENT = 2_000
 # Of these, one is nearly always held: usually those of the last load.
@@ -125,7 +128,8 @@ class Holdings:
             held = self._held({number for _, (_, number) in rows}, is_certain=True)
             whole = {key for _, key in rows if key in held and not held[key].replaced}
             own = self._planned_by(dag, task, whole)
-            added = self.rows_of_partitions({partition for key in own for partition in held[key].commit.filled})
+            filled = {partition for key in own for partition in held[key].commit.filled}
+            added = self.rows_of_partitions(filled, is_certain=True)
             there = find_whole({partition: count for partition, (count, _) in added.items()})
             found.update(
                 (path, own[key]) for path, key in rows if key in own and there >= set(held[key].commit.filled)
@@ -193,8 +197,13 @@ class Holdings:
             )
         return held
 
-    def rows_of_partitions(self, partitions: Set[str]) -> dict[str, tuple[int, list[CommittedAttempt]]]:
-        """Count the rows that loads have added to each partition since it was last replaced, and get those loads."""
+    def rows_of_partitions(
+        self, partitions: Set[str], *, is_certain: bool = False
+    ) -> dict[str, tuple[int, list[CommittedAttempt]]]:
+        """Count the rows that loads have added to each partition since it was last replaced, and get those loads.
+
+        :param is_certain: leave out partitions that were replaced in part since: their number is too small then.
+        """
         counted: dict[str, tuple[int, list[CommittedAttempt]]] = {}
         for some in batches(sorted(partitions), IDS_PER_STATEMENT):
             replaced = self._read_replacements(set(some))
@@ -202,8 +211,9 @@ class Holdings:
             earliest = min(since.values())[0]
             found = self._read(ledger_queries.render_read_commits_into, partitions=some, since=earliest)
             for partition in some:
-                later = [one for one in found if one.committed_at >= since[partition]]
-                counted[partition] = _sum_up(later, partition)
+                later = [one for one in found if one.committed_at >= since[partition] and partition in one.partitions]
+                if not (is_certain and any(one.load_mode in _PARTLY for one in later)):
+                    counted[partition] = _sum_up(later, partition)
         return counted
 
     def _read(self, render: Callable[..., Statement], **what: object) -> list[CommittedAttempt]:
@@ -290,14 +300,13 @@ def _check_whole(rows: Sequence[Mapping[str, Any]], held: Mapping[tuple[str, int
 
 def _sum_up(found: Sequence[CommittedAttempt], partition: str) -> tuple[int, list[CommittedAttempt]]:
     rows = 0
-    loads = [one for one in found if partition in one.partitions]
-    for one in loads:
+    for one in found:
         # How many of the earlier rows these replaced is unknown: better too few than too many.
-        if one.load_mode in (LoadMode.REPLACE_WHERE.value, LoadMode.MERGE.value, REPLACE_FILES):
+        if one.load_mode in _PARTLY:
             rows = 0
         if one.load_mode != LoadMode.MERGE.value:
             rows += one.partitions[partition]
-    return rows, [one for one in loads if one.partitions[partition]]
+    return rows, [one for one in found if one.partitions[partition]]
 
 
 def _check_known(row: Mapping[str, Any]) -> None:

@@ -108,11 +108,6 @@ def is_misfit(message: str, *, is_typed: bool) -> bool:
     return code in (_NULL | _MISFIT) - _BROKEN or (is_typed and code.startswith("CANNOT_PARSE"))
 
 
-def is_null_refused(message: str) -> bool:
-    """Whether it says that a value is NULL, and its column is not Nullable."""
-    return _code_of(message) in _NULL
-
-
 def named_column(message: str) -> str:
     """The column that it is about; '' if it names none."""
     return _first(_COLUMNS, message).strip("`")

@@ -209,7 +209,7 @@ def check_condition(
         return
     kind = _describe_expression(client, source, argument, text, settings)
     if family(base_type(kind)) not in ("number", "") and base_type(kind) != "Nothing":
-        raise ConfigError(f"{argument}={text!r} is a value of type {kind}, and no condition; compare it with a value")
+        raise ConfigError(f"{argument}={text!r} is a value of type {kind}, not a condition; compare it with a value")
 
 
 def _describe_expression(

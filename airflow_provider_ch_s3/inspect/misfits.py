@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from airflow_provider_ch_s3.clickhouse.column_types import SCALARS, base_type, family
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import format_count
@@ -22,6 +23,7 @@ from airflow_provider_ch_s3.sql.load_queries import render_count_rows, render_re
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TargetSpec
 from airflow_provider_ch_s3.tuning import SettingValue
+from airflow_provider_ch_s3.tuning.rule import is_same
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +51,8 @@ def find_misfit(
     """
     if not source.format.is_typed:
         return ""
-    deadline, path = now() + SEARCH_SECONDS, ""
+    deadline, place = now() + SEARCH_SECONDS, ""
+    columns = _suspects(source, mapping, message)
     try:
         for one in source.files:
             file = _File(
@@ -60,15 +63,18 @@ def find_misfit(
                 settings=settings,
                 left=lambda: deadline - now(),
             )
-            columns = _suspects(source, mapping, message)
             if file.has_misfit(columns):
-                path = source.pattern.path(one.key)
-                row, column, value = file.find_first(columns)
+                place = repr(source.pattern.path(one.key))
+                row = file.find_row(columns)
+                place = f"row {format_count(row + 1)} of {place}"
+                if file.has_misfit((), row, 1):
+                    return f"; where cannot be computed for {place}"
+                column, value = file.find_value(columns, row)
                 shown = "NULL" if value is None else repr(str(value)[:SHOWN_CHARACTERS])
-                return f"; the first one is {shown} in row {format_count(row + 1)} of {path!r}, for column {column!r}"
+                return f"; the first one is {shown} in {place}, for column {column!r}"
     except ChS3Error as error:
         log.info("cannot look for the value any further: %s", error)
-    return f"; the first one is in {path!r}" if path else ""
+    return f"; the first one is in {place}" if place else ""
 
 
 def _suspects(source: SourceSpec, mapping: Sequence[MappedColumn], message: str) -> list[MappedColumn]:
@@ -96,7 +102,7 @@ class _File:
 
     def has_misfit(self, columns: Sequence[MappedColumn], first: int = 0, count: int = ALL_ROWS) -> bool:
         """Whether a value of some rows does not fit; ``first`` from 0."""
-        types = [self.types[column.target] for column in columns]
+        types = [self._accepted(self.types[column.target]) for column in columns]
         try:
             self._query(render_read_rows, columns, types, where=self.where, first=first, count=count)
         except ServerError as error:
@@ -105,15 +111,25 @@ class _File:
             raise
         return False
 
-    def find_first(self, columns: Sequence[MappedColumn]) -> tuple[int, str, str | None]:
-        """Find the first value: its row, from 0, its column in the table, and itself."""
+    def _accepted(self, type_name: str) -> str:
+        """What the INSERT takes for a column of some type: NULL, too, if that stands for the default."""
+        takes_nulls = is_same(self.settings.get("insert_null_as_default", 0), 1)
+        is_scalar = family(base_type(type_name)) in SCALARS
+        return f"Nullable({base_type(type_name)})" if takes_nulls and is_scalar else type_name
+
+    def find_row(self, columns: Sequence[MappedColumn]) -> int:
+        """Find the row, from 0, of the first value that does not fit."""
         counted = self._query(render_count_rows, seconds=math.ceil(self.left()))
         first, count = 0, int(counted[0]["row_count"])
         while count > 1:
             half = count // 2
             first, count = (first, half) if self.has_misfit(columns, first, half) else (first + half, count - half)
-        column = next(column for column in columns if self.has_misfit([column], first, 1))
-        return first, column.target, self._query(render_read_rows_value, column, row=first)[0]["value"]
+        return first
+
+    def find_value(self, columns: Sequence[MappedColumn], row: int) -> tuple[str, str | None]:
+        """Find the column of the table for which a row has a value that does not fit, and the value."""
+        column = next(column for column in columns if self.has_misfit([column], row, 1))
+        return column.target, self._query(render_read_rows_value, column, row=row)[0]["value"]
 
     def _query(self, render: Callable[..., Statement], *what: object, **how: object) -> list[dict[str, Any]]:
         if (left := self.left()) <= 0:

@@ -57,10 +57,10 @@ def try_checks(target: Target, request: LoadRequest) -> None:
             )
         kind = _try_expression(target, argument, check.expression)
         if isinstance(check, Expect) and not is_number(kind):
-            raise ConfigError(f"{named} is a value of type {kind}, and no number; expect a number, as in 'count()'")
+            raise ConfigError(f"{named} is a value of type {kind}, not a number; expect one, as in 'count()'")
         if not isinstance(check, Expect) and not is_boolean(kind):
             raise ConfigError(
-                f"{named} is a value of type {kind}, and no condition; compare it, as in"
+                f"{named} is a value of type {kind}, not a condition; compare it, as in"
                 f" {check.expression.strip()!r} + ' = 0'"
             )
 

@@ -378,9 +378,13 @@ class LoadRun(TaskLoad):
         try:
             self._prepare_chunk(Chunk(), (example,), {})
         except ChS3Error as error:
-            if is_listed and isinstance(error, ConfigError):
+            is_mistake = isinstance(error, ConfigError)
+            if is_listed and is_mistake:
                 raise
-            log.warning("there is nothing to load; of %r, which an earlier load took: %s", example.key, error)
+            level = logging.WARNING if is_mistake else logging.INFO
+            log.log(
+                level, "nothing to load; checked the arguments with %r of an earlier load: %s", example.key, error
+            )
 
     def _prepare_chunk(
         self,

@@ -118,7 +118,7 @@ class ProgressPace:
         seconds = progress.total_seconds
         if share <= self._share and seconds < self._next_seconds:
             return False
-        self._share, self._next_seconds = share, max(FIRST_SECONDS, GROWTH * seconds)
+        self._share, self._next_seconds = max(self._share, share), max(FIRST_SECONDS, GROWTH * seconds)
         return True
 
 

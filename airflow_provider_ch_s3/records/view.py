@@ -306,7 +306,7 @@ def _skipped(records: Sequence[LoadRecord]) -> list[dict[str, Any]]:
 def _list(names: Sequence[str]) -> str:
     """List the first names."""
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"{', '.join(names[:MAX_NAMED])}{more}" if names else "none yet"
+    return f"{', '.join(names[:MAX_NAMED])}{more}" if names else "none"
 
 
 def _split_epoch(lock: str) -> tuple[str, str]:

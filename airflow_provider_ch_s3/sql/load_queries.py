@@ -174,7 +174,7 @@ def render_read_rows(
     :param first: number of the first row in the file, from 0.
     """
     settings = {**settings, **IN_ORDER}
-    rows = {"first": first, "count": count, "types": types, "condition": where}
+    rows = {"first": first, "count": count, "types": types, "condition": where, "shown": None}
     return _render_read("read_rows", source, mapping, where="", settings=settings, **rows)
 
 
@@ -182,10 +182,10 @@ def render_read_rows_value(
     source: SourceSpec, column: MappedColumn, *, row: int, settings: Mapping[str, SettingValue]
 ) -> Statement:
     """A column's value in one row of a file, as it is there; ``row`` from 0."""
-    mapping = [replace(column, conversion=None)]
+    shown = replace(column, conversion=None)
     settings = {**settings, **IN_ORDER}
-    rows = {"first": row, "count": 1, "types": (), "condition": ""}
-    return _render_read("read_rows", source, mapping, where="", settings=settings, **rows)
+    rows = {"first": row, "count": 1, "condition": "", "shown": shown}
+    return _render_read("read_rows", source, (), where="", settings=settings, **rows)
 
 
 def render_count_rows(source: SourceSpec, *, seconds: int, settings: Mapping[str, SettingValue]) -> Statement:

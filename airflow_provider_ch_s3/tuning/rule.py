@@ -65,7 +65,7 @@ class ServerSetting:
         """What the setting takes instead of a value; '' if it may take it: words of its own only the server knows."""
         text = str(value).strip().lower()
         if self.type == "Bool":
-            return "" if text in ("true", "false") or text.isdigit() else "true or false"
+            return "" if _NUMBER.fullmatch(text) else "true or false"
         is_number = re.fullmatch(
             r"U?Int\d+(Auto)?|NonZeroUInt64|Float|Double|MaxThreads|(Milli)?[Ss]econds", self.type
         )
@@ -80,7 +80,9 @@ class ServerSetting:
 
 
 # With a size's suffix, as in 10G and 1.5Gi.
-_NUMBER = re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)(e[-+]?\d+)?([kmgtp]i?)?b?|'?auto(\(\d+\))?'?|true|false|[-+]?inf")
+_NUMBER = re.compile(
+    r"[-+]?(\d[\d_]*\.?\d*|\.\d+)(e[-+]?\d+)?([kmgtp]i?)?b?|'?auto(\(\d+\))?'?|true|false|nan|[-+]?inf(inity)?"
+)
 
 
 def is_same(value: SettingValue | None, other: SettingValue | None) -> bool:

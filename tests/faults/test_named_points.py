@@ -11,7 +11,7 @@ from tests.faults.harness import Harness
 from tests.faults.oracle import CHUNKS, MERGE
 from tests.faults.points import Traces, boundaries, kill_plans
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.faults, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.sandbox, pytest.mark.faults, pytest.mark.timeout(1800)]
 
 # Written by hand: at a step that is missing from the trace, no worker would be killed.
 STEPS = {

@@ -11,7 +11,7 @@ from tests.faults.plans import WEIGHTS, Kind, random_plan, random_way
 from tests.faults.points import Traces
 from tests.faults.report import format_report, is_good
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.faults, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.sandbox, pytest.mark.faults, pytest.mark.timeout(1800)]
 
 SEED = int(os.environ["CH_S3_FAULTS_SEED"])  # tests/conftest.py
 KINDS = list(WEIGHTS)

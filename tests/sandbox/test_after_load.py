@@ -177,6 +177,17 @@ def test_files_stay_whose_rows_somebody_has_removed(lab: Lab, table: str, remova
     assert "in/0.csv" in keys(lab, "in/")
 
 
+def test_files_stay_if_a_part_of_their_partitions_was_replaced(lab: Lab, table: str) -> None:
+    """Nobody knows then how many rows there have to be."""
+    load_in_run(lab, "first", "in/0.csv", table)
+    put_numbers(lab, "other/1.csv", OTHER)
+    lab.load("other/*.csv", table, task_id="other", load_mode="replace_where", replace_where="n >= 100")
+    load_in_run(lab, "second", "in/1.csv", table)
+    lab.everywhere(f"ALTER TABLE {table} DELETE WHERE n < 100 AND n % 3 = 1 SETTINGS mutations_sync = 2")
+    load_in_run(lab, "last", "in/1.csv", table, after_load="delete", on_no_files="succeed")
+    assert "in/1.csv" in keys(lab, "in/")
+
+
 def test_a_load_that_only_validates_leaves_all_files(lab: Lab, table: str) -> None:
     lab.load("in/*.csv", table)
     for new in ([], OTHER):

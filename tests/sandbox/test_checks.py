@@ -166,8 +166,8 @@ REFUSED = {
     "countIf(n < 0) = n": "does not aggregate the rows into one value",
     "1 = 1": "does not aggregate the rows into one value",
     "count() OVER () = 1": "does not aggregate the rows into one value",
-    "countIf(n < 0)": "is a value of type UInt64, and no condition; compare it",
-    "intDiv(sum(n), count())": "is a value of type Int64, and no condition; compare it",
+    "countIf(n < 0)": "is a value of type UInt64, not a condition; compare it",
+    "intDiv(sum(n), count())": "is a value of type Int64, not a condition; compare it",
     "countIf(n < avg(n)) = 0": "is refused by the server: Aggregate function avg(n) is found inside another",
     "max(day) <= today()": "calls a function such as now(), rand(), dictGet(), or one of your own: its result",
     "max(day) <= today": "calls today(): its result may be different",
@@ -375,7 +375,7 @@ def test_nothing_is_replaced_in_append(lab: Lab, table: str) -> None:
         lab.load("in/*.csv", table, **CSV, checks={"more": "count() > old.count()"})
     with pytest.raises(ConfigError, match=r"names nn, which is not a column of .*; did you mean n\?"):
         lab.load("in/*.csv", table, **CSV, load_mode="replace_table", checks={"more": "sum(n) > old.sum(nn)"})
-    with pytest.raises(ConfigError, match="is a value of type String, and no number"):
+    with pytest.raises(ConfigError, match="is a value of type String, not a number"):
         lab.load("in/*.csv", table, **CSV, checks={"more": Expect("toString(sum(n))", within=0.1)})
 
 
@@ -452,7 +452,7 @@ def test_checks_on_replicas(replicated_lab: Lab) -> None:
         again.execute_complete(lab.context(again), event)
     with pytest.raises(ConfigError, match="its result may be different"):
         lab.load("in/*.csv", table, task_id="third", **CSV, checks={"new": "max(day) <= today()"})
-    with pytest.raises(ConfigError, match="is a value of type Int64, and no condition"):
+    with pytest.raises(ConfigError, match="is a value of type Int64, not a condition"):
         lab.load("in/*.csv", table, task_id="fourth", **CSV, checks={"mean": "intDiv(sum(n), count())"})
     numbers, less = "max(toInt32(assumeNotNull(carrier))) > 0", "countIf(n < old.min(n)) = 0"
     message = fail(lab, table, {"numbers": numbers, "less": less}, task_id="fifth", load_mode="replace_table")

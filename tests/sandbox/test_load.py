@@ -584,7 +584,7 @@ class TestRefusedBeforeTheInsert:
             pytest.param(
                 ConfigError,
                 {"where": "toString(id)"},
-                r"^where='toString\(id\)' is a value of type Nullable\(String\), and no condition; compare it",
+                r"^where='toString\(id\)' is a value of type Nullable\(String\), not a condition; compare it",
                 id="where-of-a-text",
             ),
             pytest.param(
@@ -722,6 +722,19 @@ def test_a_value_that_does_not_fit_is_shown_with_row_and_file(lab: Lab, ending: 
     with pytest.raises((LoadError, SourceError)) as failed:
         lab.load(f"in/*.{ending}", local)
     assert f"; the first one is {found} of '{lab.bucket}/in/b.{ending}', for column 'n'" in str(failed.value)
+
+
+@pytest.mark.thorough
+def test_what_the_load_takes_is_not_shown_as_a_misfit(lab: Lab) -> None:
+    lab.connect_one_node()
+    table = lab.create("t", "n UInt16")
+    lab.put("in/a.parquet", parquet_file(pa.table({"n": [None, 5, 70_000], "code": ["1", "2", "3"]})))
+    how: dict[str, Any] = {"columns": ["n"], "settings": {"insert_null_as_default": 1}, "on_new_columns": "ignore"}
+    with pytest.raises((LoadError, SourceError), match=r"the first one is '70000' in row 3 of .*, for column 'n'"):
+        lab.load("in/*", table, **how)
+    lab.put("in/a.parquet", parquet_file(pa.table({"n": [4, 5], "code": ["1", "x"]})))
+    with pytest.raises((LoadError, SourceError), match="where cannot be computed for row 2 of"):
+        lab.load("in/*", table, **how, where="toInt32(code) > 0")
 
 
 @pytest.mark.thorough

@@ -47,11 +47,13 @@ class Files:
     """A server that takes some seconds for each statement; column ``b`` of one file has a value that does not fit.
 
     :param row: of the value, from 0.
+    :param is_of_where: the condition cannot be computed for that row.
     """
 
     seconds: float = 0.0
     found_in: int = -1
     row: int = 1_233
+    is_of_where: bool = False
     error: Exception | None = None
     asked: list[str] = dataclasses.field(default_factory=list)
 
@@ -66,7 +68,8 @@ class Files:
         if "toString(`b`)" in text:
             assert (first, count) == (self.row, 1)
             return [{"value": "3" * 90}]
-        if f"/{self.found_in}.parquet" in text and "accurateCast(`b`" in text and first <= self.row < first + count:
+        is_read = self.is_of_where or "accurateCast(`b`" in text
+        if f"/{self.found_in}.parquet" in text and is_read and first <= self.row < first + count:
             raise ServerError(MESSAGE)
         return [{"nothing": 0}]
 
@@ -89,7 +92,12 @@ def test_the_first_value_is_shown_with_its_place(row: int) -> None:
     server = Files(found_in=2, row=row)
     shown = f"; the first one is '{'3' * 60}' in row {row + 1:,} of 'flights/2.parquet', for column 'b'"
     assert server.find() == shown
-    assert len(server.asked) <= 3 + 1 + 20 + 2 + 1
+    assert len(server.asked) <= 3 + 1 + 20 + 1 + 2 + 1
+
+
+def test_a_condition_that_cannot_be_computed_is_told_from_a_value() -> None:
+    server = Files(found_in=2, is_of_where=True)
+    assert server.find() == "; where cannot be computed for row 1,234 of 'flights/2.parquet'"
 
 
 def test_only_the_column_that_the_server_names_is_converted() -> None:

@@ -99,7 +99,7 @@ def test_a_quotient_of_no_rows_has_a_type(kind: str, expression: str) -> None:
     if kind == "UInt8":
         attempt(divide, expression)
     else:
-        with pytest.raises(ConfigError, match="is a value of type Int64, and no condition; compare it"):
+        with pytest.raises(ConfigError, match="is a value of type Int64, not a condition; compare it"):
             attempt(divide, expression)
 
 

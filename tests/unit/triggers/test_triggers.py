@@ -256,7 +256,7 @@ def test_a_load_trigger_logs_the_progress_of_three_hours_in_few_lines(
     monkeypatch.setattr(load_module, "join_poller", lambda *_: nullcontext(SimpleNamespace(poll=see)))
     with caplog.at_level(logging.INFO, logger=load_module.__name__):
         assert run(collect(load_trigger())) == [{"status": "over", "query_id": "q-1", "deadline": None}]
-    assert sum(" at work" in line for line in caplog.messages) == 10
+    assert sum(" at work" in line for line in caplog.messages) == 14
 
 
 def test_a_parts_trigger_is_names_and_numbers_only() -> None:

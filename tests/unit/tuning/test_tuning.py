@@ -899,6 +899,8 @@ def test_a_chunk_is_what_a_cluster_loads_in_ten_minutes(cores: int, past: list[P
         ("Float", "1e-3", ""),
         ("Bool", "maybe", "true or false"),
         ("Bool", True, ""),
+        ("Bool", 1.0, ""),
+        ("Float", "nan", ""),
         ("Bool", 0, ""),
         ("String", "abc", ""),
     ],
