@@ -119,8 +119,7 @@ class _File:
 
     def find_row(self, columns: Sequence[MappedColumn]) -> int:
         """Find the row, from 0, of the first value that does not fit."""
-        counted = self._query(render_count_rows, seconds=math.ceil(self.left()))
-        first, count = 0, int(counted[0]["row_count"])
+        first, count = 0, int(self._query(render_count_rows)[0]["row_count"])
         while count > 1:
             half = count // 2
             first, count = (first, half) if self.has_misfit(columns, first, half) else (first + half, count - half)
@@ -134,5 +133,4 @@ class _File:
     def _query(self, render: Callable[..., Statement], *what: object, **how: object) -> list[dict[str, Any]]:
         if (left := self.left()) <= 0:
             raise ServerError(f"it takes longer than {SEARCH_SECONDS:.0f} s")
-        limit = {"max_execution_time": math.ceil(left), "timeout_overflow_mode": "throw"}
-        return self.client.query(render(self.source, *what, **how, settings={**self.settings, **limit}))
+        return self.client.query(render(self.source, *what, **how, seconds=math.ceil(left), settings=self.settings))

@@ -30,6 +30,11 @@ def is_marker(key: str, names: Sequence[str]) -> bool:
     return any(key == name or key.endswith(f"/{name}") for name in names)
 
 
+def find_file(store: ObjectStore, pattern: SourcePattern, key: str) -> SourceFile | None:
+    """Find an object of a source's bucket by its key; None if there is none."""
+    return next((file for file in store.list_files(replace(pattern, globs=(key,))) if file.key == key), None)
+
+
 def check_markers(
     store: ObjectStore, request: LoadRequest, *, folders: Collection[str], listed: Collection[str], after: str = ""
 ) -> None:
@@ -48,7 +53,7 @@ def check_markers(
         if key in listed or (pattern.scheme.lists_folders and key.startswith(pattern.prefixes) and key > after):
             return key in listed
         # The listing begins with `dt=2013-`, say, and the marker is next to such folders, or after another key.
-        return any(file.key == key for file in store.list_files(replace(pattern, globs=(key,))))
+        return find_file(store, pattern, key) is not None
 
     lines = {folder: list(line_up_to(folder, roots)) for folder in sorted(folders)}
     found_in = {folder for line in lines.values() for folder in line}

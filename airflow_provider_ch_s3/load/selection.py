@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.load.arrivals import Arrivals
+from airflow_provider_ch_s3.load.arrivals import Arrivals, find_file
 from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits
 from airflow_provider_ch_s3.load.compared import RECENT_EPOCHS
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnChangedFiles
@@ -193,9 +193,8 @@ def find_earlier_file(
     path = next((ledger.read_first_path((row["load_id"], row["attempt"])) for row in earlier), "")
     if not path.startswith(start := pattern.path("")):
         return None
-    key = path.removeprefix(start)
     try:
-        return next((file for file in store.list_files(replace(pattern, globs=(key,))) if file.key == key), None)
+        return find_file(store, pattern, path.removeprefix(start))
     except SourceError:
         return None
 

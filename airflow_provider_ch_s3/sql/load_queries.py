@@ -19,8 +19,6 @@ CLAIMS = "claims"
 """In the ledger, the target of what loads claim before they are planned."""
 # From there to the start of an INSERT it takes seconds, unless another load has the lock.
 CLAIM_SECONDS = 60
-# A file's rows come in its order.
-IN_ORDER: Mapping[str, SettingValue] = {"max_threads": 1, "input_format_parquet_preserve_order": 1}
 
 
 def render_read_table(table: TableName, cluster: str | None) -> Statement:
@@ -165,6 +163,7 @@ def render_read_rows(
     where: str,
     first: int,
     count: int,
+    seconds: int,
     settings: Mapping[str, SettingValue],
 ) -> Statement:
     """Read some rows of a file and convert them as the load does; fails if a value does not fit.
@@ -172,20 +171,35 @@ def render_read_rows(
     :param types: of the columns in the table.
     :param where: the load's condition: rows for which it is not true are not converted.
     :param first: number of the first row in the file, from 0.
+    :param seconds: fail if it takes longer.
     """
-    settings = {**settings, **IN_ORDER}
     rows = {"first": first, "count": count, "types": types, "condition": where, "shown": None}
-    return _render_read("read_rows", source, mapping, where="", settings=settings, **rows)
+    return _render_rows(source, mapping, seconds, settings, **rows)
 
 
 def render_read_rows_value(
-    source: SourceSpec, column: MappedColumn, *, row: int, settings: Mapping[str, SettingValue]
+    source: SourceSpec, column: MappedColumn, *, row: int, seconds: int, settings: Mapping[str, SettingValue]
 ) -> Statement:
-    """A column's value in one row of a file, as it is there; ``row`` from 0."""
-    shown = replace(column, conversion=None)
-    settings = {**settings, **IN_ORDER}
-    rows = {"first": row, "count": 1, "condition": "", "shown": shown}
-    return _render_read("read_rows", source, (), where="", settings=settings, **rows)
+    """A column's value in one row of a file, as it is there; ``row`` from 0, ``seconds`` as above."""
+    rows = {"first": row, "count": 1, "condition": "", "shown": replace(column, conversion=None)}
+    return _render_rows(source, (), seconds, settings, **rows)
+
+
+def _render_rows(
+    source: SourceSpec,
+    mapping: Sequence[MappedColumn],
+    seconds: int,
+    settings: Mapping[str, SettingValue],
+    **rows: Any,
+) -> Statement:
+    own: dict[str, SettingValue] = {
+        "max_execution_time": seconds,
+        "timeout_overflow_mode": "throw",
+        # in the order of the file
+        "max_threads": 1,
+        "input_format_parquet_preserve_order": 1,
+    }
+    return _render_read("read_rows", source, mapping, where="", settings={**settings, **own}, **rows)
 
 
 def render_count_rows(source: SourceSpec, *, seconds: int, settings: Mapping[str, SettingValue]) -> Statement:

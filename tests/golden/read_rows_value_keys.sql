@@ -11,4 +11,5 @@ FROM
     LIMIT 5, 1
 ) AS `ch_s3_files`
 SETTINGS
-    max_threads = 1, input_format_parquet_preserve_order = 1
+    max_execution_time = 30, timeout_overflow_mode = 'throw', max_threads = 1,
+    input_format_parquet_preserve_order = 1

@@ -13,4 +13,5 @@ WHERE _path IN ('flights/it\'s 1.parquet', 'flights/it\'s 2.parquet')
 ) AS `ch_s3_files`
 WHERE id > 0
 SETTINGS
-    max_threads = 1, input_format_parquet_preserve_order = 1
+    max_execution_time = 30, timeout_overflow_mode = 'throw', max_threads = 1,
+    input_format_parquet_preserve_order = 1

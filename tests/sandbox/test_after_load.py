@@ -138,7 +138,7 @@ def test_a_changed_file_stays(lab: Lab, table: str) -> None:
 @pytest.mark.parametrize(
     "how",
     [
-        pytest.param({"load_mode": "replace_table"}, id="all"),
+        thorough({"load_mode": "replace_table"}, id="all"),
         pytest.param({"load_mode": "replace_where", "replace_where": "n >= 0"}, id="by-a-condition"),
     ],
 )
@@ -160,9 +160,9 @@ def test_files_whose_rows_were_replaced_stay(lab: Lab, table: str, how: dict[str
 @pytest.mark.parametrize(
     "removal",
     [
-        pytest.param("ALTER TABLE {} DROP PARTITION '0'", id="partition"),
+        thorough("ALTER TABLE {} DROP PARTITION '0'", id="partition"),
         # the rows of other files are more than those of the one that is gone
-        pytest.param("ALTER TABLE {} DELETE WHERE n IN ({}) SETTINGS mutations_sync = 2", id="mutation"),
+        thorough("ALTER TABLE {} DELETE WHERE n IN ({}) SETTINGS mutations_sync = 2", id="mutation"),
         pytest.param("DELETE FROM {} WHERE n IN ({}) SETTINGS lightweight_deletes_sync = 2", id="mask"),
     ],
 )

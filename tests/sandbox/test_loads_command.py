@@ -43,8 +43,6 @@ def test_the_list_can_be_narrowed(lab: Lab, table: str, capsys: pytest.CaptureFi
     capsys.readouterr()
     for narrowed, count in (
         (["--dag", "lab", "--table", "t", "--state", "committed", "--since", "1h"], 1),
-        (["--dag", "other"], 0),
-        (["--table", f"{lab.database}.u"], 0),
         (["--state", "running"], 0),
         (["--since", "0.00001d"], 0),
     ):
@@ -52,6 +50,21 @@ def test_the_list_can_be_narrowed(lab: Lab, table: str, capsys: pytest.CaptureFi
         assert (narrowed, len(capsys.readouterr().out.splitlines()) - 1) == (narrowed, count)
         assert lab.loads(*narrowed, "--json") == 0
         assert len(json.loads(capsys.readouterr().out)["loads"]) == count
+
+
+def test_what_the_ledger_has_is_named_instead_of_an_empty_list(
+    lab: Lab, table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab.load("in/*.csv", table, **CSV)
+    for narrowed, said in (
+        (["--dag", "other"], "has no load of the DAG 'other'; its latest loads are of lab"),
+        (["--table", f"{lab.database}.u"], f"has no load into '{lab.database}.u'; it has loads into {table}"),
+    ):
+        capsys.readouterr()
+        assert lab.loads(*narrowed) == 1
+        assert said in capsys.readouterr().err
+        assert lab.loads(*narrowed, "--json") == 0
+        assert json.loads(capsys.readouterr().out)["loads"] == []
 
 
 def test_an_unknown_load_and_a_missing_ledger(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,7 +73,7 @@ export function readPlan(log) {
 
 // [{ at: Unix time, rows: of all chunks so far, done: share of the work, if it is known, text }]
 export function readProgress(log) {
-  return readFacts(log, "rows").map(({ at, rows, done, text }) => ({ at, rows, done, text }));
+  return readFacts(log, "rows");
 }
 
 // [{ at: Unix time, parts, merges: that are running, waiting: for what; '' if settled }]

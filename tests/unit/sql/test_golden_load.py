@@ -206,17 +206,20 @@ CASES: dict[str, Statement] = {
     ),
     "read_rows_keys": load_queries.render_read_rows(
         source(KEYS),
-        MIXED,
-        ["UInt16", "String", "Date"],
+        (MIXED[0], MIXED[2]),
+        ["UInt16", "Date"],
         where="id > 0",
         first=5,
         count=10,
-        settings={"max_threads": 4, "max_execution_time": 30},
+        seconds=30,
+        settings={"max_threads": 4},
     ),
     "read_rows_where_filter": load_queries.render_read_rows(
-        UNSAFE, (), (), where="id > 0", first=5, count=1, settings={}
+        UNSAFE, (), (), where="id > 0", first=5, count=1, seconds=30, settings={}
     ),
-    "read_rows_value_keys": load_queries.render_read_rows_value(source(KEYS), MIXED[0], row=5, settings={}),
+    "read_rows_value_keys": load_queries.render_read_rows_value(
+        source(KEYS), MIXED[0], row=5, seconds=30, settings={}
+    ),
     "sample_partitions_keys": load_queries.render_sample_partitions(
         source(KEYS), MIXED, partition_key="toYYYYMM(dt), id % 4", seconds=1, settings={"max_threads": 4}
     ),
