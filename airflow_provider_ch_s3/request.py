@@ -47,6 +47,13 @@ class OnChangedFiles(Enum):
     REPLACE = "replace"
 
 
+class OnMissingFiles(Enum):
+    """What to do with the rows of files that are no longer in the source."""
+
+    KEEP = "keep"
+    DELETE = "delete"
+
+
 class MergeDuplicates(Enum):
     """What to do with a key of the files that the table holds more than once."""
 
@@ -129,7 +136,7 @@ _DECIDE_NO_ROWS = frozenset(
         ),
         *("max_bad_ratio", "on_partial_partitions", "list_after_loaded", "commit", "max_files_per_chunk"),
         *("max_bytes_per_chunk", "after_load", "move_to", "settle_before_commit", "checks"),
-        *("validate_only", "keep_staged_seconds", "max_rewritten_bytes"),
+        *("validate_only", "keep_staged_seconds", "max_rewritten_bytes", "on_missing_files"),
     }
 )
 _ARGUMENTS = {"pattern": "source", "connection_settings": "the connection's settings"}
@@ -204,6 +211,7 @@ class LoadRequest:
     max_rewritten_bytes: int | None = None
     on_loaded_files: OnLoadedFiles = OnLoadedFiles.SKIP
     on_changed_files: OnChangedFiles = OnChangedFiles.FAIL
+    on_missing_files: OnMissingFiles = OnMissingFiles.KEEP
     on_partial_partitions: OnPartialPartitions = OnPartialPartitions.FAIL
     materialized_views: MaterializedViews = MaterializedViews.REFUSE
     on_new_columns: OnNewColumns = OnNewColumns.FAIL
@@ -257,6 +265,11 @@ class LoadRequest:
     def replaces_changed(self) -> bool:
         """Whether a file that changed replaces the rows of its older versions."""
         return self.on_changed_files is OnChangedFiles.REPLACE
+
+    @property
+    def removes_missing(self) -> bool:
+        """Whether the rows of files that are no longer in the source are removed."""
+        return self.on_missing_files is OnMissingFiles.DELETE
 
     @property
     def takes_all_columns(self) -> bool:

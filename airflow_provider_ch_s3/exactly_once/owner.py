@@ -26,7 +26,7 @@ from airflow_provider_ch_s3.errors import (
     ServerError,
 )
 from airflow_provider_ch_s3.exactly_once.commit import Commit
-from airflow_provider_ch_s3.exactly_once.commit_plan import UNDO, CommitPlan
+from airflow_provider_ch_s3.exactly_once.commit_plan import REPLACE_FILES, UNDO, CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.lease import Lease
@@ -278,11 +278,11 @@ class Owner:
         """Whether anything may have been committed since a process without the lock read the ledger."""
         return self.epoch > history.epoch + 1 or not self.history.committed <= history.committed
 
-    def has_undone(self, history: History) -> bool:
-        """Whether a load was undone since then, so that files which were left out may be new again."""
+    def has_removed(self, history: History) -> bool:
+        """Whether rows of loads or files were removed since then: files that were left out may be new again."""
         since = self.history.committed - history.committed
         details = (self.history.attempt(one).detail(EventKind.COMMITTED) for one in since)
-        return any(detail.get("load_mode") == UNDO for detail in details)
+        return any(detail.get("load_mode") in (UNDO, REPLACE_FILES) for detail in details)
 
     def has_news_since(self, attempt: AttemptId) -> bool:
         """Whether anything may have been committed since an attempt was planned: by another owner, or by this one."""

@@ -49,6 +49,7 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
         )
     _check_merge_arguments(request)
     _check_replaces_changed(target, request)
+    _check_removes_missing(request)
     check_list_after_loaded(request, is_staged=True)
     if not target.engine.endswith("MergeTree"):
         raise TargetError(
@@ -117,6 +118,29 @@ def _check_replaces_changed(target: TargetSpec, request: LoadRequest) -> None:
             f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, so that those of one file"
             " cannot be replaced; use a MergeTree table, or another value of on_changed_files"
         )
+
+
+def _check_removes_missing(request: LoadRequest) -> None:
+    if not request.removes_missing:
+        return
+    if not request.replaces_changed:
+        raise ConfigError(
+            "on_missing_files='delete' needs on_changed_files='replace', and what that needs; add it, or remove"
+            " on_missing_files"
+        )
+    if request.after_load in (AfterLoad.MOVE, AfterLoad.DELETE):
+        raise ConfigError(
+            "on_missing_files='delete' would remove the rows of all files that"
+            f" after_load={request.after_load.value!r} takes out of the source; remove one of them"
+        )
+    for glob in request.pattern.globs:
+        folder, _, name = glob.rpartition("/")
+        if before_wildcards(folder) != folder or "**" in name:
+            raise ConfigError(
+                f"on_missing_files='delete' compares a folder with the table, and {request.pattern} has wildcards in"
+                " its folders, where one that is not there yet would count as deleted; name the folder, as in"
+                " 's3://bucket/folder/*.parquet', with a task for each (dynamic task mapping does that)"
+            )
 
 
 def check_list_after_loaded(request: LoadRequest, *, is_staged: bool) -> None:

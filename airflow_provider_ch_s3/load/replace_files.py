@@ -37,7 +37,7 @@ def check_replaced_files(
     holders = target.holdings.holders_of({request.pattern.path(file.key) for file in files})
     if not holders:
         return
-    _old_rows(target, request, access, holders)
+    old_rows(target, request, access, holders)
     check_keepable(target, "on_changed_files='replace'")
     log.info("replacing the rows of %s that changed", count_of(len(holders), "file"))
 
@@ -61,16 +61,15 @@ def replace_changed(
         return plan
     # Its own rows fulfil the condition, too: so they are never mistaken for rows that stay.
     own = f"{identifier(_column(request, Origin.LOAD))} = {literal(attempt.query_id)}"
-    condition = f"{own} OR ({_old_rows(target, request, access, holders)})"
+    condition = f"{own} OR ({old_rows(target, request, access, holders)})"
     return replace(plan, load_mode=REPLACE_FILES, replace_where=condition)
 
 
-def _old_rows(
-    target: Target, request: LoadRequest, access: StoreAccess, holders: Mapping[str, Set[AttemptId]]
-) -> str:
-    """Write the SQL condition that a row is of an older version.
+def old_rows(target: Target, request: LoadRequest, access: StoreAccess, holders: Mapping[str, Set[AttemptId]]) -> str:
+    """Write the SQL condition that a row is of one of the versions of files that the table holds.
 
     :param holders: path → the attempts that loaded these versions.
+    :raises LoadError: if their rows cannot be told from others.
     """
     attempts = set().union(*holders.values())
     _check_recorded(target, request, attempts)

@@ -77,6 +77,7 @@ from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import kill_load
 from airflow_provider_ch_s3.load.measure import read_past_loads, read_sharing
 from airflow_provider_ch_s3.load.merge import check_merge
+from airflow_provider_ch_s3.load.missing_files import remove_missing
 from airflow_provider_ch_s3.load.planned import describe_attempt
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load
 from airflow_provider_ch_s3.load.reduce import after_failure, check_row_groups
@@ -442,7 +443,7 @@ class LoadRun(TaskLoad):
             chunks = self._committed_chunks(owner.history)
             if (
                 not chunks.is_same(done)
-                or owner.has_undone(history)
+                or owner.has_removed(history)
                 or (owner.has_news(history) and not are_still_new(target.holdings, selection.files, self.request))
             ):
                 return Begin(owner.history, chunks)
@@ -562,7 +563,7 @@ class LoadRun(TaskLoad):
             return self._give_up(attempt_id) or Recover()
         attempt = history.attempt(attempt_id)
         plan, paths = self._verify(attempt, status, rows_before=self._committed_chunks(history).rows)
-        return self._drop(attempt, plan) if self.request.validate_only else self._commit(attempt, plan, paths)
+        return self._drop(attempt, plan, paths) if self.request.validate_only else self._commit(attempt, plan, paths)
 
     def _find_misfit(self, attempt: Attempt, message: str) -> str:
         """Look for the first value that did not fit, as the end of an error message; '' if that is not possible."""
@@ -571,10 +572,11 @@ class LoadRun(TaskLoad):
             listed = list_chunk(self.store, self.request, chunk)
             files = tuple(file for file in listed if self.request.pattern.path(file.key) in paths)
             prepared = self._prepare_chunk(chunk, files, {})
+            provenance = self.request.provenance
             return find_misfit(
                 self.client,
                 prepared.source,
-                prepared.mapping,
+                [column for column in prepared.mapping if column.target not in provenance],
                 prepared.target,
                 message,
                 where=prepared.where,
@@ -584,13 +586,13 @@ class LoadRun(TaskLoad):
             log.info("cannot look for the value that does not fit: %s", error)
             return ""
 
-    def _drop(self, attempt: Attempt, plan: CommitPlan) -> Step:
+    def _drop(self, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> Step:
         """Drop rows that were only to be validated, once nothing but the commit itself is missing."""
         with self.target.owned(attempt.id) as owner:
             step = decide_next(owner.history, attempt.id, self.request)
             if not isinstance(step, Resume):
                 return step
-            check_partial_partitions(self.target, self.request, set(plan.partitions))
+            plan = self._complete(attempt, plan, paths)
             owner.prepare_commit(attempt.id, plan)
             owner.abandon(attempt.id, is_validated_only=True)
         if not chunk_of(attempt).is_last:
@@ -638,9 +640,7 @@ class LoadRun(TaskLoad):
                 log.info("another load has committed some of these files in the meantime: loading without them")
                 owner.abandon(attempt.id)
                 return Recover()
-            check_partial_partitions(self.target, self.request, set(plan.partitions))
-            if self.request.replaces_changed:
-                plan = replace_changed(self.target, self.request, self.store.access(), attempt.id, plan, paths)
+            plan = self._complete(attempt, plan, paths)
             if not owner.commit(attempt.id, plan):
                 self._count_alteration()
                 owner.abandon(attempt.id)
@@ -648,6 +648,16 @@ class LoadRun(TaskLoad):
             self.alterations, self.reduction, self.chunk_number = 0, None, self.chunk_number + 1
             self.last_committed = owner.history.attempt(attempt.id)
             return after_commit(self.last_committed)
+
+    def _complete(self, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> CommitPlan:
+        """Check what the commit would replace, and add to its plan which rows these are; by the target's owner.
+
+        :raises LoadError: if they may not be replaced.
+        """
+        check_partial_partitions(self.target, self.request, set(plan.partitions))
+        if not self.request.replaces_changed:
+            return plan
+        return replace_changed(self.target, self.request, self.store.access(), attempt.id, plan, paths)
 
     def _count_alteration(self) -> None:
         """Log that the target was altered in the meantime, so that the rows have to be staged again.
@@ -685,6 +695,9 @@ class LoadRun(TaskLoad):
         self._log_report(report)
         if self.request.validate_only:
             return
+        if self.request.removes_missing:
+            find = partial(find_target, self.client, self.declaration, timing=self.timing)
+            remove_missing(self.identity, find, self.request, self.store)
         self._dispose_of_files()
         if report.query_id and not self.identity.is_last_try:
             attempt = AttemptId.parse(report.query_id)

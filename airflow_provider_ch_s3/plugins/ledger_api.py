@@ -16,9 +16,9 @@ neither renames nor removes any.
     query id of an INSERT, which names one; ``database`` that of the loaded table, whose ledger is meant where
     ``ledger`` names none. ``attempts`` has their ids and what they did, the newest first; ``files``
     at most 1,000 files with ``path``, ``etag``, ``size_bytes``, ``rows`` (None unless known), ``load_id``,
-    ``attempt``, ``state`` (``held``, ``replaced``, ``undone``, ``open``, ``abandoned``) and ``why``; ``is_cut``
-    whether there are more; ``skipped`` how many listed files were not loaded (``files``), and ``why``: the ledger
-    does not name these.
+    ``attempt``, ``state`` (``held``, ``replaced``, ``undone``, ``removed``, ``open``, ``abandoned``) and ``why``;
+    ``is_cut`` whether there are more; ``skipped`` how many listed files were not loaded (``files``), and ``why``: the
+    ledger does not name these.
 
 ``GET /ch-s3/api/table_files?table=&prefix=&after=``
     The files whose rows a table holds, at most 1,000: a ``TableFiles``.

@@ -174,8 +174,9 @@ class FileRecord:
         counts the rows of an attempt, not those of each file.
     :param load_id: with ``attempt``, the attempt that was to load it.
     :param state: ``held`` (loaded, and the table has its rows), ``replaced`` (loaded, and its rows have been replaced
-        since), ``undone`` (loaded, and its rows were removed again), ``open`` (its attempt is open), ``abandoned``
-        (its attempt loaded nothing).
+        since), ``undone`` (loaded, and its rows were removed again), ``removed`` (it was no longer in the source, and
+        the rows of its last version were removed), ``open`` (its attempt is open), ``abandoned`` (its attempt loaded
+        nothing).
     :param why: the same in a sentence.
     """
 

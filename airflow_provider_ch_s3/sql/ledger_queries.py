@@ -116,17 +116,27 @@ def render_read_attempt_files(
 
 
 def render_read_loaded_files(
-    ledger: TableName, cluster: str | None, *, targets: Sequence[str], first: str, last: str
+    ledger: TableName,
+    cluster: str | None,
+    *,
+    targets: Sequence[str],
+    first: str,
+    last: str,
+    only: Sequence[str] = (),
 ) -> Statement:
-    """Read which attempts were to load which files, with paths from ``first`` to ``last``."""
+    """Read which attempts were to load which files, with paths from ``first`` to ``last``; of them, ``only`` some."""
     # The range keeps a load of one night's files from reading years of files.
     text = """
         SELECT DISTINCT path, etag, load_id, attempt
         FROM {{ cluster | all_replicas(ledger) }}
         WHERE target {{ targets | is_among }} AND path BETWEEN {{ first | literal }} AND {{ last | literal }}
+        {% if only %}
+            AND path IN ({{ only | literals }})
+        {% endif %}
         SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
     """
-    return inline("read_loaded_files", text, ledger=ledger, cluster=cluster, targets=targets, first=first, last=last)
+    which = {"targets": targets, "first": first, "last": last, "only": only}
+    return inline("read_loaded_files", text, ledger=ledger, cluster=cluster, **which)
 
 
 def render_read_last_files(

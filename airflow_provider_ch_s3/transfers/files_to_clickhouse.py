@@ -84,6 +84,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         ``load`` them again.
     :param on_changed_files: with ``append``, files that the table holds in another version: ``fail``, ``load`` or
         ``skip`` them, or ``replace`` the rows of the other version, which ``provenance`` tells from others.
+    :param on_missing_files: with ``on_changed_files="replace"``, the rows of files that ``source`` no longer has:
+        ``keep`` or ``delete`` them. Then ``source`` has wildcards only after its last slash.
     :param on_partial_partitions: with ``replace_partitions``, a partition that also holds rows from elsewhere than
         these files: ``fail``, or ``replace`` those rows, too.
     :param materialized_views: views that the table feeds: ``refuse`` to load, or ``replay`` them from the staged rows
@@ -227,6 +229,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         staging: bool = True,
         on_loaded_files: str = "skip",
         on_changed_files: str = "fail",
+        on_missing_files: str = "keep",
         on_partial_partitions: str = "fail",
         materialized_views: str = "refuse",
         list_after_loaded: bool = False,
@@ -278,6 +281,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self.staging = staging
         self.on_loaded_files = on_loaded_files
         self.on_changed_files = on_changed_files
+        self.on_missing_files = on_missing_files
         self.on_partial_partitions = on_partial_partitions
         self.materialized_views = materialized_views
         self.list_after_loaded = list_after_loaded

@@ -32,6 +32,7 @@ from airflow_provider_ch_s3.request import (
     OnChangedFiles,
     OnLoadedFiles,
     OnMissingColumns,
+    OnMissingFiles,
     OnNewColumns,
     OnNoFiles,
     OnPartialPartitions,
@@ -119,6 +120,7 @@ def build_request(
         else parse_count("max_rewritten_bytes", operator.max_rewritten_bytes),
         on_loaded_files=parse_choice("on_loaded_files", operator.on_loaded_files, OnLoadedFiles),
         on_changed_files=parse_choice("on_changed_files", operator.on_changed_files, OnChangedFiles),
+        on_missing_files=parse_choice("on_missing_files", operator.on_missing_files, OnMissingFiles),
         on_partial_partitions=parse_choice(
             "on_partial_partitions", operator.on_partial_partitions, OnPartialPartitions
         ),

@@ -94,6 +94,7 @@ EXAMPLES = {
     "on_failure": '"warn"',
     "on_loaded_files": '"load"',
     "on_missing_columns": '"default"',
+    "on_missing_files": '"delete"',
     "on_new_columns": '"add"',
     "on_no_files": '"skip"',
     "on_partial_partitions": '"replace"',

@@ -19,7 +19,6 @@ WHERE target IN ('it\'s.a`b', 'd.earlier')
     AND hasAny(table_uuids, ['u1', 'u2'])
         AND load_mode NOT IN ('append', 'undo', 'replace_where', 'merge', 'replace_files')
     GROUP BY target, load_id, generation, attempt
-    HAVING countIf(event = 'undone') = 0
 )
 GROUP BY mode, partition_id
 HAVING partition_id IN ('', '20130101-it\'s')

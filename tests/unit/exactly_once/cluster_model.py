@@ -685,6 +685,12 @@ class Cluster:
         first, last = _match(r"path BETWEEN '(.*)' AND '(.*)'", statement.text).groups()
         return [row for row in self._entries(node, statement) if first <= row["path"] <= last]
 
+    def _read_last_files(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        prefix = _match(r"startsWith\(path, '(.*)'\)", statement.text)[1]
+        before = re.search(r"path < '(.*)'", statement.text)
+        rows = [row for row in self._entries(node, statement) if row["path"].startswith(prefix)]
+        return [row for row in rows if before is None or row["path"] < before[1]]
+
     def _read_commits(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         numbers = _listed("attempt", statement)
         return [row for row in self._committed(node, statement) if str(row["attempt"]) in numbers]
@@ -832,6 +838,8 @@ class ModelClient:
                 return _concerned(found, statement, cluster.now)
             case "count_outside":
                 return [{name: sum(row[name] for row in found) for name in found[0]}]
+            case "read_last_files":
+                return sorted(found, key=lambda row: str(row["path"]), reverse=True)
             case "read_commits" | "read_commits_into":
                 return _commits(found)
             case "read_replacements":

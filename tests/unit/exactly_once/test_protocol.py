@@ -36,11 +36,18 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.table import read_definition
-from airflow_provider_ch_s3.load import kill, replace_files, staged, undo
+from airflow_provider_ch_s3.load import kill, missing_files, replace_files, staged, undo
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.query import state
-from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnChangedFiles, OnLoadedFiles, OnPartialPartitions
+from airflow_provider_ch_s3.request import (
+    LoadMode,
+    LoadRequest,
+    OnChangedFiles,
+    OnLoadedFiles,
+    OnMissingFiles,
+    OnPartialPartitions,
+)
 from airflow_provider_ch_s3.sql import render
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.provenance import Origin
@@ -132,6 +139,7 @@ class Load:
 
     :param version: of its files.
     :param replaces_changed: it replaces the rows of other versions.
+    :param gone: those of its files that the source no longer has, so that it removes their rows.
     """
 
     name: str
@@ -142,6 +150,7 @@ class Load:
     on_loaded_files: OnLoadedFiles = OnLoadedFiles.SKIP
     version: str = ""
     replaces_changed: bool = False
+    gone: frozenset[str] = frozenset()
 
     @property
     def last_life(self) -> Life:
@@ -172,10 +181,12 @@ class Load:
             on_loaded_files=self.on_loaded_files,
             provenance={"load": Origin.LOAD, "path": Origin.PATH},
             on_changed_files=OnChangedFiles.REPLACE if self.replaces_changed else OnChangedFiles.FAIL,
+            on_missing_files=OnMissingFiles.DELETE if self.gone else OnMissingFiles.KEEP,
         )
 
     def rows(self, partition: str) -> Counter[str]:
-        return Counter(row for key in self.keys for row in OBJECTS[key].get(partition, ()))
+        there = [key for key in self.keys if key not in self.gone]
+        return Counter(row for key in there for row in OBJECTS[key].get(partition, ()))
 
 
 @dataclass(frozen=True)
@@ -183,9 +194,10 @@ class ModelStore:
     """An object store with objects of one version."""
 
     version: str = ""
+    gone: frozenset[str] = frozenset()
 
     def list_files(self, pattern: SourcePattern, *, after: str = "") -> list[SourceFile]:
-        keys = [key for key in pattern.globs if key > after]
+        keys = [key for key in pattern.globs if key > after and key not in self.gone]
         return [SourceFile(key=key, etag=f"etag-{key}{self.version}", size_bytes=1) for key in keys]
 
     def access(self) -> S3Access:
@@ -318,7 +330,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "find_target", find_model_target)
     monkeypatch.setattr(staged, "prepare_load", prepare_model_load)
     monkeypatch.setattr(staged, "check_replace_where", lambda *_: None)
-    for module in (undo, replace_files):
+    for module in (undo, replace_files, missing_files):
         monkeypatch.setattr(module, "check_keepable", lambda *_: None)
 
 
@@ -331,6 +343,7 @@ class Play:
         cluster.create("t", self.before)
         self.loads = loads
         self.is_replacing = loads[0].mode is not LoadMode.APPEND
+        self.gone: frozenset[str] = frozenset()
         self.switch_ratio = switch_ratio
         self.waiting = {load: list(load.lives) for load in loads}
         self.last: dict[Load, Process] = {}
@@ -354,7 +367,7 @@ class Play:
             client = ModelClient(process)
             load_run = staged.LoadRun(
                 client=client,
-                store=ModelStore(load.version),
+                store=ModelStore(load.version, load.gone),
                 declaration=ClusterDeclaration(cluster="c"),
                 request=load.request,
                 identity=load.identity(life),
@@ -473,7 +486,7 @@ class Play:
         mode = self.loads[0].mode
         before = Counter(self.before.get(partition, ()))
         if mode is LoadMode.APPEND:
-            keys = {key for load in self.loads for key in load.keys}
+            keys = {key for load in self.loads for key in load.keys} - self.gone
             return before + Counter(row for key in keys for row in OBJECTS[key].get(partition, ()))
         kept = Counter(row for row in before.elements() if mode is LoadMode.REPLACE_WHERE and not is_replaced(row))
         for query_id in sorted(committed, key=committed.__getitem__, reverse=True):
@@ -797,13 +810,17 @@ def test_an_undo_that_breaks_off_is_finished_by_whoever_comes(seed: int) -> None
 
 @pytest.mark.parametrize("seed", range(150))
 def test_files_that_changed_replace_their_rows_whatever_breaks_off(seed: int) -> None:
-    """Two files have changed, and are loaded again while another load is at work, with faults."""
+    """Two files have changed, or one has and the other is gone; they are loaded while others work, with faults."""
     rng = random.Random(seed)
     cluster = Cluster(rng.choice([2, 3]), OBJECTS, rng)
     old, other = Load("x", ("in/a", "in/b"), LoadMode.APPEND), Load("z", ("in/c",), LoadMode.APPEND)
     lives = rng.choice([(Life(0, 1),), (Life(0, 1), Life(0, 2)), (Life(0, 1), Life(0, 1, is_copy=True))])
     chunk = rng.choice([1, ONE_CHUNK])
-    new = replace(old, name="y", lives=lives, max_files_per_chunk=chunk, version="-2", replaces_changed=True)
+    gone = rng.choice([frozenset(), frozenset({"in/b"})])
+    version = "-2" if not gone else rng.choice(["", "-2"])
+    new = replace(
+        old, name="y", lives=lives, max_files_per_chunk=chunk, version=version, replaces_changed=True, gone=gone
+    )
     again = replace(old, name="w", replaces_changed=True)
     play = Play(cluster, (old, new, other, again), switch_ratio=rng.choice([0.02, 0.4]))
     play.waiting[old].clear()
@@ -815,9 +832,11 @@ def test_files_that_changed_replace_their_rows_whatever_breaks_off(seed: int) ->
     cluster.faults.clear()
     for load in rng.sample((new, other), 2):
         play._run_quietly(load, load.last_life)
+    play.gone = gone
     play._check_rest()
-    assert play.writers() == {"y", "z"}
-    # The first version comes back, which the table no longer holds.
+    assert play.writers() == {"y" if version else "x", "z"}
+    # What the table no longer holds comes back.
+    play.gone = frozenset()
     play._run_quietly(again, Life(0, 1))
     play._check_rest()
-    assert play.writers() == {"w", "z"}
+    assert play.writers() == ({"w", "z"} if version else {"x", "w", "z"})
