@@ -6,9 +6,10 @@ import gzip
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
-from airflow_provider_ch_s3.errors import ConfigError, TargetError
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError
 from tests.sandbox.conftest import Lab
 from tests.sandbox.topologies import topologies
 
@@ -58,6 +59,15 @@ def test_rows_know_their_number_in_a_file(lab: Lab) -> None:
     assert len(found) == 2 * 66_667
     assert all(row["row"] == row["n"] + 1 for row in found)
     assert len({(row["file"], row["row"]) for row in found}) == len(found)
+
+
+def test_a_value_that_does_not_fit_is_found_in_a_table_with_numbers_of_rows(lab: Lab) -> None:
+    lab.connect_one_node()
+    table = lab.create("t", "n UInt16, m UInt8, row UInt64")
+    numbers = {"n": pa.array([1, 2, 70_000], pa.int32()), "m": pa.array([1, 2, 3], pa.int32())}
+    lab.put_parquet("in/a.parquet", numbers)
+    with pytest.raises((LoadError, SourceError), match=r"the first one is '70000' in row 3 of .*, for column 'n'"):
+        lab.load("in/*.parquet", table, provenance={"row": "row"})
 
 
 def test_a_table_without_the_columns(lab: Lab) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from typing import Any
 
@@ -21,6 +22,10 @@ REPLACING: dict[str, Any] = {**FILES, "on_changed_files": "replace"}
 
 def files(lab: Lab, table: str) -> dict[int, str]:
     return {number: name for number, (name, _) in origins(lab, table).items()}
+
+
+def delete(lab: Lab, key: str) -> None:
+    lab.s3.delete_object(Bucket=lab.bucket, Key=key)
 
 
 def loaded(lab: Lab, **arguments: Any) -> str:
@@ -60,6 +65,104 @@ def test_chunk_by_chunk(lab: Lab) -> None:
     put(lab, "in/b.csv", 6, 7)
     lab.load("in/*.csv", table, task_id="second", max_files_per_chunk=1, **REPLACING)
     assert files(lab, table) == {5: "a.csv", 6: "b.csv", 7: "b.csv", 19: ""}
+
+
+def test_odd_names_and_rows_that_are_gone_already(lab: Lab) -> None:
+    """Names that SQL, URLs and globs take for something else; one file's rows were deleted, in all its partitions."""
+    table = lab.create("t", COLUMNS, BY_TENS)
+    names = ["it's.csv", "a%20b ü.csv", "{1,2}#?.csv", "a\\b.csv"]
+    for number, name in enumerate(names):
+        put(lab, f"in/{name}", number, 10 + number)
+    lab.load("in/*.csv", table, task_id="first", **REPLACING)
+    lab.everywhere(f"ALTER TABLE {table} DELETE WHERE n % 10 = 0 SETTINGS mutations_sync = 2")
+    for number, name in enumerate(names):
+        put(lab, f"in/{name}", 20 + number)
+    report = lab.load("in/*.csv", table, task_id="second", **REPLACING)
+    assert files(lab, table) == {20 + number: name for number, name in enumerate(names)}
+    assert report["replaced"] == {"0": 3, "1": 3}
+
+
+def test_what_a_replaced_file_removed_does_not_come_back(lab: Lab) -> None:
+    table = loaded(lab)
+    put(lab, "in/a.csv", 41)
+    lab.load("in/*.csv", table, task_id="second", **REPLACING)
+    put(lab, "other/c.csv", 42)
+    whole = {**FILES, "load_mode": "replace_partitions", "on_partial_partitions": "replace"}
+    lab.load("other/*.csv", table, task_id="other", **whole)
+    put(lab, "in/a.csv", 1, 2, 11)  # the first version, whose rows the second one has removed
+    report = lab.load("in/*.csv", table, task_id="third", **REPLACING)
+    assert (report["files_listed"], report["files_skipped"]) == (1, 1)
+    after = {1: "a.csv", 2: "a.csv", 11: "a.csv", 3: "b.csv", 12: "b.csv", 31: "b.csv", 19: ""}
+    assert {number: name for number, name in files(lab, table).items() if number != 42} == after
+
+
+def test_a_load_that_only_validates_says_what_cannot_be_replaced(lab: Lab) -> None:
+    table = loaded(lab)
+    before = files(lab, table)
+    put(lab, "in/a.csv", 5)
+    lab.load("in/*.csv", table, task_id="second", validate_only=True, **REPLACING)
+    assert files(lab, table) == before
+    assert is_clean(lab)
+
+
+def test_disposal_after_files_were_replaced(lab: Lab) -> None:
+    table = loaded(lab)
+    put(lab, "in/a.csv", 5)
+    lab.load("in/*.csv", table, task_id="second", after_load="delete", **REPLACING)
+    left = lab.s3.list_objects_v2(Bucket=lab.bucket, Prefix="in/")["Contents"]
+    assert [item["Key"] for item in left] == ["in/b.csv"]  # of another task
+    assert files(lab, table) == {5: "a.csv", 3: "b.csv", 12: "b.csv", 31: "b.csv", 19: ""}
+
+
+REMOVING: dict[str, Any] = {**REPLACING, "on_missing_files": "delete"}
+
+
+def test_files_that_are_gone_lose_their_rows(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    table = loaded(lab)
+    put(lab, "other/x.csv", 39)
+    lab.load("other/*.csv", table, task_id="other", **REPLACING)
+    delete(lab, "in/b.csv")
+    lab.load("in/*.csv", table, task_id="second", **REPLACING)
+    whole = {1: "a.csv", 2: "a.csv", 11: "a.csv", 19: ""}
+    kept = {3: "b.csv", 12: "b.csv", 31: "b.csv"}
+    others = {number: name for number, (name, _) in origins(lab, table).items() if number == 39}
+    assert files(lab, table) == {**whole, **kept, **others}  # without on_missing_files
+    put(lab, "in/a.csv", 1)
+    lab.load("in/*.csv", table, task_id="third", **REMOVING)
+    assert files(lab, table) == {1: "a.csv", 19: "", **others}
+    assert is_clean(lab)
+    put(lab, "in/b.csv", 3, 12, 31)  # and comes back as it was
+    report = lab.load("in/*.csv", table, task_id="fourth", **REMOVING)
+    assert (report["files_listed"], report["files_skipped"]) == (1, 1)
+    assert files(lab, table) == {1: "a.csv", 19: "", **kept, **others}
+    delete(lab, "in/a.csv")
+    delete(lab, "in/b.csv")
+    lab.load("in/*.csv", table, task_id="fifth", on_no_files="succeed", **REMOVING)
+    assert files(lab, table) == {1: "a.csv", 19: "", **kept, **others}  # a source without any file is a mistake
+    capsys.readouterr()
+    lab.loads("--json")
+    (removal,) = [
+        one for one in json.loads(capsys.readouterr().out)["loads"] if one["task"].endswith(".missing_files")
+    ]
+    assert (removal["load_mode"], removal["files"], removal["state"]) == ("replace_files", 1, "committed")
+    lab.loads("show", removal["load_id"])
+    assert "no longer in the source" in capsys.readouterr().out
+
+
+@pytest.mark.every_case
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    "when", [thorough("before-the-commit"), "in-the-middle", thorough("before-the-ledger-knows")]
+)
+def test_a_removal_that_is_killed_is_finished_by_a_retry(lab: Lab, when: str) -> None:
+    table = loaded(lab)
+    delete(lab, "in/b.csv")
+    dies = die_before(*STATEMENTS[when], signal.SIGKILL)
+    with start_worker(lab, table, max_tries=1, task_id="second", before=dies, **REMOVING) as worker:
+        assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+    lab.load("in/*.csv", table, task_id="second", try_number=2, max_tries=1, **REMOVING)
+    assert files(lab, table) == {1: "a.csv", 2: "a.csv", 11: "a.csv", 19: ""}
+    assert is_clean(lab)
 
 
 def test_what_cannot_be_replaced(lab: Lab) -> None:

@@ -12,7 +12,14 @@ from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, Tar
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.inspect.table import Volume
 from airflow_provider_ch_s3.load.checks import check_mode, check_space
-from airflow_provider_ch_s3.request import LoadMode, LoadRequest, MaterializedViews, OnChangedFiles
+from airflow_provider_ch_s3.request import (
+    AfterLoad,
+    LoadMode,
+    LoadRequest,
+    MaterializedViews,
+    OnChangedFiles,
+    OnMissingFiles,
+)
 from airflow_provider_ch_s3.table.provenance import Origin
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
@@ -32,8 +39,17 @@ VIEWS = dataclasses.replace(
 
 
 def request(mode: str, **values: Any) -> LoadRequest:
-    pattern = SourcePattern(bucket="flights", globs=("**",))
-    return LoadRequest(pattern=pattern, table="flights", load_mode=LoadMode(mode), **values)
+    given = {"pattern": SourcePattern(bucket="flights", globs=("**",)), **values}
+    return LoadRequest(table="flights", load_mode=LoadMode(mode), **given)
+
+
+REMOVING: dict[str, Any] = {
+    "mode": "append",
+    "pattern": SourcePattern(bucket="b", globs=("a/{b,c}*.csv", "d.csv")),
+    "provenance": KNOWN,
+    "on_changed_files": OnChangedFiles.REPLACE,
+    "on_missing_files": OnMissingFiles.DELETE,
+}
 
 
 @pytest.mark.parametrize(
@@ -49,6 +65,7 @@ def request(mode: str, **values: Any) -> LoadRequest:
             request("append", on_changed_files=OnChangedFiles.REPLACE, provenance=KNOWN),
             id="changed-files",
         ),
+        pytest.param(TARGET, request(**REMOVING), id="missing-files"),
         pytest.param(VIEWS, request("append", materialized_views=MaterializedViews.REPLAY), id="views-are-replayed"),
     ],
 )
@@ -135,6 +152,34 @@ REPLAY_WITHOUT_APPEND = (
             "merges of d.flights_local (ReplacingMergeTree, or a TTL) may fold or remove rows, so that those of one"
             " file cannot be replaced; use a MergeTree table, or another value of on_changed_files",
             id="changed-files-of-rows-that-are-folded",
+        ),
+        pytest.param(
+            TARGET,
+            request("append", on_missing_files=OnMissingFiles.DELETE),
+            ConfigError,
+            "on_missing_files='delete' needs on_changed_files='replace', and what that needs; add it, or remove"
+            " on_missing_files",
+            id="missing-files-without-replace",
+        ),
+        pytest.param(
+            TARGET,
+            request(**REMOVING, after_load=AfterLoad.MOVE),
+            ConfigError,
+            "on_missing_files='delete' would remove the rows of all files that after_load='move' takes out of the"
+            " source; remove one of them",
+            id="missing-files-that-the-load-moves",
+        ),
+        *(
+            pytest.param(
+                TARGET,
+                request(**{**REMOVING, "pattern": SourcePattern(bucket="b", globs=("a/*.csv", glob))}),
+                ConfigError,
+                f"on_missing_files='delete' compares a folder with the table, and s3://b/a/*.csv, s3://b/{glob} has"
+                " wildcards in its folders, where one that is not there yet would count as deleted; name the folder,"
+                " as in 's3://bucket/folder/*.parquet', with a task for each (dynamic task mapping does that)",
+                id=f"missing-files-of-{case}",
+            )
+            for case, glob in {"folders": "dt=*/a.csv", "a-tree": "a/**", "choices": "{a,b}/*.csv"}.items()
         ),
         pytest.param(
             VIEWS,
