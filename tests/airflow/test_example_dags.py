@@ -53,6 +53,7 @@ def test_all_examples_import() -> None:
     assert sorted(bag.dags) == [
         "bulk_load_flights",
         "checked_orders",
+        "corrected_files",
         "dirty_rows",
         "flights_by_month",
         "flights_consumer",
@@ -111,6 +112,17 @@ def test_changes_are_merged(examples: LocalAirflow, flights_sandbox: Sandbox) ->
     found = flights_sandbox.query("SELECT id, status, toString(amount) AS amount FROM merged_orders ORDER BY id")
     assert [tuple(row.values()) for row in found] == [(1, "sent", "12.5"), (3, "new", "99.95")]
     assert "0 inserted, 1 updated, 1 deleted, 0 unchanged, 2 late" in str(log)
+
+
+@pytest.mark.thorough
+def test_rows_follow_files_that_are_corrected_or_withdrawn(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
+    log = examples.run("dags", "test", "corrected_files", "2013-12-31")
+    found = flights_sandbox.query("SELECT source_file, celsius FROM readings ORDER BY source_file, celsius")
+    north, south = ("readings/2013-01/north.csv", "readings/2013-01/south.csv")
+    assert [tuple(row.values()) for row in found] == [(north, 12.5), (north, 13), (south, 21)]
+    assert "removed the rows of 1 file that are no longer in s3://readings/2013-01/*.csv ('2013-01/west.csv')" in str(
+        log
+    )
 
 
 @pytest.mark.thorough

@@ -48,8 +48,8 @@ MODES = (
     EXPORT,
 )
 """Load modes, undos and exports. ``append`` with chunks of two files; with files that are deleted after the load;
-with bad rows; with a column that the table lacks; into a table that does not exist; with a check that fails; with files
-that changed since an earlier load."""
+with bad rows; with a column that the table lacks; into a table that does not exist; with a check that fails; with
+files that changed since an earlier load."""
 AFTER_A_LOAD = (REPLACED, UNDO)
 """Modes whose runs begin with a load that nothing disturbs, into columns that say where a row came from."""
 REPLACE_WHERE = "kind = 'loaded'"
