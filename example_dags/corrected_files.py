@@ -28,7 +28,7 @@ with DAG(
 
     @task
     def deliver(name: str) -> None:
-        """Write the files as others deliver them, and delete those that they withdraw."""
+        """Write the files as others deliver them, and delete what they withdraw."""
         s3 = S3Hook(aws_conn_id="aws_default")
         if not s3.check_for_bucket(BUCKET):
             s3.create_bucket(BUCKET)

@@ -177,9 +177,11 @@ def _adopt(hook: ClickHouseS3Hook, args: argparse.Namespace) -> str:
 
 def _undo(hook: ClickHouseS3Hook, view: LedgerView, args: argparse.Namespace) -> str:
     from airflow_provider_ch_s3.load.undo import undo
+    from airflow_provider_ch_s3.table.target import parse_table
 
     first, *_ = view.load_files(args.load_id).attempts
-    return undo(_find_target(hook, args, first.named), args.load_id, is_dry_run=args.dry_run)
+    table = parse_table(first.named, parse_table(first.table, "").database)
+    return undo(_find_target(hook, args, str(table)), args.load_id, is_dry_run=args.dry_run)
 
 
 def _find_target(hook: ClickHouseS3Hook, args: argparse.Namespace, table: str) -> Target:

@@ -31,7 +31,7 @@ class Removal:
     :param source: where they are from, for the list of loads.
     :param condition: the SQL condition that these rows fulfil, and no others.
     :param undoes: of loads, query id of an INSERT → rows of each partition that it has added.
-    :param files: of which the table holds no version afterwards; ``pattern``: that selects them.
+    :param files: that the table holds in no version afterwards; ``pattern``: what selects them.
     """
 
     load_mode: str

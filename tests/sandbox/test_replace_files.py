@@ -145,8 +145,9 @@ def test_files_that_are_gone_lose_their_rows(lab: Lab, capsys: pytest.CaptureFix
         one for one in json.loads(capsys.readouterr().out)["loads"] if one["task"].endswith(".missing_files")
     ]
     assert (removal["load_mode"], removal["files"], removal["state"]) == ("replace_files", 1, "committed")
-    lab.loads("show", removal["load_id"])
-    assert "no longer in the source" in capsys.readouterr().out
+    lab.loads("show", removal["load_id"], "--json")
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    assert (file["path"], file["state"]) == (f"{lab.bucket}/in/b.csv", "removed")
 
 
 @pytest.mark.every_case

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.conftest import WAIT_SECONDS, Lab
+from tests.sandbox.conftest import WAIT_SECONDS, Lab, start_worker
 from tests.sandbox.few import die_before, is_clean
 from tests.sandbox.test_provenance import BY_TENS, COLUMNS, FILES, put
 from tests.sandbox.topologies import topologies
@@ -92,6 +93,60 @@ def test_what_cannot_be_undone(lab: Lab, capsys: pytest.CaptureFixture[str]) -> 
     refuse(load_id_of(lab.load("in/c.csv", table, task_id="silent", **silent)), "no column tells which rows")
     folded = lab.create("folded", COLUMNS, "ReplacingMergeTree ORDER BY n")
     refuse(load_id_of(lab.load("in/c.csv", folded, **FILES)), "may fold or remove rows")
+
+
+def test_the_list_and_the_files_of_an_undone_load(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    table, first, second = two_loads(lab)
+    lab.loads("undo", load_id_of(first))
+    capsys.readouterr()
+    lab.loads("show", load_id_of(first), "--json")
+    shown = json.loads(capsys.readouterr().out)
+    assert [one["state"] for one in shown["attempts"]] == ["undone"]
+    assert [(file["state"], file["why"]) for file in shown["files"]] == [
+        ("undone", "loaded, and the load was undone: a load takes the file again")
+    ]
+    lab.loads("prune", "--older-than-days", "0")
+    # what was forgotten is still not held, and what is held is not forgotten
+    report = lab.load("in/*.csv", table, task_id="third", **FILES)
+    assert (report["files_listed"], report["files_skipped"]) == (1, 1)
+    capsys.readouterr()
+    assert lab.loads("undo", load_id_of(second)) == 1
+    assert "has no load" in capsys.readouterr().err
+    assert numbers(lab, table) == [1, 2, 3, 11, 21]
+
+
+def test_a_chunk_is_not_undone_while_its_load_is_not_over(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    table = lab.create("t", COLUMNS, BY_TENS)
+    for number in range(2):
+        put(lab, f"in/{number}.csv", number)
+    dies = die_before("write_event_committing", 2, signal.SIGKILL)
+    how: dict[str, Any] = {**FILES, "max_files_per_chunk": 1}
+    with start_worker(lab, table, max_tries=1, before=dies, **how) as worker:
+        assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+    lab.loads("--json")
+    first = next(one for one in json.loads(capsys.readouterr().out)["loads"] if one["state"] == "committed")
+    for name in (first["query_id"], first["load_id"]):
+        assert lab.loads("undo", name) == 1
+        assert "is not over" in capsys.readouterr().err
+    lab.load("in/*.csv", table, try_number=2, max_tries=1, **how)
+    assert lab.loads("undo", first["query_id"]) == 0
+    assert numbers(lab, table) == [1]
+
+
+def test_a_table_that_was_exchanged_or_altered(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    table, first, second = two_loads(lab)
+    lab.everywhere(f"CREATE TABLE {lab.database}.other AS {table}")
+    lab.everywhere(f"EXCHANGE TABLES {lab.database}.other AND {table}")
+    capsys.readouterr()
+    assert lab.loads("undo", load_id_of(first)) == 1
+    assert "was loaded into another table" in capsys.readouterr().err
+    lab.everywhere(f"EXCHANGE TABLES {lab.database}.other AND {table}")
+    lab.everywhere(f"ALTER TABLE {table} ADD COLUMN later UInt8 DEFAULT 7")
+    assert lab.loads("undo", load_id_of(first)) == 0
+    assert [(row["n"], row["later"]) for row in lab.rows(table, columns="n, later") if row["n"] < 4] == [(3, 7)]
+    lab.everywhere(f"ALTER TABLE {table} RENAME COLUMN load_id TO loaded_by")
+    assert lab.loads("undo", load_id_of(second)) == 1
+    assert "no longer has the column 'load_id'" in capsys.readouterr().err
 
 
 STATEMENTS = {
