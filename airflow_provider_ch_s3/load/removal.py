@@ -6,10 +6,11 @@ way, any later process can finish it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_ch_s3.errors import LoadError, OvertakenError
+from airflow_provider_ch_s3.errors import ChS3Error, LoadError, OvertakenError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind
 from airflow_provider_ch_s3.exactly_once.owner import Owner, Target
@@ -17,6 +18,8 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.verify import takes_empty_partitions
+
+log = logging.getLogger(__name__)
 
 NO_SOURCE = SourcePattern(bucket="", globs=())
 
@@ -110,6 +113,17 @@ def _commit(target: Target, owner: Owner, attempt: AttemptId, removal: Removal, 
             )
     except OvertakenError:
         raise
-    except LoadError:
+    except ChS3Error as error:
+        if not _is_done_after_all(owner, attempt):
+            raise
+        log.warning("the %s is done after all, despite: %s", removal.name, error)
+
+
+def _is_done_after_all(owner: Owner, attempt: AttemptId) -> bool:
+    """Remove all traces of a failed attempt; whether its commit had begun, and is finished now."""
+    try:
         owner.abandon(attempt)
-        raise
+    except ChS3Error as error:
+        log.warning("cannot clean up after %s now, leaving that to the next load: %s", attempt.query_id, error)
+        return False
+    return owner.history.attempt(attempt).state is EventKind.COMMITTED

@@ -840,3 +840,25 @@ def test_files_that_changed_replace_their_rows_whatever_breaks_off(seed: int) ->
     play._run_quietly(again, Life(0, 1))
     play._check_rest()
     assert play.writers() == ({"w", "z"} if version else {"x", "w", "z"})
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_a_file_that_comes_back_while_its_rows_are_removed_is_there_once(seed: int) -> None:
+    """One load does not see a file, and removes its rows; another one loads a new version of it, with faults."""
+    rng = random.Random(seed)
+    cluster = Cluster(rng.choice([2, 3]), OBJECTS, rng)
+    old = Load("x", ("in/a", "in/b"), LoadMode.APPEND, replaces_changed=True)
+    blind = replace(old, name="y", gone=frozenset({"in/b"}))
+    back = replace(old, name="z", keys=("in/b",), version="-2")
+    again = replace(back, name="w")
+    play = Play(cluster, (old, blind, back, again), switch_ratio=rng.choice([0.02, 0.4]))
+    for load in (old, again):
+        play.waiting[load].clear()
+    play.is_replacing = True
+    play._run_quietly(old, Life(0, 1))
+    cluster.faults = faults_of_a_replacement(rng)[: rng.randrange(5)]
+    play._run_wild()
+    cluster.faults.clear()
+    play._run_quietly(blind, blind.last_life)
+    play._run_quietly(again, Life(0, 1))
+    play._check_rest()
