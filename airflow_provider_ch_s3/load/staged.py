@@ -572,11 +572,10 @@ class LoadRun(TaskLoad):
             listed = list_chunk(self.store, self.request, chunk)
             files = tuple(file for file in listed if self.request.pattern.path(file.key) in paths)
             prepared = self._prepare_chunk(chunk, files, {})
-            provenance = self.request.provenance
             return find_misfit(
                 self.client,
                 prepared.source,
-                [column for column in prepared.mapping if column.target not in provenance],
+                prepared.mapping,
                 prepared.target,
                 message,
                 where=prepared.where,

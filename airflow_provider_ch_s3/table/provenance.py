@@ -79,6 +79,11 @@ def map_provenance(provenance: Provenance) -> tuple[MappedColumn, ...]:
     return tuple(MappedColumn(target=name, expression=_EXPRESSIONS[origin]) for name, origin in provenance.items())
 
 
+def is_provenance(column: MappedColumn) -> bool:
+    """Whether a column of a SELECT list says where its row came from; the files have no value for it."""
+    return column.expression in _EXPRESSIONS.values()
+
+
 def without_provenance(target: TargetSpec, provenance: Provenance) -> TargetSpec:
     """The table as the files have to fill it."""
     return replace(target, columns=tuple(column for column in target.columns if column.name not in provenance))
