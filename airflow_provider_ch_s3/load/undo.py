@@ -14,6 +14,7 @@ from airflow_provider_ch_s3.exactly_once.commit_plan import UNDO
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.survivors import count_rows
+from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES
 from airflow_provider_ch_s3.load.checks import check_rights
 from airflow_provider_ch_s3.load.removal import Removal, remove_rows
 from airflow_provider_ch_s3.load.replace_where import check_keepable
@@ -65,6 +66,11 @@ def _find(target: Target, name: str) -> Removal | None:
     check_keepable(target, "undo")
     added = {one.id.query_id: dict(one.detail(EventKind.COMMITTED)["partitions"]) for one in committed}
     condition = f"{identifier(column)} IN ({literals(added)})"
+    if len(condition) > MAX_KEY_LIST_BYTES:
+        raise LoadError(
+            f"{name} has {count_of(len(added), 'chunk')}, more than one commit may name; undo them one by one: `ch-s3"
+            " loads show` lists their query ids"
+        )
     files = sum(one.detail(EventKind.PLANNED).get("files", 0) for one in committed)
     return Removal(
         load_mode=UNDO,
