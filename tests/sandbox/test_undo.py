@@ -84,7 +84,7 @@ def test_what_cannot_be_undone(lab: Lab, capsys: pytest.CaptureFixture[str]) -> 
     refuse("ch-s3-x", "has no load 'ch-s3-x'")
     again = lab.load("in/b.csv", table, load_mode="replace_partitions", on_partial_partitions="replace", **FILES)
     refuse(load_id_of(again), "only load_mode='append' can be undone")
-    refuse(load_id_of(first), "holds 2 rows of this load, which added 3")
+    refuse(load_id_of(first), "holds 1 row of this load, which added 3")
     put(lab, "in/c.csv", 31, 32)
     third = lab.load("in/c.csv", table, task_id="third", **FILES)
     lab.everywhere(f"ALTER TABLE {table} DELETE WHERE n = 31 SETTINGS mutations_sync = 2")
@@ -120,7 +120,7 @@ def test_a_chunk_is_not_undone_while_its_load_is_not_over(lab: Lab, capsys: pyte
     table = lab.create("t", COLUMNS, BY_TENS)
     for number in range(2):
         put(lab, f"in/{number}.csv", number)
-    dies = die_before("write_event_committing", 2, signal.SIGKILL)
+    dies = die_before("insert_load", 2, signal.SIGKILL)
     how: dict[str, Any] = {**FILES, "max_files_per_chunk": 1}
     with start_worker(lab, table, max_tries=1, before=dies, **how) as worker:
         assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
