@@ -22,8 +22,8 @@ from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.sandbox.engine import cache_dir
 from airflow_provider_ch_s3.sandbox.launch import end_process
 from airflow_provider_ch_s3.sandbox.object_store import new_access_key, start_object_store
+from airflow_provider_ch_s3.sandbox.ports import free_ports
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
-from airflow_provider_ch_s3.sandbox.supervisor import free_ports
 
 # Go itself verifies its downloads against its public checksum database.
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw"

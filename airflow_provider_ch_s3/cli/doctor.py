@@ -54,9 +54,12 @@ def _next(findings: Iterator[Finding]) -> Finding | None:
 
 def _examine(args: argparse.Namespace) -> Iterator[Finding]:
     from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
-    from airflow_provider_ch_s3.load.doctor import CONNECTION_CHECKS, LOAD_CHECKS, Subject, examine
+    from airflow_provider_ch_s3.load.doctor import CONNECTION_CHECKS, LOAD_CHECKS, Finding, State, Subject, examine
 
     with clickhouse_hook(args.conn_id) as hook:
         find_load = partial(read_load, args, hook) if args.table else None
         subject = Subject(client=hook, declaration=hook.declaration, find_load=find_load)
         yield from examine(subject, (*CONNECTION_CHECKS, *(LOAD_CHECKS if find_load else ())))
+        if not find_load:
+            text = "the store, table and rights are checked with --source 's3://…' and --table (--create-table)"
+            yield Finding(check="load", state=State.SKIPPED, text=text)

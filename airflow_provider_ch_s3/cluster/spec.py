@@ -48,6 +48,7 @@ class NodeSpec:
     :param memory_bytes: what queries on it may use: the server's own limit if an administrator set
         one, the machine's memory otherwise.
     :param has_query_log: a node that has just started creates it with its first entries.
+    :param internal_replication: rows that are sent to its shard are written to one replica there, not to each.
     """
 
     host: str
@@ -55,6 +56,7 @@ class NodeSpec:
     vcpus: int
     memory_bytes: int
     has_query_log: bool = True
+    internal_replication: bool = True
 
     @property
     def machine(self) -> str:
@@ -117,9 +119,19 @@ class ClusterSpec:
         return self.declared_node_count or len(self.nodes)
 
     @property
+    def shard_count(self) -> int:
+        """Number of shards."""
+        return len({node.shard for node in self.nodes})
+
+    @property
     def fewest_replicas(self) -> int:
         """Number of nodes of the shard that has the fewest."""
         return min(Counter(node.shard for node in self.nodes).values())
+
+    @property
+    def copies_per_sent_row(self) -> int:
+        """How often a row that is sent to a shard is written there, at most."""
+        return max(Counter(node.shard for node in self.nodes if not node.internal_replication).values(), default=1)
 
     @property
     def weakest(self) -> NodeSpec:

@@ -74,7 +74,7 @@ class TableMaker:
     @property
     def _is_replicated(self) -> bool:
         database = self.server.engines.get(self.name.database, "")
-        return database == "Replicated" or len({node.shard for node in self.cluster.nodes}) < len(self.cluster.nodes)
+        return database == "Replicated" or self.cluster.shard_count < len(self.cluster.nodes)
 
     def is_there(self) -> bool:
         """Whether the connected server has the table."""

@@ -182,7 +182,7 @@ class Target:
 
     def _any_node_will_do(self, view_tables: Sequence[TableName]) -> bool:
         """Whether all nodes are replicas of each other, for every table that a commit changes."""
-        is_one_shard = len({node.shard for node in self.cluster.nodes}) == 1
+        is_one_shard = self.cluster.shard_count == 1
         return (
             self.spec.is_replicated
             and is_one_shard

@@ -137,9 +137,11 @@ FORMATS = (
     FileFormat(name="Values", is_text=True, may_hold_sql=True, settings=frozenset({_PARSING})),
 )
 
-FORMAT_SETTINGS = frozenset(
-    name for known in FORMATS for name in (*known.settings, known.missing_columns_setting) if name
+MISSING_COLUMNS_SETTINGS = tuple(
+    dict.fromkeys(one.missing_columns_setting for one in FORMATS if one.missing_columns_setting)
 )
+
+FORMAT_SETTINGS = frozenset(MISSING_COLUMNS_SETTINGS).union(*(one.settings for one in FORMATS))
 
 _BY_EXTENSION = {extension: known.name for known in FORMATS for extension in known.extensions}
 

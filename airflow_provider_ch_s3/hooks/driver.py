@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from airflow.providers.clickhousedb.hooks.clickhouse import ClickHouseHook
+from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.text import format_address, format_bytes
@@ -81,9 +82,17 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         A form saves ``null`` for each field that was left empty, and a URI holds only strings. The official
         hook takes ``verify: null`` for false, so it would check no certificate.
 
-        :raises ConfigError: if it is not a connection to ClickHouse, has no host, or has an unknown key in its extra.
+        :raises ConfigError: if Airflow has none, or if it is not a connection to ClickHouse, has no host, or has an
+            unknown key in its extra.
         """
-        return clean_connection(super().get_connection(conn_id), conn_id)
+        try:
+            stored = super().get_connection(conn_id)
+        except AirflowNotFoundException as error:
+            raise ConfigError(
+                f"Airflow has no connection {conn_id!r} to ClickHouse; create it in the environment as"
+                f" AIRFLOW_CONN_{conn_id.upper()}, in a secrets backend or in Airflow's database, or name another one"
+            ) from error
+        return clean_connection(stored, conn_id)
 
     def _read_address(self) -> str:
         """Read the host and port of the connection, whatever else of it is wrong."""

@@ -18,23 +18,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def clickhouse_hook(conn_id: str) -> Iterator[ClickHouseS3Hook]:
-    """Yield the hook of a connection, and close it at the end of the block.
-
-    :raises ConfigError: if Airflow has no such connection.
-    """
-    from airflow.providers.common.compat.sdk import AirflowNotFoundException
-
+    """Yield the hook of a connection, and close it at the end of the block."""
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 
     with _all_connections(), closing(ClickHouseS3Hook(clickhouse_conn_id=conn_id)) as hook:
-        try:
-            _ = hook.declaration  # here, where a missing connection can be distinguished from other errors
-        except AirflowNotFoundException as error:
-            raise ConfigError(
-                f"Airflow has no connection {conn_id!r}; create it in the environment as"
-                f" AIRFLOW_CONN_{conn_id.upper()}, in a secrets backend or in Airflow's database, or name another one"
-                " with --conn-id"
-            ) from error
         yield hook
 
 

@@ -20,11 +20,13 @@ class Member:
 
     :param address: ``host:port`` under which the servers reach each other.
     :param is_connected: it is the connected server itself.
+    :param internal_replication: as for :class:`NodeSpec`.
     """
 
     address: str
     shard: int
     is_connected: bool = False
+    internal_replication: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +63,15 @@ def read_server(client: ClickHouseClient) -> ConnectedServer:
     """Read what the connected server says of itself."""
     row = client.query(render_read_server())[0]
     clusters: dict[str, dict[str, Member]] = {}
-    for cluster, shard, host, port, is_local in row["members"]:
+    for cluster, shard, host, port, is_local, internal_replication in row["members"]:
         address = f"{host}:{port}"
         # clusterAllReplicas queries a server that is listed twice only once
-        member = Member(address=address, shard=shard, is_connected=bool(is_local))
+        member = Member(
+            address=address,
+            shard=shard,
+            is_connected=bool(is_local),
+            internal_replication=bool(internal_replication),
+        )
         clusters.setdefault(cluster, {}).setdefault(address, member)
     return ConnectedServer(
         database=row["database"],
@@ -94,8 +101,7 @@ def detect_cluster(client: ClickHouseClient, declaration: ClusterDeclaration, se
     if silent:
         raise _unavailable(cluster, silent)
     nodes = tuple(
-        _read_node(by_position[position], shard=member.shard, declaration=declaration)
-        for position, member in enumerate(members, 1)
+        _read_node(by_position[position], member, declaration) for position, member in enumerate(members, 1)
     )
     _check_distinct(nodes, members)
     return merge_cluster(declaration, nodes, sorted({row["version"] for row in rows}))
@@ -124,7 +130,7 @@ def _unavailable(cluster: str | None, addresses: Sequence[str], reason: str = ""
     )
 
 
-def _read_node(rows: Sequence[Mapping[str, Any]], *, shard: int, declaration: ClusterDeclaration) -> NodeSpec:
+def _read_node(rows: Sequence[Mapping[str, Any]], member: Member, declaration: ClusterDeclaration) -> NodeSpec:
     host = rows[0]["node"]
     facts = {row["name"]: row for row in rows}
     vcpus = _read_vcpus(facts) or declaration.vcpus_per_node
@@ -135,7 +141,12 @@ def _read_node(rows: Sequence[Mapping[str, Any]], *, shard: int, declaration: Cl
     if memory_bytes is None:
         raise ClusterError(f"{host} does not report its memory; set the connection's field memory_gib_per_node")
     return NodeSpec(
-        host=host, shard=shard, vcpus=vcpus, memory_bytes=memory_bytes, has_query_log="query_log" in facts
+        host=host,
+        shard=member.shard,
+        vcpus=vcpus,
+        memory_bytes=memory_bytes,
+        has_query_log="query_log" in facts,
+        internal_replication=member.internal_replication,
     )
 
 

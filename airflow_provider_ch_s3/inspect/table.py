@@ -184,7 +184,7 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
         sorting_key=first["sorting_key"],
         engine_arguments=engine_arguments(first["engine_full"]),
         distribution=found.distribution,
-        spans_cluster=found.distribution is None and len({node.shard for node in cluster.nodes}) > 1,
+        spans_cluster=found.distribution is None and cluster.shard_count > 1,
         uuids=tuple(sorted({row["uuid"] for row in tables.values()})),
         views=tuple(sorted({*found.views, *(v for row in tables.values() for v in _read_views(row))}, key=str)),
         has_ttl=any(row["has_ttl"] for row in tables.values()),

@@ -8,6 +8,7 @@ from itertools import groupby
 from types import MappingProxyType
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
@@ -337,6 +338,22 @@ def check_needs(
 
 def _has(client: ClickHouseClient, needs: Mapping[TableName, Sequence[str]]) -> bool:
     return bool(client.query(load_queries.render_check_grant(needs))[0]["result"])
+
+
+def check_sent_once(cluster: ClusterSpec, target: TargetSpec) -> None:
+    """Check that a row which is sent to a shard is written there once.
+
+    :raises ConfigError: if it would be written to each of its replicas, which then replicate it to each other.
+    """
+    copies = cluster.copies_per_sent_row
+    if target.is_replicated and copies > 1:
+        raise ConfigError(
+            f"the cluster {cluster.name!r} has internal_replication=false: a row that is sent to a shard is written"
+            f" to each of its {copies} replicas, and {target.local} is a {target.engine} table, so each row would be"
+            f" there {copies} times; set <internal_replication>true</internal_replication> for its shards in"
+            " remote_servers (for the cluster of a Replicated database: use one of remote_servers instead), or, if"
+            " any row may be on any shard, give the Distributed table the sharding key rand()"
+        )
 
 
 def check_space(volumes: Sequence[Volume], staged_bytes: float, *, partition_count: float) -> None:

@@ -27,7 +27,7 @@ from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.files import check_condition, read_select_types, read_source, with_delimiter
 from airflow_provider_ch_s3.inspect.table import Volume, read_size, read_volumes
 from airflow_provider_ch_s3.load import measure
-from airflow_provider_ch_s3.load.checks import check_space
+from airflow_provider_ch_s3.load.checks import check_sent_once, check_space
 from airflow_provider_ch_s3.load.merge import check_filled
 from airflow_provider_ch_s3.rejects.lines import check_target, read_line_format
 from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
@@ -65,6 +65,7 @@ from airflow_provider_ch_s3.tuning import (
     plan_load,
 )
 from airflow_provider_ch_s3.tuning.read import s3_allow_server_credentials_in_user_queries
+from airflow_provider_ch_s3.tuning.rule import is_same
 
 log = logging.getLogger(__name__)
 
@@ -219,9 +220,14 @@ def prepare_load(
     sharing = read_sharing()  # last of all: a load that starts in the meantime is counted, too
     final = plan(source, sharing, cluster.calibration)
     _check_expiry(access, final.prediction)
+    distribution = final.sent.get("parallel_distributed_insert_select")
+    # With 2, each node keeps what it reads. A merge tells the other shards what changes.
+    sends_rows = distribution is not None and not is_same(distribution, 2)
+    if sends_rows or (request.merge and cluster.shard_count > 1):
+        check_sent_once(cluster, target)
     check_space(
         volumes,
-        measure.estimate_staged_bytes(source) / len({node.shard for node in cluster.nodes}),
+        measure.estimate_staged_bytes(source) / cluster.shard_count,
         partition_count=source.partition_count,
     )
     return PreparedLoad(

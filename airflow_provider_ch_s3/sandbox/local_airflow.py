@@ -20,8 +20,8 @@ from airflow_provider_ch_s3.common.timing import REAL_TIME
 from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.sandbox.guard import Guard
 from airflow_provider_ch_s3.sandbox.info import Sandbox
+from airflow_provider_ch_s3.sandbox.ports import free_ports
 from airflow_provider_ch_s3.sandbox.process import write_private
-from airflow_provider_ch_s3.sandbox.supervisor import free_ports
 
 CONNECTION_PREFIX = "AIRFLOW_CONN_"
 

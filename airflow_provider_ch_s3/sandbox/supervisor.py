@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 import secrets
 import shutil
 import signal
-import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +25,7 @@ from airflow_provider_ch_s3.sandbox.info import INFO_NAME, Sandbox
 from airflow_provider_ch_s3.sandbox.lock import acquire_lock
 from airflow_provider_ch_s3.sandbox.node_config import NodeConfig, memory_bytes_per_node
 from airflow_provider_ch_s3.sandbox.object_store import new_access_key, start_object_store
+from airflow_provider_ch_s3.sandbox.ports import free_ports
 from airflow_provider_ch_s3.sandbox.process import SandboxProcess, write_private
 from airflow_provider_ch_s3.sandbox.server import Server
 from airflow_provider_ch_s3.sandbox.tls_proxy import tls_proxy
@@ -41,10 +40,6 @@ START_POLL_SECONDS = 0.02
 WATCH_POLL_SECONDS = 0.1
 # A node that keeps dying at once must neither load the machine nor fill the log.
 RESTART_INTERVAL_SECONDS = 1.0
-
-# Below the ports that Linux assigns to outgoing connections: one of those could occupy a node's port
-# at the moment when the node restarts.
-PORT_RANGE = range(20_000, 32_000)
 
 
 def supervise(config: SandboxConfig, on_ready: Callable[[Sandbox], None]) -> None:
@@ -149,27 +144,6 @@ def _describe(config: SandboxConfig, directory: Path, ports: Iterator[int]) -> S
         s3_access_key=access_key,
         s3_secret_key=secret_key,
         directory=directory,
-    )
-
-
-def free_ports(count: int) -> list[int]:
-    """Find distinct ports of 127.0.0.1 on which nothing listens.
-
-    :raises SandboxError: if there are not enough of them.
-    """
-    found: list[int] = []
-    for port in random.sample(PORT_RANGE, len(PORT_RANGE)):
-        if len(found) == count:
-            return found
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            found.append(port)
-    raise SandboxError(
-        f"there are fewer than {count_of(count, 'free port')} on 127.0.0.1 between {PORT_RANGE.start} and"
-        f" {PORT_RANGE.stop - 1}; stop processes that listen there"
     )
 
 

@@ -1,7 +1,7 @@
 """Conversions as SQL: each fails on a value that would not arrive unchanged.
 
 ClickHouse evaluates equal expressions once, and the branches of an ``if`` only for the rows that need them, so a
-check costs no more than its comparison (docs/architecture.md has the figures).
+check costs no more than its comparison.
 """
 
 from __future__ import annotations

@@ -29,6 +29,8 @@ MIN_BLOCK_BYTES = 64 * MIB
 # However often they are halved.
 LEAST_BLOCK_BYTES = 4 * MIB
 
+_NOTHING_SENT = "no row is sent to another node"
+
 
 def max_insert_threads(facts: LoadFacts) -> Decision:
     """Half of the cores, so that the others can read and merge; 4 on two to seven cores, 1 on one core."""
@@ -188,7 +190,17 @@ def parallel_distributed_insert_select(facts: LoadFacts) -> Decision:
 
 def distributed_foreground_insert(facts: LoadFacts) -> Decision:
     """On (1) if rows are sent on to their shard: otherwise they may still be queued when the INSERT returns."""
-    if facts.is_clustered and not facts.keeps_rows_where_read:
-        reason = "a load is complete when its rows are on their shards, not when they are queued"
-        return Decision(1, reason)
-    return Decision(None, "no row is sent to another node")
+    if _sends_rows(facts):
+        return Decision(1, "a load is complete when its rows are on their shards, not when they are queued")
+    return Decision(None, _NOTHING_SENT)
+
+
+def async_insert(facts: LoadFacts) -> Decision:
+    """Off (0) if rows are sent on to their shard: a queue there would write them as other queries than the load."""
+    if _sends_rows(facts):
+        return Decision(0, "a shard writes the rows that it is sent at once, and logs them as a part of the load")
+    return Decision(None, _NOTHING_SENT)
+
+
+def _sends_rows(facts: LoadFacts) -> bool:
+    return facts.is_clustered and not facts.keeps_rows_where_read

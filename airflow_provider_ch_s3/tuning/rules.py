@@ -12,6 +12,7 @@ from __future__ import annotations
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.files.access import TableFunction
 from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
+from airflow_provider_ch_s3.files.file_format import MISSING_COLUMNS_SETTINGS
 from airflow_provider_ch_s3.files.globs import MAX_URLS
 from airflow_provider_ch_s3.tuning import insert, read
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
@@ -173,6 +174,7 @@ RULES: tuple[Rule[LoadFacts], ...] = (
     ),
     computed(insert.parallel_distributed_insert_select),
     computed(insert.distributed_foreground_insert, protects_data=True),
+    computed(insert.async_insert, protects_data=True),
     computed(read.max_threads, source=S3_GUIDE),
     fixed(
         "max_threads_min_free_memory_per_thread",
@@ -234,13 +236,6 @@ RULES: tuple[Rule[LoadFacts], ...] = (
         protects_data=True,
     ),
     computed(read.input_format_json_ignore_unknown_keys_in_named_tuple, protects_data=True),
-    *(
-        computed(read.deny_missing_columns, name=name, protects_data=True)
-        for name in (
-            "input_format_parquet_allow_missing_columns",
-            "input_format_orc_allow_missing_columns",
-            "input_format_arrow_allow_missing_columns",
-        )
-    ),
+    *(computed(read.deny_missing_columns, name=name, protects_data=True) for name in MISSING_COLUMNS_SETTINGS),
     *EVERY_QUERY,
 )

@@ -26,7 +26,7 @@ from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger
 from tests.airflow.conftest import wait_for
 from tests.airflow.triggerer import Deferral, make_deferral
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.sandbox.flights import daily_files
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from tests.airflow.conftest import UI_TIMEOUT_MS, AirflowApi, Look, wait_for
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
 BUCKET = DATABASE = "backfill"  # as in tests/airflow/dags/flights_backfill.py
 PARTITION_BY = {"by_day": "dt", "by_month": "toYYYYMM(dt)"}

@@ -19,7 +19,6 @@ from tests.marks import thorough
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("options", "nodes"),
     [pytest.param([], 3, id="shards"), thorough(["--shards", "2", "--replicas", "2"], 4, id="replicas")],

@@ -64,6 +64,7 @@ def test_every_block_is_run_here() -> None:
     ]
 
 
+@pytest.mark.thorough  # make test has the README's
 @pytest.mark.usefixtures("flights_table")
 def test_doctor_plan_and_loads(examples: LocalAirflow, tmp_path: Path) -> None:
     doctor, plan, validate, loads, *_ = BLOCKS

@@ -135,7 +135,6 @@ def test_rows_are_checked_before_the_commit(examples: LocalAirflow, flights_sand
 
 
 @pytest.mark.thorough
-@pytest.mark.timeout(900)
 def test_nightly_replaces_its_day_and_keeps_the_others(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
     for night, rows in (("2013-01-03", 943), ("2013-01-04", 943 + 914), ("2013-01-03", 943 + 914)):
         examples.run("dags", "test", "nightly_flights", f"{night}T02:00:00")
@@ -183,7 +182,6 @@ def folders(s3: Any) -> list[str]:
     return [one["Key"].partition("/")[0] for one in s3.list_objects_v2(Bucket="arrivals")["Contents"]]
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.thorough
 def test_new_files_are_loaded_as_they_arrive_and_each_step_is_a_span_of_its_task(
     airflow_api: AirflowApi, flights_sandbox: Sandbox, collector: SpanCollector

@@ -24,7 +24,7 @@ from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
-from airflow_provider_ch_s3.sandbox.supervisor import free_ports
+from airflow_provider_ch_s3.sandbox.ports import free_ports
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.airflow.conftest import ROOT, AirflowApi, take_pictures, wait_for

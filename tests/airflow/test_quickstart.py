@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
 from tests.airflow.conftest import DOCS, README, code_blocks, no_tables, with_dags
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
 PAGE = DOCS / "quickstart.md"
 FOLDER = "/tmp/ch-s3-quickstart"

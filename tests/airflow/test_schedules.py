@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import make_airflow, serving_airflow
 from tests.airflow.conftest import EXAMPLES, README, AirflowApi, code_blocks, no_tables, wait_for
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
 README_DAG, NIGHTLY = "flights", "nightly_flights"
 ROWS_OF_JANUARY_2 = 943

@@ -76,7 +76,6 @@ def test_retry_after_a_killed_worker_takes_the_running_query_over(
     assert int(flights_sandbox.query(f"SELECT count() AS n FROM {table}")[0]["n"]) == 842 + 943 + 914
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.thorough
 def test_in_the_ui_mark_failed_ends_the_query_on_all_nodes_and_clear_starts_another(
     page: Page, look: Look, airflow_api: AirflowApi, flights_sandbox: Sandbox, table: str

@@ -18,7 +18,7 @@ from urllib.request import urlopen
 from airflow_provider_ch_s3.sandbox.guard import Guard
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow
-from airflow_provider_ch_s3.sandbox.supervisor import free_ports
+from airflow_provider_ch_s3.sandbox.ports import free_ports
 
 REPOSITORY = Path(__file__).parents[2]
 DAGS = Path(__file__).parent / "dags"

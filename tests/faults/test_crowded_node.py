@@ -18,7 +18,7 @@ from tests.faults.oracle import find_leftovers
 from tests.sandbox.conftest import wait_until
 from tests.sandbox.gates import Gate, watch_statements
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.faults, pytest.mark.thorough, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.sandbox, pytest.mark.faults, pytest.mark.thorough]
 
 LOADS = 4
 ROWS = 6_000_000

@@ -23,8 +23,8 @@ import requests
 from airflow_provider_ch_s3.common.timing import REAL_TIME
 from airflow_provider_ch_s3.sandbox.engine import cache_dir
 from airflow_provider_ch_s3.sandbox.launch import end_process
+from airflow_provider_ch_s3.sandbox.ports import free_ports
 from airflow_provider_ch_s3.sandbox.registries import node_program, npm_command
-from airflow_provider_ch_s3.sandbox.supervisor import free_ports
 
 AZURITE = Path(__file__).with_name("azurite")
 # Go itself verifies its downloads against its public checksum database.

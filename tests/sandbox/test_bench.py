@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.sandbox.engine import cache_dir
 from airflow_provider_ch_s3.tuning.rules import KEPT
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.sandbox
 
 SCALE = "0.001"
 ROWS = 12_000

@@ -58,7 +58,8 @@ def test_all_is_there(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) 
 def test_a_server_that_is_away_ends_what_rests_on_it(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     lab.connect_clickhouse(port=1)
     found = examine(capsys, "--conn-id", "ch")
-    assert list(found) == CONNECTION
+    assert list(found) == [*CONNECTION, "load"]
+    assert "--source" in found["load"][1]
     assert found["connection"][0] == "failed"
     assert "no answer from ClickHouse at 127.0.0.1:1" in found["connection"][1]
     assert {found[check] for check in ("nodes", "clocks", "ledger")} == {
@@ -105,6 +106,7 @@ def test_what_cannot_be_the_ledger(
     lab.connect_clickhouse({"ledger_table": named})
     found = examine(capsys, "--conn-id", "ch")
     assert found.pop("ledger") == ("failed", said.format(database=lab.database))
+    assert found.pop("load")[0] == "skipped"
     assert {state for state, _ in found.values()} == {"ok"}
 
 

@@ -36,6 +36,14 @@ def json_bytes(values: Sequence[Any]) -> bytes:
     return "".join(json.dumps({"v": value}) + "\n" for value in values).encode()
 
 
+def write(lab: Lab, key: str, data_format: str, columns: str) -> None:
+    """Have ClickHouse write a file of one row, in a format that no library here writes."""
+    aws = json.loads(lab.sandbox.airflow_conn_aws)
+    url = f"{aws['extra']['endpoint_url']}/{lab.bucket}/{key}"
+    keys = f"'{aws['login']}', '{aws['password']}'"
+    lab.query(f"INSERT INTO FUNCTION s3('{url}', {keys}, '{data_format}') SELECT {columns}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Pair:
     """Two files, the type of the table's column ``v``, and its expected values."""
@@ -213,15 +221,19 @@ class TestOnOneNode:
     @pytest.mark.parametrize("data_format", ["Avro", "Native"])
     def test_formats_that_only_clickhouse_writes(self, lab: Lab, data_format: str) -> None:
         table = lab.create("t", "v Int64")
-        aws = json.loads(lab.sandbox.airflow_conn_aws)
         for name, value in (("1", "toInt32(-7)"), ("2", "toInt64(1099511627776)")):
-            url = f"{aws['extra']['endpoint_url']}/{lab.bucket}/in/{name}"
-            lab.query(
-                f"INSERT INTO FUNCTION s3('{url}', '{aws['login']}', '{aws['password']}', '{data_format}')"
-                f" SELECT {value} AS v"
-            )
+            write(lab, f"in/{name}", data_format, f"{value} AS v")
         lab.load("in/*", table, data_format=data_format)
         assert bag(lab.rows(table)) == bag([{"v": -7}, {"v": 2**40}])
+
+    def test_an_avro_file_without_a_field(self, lab: Lab) -> None:
+        table = lab.create("t", "v Int64, w Int64")
+        write(lab, "in/1.avro", "Avro", "toInt64(1) AS v")
+        write(lab, "in/2.avro", "Avro", "toInt64(2) AS v, toInt64(3) AS w")
+        with pytest.raises(ChS3Error, match=r"'in/2\.avro' has a column 'w', and 'in/1\.avro' has none"):
+            lab.load("in/*", table)
+        lab.load("in/*", table, on_missing_columns="default")
+        assert bag(lab.rows(table)) == bag([{"v": 1, "w": 0}, {"v": 2, "w": 3}])
 
     @pytest.mark.parametrize("data_format", ["Parquet", "parquet"])
     def test_a_structure_that_is_too_narrow(self, lab: Lab, data_format: str) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sandbox.object_store import start_object_store
-from airflow_provider_ch_s3.sandbox.supervisor import free_ports
+from airflow_provider_ch_s3.sandbox.ports import free_ports
 from airflow_provider_ch_s3.sql.filters import identifier, literal
 from tests.sandbox.conftest import Lab, bag
 

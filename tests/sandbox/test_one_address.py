@@ -27,8 +27,8 @@ def give_hosts(lab: Lab) -> list[str]:
         for row in rows:
             if "members" in row:
                 row["members"] = [
-                    (cluster, shard, hosts.get(port, host), port, is_local)
-                    for cluster, shard, host, port, is_local in row["members"]
+                    (cluster, shard, hosts.get(port, host), port, *others)
+                    for cluster, shard, host, port, *others in row["members"]
                 ]
         return rows
 

@@ -93,6 +93,7 @@ def test_a_dead_load_leaves_nothing_under_the_old_name(lab: Lab, table: str, sta
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("impatient")
 def test_a_place_in_the_line_under_the_old_name_does_not_stay(lab: Lab, table: str) -> None:
     lab.load("in/0.csv", table, task_id="first")
@@ -210,7 +211,7 @@ def test_an_unknown_name_is_loaded_whatever_the_table_holds(lab: Lab, table: str
     assert lab.load("in/*.csv", other, task_id="other")["files_skipped"] == 0
 
 
-@pytest.mark.parametrize("together", [True, False], ids=["one-load", "a-load-for-each-file"])
+@pytest.mark.parametrize("together", [True, thorough(False)], ids=["one-load", "a-load-for-each-file"])
 def test_a_part_of_an_attempt_was_replaced(lab: Lab, together: bool) -> None:
     table = lab.create("days", "day Date, n UInt32", "MergeTree PARTITION BY day ORDER BY n")
     arguments = {"structure": "day Date, n UInt32", "data_format": "CSV"}

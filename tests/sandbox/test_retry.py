@@ -178,6 +178,7 @@ def test_clearing_a_running_task_ends_the_old_load(
     assert lab.rows(other) == []
 
 
+@pytest.mark.thorough
 def test_a_restarted_node_may_have_forgotten_the_load(fragile_lab: Lab) -> None:
     lab = fragile_lab
     put_slow_files(lab)

@@ -64,7 +64,7 @@ def test_a_dag_file_imports_no_s3_client(operator: str) -> None:
 def test_the_plugin_imports_nothing_of_its_pages() -> None:
     """Workers and schedulers load plugins, too; only the API server serves pages."""
     script = (
-        "import airflow_provider_ch_s3.plugins.load_report, sys\n"
+        "import airflow_provider_ch_s3.plugins.pages, sys\n"
         "own = [f'airflow_provider_ch_s3.{name}' for name in ('load', 'records', 'sql', 'plugins.ledger')]\n"
         "heavy = ('fastapi', 'starlette', 'clickhouse_connect', *own)\n"
         "print(sorted(name for name in sys.modules if name.startswith(heavy)))"
@@ -93,7 +93,7 @@ def run_on_a_worker(*arguments: str) -> str:
 
 def test_tune_needs_nothing_that_is_for_trials() -> None:
     said = run_on_a_worker("tune", "--conn-id", "no_such", "--source", "s3://b/*.csv", "--table", "t")
-    assert said.startswith("ch-s3: Airflow has no connection 'no_such'; ")
+    assert said.startswith("ch-s3: Airflow has no connection 'no_such' to ClickHouse; ")
 
 
 def test_bench_does() -> None:

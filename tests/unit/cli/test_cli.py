@@ -108,8 +108,8 @@ def test_an_assignment_that_is_none(option: str, value: str, capsys: pytest.Capt
 def test_an_unknown_connection_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*PLAN, "--conn-id", "no_such"]) == 1
     assert capsys.readouterr().err == (
-        "ch-s3: Airflow has no connection 'no_such'; create it in the environment as AIRFLOW_CONN_NO_SUCH, in a"
-        " secrets backend or in Airflow's database, or name another one with --conn-id\n"
+        "ch-s3: Airflow has no connection 'no_such' to ClickHouse; create it in the environment as"
+        " AIRFLOW_CONN_NO_SUCH, in a secrets backend or in Airflow's database, or name another one\n"
     )
 
 

@@ -630,7 +630,7 @@ def play(
 @example(
     mode=LoadMode.APPEND,
     lives=[(Life(generation=0, try_number=1), Life(generation=0, try_number=1, is_copy=True))] * 2,
-    faults=[Fault("crash", "move step", 0)],
+    faults=[Fault("crash", "alter step", 0)],
     max_files_per_chunk=ONE_CHUNK,
     on_loaded_files=OnLoadedFiles.SKIP,
     nodes=3,

@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.stores.s3 import S3ExportStore, S3FileStore
 
-EXPIRY = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
+EXPIRY = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)
 PAYER = "x-amz-request-payer"
 
 

@@ -49,6 +49,7 @@ def traced() -> Iterator[None]:
     tracemalloc.stop()
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("traced")
 def test_the_memory_of_each_object() -> None:
     run_load(2, lambda _: nullcontext())  # templates and the like are made once

