@@ -104,6 +104,11 @@ def _check_replaces_changed(target: TargetSpec, request: LoadRequest) -> None:
         raise ConfigError(
             "on_changed_files='replace' needs load_mode='append' and on_loaded_files='skip'; remove it, or the others"
         )
+    if request.list_after_loaded:
+        raise ConfigError(
+            "on_changed_files='replace' needs a list of all files of the source, and list_after_loaded=True lists none"
+            " that was loaded before; remove one of them"
+        )
     if not {Origin.PATH, Origin.LOAD} <= set(request.provenance.values()):
         raise ConfigError(
             "on_changed_files='replace' finds the old rows of a file by the columns that say which file and which"

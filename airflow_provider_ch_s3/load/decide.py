@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.errors import OvertakenError
+from airflow_provider_ch_s3.errors import ConfigError, OvertakenError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.chunks import CommittedChunks, changed_arguments, chunk_of
@@ -90,7 +90,9 @@ def decide_start(
     :param table_uuids: UUIDs of the target on all nodes; rows committed into a table that has since been dropped do
         not count.
     :raises OvertakenError: if a newer try of the task has begun.
+    :raises ConfigError: if a part of the load was undone: then it must not end as if it were whole.
     """
+    _check_not_undone(history, identity)
     chunks = CommittedChunks.read(history, identity, table_uuids)
     if chunks.is_all:
         return Finish(chunks.report)
@@ -105,6 +107,15 @@ def decide_start(
     if latest is not None and latest.state is EventKind.PLANNED:
         return _continue(latest, request)
     return Begin(history, chunks)
+
+
+def _check_not_undone(history: History, identity: LoadIdentity) -> None:
+    own = history.of_life(identity.load_id, identity.life)
+    if undone := [one for one in own if one.state is EventKind.UNDONE]:
+        raise ConfigError(
+            f"{undone[0].id.query_id} of this load was undone (`ch-s3 loads undo`), so this try loads nothing more into"
+            f" {identity.table}; clear the task to load the files again"
+        )
 
 
 def decide_next(history: History, attempt: AttemptId, request: LoadRequest) -> Recover | Abandon | Resume | Finish:

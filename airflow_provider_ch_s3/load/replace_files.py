@@ -96,9 +96,9 @@ def _check_recorded(target: Target, request: LoadRequest, attempts: Set[AttemptI
         planned = known[attempt].detail(EventKind.PLANNED) if attempt in known else {}
         if not wanted.items() <= planned.get("provenance", {}).items():
             raise LoadError(
-                f"{attempt.query_id} loaded an older version of a file that changed, and nothing says that"
+                f"{attempt.query_id} loaded a file that has changed or is gone, and nothing says that"
                 f" {' and '.join(wanted)} tell its rows from others (it had another provenance, its records were"
-                " pruned, or the table was renamed); nothing was changed: replace these rows with"
+                " pruned, or the table was renamed); these rows were not changed: replace them with"
                 " load_mode='replace_where' or 'replace_partitions'"
             )
 

@@ -433,6 +433,8 @@ class LoadRun(TaskLoad):
         target = self.target
         step: Step
         with target.owned() as owner:
+            if owner.has_removed(history):
+                return Recover()  # perhaps rows of this load: what was read of its closed attempts may be outdated
             first = decide_start(owner.history, self.identity, self.request, target.spec.uuids)
             if isinstance(first, Finish):
                 return first
@@ -441,10 +443,8 @@ class LoadRun(TaskLoad):
                     owner.abandon(earlier.id)
             check_unbroken(target, self.request, owner.history, selection.files)
             chunks = self._committed_chunks(owner.history)
-            if (
-                not chunks.is_same(done)
-                or owner.has_removed(history)
-                or (owner.has_news(history) and not are_still_new(target.holdings, selection.files, self.request))
+            if not chunks.is_same(done) or (
+                owner.has_news(history) and not are_still_new(target.holdings, selection.files, self.request)
             ):
                 return Begin(owner.history, chunks)
             if prepared is None:
@@ -797,8 +797,7 @@ class LoadRun(TaskLoad):
             raise LoadError(
                 f"{last.id.query_id} has just been committed into {self.request.table}, but the ledger"
                 f" {self.target.ledger.name} does not have it as a part of this load; stopping, so that its rows are"
-                " not loaded again: check whether somebody has undone this load, or emptied the ledger; if not, its"
-                " rows are in the table: report this"
+                " not loaded again: they are in the table; check that nobody has emptied the ledger, and report this"
             )
         return chunks
 

@@ -320,6 +320,18 @@ def undo_model_load(load: Load, process: Process) -> str:
     return undo.undo(target, load.identity(Life(0, 1)).load_id, is_dry_run=False)
 
 
+def undo_model_load_as_soon_as_possible(load: Load, process: Process) -> str:
+    """Try to undo a load again and again, until nothing is left of it to undo."""
+    refused = ""
+    for _ in range(60):
+        try:
+            return undo_model_load(load, process)
+        except ChS3Error as error:
+            refused = str(error)
+        ModelClient(process).sleep(0.1)
+    return refused
+
+
 @pytest.fixture(autouse=True)
 def model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace threads by those of the model, and what is not part of the protocol by what needs no server."""
@@ -805,6 +817,25 @@ def test_an_undo_that_breaks_off_is_finished_by_whoever_comes(seed: int) -> None
     expected = [*(row for rows in BEFORE.values() for row in rows), *(row for p in "12" for row in other.rows(p))]
     play._check_now(left == Counter(expected), f"the rows of the other load, and those from before, not {left}")
     play._run_quietly(first, Life(1, 2))
+    play._check_rest()
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_a_load_that_is_undone_between_two_chunks_does_not_go_on(seed: int) -> None:
+    """It would end well, with a part of its rows."""
+    rng = random.Random(seed)
+    cluster = Cluster(2, OBJECTS, rng)
+    load = Load("x", ("in/a", "in/b", "in/c"), LoadMode.APPEND, max_files_per_chunk=1)
+    play = Play(cluster, (load,), switch_ratio=rng.choice([0.02, 0.4]))
+    play.is_replacing = True
+    undo = cluster.launch("undo", partial(undo_model_load_as_soon_as_possible, load))
+    play._run_wild()
+    whole = Counter(row for partition in "12" for row in load.rows(partition))
+    found = Counter(name for rows in cluster.contents("t").values() for name, _ in rows.elements())
+    found -= Counter(row for rows in BEFORE.values() for row in rows)
+    play._check_now(found in (whole, Counter()), f"all rows of the load or none, not {found}, {undo.result}")
+    if not found:
+        play._run_quietly(load, Life(1, 2))
     play._check_rest()
 
 

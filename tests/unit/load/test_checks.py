@@ -139,6 +139,14 @@ REPLAY_WITHOUT_APPEND = (
         ),
         pytest.param(
             TARGET,
+            request("append", on_changed_files=OnChangedFiles.REPLACE, provenance=KNOWN, list_after_loaded=True),
+            ConfigError,
+            "on_changed_files='replace' needs a list of all files of the source, and list_after_loaded=True lists none"
+            " that was loaded before; remove one of them",
+            id="changed-files-that-are-not-listed",
+        ),
+        pytest.param(
+            TARGET,
             request("append", on_changed_files=OnChangedFiles.REPLACE, provenance={"file": Origin.PATH}),
             ConfigError,
             "on_changed_files='replace' finds the old rows of a file by the columns that say which file and which"

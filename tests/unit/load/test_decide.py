@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from airflow_provider_ch_s3.errors import LoadError, OvertakenError
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, OvertakenError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventKind, History
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.chunk import Chunk
@@ -161,6 +161,27 @@ def test_what_a_process_does_first(events: list[Event], expected: type[Step] | t
         assert step.attempt == max(history.attempts)
     if isinstance(step, Begin):
         assert step.done.is_same(CommittedChunks.read(history, identity(), TABLE))
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([event(PLANNED, 1), event(COMMITTED, 1)], id="all-of-it"),
+        pytest.param(
+            [
+                *(event(PLANNED, 1, chunk=FIRST), event(COMMITTED, 1)),
+                *(event(PLANNED, 2, chunk=SECOND), event(COMMITTED, 2)),
+            ],
+            id="a-chunk",
+        ),
+    ],
+)
+def test_a_load_that_was_undone_goes_on_only_when_it_is_cleared(events: list[Event]) -> None:
+    history = History(events=[*events, event(UNDONE, 1, epoch=3)])
+    with pytest.raises(ConfigError, match=rf"^{attempt_of(1).query_id} of this load was undone .*; clear the task"):
+        decide_start(history, identity(3), REQUEST, TABLE)
+    cleared = replace(identity(3), generation=2, first_try=3)
+    assert isinstance(decide_start(history, cleared, REQUEST, TABLE), Begin)
 
 
 @pytest.mark.parametrize(
