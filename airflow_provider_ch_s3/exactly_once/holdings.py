@@ -238,6 +238,14 @@ class Holdings:
             found |= {one.id.key: _committed(one, replaced) for one in committed}
         return found
 
+    def last_merge(self) -> tuple[Moment, str]:
+        """Find when rows were last merged into the table, and by which INSERT; ``NEVER`` and '' if none were."""
+        render = ledger_queries.render_read_replacements
+        for row in self._look_up(render, partitions=[WHOLE_TABLE], counts_conditions=True):
+            if row["mode"] == LoadMode.MERGE.value:
+                return tuple(row["replaced_at"]), _replaced_by(row)
+        return NEVER, ""
+
     def rows_of_partitions(
         self, partitions: Set[str], *, is_certain: bool = False
     ) -> dict[str, tuple[int, list[CommittedAttempt]]]:
@@ -352,11 +360,15 @@ def _sum_up(found: Sequence[CommittedAttempt], partition: str) -> tuple[int, lis
     return rows, [one for one in found if one.partitions[partition]]
 
 
+def _replaced_by(row: Mapping[str, Any]) -> str:
+    """The query id of the INSERT whose rows replaced others last."""
+    load_id, generation, number = row["replaced_by"]
+    return AttemptId(load_id=load_id, generation=generation, number=number).query_id
+
+
 def _check_known(row: Mapping[str, Any]) -> None:
     if row["mode"] not in {REPLACE_FILES, *(mode.value for mode in LoadMode)}:
-        load_id, generation, number = row["replaced_by"]
-        query_id = AttemptId(load_id=load_id, generation=generation, number=number).query_id
         raise LoadError(
-            f"the ledger records a commit of {query_id} with load_mode={row['mode']!r}, which this version of"
-            " airflow-provider-ch-s3 does not support; upgrade it on this worker"
+            f"the ledger records a commit of {_replaced_by(row)} with load_mode={row['mode']!r}, which this version"
+            " of airflow-provider-ch-s3 does not support; upgrade it on this worker"
         )

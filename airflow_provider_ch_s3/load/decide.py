@@ -113,8 +113,8 @@ def _check_not_undone(history: History, identity: LoadIdentity) -> None:
     own = history.of_life(identity.load_id, identity.life)
     if undone := [one for one in own if one.state is EventKind.UNDONE]:
         raise ConfigError(
-            f"{undone[0].id.query_id} of this load was undone (`ch-s3 loads undo`), so this try loads nothing more into"
-            f" {identity.table}; clear the task to load the files again"
+            f"{undone[0].id.query_id} of this load was undone (`ch-s3 loads undo`), so this try loads nothing more"
+            f" into {identity.table}; clear the task to load its files again"
         )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind
-from airflow_provider_ch_s3.exactly_once.holdings import IDS_PER_STATEMENT, Holdings
+from airflow_provider_ch_s3.exactly_once.holdings import IDS_PER_STATEMENT, NEVER, Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -294,6 +294,15 @@ def test_versions_of_files_that_were_replaced(ledger: Ledger) -> None:
     write(ledger, [committed(5, {"r": 1})])
     assert read(ledger).versions(paths) == {"b/x": {"1"}}
     assert holders() == {"b/x": {5}}
+
+
+def test_the_last_merge(ledger: Ledger) -> None:
+    write(ledger, [committed(1, {"p": 1}), committed(2, {"p": 1}, mode="replace_where")])
+    assert read(ledger).last_merge() == (NEVER, "")
+    write(ledger, [committed(number, {}, mode="merge") for number in (3, 4)])
+    write(ledger, [committed(5, {"p": 1}, mode="replace_table"), committed(6, {}, mode="merge", uuids=("u0",))])
+    (epoch, _), query_id = read(ledger).last_merge()
+    assert (epoch, query_id) == (4, "ch-s3-a-0-4-insert")
 
 
 def test_a_file_that_was_replaced_leaves_no_load_certain(ledger: Ledger) -> None:

@@ -91,6 +91,11 @@ def test_what_cannot_be_undone(lab: Lab, capsys: pytest.CaptureFixture[str]) -> 
     refuse(load_id_of(third), "holds 1 row of this load, which added 2")
     silent = {**FILES, "provenance": None, "on_loaded_files": "load", "on_missing_columns": "default"}
     refuse(load_id_of(lab.load("in/c.csv", table, task_id="silent", **silent)), "no column tells which rows")
+    merged = lab.create("merged", COLUMNS, BY_TENS)
+    before = lab.load("in/a.csv", merged, task_id="before", **FILES)
+    lab.load("in/a.csv", merged, task_id="merge", load_mode="merge", merge_key=["n"], **FILES)
+    refuse(load_id_of(before), f"merged files into {merged} after {before['query_id']}")  # the rows are still there
+    assert numbers(lab, merged) == [1, 2, 11]
     folded = lab.create("folded", COLUMNS, "ReplacingMergeTree ORDER BY n")
     refuse(load_id_of(lab.load("in/c.csv", folded, **FILES)), "may fold or remove rows")
 
