@@ -107,7 +107,7 @@ def _check_replaces_changed(target: TargetSpec, request: LoadRequest) -> None:
     if request.list_after_loaded:
         raise ConfigError(
             "on_changed_files='replace' needs a list of all files of the source, and list_after_loaded=True leaves"
-            " out those that were loaded before; remove one of them"
+            " out the ones that were loaded before; remove one of them"
         )
     if not {Origin.PATH, Origin.LOAD} <= set(request.provenance.values()):
         raise ConfigError(

@@ -43,6 +43,7 @@ from airflow_provider_ch_s3.table.new_table import NewTable
 from airflow_provider_ch_s3.table.path_columns import folder_names, type_path_columns
 from airflow_provider_ch_s3.table.provenance import (
     check_columns,
+    check_not_hidden,
     check_numbered,
     map_provenance,
     missing_columns,
@@ -283,13 +284,11 @@ def _measure(
 def _check_provenance(target: TargetSpec, request: LoadRequest, source: SourceSpec, cluster: ClusterSpec) -> None:
     provenance = request.provenance
     lacking = missing_columns(target, provenance)
-    others = {
-        "columns": request.columns or (),
-        "select": request.select,
-        "the files": [column.name for column in source.columns],
-    }
+    in_files = [column.name for column in source.columns]
+    others = {"columns": request.columns or (), "select": request.select, "the files": in_files}
     add_columns = " ".join(render_add_columns(target.local, None, columns=lacking).text.split()) if lacking else ""
     check_columns(target, provenance, add_columns=add_columns, others=others)
+    check_not_hidden(provenance, in_files)
     check_numbered(provenance, source.format, cluster.server_version)
 
 

@@ -105,8 +105,9 @@ def _check_attempts(target: Target, attempts: Sequence[Attempt]) -> str:
             raise TargetError(f"{query_id} was loaded into another table than the one that is {spec.local} now")
         if planned.get("views") or spec.views:
             raise TargetError(
-                f"{query_id} was fed to materialized views, or to a table of rejected rows, whose rows cannot be told"
-                " from others; delete its rows by hand"
+                f"materialized views, or a table of rejected rows, may also have rows of {query_id}, which cannot be"
+                " told from others there; delete the rows of this load by hand, there and in"
+                f" {spec.local}"
             )
         named = [name for name, origin in planned.get("provenance", {}).items() if origin == Origin.LOAD.value]
         if not named:

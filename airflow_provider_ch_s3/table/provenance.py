@@ -32,10 +32,11 @@ class Origin(Enum):
 Provenance = Mapping[str, Origin]
 """Column of the table → what it says."""
 
+_VIRTUAL = {Origin.PATH: "_path", Origin.ROW: "_row_number"}
 # A number that the server does not know is -1 or NULL, and neither fits.
 _EXPRESSIONS = {
-    Origin.PATH: "_path",
-    Origin.ROW: "accurateCast(_row_number, 'UInt64') + 1",
+    Origin.PATH: _VIRTUAL[Origin.PATH],
+    Origin.ROW: f"accurateCast({_VIRTUAL[Origin.ROW]}, 'UInt64') + 1",
     Origin.TIME: "now()",
     Origin.LOAD: "initialQueryID()",
 }
@@ -149,6 +150,19 @@ def check_numbered(provenance: Provenance, data_format: FileFormat, server_versi
             f"provenance fills {name!r} with the row of the file, and a node of the cluster runs ClickHouse"
             f" {version}, which does not number rows; leave that column out, or upgrade to {since}"
         )
+
+
+def check_not_hidden(provenance: Provenance, in_files: Collection[str]) -> None:
+    """Check that the files have no column of the name under which ClickHouse says where a row came from.
+
+    :raises ConfigError: if they have one, whose values would be taken for that.
+    """
+    for name, origin in provenance.items():
+        if (virtual := _VIRTUAL.get(origin)) in in_files:
+            raise ConfigError(
+                f"the files have a column {virtual!r}, and it hides what ClickHouse itself calls so, with which"
+                f" provenance fills {name!r}; leave {name!r} out of provenance, or rename the column in the files"
+            )
 
 
 def names_of(provenance: Provenance, origin: Origin) -> Sequence[str]:

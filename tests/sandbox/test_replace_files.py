@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import ConfigError, LoadError
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.stores import ObjectStore
+from airflow_provider_ch_s3.load import staged
+from airflow_provider_ch_s3.load.missing_files import remove_missing
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, start_worker
 from tests.sandbox.few import die_before, is_clean
@@ -65,6 +72,38 @@ def test_chunk_by_chunk(lab: Lab) -> None:
     put(lab, "in/b.csv", 6, 7)
     lab.load("in/*.csv", table, task_id="second", max_files_per_chunk=1, **REPLACING)
     assert files(lab, table) == {5: "a.csv", 6: "b.csv", 7: "b.csv", 19: ""}
+
+
+@pytest.mark.parametrize("sharding_key", ["rand()", "n"])
+def test_in_a_distributed_table(lab: Lab, sharding_key: str) -> None:
+    local = lab.create("t", COLUMNS, BY_TENS)
+    table = lab.distribute(local, sharding_key)
+    put(lab, "in/a.csv", *range(40))
+    put(lab, "in/b.csv", *range(100, 120))
+    lab.load("in/*.csv", table, task_id="first", **REPLACING)
+    put(lab, "in/a.csv", *range(20, 60))
+    lab.load("in/*.csv", table, task_id="second", **REPLACING)
+    assert files(lab, local) == dict.fromkeys(range(20, 60), "a.csv") | dict.fromkeys(range(100, 120), "b.csv")
+    assert is_clean(lab)
+
+
+def test_equal_names_in_two_buckets(lab: Lab) -> None:
+    table = lab.create("t", COLUMNS, BY_TENS)
+    put(lab, "in/a.csv", 1, 11)
+    other = f"{lab.bucket}-2"
+    lab.s3.create_bucket(Bucket=other)
+    lab.s3.put_object(Bucket=other, Key="in/a.csv", Body=b"2\n12\n")
+    lab.s3.put_object(Bucket=other, Key="in/b.csv", Body=b"3\n")
+    lab.load("in/*.csv", table, task_id="first", **REPLACING)
+    with lab.monkeypatch.context() as patch:
+        patch.setattr(lab, "bucket", other)
+        lab.load("in/*.csv", table, task_id="other", **REPLACING)
+    put(lab, "in/a.csv", 13)
+    lab.load("in/*.csv", table, task_id="second", **REMOVING)
+    rows = lab.rows(table, columns="n, source_file")
+    assert {row["n"]: row["source_file"] for row in rows} == {
+        **{13: f"{lab.bucket}/in/a.csv", 2: f"{other}/in/a.csv", 12: f"{other}/in/a.csv", 3: f"{other}/in/b.csv"}
+    }
 
 
 def test_odd_names_and_rows_that_are_gone_already(lab: Lab) -> None:
@@ -150,6 +189,28 @@ def test_files_that_are_gone_lose_their_rows(lab: Lab, capsys: pytest.CaptureFix
     assert (file["path"], file["state"]) == (f"{lab.bucket}/in/b.csv", "removed")
 
 
+def test_a_list_that_breaks_off_removes_nothing(lab: Lab) -> None:
+    table = loaded(lab)
+    before = files(lab, table)
+
+    class Unreliable:
+        def __init__(self, store: ObjectStore) -> None:
+            self.store, self.access = store, store.access
+
+        def list_files(self, pattern: SourcePattern) -> Iterator[SourceFile]:
+            yield from islice(self.store.list_files(pattern), 1)
+            raise SourceError("the store is gone")
+
+    def remove(identity: Any, find_target: Any, request: Any, store: ObjectStore) -> None:
+        remove_missing(identity, find_target, request, Unreliable(store))  # type: ignore[arg-type]
+
+    lab.monkeypatch.setattr(staged, "remove_missing", remove)
+    with pytest.raises(SourceError, match="the store is gone"):
+        lab.load("in/*.csv", table, task_id="second", **REMOVING)
+    assert files(lab, table) == before
+    assert is_clean(lab)
+
+
 @pytest.mark.every_case
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
@@ -171,6 +232,9 @@ def test_what_cannot_be_replaced(lab: Lab) -> None:
     put(lab, "in/a.csv", 1)
     with pytest.raises(ConfigError, match=r"give provenance=\{'source_file': 'path', 'load_id': 'load'\}"):
         lab.load("in/*.csv", table, **{**REPLACING, "provenance": {"source_file": "path"}})
+    for wanted in ({"on_changed_files": "replace"}, {"on_missing_files": "delete"}):
+        with pytest.raises(ConfigError, match="needs staging=True"):
+            lab.load("in/*.csv", table, staging=False, **FILES, **wanted)
     silent = {**FILES, "provenance": None, "on_missing_columns": "default"}
     lab.load("in/*.csv", table, task_id="silent", **silent)
     put(lab, "in/a.csv", 2)

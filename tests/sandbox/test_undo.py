@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.errors import ConfigError
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, start_worker
 from tests.sandbox.few import die_before, is_clean
 from tests.sandbox.test_provenance import BY_TENS, COLUMNS, FILES, put
@@ -53,6 +54,8 @@ def test_the_rows_of_one_load_go(lab: Lab, capsys: pytest.CaptureFixture[str]) -
     assert "is undone already" in capsys.readouterr().out
     lab.loads("--state", "undone")
     assert load in capsys.readouterr().out
+    with pytest.raises(ConfigError, match=f"{first['query_id']} of this load was undone .*; clear the task"):
+        lab.load("in/*.csv", table, task_id="first", try_number=2, **FILES)  # a retry
     again = lab.load("in/*.csv", table, task_id="first", max_tries=2, try_number=2, **FILES)
     assert (again["files_listed"], again["files_skipped"]) == (1, 1)
     assert numbers(lab, table) == [1, 2, 3, 11, 21]
@@ -85,6 +88,9 @@ def test_what_cannot_be_undone(lab: Lab, capsys: pytest.CaptureFixture[str]) -> 
     again = lab.load("in/b.csv", table, load_mode="replace_partitions", on_partial_partitions="replace", **FILES)
     refuse(load_id_of(again), "only load_mode='append' can be undone")
     refuse(load_id_of(first), "holds 1 row of this load, which added 3")
+    put(lab, "in/b.csv", 4)
+    replaced = lab.load("in/b.csv", table, task_id="replaced", on_changed_files="replace", **FILES)
+    refuse(load_id_of(replaced), "load_mode='replace_files', and what it replaced is gone")
     put(lab, "in/c.csv", 31, 32)
     third = lab.load("in/c.csv", table, task_id="third", **FILES)
     lab.everywhere(f"ALTER TABLE {table} DELETE WHERE n = 31 SETTINGS mutations_sync = 2")
@@ -98,6 +104,36 @@ def test_what_cannot_be_undone(lab: Lab, capsys: pytest.CaptureFixture[str]) -> 
     assert numbers(lab, merged) == [1, 2, 11]
     folded = lab.create("folded", COLUMNS, "ReplacingMergeTree ORDER BY n")
     refuse(load_id_of(lab.load("in/c.csv", folded, **FILES)), "may fold or remove rows")
+
+
+def test_a_load_that_fed_a_view(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    table, first, _ = two_loads(lab)
+    seen = lab.create("seen", "n UInt32", BY_TENS)
+    lab.ddl(f"CREATE MATERIALIZED VIEW {lab.database}.view TO {seen} AS SELECT n FROM {table}")
+    put(lab, "in/c.csv", 41)
+    fed = lab.load("in/c.csv", table, task_id="fed", materialized_views="replay", **FILES)
+    for is_there in (True, False):
+        assert lab.loads("undo", load_id_of(fed)) == 1
+        assert "materialized views, or a table of rejected rows, may also have rows of" in capsys.readouterr().err
+        if is_there:
+            assert lab.loads("undo", load_id_of(first)) == 1  # whoever reads the view may rely on them
+            lab.ddl(f"DROP TABLE {lab.database}.view SYNC")
+    assert lab.loads("undo", load_id_of(first)) == 0
+    assert numbers(lab, table) == [3, 21, 41]
+    assert numbers(lab, seen) == [41]
+
+
+@pytest.mark.parametrize("sharding_key", ["rand()", "n"])
+def test_in_a_distributed_table(lab: Lab, sharding_key: str) -> None:
+    local = lab.create("t", COLUMNS, BY_TENS)
+    table = lab.distribute(local, sharding_key)
+    put(lab, "in/a.csv", *range(40))
+    put(lab, "in/b.csv", *range(100, 120))
+    first = lab.load("in/a.csv", table, task_id="first", **FILES)
+    lab.load("in/b.csv", table, task_id="second", **FILES)
+    assert lab.loads("undo", load_id_of(first)) == 0
+    assert numbers(lab, local) == [*range(100, 120)]
+    assert is_clean(lab)
 
 
 def test_the_list_and_the_files_of_an_undone_load(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:

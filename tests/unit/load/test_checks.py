@@ -142,7 +142,7 @@ REPLAY_WITHOUT_APPEND = (
             request("append", on_changed_files=OnChangedFiles.REPLACE, provenance=KNOWN, list_after_loaded=True),
             ConfigError,
             "on_changed_files='replace' needs a list of all files of the source, and list_after_loaded=True leaves"
-            " out those that were loaded before; remove one of them",
+            " out the ones that were loaded before; remove one of them",
             id="changed-files-that-are-not-listed",
         ),
         pytest.param(

@@ -13,6 +13,7 @@ from airflow_provider_ch_s3.files.file_format import find_format
 from airflow_provider_ch_s3.table.provenance import (
     Origin,
     check_columns,
+    check_not_hidden,
     check_numbered,
     map_provenance,
     missing_columns,
@@ -121,6 +122,13 @@ def test_a_table_that_lacks_columns() -> None:
 def test_a_column_that_something_else_fills(argument: str) -> None:
     with pytest.raises(ConfigError, match=f"{argument} and provenance both fill the column 'file'"):
         check_columns(table(file="String"), {"file": Origin.PATH}, add_columns="", others={argument: ["id", "file"]})
+
+
+@pytest.mark.parametrize(("virtual", "name"), [("_path", "file"), ("_row_number", "row")])
+def test_files_with_a_column_that_hides_a_virtual_one(virtual: str, name: str) -> None:
+    check_not_hidden(ALL, ["id", "_file", "_time"])
+    with pytest.raises(ConfigError, match=f"have a column '{virtual}', .* leave '{name}' out of provenance"):
+        check_not_hidden(ALL, ["id", virtual])
 
 
 @pytest.mark.parametrize(
