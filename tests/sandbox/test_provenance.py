@@ -90,6 +90,18 @@ def test_a_table_that_is_made_for_them(lab: Lab) -> None:
     assert (types["source_file"], types["loaded_at"]) == ("LowCardinality(String)", "DateTime")
 
 
+def test_merged_rows_that_differ_only_in_their_origin_stay(lab: Lab) -> None:
+    table = lab.create("t", COLUMNS, BY_TENS)
+    put(lab, "in/a.csv", 1, 2)
+    first = lab.load("in/*.csv", table, task_id="first", **FILES)
+    for key in ("in/b.csv", "in/c.csv"):  # nor do equal rows of two files contradict each other
+        put(lab, key, 2, 3)
+    how = {"load_mode": "merge", "merge_key": ["n"]}
+    second = lab.load(["in/b.csv", "in/c.csv"], table, task_id="second", **how, **FILES)
+    loads = {number: load for number, (_, load) in origins(lab, table).items()}
+    assert loads == {1: first["query_id"], 2: first["query_id"], 3: second["query_id"]}
+
+
 def test_numbers_of_text_are_refused(lab: Lab) -> None:
     table = lab.create("t", "n UInt32, row UInt64")
     put(lab, "in/a.csv", 1)

@@ -135,7 +135,7 @@ def test_what_a_replaced_file_removed_does_not_come_back(lab: Lab) -> None:
     assert {number: name for number, name in files(lab, table).items() if number != 42} == after
 
 
-def test_a_load_that_only_validates_says_what_cannot_be_replaced(lab: Lab) -> None:
+def test_a_load_that_only_validates_replaces_nothing(lab: Lab) -> None:
     table = loaded(lab)
     before = files(lab, table)
     put(lab, "in/a.csv", 5)
@@ -238,8 +238,9 @@ def test_what_cannot_be_replaced(lab: Lab) -> None:
     silent = {**FILES, "provenance": None, "on_missing_columns": "default"}
     lab.load("in/*.csv", table, task_id="silent", **silent)
     put(lab, "in/a.csv", 2)
-    with pytest.raises(LoadError, match="nothing says that source_file and load_id tell its rows from others"):
-        lab.load("in/*.csv", table, **REPLACING)
+    for is_only_validated in (True, False):
+        with pytest.raises(LoadError, match="nothing says that source_file and load_id tell its rows from others"):
+            lab.load("in/*.csv", table, validate_only=is_only_validated, **REPLACING)
     assert files(lab, table) == {1: ""}
     assert is_clean(lab)
 
