@@ -280,9 +280,14 @@ class Owner:
 
     def has_removed(self, history: History) -> bool:
         """Whether rows of loads or files were removed since then: files that were left out may be new again."""
-        since = self.history.committed - history.committed
-        details = (self.history.attempt(one).detail(EventKind.COMMITTED) for one in since)
-        return any(detail.get("load_mode") in (UNDO, REPLACE_FILES) for detail in details)
+        known = history.committed
+        return any(
+            event.kind is EventKind.COMMITTED
+            and event.epoch >= history.epoch  # earlier commits may have been looked up since
+            and event.attempt not in known
+            and event.detail.get("load_mode") in (UNDO, REPLACE_FILES)
+            for event in self.history.events
+        )
 
     def has_news_since(self, attempt: AttemptId) -> bool:
         """Whether anything may have been committed since an attempt was planned: by another owner, or by this one."""

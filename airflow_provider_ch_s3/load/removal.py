@@ -21,6 +21,8 @@ from airflow_provider_ch_s3.load.verify import takes_empty_partitions
 
 log = logging.getLogger(__name__)
 
+# Others may change what is to be removed between two looks.
+ROUNDS = 3
 NO_SOURCE = SourcePattern(bucket="", globs=())
 
 
@@ -52,18 +54,24 @@ Find = Callable[[], Removal | None]
 
 
 def remove_rows(target: Target, find: Find) -> Removal | None:
-    """Remove what is found; returns it.
+    """Remove what is found; returns it, or None if there is nothing.
 
-    :raises LoadError: if something else is to be removed by the time of the commit.
+    :raises LoadError: if others keep changing what is to be removed, or alter the table.
     """
-    with target.owned() as owner:
-        if (removal := find()) is None:
-            return None
-        attempt = _plan(target, owner, removal)
-    # In a turn of its own, as every commit: whoever takes over the table from this one has to know the attempt.
-    with target.owned(attempt) as owner:
-        _commit(target, owner, attempt, removal, find)
-    return removal
+    for _ in range(ROUNDS):
+        with target.owned() as owner:
+            if (removal := find()) is None:
+                return None
+            attempt = _plan(target, owner, removal)
+        # In a turn of its own, as every commit: whoever takes over the table from this one has to know the attempt.
+        with target.owned(attempt) as owner:
+            if _commit(target, owner, attempt, removal, find):
+                return removal
+        log.info("the %s finds something else now: looking again", removal.name)
+    raise LoadError(
+        f"others changed the loads of {target.spec.local} {ROUNDS} times during the {removal.name}; nothing was"
+        " removed: try again when they are done"
+    )
 
 
 def _plan(target: Target, owner: Owner, removal: Removal) -> AttemptId:
@@ -86,10 +94,10 @@ def _plan(target: Target, owner: Owner, removal: Removal) -> AttemptId:
     return attempt
 
 
-def _commit(target: Target, owner: Owner, attempt: AttemptId, removal: Removal, find: Find) -> None:
-    """Remove the rows, unless something has changed since that was planned.
+def _commit(target: Target, owner: Owner, attempt: AttemptId, removal: Removal, find: Find) -> bool:
+    """Remove the rows; False if others are to be removed by now.
 
-    :raises LoadError: if something has.
+    :raises LoadError: if the table was altered, or another process does the same.
     """
     spec = target.spec
     if owner.history.attempt(attempt).state is not EventKind.PLANNED:
@@ -106,17 +114,18 @@ def _commit(target: Target, owner: Owner, attempt: AttemptId, removal: Removal, 
         report=report.as_dict(),
     )
     try:
-        if find() != removal or not owner.commit(attempt, plan):
-            raise LoadError(
-                f"others changed {spec.local}, or its loads, during the {removal.name}; nothing was removed: check"
-                " what they did, then try again"
-            )
+        if find() != removal:
+            owner.abandon(attempt)
+            return False
+        if not owner.commit(attempt, plan):
+            raise LoadError(f"{spec.local} was altered during the {removal.name}; nothing was removed: try again")
     except OvertakenError:
         raise
     except ChS3Error as error:
         if not _is_done_after_all(owner, attempt):
             raise
         log.warning("the %s is done after all, despite: %s", removal.name, error)
+    return True
 
 
 def _is_done_after_all(owner: Owner, attempt: AttemptId) -> bool:

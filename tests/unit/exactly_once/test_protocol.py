@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -871,6 +872,25 @@ def test_files_that_changed_replace_their_rows_whatever_breaks_off(seed: int) ->
     play._run_quietly(again, Life(0, 1))
     play._check_rest()
     assert play.writers() == ({"w", "z"} if version else {"x", "w", "z"})
+
+
+def test_a_file_that_changes_again_and_again_is_planned_once_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The load looks up the commit that replaced the file before, which is no news."""
+    planned: list[object] = []
+
+    def prepare(*given: Any, **named: Any) -> PreparedLoad:
+        planned.append(named["files"])
+        return prepare_model_load(*given, **named)
+
+    monkeypatch.setattr(staged, "prepare_load", prepare)
+    first = Load("x", ("in/a",), LoadMode.APPEND, replaces_changed=True)
+    loads = tuple(replace(first, name=f"x{version}", version=version) for version in ("", "-2", "-3", "-4"))
+    play = Play(Cluster(2, OBJECTS, random.Random(0)), loads, switch_ratio=0.0)
+    play.is_replacing = True
+    for load in loads:
+        play._run_quietly(load, Life(0, 1))
+    play._check_rest()
+    assert len(planned) == len(loads)
 
 
 @pytest.mark.parametrize("seed", range(100))
