@@ -889,6 +889,7 @@ def test_a_file_that_changes_again_and_again_is_planned_once_each_time(monkeypat
     play.is_replacing = True
     for load in loads:
         play._run_quietly(load, Life(0, 1))
+        play._run_quietly(replace(load, name=f"{load.name} again"), Life(0, 1))  # finds nothing new
     play._check_rest()
     assert len(planned) == len(loads)
 
