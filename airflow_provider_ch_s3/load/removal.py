@@ -69,8 +69,8 @@ def remove_rows(target: Target, find: Find) -> Removal | None:
                 return removal
         log.info("the %s finds something else now: looking again", removal.name)
     raise LoadError(
-        f"others changed the loads of {target.spec.local} {ROUNDS} times during the {removal.name}; nothing was"
-        " removed: try again when they are done"
+        f"others changed {ROUNDS} times which rows of {target.spec.local} are to be removed; nothing was removed: try"
+        " again when they are done"
     )
 
 
