@@ -800,7 +800,7 @@ def faults_of_a_replacement(rng: random.Random) -> list[Fault]:
 
 @pytest.mark.parametrize("seed", range(150))
 def test_an_undo_that_breaks_off_is_finished_by_whoever_comes(seed: int) -> None:
-    """A load is undone while another one is at work, with faults; afterwards it is loaded again."""
+    """A load is undone, once or twice, while another one is at work, with faults; afterwards it is loaded again."""
     rng = random.Random(seed)
     cluster = Cluster(rng.choice([2, 3]), OBJECTS, rng)
     first, other = Load("x", ("in/a", "in/b"), LoadMode.APPEND), Load("y", ("in/c",), LoadMode.APPEND)
@@ -809,7 +809,8 @@ def test_an_undo_that_breaks_off_is_finished_by_whoever_comes(seed: int) -> None
     play.is_replacing = True
     play._run_quietly(first, Life(0, 1))
     cluster.faults = faults_of_a_replacement(rng)
-    cluster.launch("undo", partial(undo_model_load, first))
+    for name in rng.choice([("undo",), ("undo", "undo'")]):
+        cluster.launch(name, partial(undo_model_load, first))
     play._run_wild()
     cluster.faults.clear()
     play._run_quietly(other, other.last_life)
